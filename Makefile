@@ -1,0 +1,62 @@
+# Everything runs in .venv, which `make install` makes. Nothing else is installed or changed, but
+# for root on Debian, where python3-venv is fetched when the interpreter lacks ensurepip.
+#
+#   make demo        a cluster on this machine with real jobs, in about 20 seconds
+#   make test        everything but the long forms
+#   make check       format, lint, types, contracts, unit tests: before every push
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := install
+.PHONY: install demo check test test-long bench docs clean
+
+export LC_ALL := C.UTF-8
+BIN := .venv/bin
+STAMP := .venv/installed
+PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
+FAST_TESTS := $(wildcard tests/tidy tests/unit tests/scenarios)
+
+install: $(STAMP)
+
+# -B: what the launchers and other users import is compiled once, below, not by whoever comes first.
+$(STAMP): pyproject.toml scripts/make-venv
+	@scripts/make-venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]'
+	@$(BIN)/python -m compileall -q src
+	@$(BIN)/xce env > /dev/null
+	@touch $(STAMP)
+	@echo 'installed into .venv; put the commands on PATH with:  eval "$$(.venv/bin/xce env)"'
+
+demo: install
+	@$(BIN)/xce demo
+
+define CHECKS
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(PYTEST) tests/tidy
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+endef
+
+check: install
+	$(CHECKS)
+	$(PYTEST) $(filter-out tests/tidy,$(FAST_TESTS))
+
+# One pytest for all tests, so that its closing line counts all of them and ends the output.
+test: install
+	$(CHECKS)
+	$(PYTEST) -m 'not long' tests
+
+test-long: install
+	$(PYTEST) -m long tests
+
+bench: install
+	$(BIN)/python bench/run.py
+
+docs: install
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
