@@ -1,0 +1,72 @@
+"""Configuration files to one checked `ClusterConfig`. Pure: the caller reads the files.
+
+All files are read before anything is refused, so that one run tells every problem.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from xce.config.document import Key, Place, Table, open_document, read_mapping
+from xce.config.hosts import read_hosts
+from xce.config.queues import read_queues
+from xce.config.report import Problem, Report, render_allowed
+from xce.config.resources import read_pools, read_resources
+from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF
+from xce.model.config import ClusterConfig
+
+
+def parse_config(files: Mapping[str, str]) -> ClusterConfig:
+    """Return what the files say. Every file is optional; with none of them the defaults hold.
+
+    Args:
+        files: Text by file name, e.g. ``{"hosts.yaml": "- {names: h1}"}``.
+
+    Raises:
+        ConfigError: Something is wrong; each line of the message names file, line and key, what
+            was found and what is allowed.
+    """
+    report = Report()
+    _check_names(files, report)
+    tops = {
+        name: open_document(name, files[name], report) if name in files else None for name in FILES
+    }
+    resources = read_resources(tops["resources.yaml"])
+    hosts = read_hosts(tops["hosts.yaml"], resources)
+    pools = read_pools(tops["supply.yaml"], resources, tops["resources.yaml"])
+    queues = read_queues(tops["queues.yaml"], hosts)
+    fields = _read_cluster(tops["xce.yaml"])
+    report.raise_if_any()
+    fields["hosts"] = tuple(hosts[name] for name in sorted(hosts))
+    fields["resources"] = tuple(resources[name] for name in sorted(resources))
+    fields["pools"] = tuple(pools[name] for name in sorted(pools))
+    if queues is not None:
+        fields["queues"] = tuple(queues[name] for name in sorted(queues))
+    return msgspec.convert(fields, ClusterConfig)
+
+
+def _check_names(files: Mapping[str, str], report: Report) -> None:
+    """Report files that nobody would read."""
+    for name in sorted(files):
+        if name in FILES_NOT_BUILT:
+            report.add(Problem(name, 0, "", "is not built yet in this release; remove the file"))
+        elif name not in FILES:
+            report.add(
+                Problem(name, 0, "", f"is no configuration file; {render_allowed(name, FILES)}")
+            )
+
+
+def _read_cluster(place: Place | None) -> dict[str, Any]:
+    """Return the fields that ``xce.yaml`` gives."""
+    if place is None:
+        return {}
+    lsf: dict[str, Any] = {}
+
+    def read_lsf(value: Place) -> None:
+        lsf.update(read_mapping(value, LSF))
+
+    keys = {**CLUSTER.keys, "lsf": Key("lsf", read_lsf)}
+    fields = read_mapping(place, Table(CLUSTER.noun, keys, CLUSTER.required, CLUSTER.not_built))
+    fields.pop("lsf", None)
+    return {**fields, **lsf}

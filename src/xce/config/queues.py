@@ -1,0 +1,61 @@
+"""``queues.yaml``: the queues, which one is the default, and whether their limits make sense."""
+
+from typing import Any
+
+import msgspec
+
+from xce.config.document import Place, each_item, read_mapping
+from xce.config.report import render_allowed
+from xce.config.schema import QUEUE
+from xce.model.config import HostConfig, QueueConfig
+
+QUEUES_MAX = 1_000
+
+
+def read_queues(place: Place | None, hosts: dict[str, HostConfig]) -> dict[str, QueueConfig] | None:
+    """Return the queues by name; None when the file is not there and the built-in one holds."""
+    if place is None:
+        return None
+    queues: dict[str, QueueConfig] = {}
+    items = list(each_item(place, "queues"))
+    if len(items) > QUEUES_MAX:
+        place.problem(f"more than {QUEUES_MAX} queues")
+        return queues
+    default = ""
+    for item in items:
+        fields = read_mapping(item, QUEUE)
+        _check_hosts(item, fields, hosts)
+        name = fields.get("name")
+        if name is None:
+            continue
+        queue = msgspec.convert(fields, QueueConfig)
+        if name in queues:
+            item.problem(f"queue {name!r} is defined twice")
+        if queue.default and default:
+            item.problem(f"queue {name!r} is a second default; {default!r} is one already")
+        default = name if queue.default else default
+        _check_limits(item, queue)
+        queues[name] = queue
+    if len(queues) == 1 and not default:
+        (only,) = queues.values()
+        return {only.name: msgspec.structs.replace(only, default=True)}
+    if len(queues) > 1 and not default:
+        place.problem("no queue is the default: give one of them 'default: true'")
+    return queues or None
+
+
+def _check_hosts(item: Place, fields: dict[str, Any], hosts: dict[str, HostConfig]) -> None:
+    """Report hosts that are not defined."""
+    for name in fields.get("hosts", ()):
+        if name not in hosts:
+            item.inner("hosts", item.node).problem(
+                f"host {name!r} is not defined in hosts.yaml; {render_allowed(name, hosts)}"
+            )
+
+
+def _check_limits(item: Place, queue: QueueConfig) -> None:
+    """Report limits that contradict each other."""
+    if queue.run_limit_us and queue.default_run_limit_us > queue.run_limit_us:
+        item.problem(f"queue {queue.name!r}: default_run_limit is above run_limit")
+    if queue.tasks_max and queue.tasks_min > queue.tasks_max:
+        item.problem(f"queue {queue.name!r}: tasks_min is above tasks_max")

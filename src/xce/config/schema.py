@@ -1,0 +1,173 @@
+"""Which keys each file may have, as tables: key, field, reader. Nothing is decided here.
+
+Keys of the design that are not built yet stand in ``not_built``, so that they are refused by name.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from xce.config.document import Key, Reader, Table
+from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RESOURCE_NAME
+from xce.config.values import (
+    read_choice,
+    read_count,
+    read_flag,
+    read_host_pattern,
+    read_limit_mib,
+    read_line,
+    read_milliseconds,
+    read_name,
+    read_seconds,
+    read_seconds_or_forever,
+    read_span,
+    read_supply_mib,
+    read_users,
+)
+from xce.model.request import TASKS_MAX
+
+ARRAY_SIZE_LIMIT: Final = 1_000_000_000
+RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
+UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
+
+FILES: Final = ("xce.yaml", "resources.yaml", "hosts.yaml", "supply.yaml", "queues.yaml")
+"""The files of this release, in the order in which they are read."""
+FILES_NOT_BUILT: Final = frozenset(
+    f"{name}.yaml"
+    for name in [
+        "applications",
+        "keys",
+        "projects",
+        "providers",
+        "roles",
+        "services",
+        "templates",
+        "topology",
+        "users",
+    ]
+)
+
+
+def _same(**readers: Reader) -> Mapping[str, Key]:
+    """Return keys whose field has the key's own name."""
+    return {name: Key(name, read) for name, read in readers.items()}
+
+
+RESOURCE: Final = Table(
+    noun="a resource",
+    keys=_same(
+        name=read_name(RESOURCE_NAME, "a resource", RESERVED_RESOURCES),
+        kind=read_choice(*RESOURCE_KINDS),
+        unit=read_line(32),
+        description=read_line(512),
+    ),
+    required=("name", "kind"),
+    not_built=frozenset({"layer", "scope", "aggregation", "consumable", "decays", "reporter"}),
+)
+
+HOST: Final = Table(
+    noun="a host entry",
+    keys={
+        "names": Key("names", read_host_pattern),
+        "slots": Key("slots", read_count(1, 1_000_000)),
+        "mem": Key("mem_mib", read_supply_mib),
+        "state": Key("state", read_choice("ok", "closed")),
+    },
+    required=("names",),
+    not_built=frozenset({"gpus", "labels", "tmp", "swp", "model_factor"}),
+)
+"""Beside these: ``attributes``, and a key for each declared counter."""
+
+QUEUE: Final = Table(
+    noun="a queue",
+    keys={
+        **_same(
+            name=read_name(QUEUE_NAME, "a queue", RESERVED_QUEUES),
+            priority=read_count(1, 1_000_000),
+            default=read_flag,
+            description=read_line(512),
+            open=read_flag,
+            active=read_flag,
+            tasks_min=read_count(1, TASKS_MAX),
+            tasks_max=read_count(1, TASKS_MAX),
+            exclusive=read_flag,
+            users=read_users,
+            hosts=read_host_pattern,
+        ),
+        "run_limit": Key("run_limit_us", read_span),
+        "default_run_limit": Key("default_run_limit_us", read_span),
+        "mem_limit": Key("mem_limit_mib", read_limit_mib),
+    },
+    required=("name",),
+    not_built=frozenset(
+        [
+            "admins",
+            "backfill",
+            "cpu_limit",
+            "fairshare",
+            "hooks",
+            "interactive",
+            "job_limit",
+            "order",
+            "policy",
+            "preempt",
+            "preemption",
+            "requeue_exit_values",
+            "rerunnable",
+            "run_windows",
+            "submit_windows",
+            "user_limit",
+        ]
+    ),
+)
+
+SUPPLY: Final = Table(
+    noun="supply.yaml",
+    keys={},
+    not_built=frozenset({"claims", "datasets", "instances", "licences", "volumes"}),
+)
+
+LSF: Final = Table(
+    noun="lsf",
+    keys={
+        "unit_for_limits": Key("lsf_unit_for_limits", read_choice(*UNITS_FOR_LIMITS)),
+        "parse_script": Key("lsf_parse_script", read_flag),
+        "product_line": Key("lsf_product_line", read_line(200)),
+    },
+)
+
+CLUSTER: Final = Table(
+    noun="xce.yaml",
+    keys={
+        "cluster_name": Key("cluster_name", read_name(QUEUE_NAME, "a cluster", ())),
+        "admins": Key("admins", read_users),
+        "clean_period_s": Key("clean_period_us", read_seconds),
+        "max_array_size": Key("max_array_size", read_count(1, ARRAY_SIZE_LIMIT)),
+        "orphan_grace_s": Key("orphan_grace_us", read_seconds_or_forever),
+        "term_grace_s": Key("term_grace_us", read_seconds),
+        "kill_interval_s": Key("kill_interval_us", read_seconds),
+        "key_window_s": Key("key_window_us", read_seconds),
+        "default_project": Key("default_project", read_line(128)),
+        "session_gather_ms": Key("session_gather_us", read_milliseconds),
+        "output_retention_s": Key("output_retention_us", read_seconds),
+        "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
+    },
+    not_built=frozenset(
+        [
+            "backfill",
+            "default_application",
+            "fairshare_chunk",
+            "host_grace_s",
+            "io",
+            "mode",
+            "node_manager",
+            "policy",
+            "production",
+            "rusage_scope",
+            "self_fence",
+            "session_interval_s",
+            "settle_max_s",
+            "tls",
+        ]
+    ),
+)
+"""Beside these: ``lsf``."""

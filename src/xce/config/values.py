@@ -1,0 +1,168 @@
+"""Readers of single values: flags, counts, sizes, spans, names. Each says what it expects."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import yaml
+
+from xce.config.document import Place, each_item, scalar_text
+from xce.config.names import USER_NAME, expand_names
+from xce.config.report import render_allowed
+from xce.model.errors import TextError
+from xce.model.ids import SECOND_US, Micros
+from xce.model.units import parse_size_mib, parse_span_us, parse_supply_mib
+
+SPAN_US_MAX: Final = 100 * 365 * 24 * 3600 * SECOND_US
+AMOUNT_MAX: Final = 10**12
+"""Largest amount of a counter or pool, and of memory in MiB."""
+_FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def read_flag(place: Place) -> bool:
+    """Read ``true`` or ``false``."""
+    text = scalar_text(place)
+    if text.lower() not in _FLAGS:
+        raise TextError(f"{text!r} is no flag: expected true or false")
+    return _FLAGS[text.lower()]
+
+
+def read_count(least: int, most: int) -> Callable[[Place], int]:
+    """Return the reader of a whole number from ``least`` to ``most``."""
+
+    def read(place: Place) -> int:
+        text = scalar_text(place)
+        if not re.fullmatch(r"[+-]?\d{1,18}", text):
+            raise TextError(f"{text[:60]!r} is no whole number: expected {least} to {most}")
+        if not least <= int(text) <= most:
+            raise TextError(f"{int(text)} is out of range: expected {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def read_supply_mib(place: Place) -> int:
+    """Read an amount of memory that is there, rounded down to MiB; a bare number is MiB."""
+    return _bounded_size(parse_supply_mib(_short(place)))
+
+
+def read_limit_mib(place: Place) -> int:
+    """Read a memory limit, rounded up to MiB; a unit is required."""
+    text = _short(place)
+    if text.strip()[-1:].isdigit():
+        raise TextError(f"{text!r} has no unit: write e.g. {text.strip()}M or {text.strip()}G")
+    return _bounded_size(parse_size_mib(text))
+
+
+def read_span(place: Place) -> Micros:
+    """Read a span with a unit: ``90s``, ``10m``, ``1.5h``, ``2d``."""
+    text = _short(place)
+    if re.fullmatch(r"\s*\d+(\.\d+)?\s*", text):
+        raise TextError(f"{text!r} has no unit: write e.g. {text.strip()}m for minutes")
+    return _bounded_span(parse_span_us(text))
+
+
+def read_seconds(place: Place) -> Micros:
+    """Read a span of a key that ends in ``_s``: a number is seconds, a unit may be written."""
+    text = _short(place)
+    return _bounded_span(parse_span_us(f"{text}s" if text.strip()[-1:].isdigit() else text))
+
+
+def read_seconds_or_forever(place: Place) -> Micros:
+    """As `read_seconds`; ``forever`` is -1."""
+    return -1 if _short(place).strip() == "forever" else read_seconds(place)
+
+
+def read_milliseconds(place: Place) -> Micros:
+    """Read a span of a key that ends in ``_ms``: a number of milliseconds, at most a minute."""
+    return read_count(0, 60_000)(place) * 1_000
+
+
+def read_thousandths(place: Place) -> int:
+    """Read a decimal number with at most three places, in thousandths."""
+    text = scalar_text(place)
+    match = re.fullmatch(r"([+-]?)(\d{1,15})(?:\.(\d{1,3}))?", text)
+    if match is None:
+        raise TextError(f"{text[:60]!r} is no number: expected one with at most 3 decimals")
+    size = int(match[2]) * 1000 + int((match[3] or "0").ljust(3, "0"))
+    return -size if match[1] == "-" else size
+
+
+def read_line(most: int) -> Callable[[Place], str]:
+    """Return the reader of one line of text of at most ``most`` characters."""
+
+    def read(place: Place) -> str:
+        text = scalar_text(place)
+        if len(text) > most:
+            raise TextError(f"has {len(text)} characters: at most {most} are allowed")
+        if not text.isprintable():
+            raise TextError("holds a control character: expected one line of text")
+        return text
+
+    return read
+
+
+def read_name(form: re.Pattern[str], what: str, reserved: Iterable[str]) -> Callable[[Place], str]:
+    """Return the reader of a name of the given form that is none of the ``reserved``."""
+
+    def read(place: Place) -> str:
+        text = scalar_text(place)
+        if not form.fullmatch(text):
+            raise TextError(f"{text[:80]!r} is no name of {what}: expected {form.pattern}")
+        if text.lower() in reserved:
+            raise TextError(f"{text!r} cannot be the name of {what}: it has a built-in meaning")
+        return text
+
+    return read
+
+
+def read_choice(*allowed: str) -> Callable[[Place], str]:
+    """Return the reader of one of some words."""
+
+    def read(place: Place) -> str:
+        text = scalar_text(place)
+        if text not in allowed:
+            raise TextError(f"{text[:60]!r} is not known; {render_allowed(text, allowed)}")
+        return text
+
+    return read
+
+
+def read_users(place: Place) -> tuple[str, ...]:
+    """Read user names: a list, or one text with blanks or commas between them."""
+    names = re.split(r"[\s,]+", read_words(place))
+    for name in filter(None, names):
+        if not USER_NAME.fullmatch(name):
+            raise TextError(f"{name[:80]!r} is no user name")
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def read_host_pattern(place: Place) -> tuple[str, ...]:
+    """Read host names: a list, or one text; brackets allowed."""
+    return expand_names(read_words(place))
+
+
+def read_words(place: Place) -> str:
+    """Read a list of texts, or one text, as one text with commas."""
+    if not isinstance(place.node, yaml.SequenceNode):
+        return scalar_text(place)
+    return ",".join(scalar_text(item) for item in each_item(place, "names"))
+
+
+def _short(place: Place) -> str:
+    text = scalar_text(place)
+    if len(text) > 40:
+        raise TextError("is too long for a number with a unit")
+    return text
+
+
+def _bounded_span(span_us: int) -> Micros:
+    if span_us > SPAN_US_MAX:
+        raise TextError("is more than 100 years")
+    return span_us
+
+
+def _bounded_size(mib: int) -> int:
+    if mib > AMOUNT_MAX:
+        raise TextError(f"is more than {AMOUNT_MAX} MiB")
+    return mib

@@ -1,0 +1,251 @@
+import re
+import textwrap
+
+import pytest
+
+from xce.config.parse import parse_config
+from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, HOST, LSF, QUEUE, RESOURCE
+from xce.model.config import ClusterConfig, HostConfig, PoolConfig, QueueConfig
+from xce.model.errors import ConfigError
+
+HOUR_US = 3_600_000_000
+
+
+def problems(**files: str) -> str:
+    """Return the message for files named by keyword: ``hosts=...`` is ``hosts.yaml``."""
+    with pytest.raises(ConfigError) as caught:
+        parse(**files)
+    return str(caught.value)
+
+
+def parse(**files: str) -> ClusterConfig:
+    return parse_config({f"{name}.yaml": textwrap.dedent(text) for name, text in files.items()})
+
+
+def test_no_files_are_a_valid_cluster_with_one_queue() -> None:
+    assert parse_config({}) == ClusterConfig()
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "~\n"])
+def test_an_empty_file_is_as_good_as_none(text: str) -> None:
+    assert parse_config(dict.fromkeys(FILES, text)) == ClusterConfig()
+
+
+def test_a_host_pattern_becomes_hosts_with_their_own_counters_and_attributes() -> None:
+    config = parse(
+        resources="""
+            - {name: scratch, kind: counter, unit: GB}
+            - {name: tier, kind: string}
+            - {name: weight, kind: number}
+            - {name: fast_io, kind: boolean}
+            """,
+        hosts="""
+            - names: "g[01-02]"
+              slots: 64
+              mem: 512G
+              scratch: 100
+              attributes: {tier: gold, weight: 1.5, fast_io: true, type: X86_64}
+            - {names: old, state: closed}
+            """,
+    )
+    assert config.hosts[0] == HostConfig(
+        name="g01",
+        slots=64,
+        mem_mib=512 * 1024,
+        counters={"scratch": 100},
+        attributes={"tier": "gold", "weight": 1500, "fast_io": True, "type": "X86_64"},
+    )
+    assert [host.name for host in config.hosts] == ["g01", "g02", "old"]
+    assert config.hosts[2] == HostConfig(name="old", closed=True)
+
+
+@pytest.mark.parametrize(
+    ("mem", "mib"),
+    [("2048", 2048), ("1.5G", 1536), ("1T", 1 << 20), ("1100K", 1), ("1.9999M", 1), ("4GiB", 4096)],
+)
+def test_memory_of_a_host_is_rounded_down(mem: str, mib: int) -> None:
+    assert parse(hosts=f"- {{names: a, mem: {mem}}}").hosts[0].mem_mib == mib
+
+
+def test_a_queue_has_all_its_keys() -> None:
+    config = parse(
+        hosts="- names: h[1-3]",
+        queues="""
+            - name: normal
+              default: true
+              priority: 30
+              description: for most jobs
+              open: yes
+              active: no
+              run_limit: 8h
+              default_run_limit: 90m
+              tasks_min: 2
+              tasks_max: 64
+              mem_limit: 1.1G
+              exclusive: true
+              users: [ann, bob]
+              hosts: h[1-2]
+            - name: night
+            """,
+    )
+    assert config.queues == (
+        QueueConfig(name="night"),
+        QueueConfig(
+            name="normal",
+            default=True,
+            priority=30,
+            description="for most jobs",
+            active=False,
+            run_limit_us=8 * HOUR_US,
+            default_run_limit_us=HOUR_US * 3 // 2,
+            tasks_min=2,
+            tasks_max=64,
+            mem_limit_mib=1127,
+            exclusive=True,
+            users=("ann", "bob"),
+            hosts=("h1", "h2"),
+        ),
+    )
+
+
+def test_the_only_queue_is_the_default() -> None:
+    assert parse(queues="- name: only").queues == (QueueConfig(name="only", default=True),)
+
+
+def test_a_pool_of_supply_is_a_resource_too() -> None:
+    config = parse(supply="pools: {lic: 10}")
+    assert config.pools == (PoolConfig(name="lic", total=10),)
+    assert [(item.name, item.kind) for item in config.resources] == [("lic", "pool")]
+
+
+def test_the_cluster_file_sets_times_names_and_the_lsf_section() -> None:
+    config = parse(
+        xce="""
+            cluster_name: chip7
+            admins: "ann, bob"
+            clean_period_s: 90
+            term_grace_s: 2m
+            orphan_grace_s: forever
+            session_gather_ms: 5
+            lsf: {unit_for_limits: classic, parse_script: false, product_line: "Any 1.0, x"}
+            """
+    )
+    assert config.cluster_name == "chip7"
+    assert config.admins == ("ann", "bob")
+    assert config.clean_period_us == 90_000_000
+    assert config.term_grace_us == 120_000_000
+    assert config.orphan_grace_us == -1
+    assert config.session_gather_us == 5_000
+    assert config.lsf_unit_for_limits == "classic"
+    assert config.lsf_parse_script is False
+    assert config.lsf_product_line == "Any 1.0, x"
+
+
+def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
+    config = parse(hosts="- names: [no, 1e3, 007]")
+    assert [host.name for host in config.hosts] == ["007", "1e3", "no"]
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({"hosts": "- {names: a, slot: 4}"}, "hosts.yaml:1: [1].slot: .* did you mean 'slots'?"),
+        ({"hosts": "- {names: a, slots: 0}"}, "slots: 0 is out of range: expected 1 to"),
+        ({"hosts": "- {names: a, slots: many}"}, "'many' is no whole number"),
+        ({"hosts": "- {names: a, slots: 1:30}"}, "'1:30' is no whole number"),
+        ({"hosts": "- {names: a, slots: [1]}"}, "is a list: expected one value"),
+        ({"hosts": "- {names: a, slots: }"}, "has no value"),
+        ({"hosts": "- {names: a, mem: 12X}"}, "'12X' is no size"),
+        ({"hosts": "- {names: a, scratch: 4}"}, "has no key 'scratch'"),
+        ({"hosts": "- {names: a, state: down}"}, "allowed: closed, ok"),
+        ({"hosts": "- {names: a, gpus: {count: 8}}"}, "'gpus' is not built yet"),
+        ({"hosts": "- {names: a, labels: {switch: s}}"}, "'labels' is not built yet"),
+        ({"hosts": "- {names: a, attributes: {tear: x}}"}, "'tear' is not declared"),
+        ({"hosts": "- {slots: 4}"}, "needs the key 'names'"),
+        ({"hosts": "- {names: a}\n- {names: 'a,b'}"}, "hosts.yaml:2: .*'a' stands in an earlier"),
+        ({"hosts": "names: a"}, "is no list"),
+        ({"hosts": "- just text"}, "is no mapping"),
+        ({"hosts": "- {names: a}\n- {names: b, names: c}"}, "stands twice; the first is in line 2"),
+        ({"hosts": "- &x {names: a}\n- *x"}, r"hosts.yaml:2: aliases"),
+        ({"hosts": "- !!python/name:os.system {names: a}"}, "tags"),
+        ({"hosts": "- {names: a}\n---\n- {names: b}"}, "no valid YAML"),
+        ({"hosts": "- {names: a"}, "no valid YAML"),
+        ({"hosts": "[" * 1000 + "]" * 1000}, "nested more than"),
+        ({"hosts": "- {<<: {names: a}}"}, "has no key '<<'"),
+        ({"hosts": "- {? [a] : b}"}, "a key must be one word"),
+        ({"queues": "- {name: a, run_limit: 60}"}, "'60' has no unit"),
+        ({"queues": "- {name: a, mem_limit: 60}"}, "'60' has no unit"),
+        ({"queues": "- {name: a, default: maybe}"}, "expected true or false"),
+        ({"queues": "- {name: a}\n- {name: a, default: true}"}, "'a' is defined twice"),
+        ({"queues": "- {name: a}\n- {name: b}"}, "no queue is the default"),
+        ({"queues": "- {name: a, default: 1}"}, "expected true or false"),
+        (
+            {"queues": "- {name: a, default: true}\n- {name: b, default: true}"},
+            "second default; 'a'",
+        ),
+        ({"queues": "- {name: a, hosts: h1}"}, "'h1' is not defined in hosts.yaml"),
+        ({"queues": "- {name: 'a b'}"}, "'a b' is no name of a queue"),
+        ({"queues": "- {name: all}"}, "built-in meaning"),
+        ({"queues": "- {name: a, tasks_min: 5, tasks_max: 2}"}, "tasks_min is above tasks_max"),
+        (
+            {"queues": "- {name: a, run_limit: 1h, default_run_limit: 2h}"},
+            "default_run_limit is above",
+        ),
+        ({"queues": "- {name: a, fairshare: x}"}, "'fairshare' is not built yet"),
+        ({"resources": "- {name: lic, kind: pool}"}, "'lic' has no amount"),
+        ({"resources": "- {name: lic, kind: thing}"}, "'thing' is not known"),
+        ({"resources": "- {name: mem, kind: counter}"}, "built-in meaning"),
+        ({"resources": "- {name: x}"}, "needs the key 'kind'"),
+        (
+            {"resources": "- {name: x, kind: counter}", "supply": "pools: {x: 1}"},
+            "declared as counter, not as pool",
+        ),
+        ({"supply": "pools: {lic: -1}"}, "-1 is out of range"),
+        ({"supply": "volumes: {}"}, "'volumes' is not built yet"),
+        ({"xce": "clean_period: 3"}, "did you mean 'clean_period_s'?"),
+        ({"xce": "clean_period_s: soon"}, "is no span"),
+        ({"xce": "lsf: {unit_for_limits: mb}"}, "'mb' is not known"),
+        ({"xce": "lsf: {product: x}"}, "lsf.product: lsf has no key"),
+        ({"xce": "backfill: easy"}, "'backfill' is not built yet"),
+        ({"xce": "- a"}, "is no mapping"),
+        ({"xce": 'cluster_name: "a\\nb"'}, "is no name of a cluster"),
+        ({"host": ""}, "host.yaml: is no configuration file; did you mean 'hosts.yaml'?"),
+        ({"topology": ""}, "topology.yaml: is not built yet"),
+    ],
+)
+def test_a_mistake_is_named_with_what_is_allowed(files: dict[str, str], complaint: str) -> None:
+    message = problems(**files)
+    assert re.search(complaint.replace("[1].", r"\[1\]."), message), message
+
+
+def test_all_problems_of_all_files_are_told_at_once_with_their_lines() -> None:
+    message = problems(
+        hosts="- names: a\n  slots: x\n- names: b\n  mem: y\n",
+        queues="- name: q\n  priority: z\n",
+        xce="\n\nadmins: '?'\n",
+    )
+    assert [line.split(": ")[0] for line in message.splitlines()] == [
+        "hosts.yaml:2", "hosts.yaml:4", "queues.yaml:2", "xce.yaml:3",
+    ]  # fmt: skip
+
+
+def test_one_wrong_declaration_is_one_problem() -> None:
+    message = problems(
+        resources="- {name: scratch, kind: contour}", hosts="- {names: a, scratch: 3}"
+    )
+    assert len(message.splitlines()) == 1
+
+
+def test_many_problems_are_counted_not_listed() -> None:
+    message = problems(hosts="".join(f"- {{names: a{n}, slots: x}}\n" for n in range(500)))
+    assert message.splitlines()[-1] == "... and 400 more problems"
+
+
+def test_a_file_that_is_too_large_is_not_read() -> None:
+    assert "larger than" in problems(hosts="# " + "x" * 5_000_000)
+
+
+def test_no_key_is_both_built_and_not_built() -> None:
+    for table in (CLUSTER, HOST, LSF, QUEUE, RESOURCE):
+        assert not table.not_built & set(table.keys)
+    assert not FILES_NOT_BUILT & set(FILES)
