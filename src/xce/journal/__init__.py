@@ -1,0 +1,1 @@
+"""Durable entries: the SQLite journal, snapshots, recovery, history."""

@@ -1,0 +1,451 @@
+"""The journal in SQLite: WAL mode, ``synchronous=FULL``, one row a batch.
+
+One connection writes and belongs to whoever calls `append_all` (the commit thread); another one,
+read-only, belongs to the thread that opened the journal. Readers in other processes open their
+own with `open_sqlite_reader` and disturb nobody.
+"""
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from xce.journal.interface import (
+    Append,
+    EpochLostError,
+    JournalOrderError,
+    JournalTroubleError,
+    StoredBatch,
+)
+from xce.journal.lock import DirectoryLock
+from xce.journal.snapshot import Snapshot, load_snapshot, store_snapshot, sync_directory
+from xce.journal.wal import check_log_was_read_to_its_end
+from xce.model.errors import CorruptJournalError, XceError
+from xce.model.ids import Epoch, Seq
+
+SCHEMA_VERSION: Final = 1
+DATABASE: Final = "journal.db"
+LOCK: Final = "lock"
+SNAPSHOTS: Final = "snapshots"
+BLOB_DIGEST_BYTES: Final = 16
+
+LOG_PAGES_IDLE: Final = 256
+"""So many pages in SQLite's log are moved to the database when there is nothing else to do."""
+LOG_PAGES_MAX: Final = 16_384
+"""So many (64 MiB) are moved at once, also under load."""
+
+_SCHEMA: Final = (
+    "CREATE TABLE schema (version INTEGER NOT NULL)",
+    "CREATE TABLE lead (epoch INTEGER NOT NULL, holder TEXT NOT NULL, at_us INTEGER NOT NULL)",
+    # The last seq is the row's number, so that reading from a seq and the end are a seek each.
+    """CREATE TABLE batches (last INTEGER PRIMARY KEY, first INTEGER NOT NULL,
+    epoch INTEGER NOT NULL, crc_before INTEGER NOT NULL, crc INTEGER NOT NULL,
+    content BLOB NOT NULL)""",
+    "CREATE TABLE blobs (hash TEXT NOT NULL UNIQUE, content BLOB NOT NULL)",
+    "INSERT INTO lead VALUES (0, '', 0)",
+)
+# One statement, so that a commit of one batch is one call: each call gives up the interpreter
+# lock and must wait to get it back.
+_APPEND: Final = (
+    "INSERT INTO batches (last, first, epoch, crc_before, crc, content)"
+    " SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+    " WHERE ?3 = (SELECT epoch FROM lead)"
+    " AND ?2 = 1 + coalesce((SELECT max(last) FROM batches), 0)"
+)
+_ROW: Final = "SELECT first, last, crc_before, crc, content, epoch FROM batches"
+_PAGE_ROWS: Final = 64
+_TROUBLE_CODES: Final = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+
+
+class SqliteReader:
+    """The read side: any number of processes may have one, beside a leader too."""
+
+    def __init__(self, directory: Path, connection: sqlite3.Connection) -> None:
+        self._directory = directory
+        self._database = directory / DATABASE
+        self._reading = connection
+        self._checked_snapshot: Snapshot | None = None
+
+    def place(self) -> str:
+        """Return the path of the database file."""
+        return str(self._database)
+
+    def first_seq(self) -> Seq:
+        """Return the number of the first stored entry; 0 when there is none."""
+        rows = self._rows("SELECT first FROM batches ORDER BY last LIMIT 1")
+        return int(rows[0][0]) if rows else 0
+
+    def stored_seq(self) -> Seq:
+        """Return the number of the last stored entry as of now; 0 when there is none."""
+        rows = self._rows("SELECT max(last) FROM batches")
+        return int(rows[0][0] or 0)
+
+    def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the stored batches in order, beginning with the one that holds ``from_seq``.
+
+        What is stored meanwhile is also found. No lock is held between rows.
+        """
+        while True:
+            rows = self._rows(f"{_ROW} WHERE last >= ? ORDER BY last LIMIT {_PAGE_ROWS}", from_seq)
+            for row in rows:
+                yield self._batch(row)
+            if not rows:
+                return
+            from_seq = int(rows[-1][1]) + 1
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return the content of a blob, or None when it is not there.
+
+        Raises:
+            CorruptJournalError: The stored content does not match its hash.
+        """
+        rows = self._rows("SELECT content FROM blobs WHERE hash = ?", digest)
+        if not rows:
+            return None
+        content = bytes(rows[0][0])
+        if hashlib.blake2b(content, digest_size=BLOB_DIGEST_BYTES).hexdigest() != digest:
+            raise CorruptJournalError(f"{self._database}: blob {digest} does not match its hash")
+        return content
+
+    def blob_digests(self) -> list[str]:
+        """Return the hashes of all stored blobs."""
+        return [row[0] for row in self._rows("SELECT hash FROM blobs ORDER BY hash")]
+
+    def load_snapshot(self) -> Snapshot | None:
+        """Return the newest snapshot that is whole, or None; what is damaged is warned of."""
+        known = self._checked_snapshot
+        root = self._directory / SNAPSHOTS
+        if known is not None and known.directory.exists():
+            newest = max((int(p.name) for p in root.iterdir() if p.name.isdecimal()), default=0)
+            if newest == known.seq:
+                return known
+        self._checked_snapshot = load_snapshot(root)
+        return self._checked_snapshot
+
+    def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
+        """Store the snapshot of the state right behind entry ``seq``; keep the newest two."""
+        store_snapshot(self._directory / SNAPSHOTS, seq, crc, parts)
+
+    def check_storage(self) -> None:
+        """Check what lies below the rows: the file's pages and SQLite's log.
+
+        Costs: reads all stored batches once.
+
+        Raises:
+            CorruptJournalError: Something is damaged; the message says what.
+        """
+        with _errors_named(self._database):
+            check_pages(self._reading, self._database)
+        check_log_was_read_to_its_end(self._database)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reading.close()
+
+    def _batch(self, row: tuple[Any, ...]) -> StoredBatch:
+        first, last, crc_before, crc, content, epoch = row
+        # SQLite gives back whatever type a damaged row claims to hold.
+        numbers_are_whole = all(isinstance(number, int) for number in (first, crc_before, crc))
+        if not numbers_are_whole or not isinstance(content, bytes):
+            raise CorruptJournalError(f"{self._database}: the batch that ends with entry {last}")
+        return StoredBatch(
+            first=first, last=last, crc_before=crc_before, crc=crc, content=content, epoch=epoch
+        )
+
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with _errors_named(self._database):
+            return self._reading.execute(statement, values).fetchall()
+
+
+class SqliteJournal(SqliteReader):
+    """The write side, for the one process that leads."""
+
+    def __init__(self, directory: Path) -> None:
+        self._lock: DirectoryLock | None = None
+        self._writing: sqlite3.Connection | None = None
+        self._log_pages = 0
+        self.last_seq: Seq = 0
+        self.last_crc = 0
+        # Reading begins with `lead`: before it there may be no file to read.
+        super().__init__(directory, sqlite3.connect(":memory:"))
+        self._reading.close()
+
+    def lead(self, holder: str) -> Epoch:
+        """Begin a reign; the lock on the directory is held until `close` or the process's death.
+
+        Raises:
+            JournalHeldError: Another process leads; the message names it.
+            JournalTroubleError: The file cannot be written (full disk, rights).
+            CorruptJournalError: The file is damaged, or of a newer release.
+        """
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = DirectoryLock(self._directory / LOCK)
+        except OSError as error:
+            raise JournalTroubleError(f"{self._directory}: {error.strerror}") from error
+        try:
+            with _errors_named(self._database):
+                return self._open_and_begin(holder)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(
+        self, epoch: Epoch, batch: StoredBatch, blobs: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
+        """Make one batch durable; see `append_all`."""
+        self.append_all(epoch, (Append(batch, blobs),))
+
+    def append_all(self, epoch: Epoch, appends: Sequence[Append]) -> None:
+        """Make batches durable in one commit; done when this returns.
+
+        One that is stored already, with the same crc, counts as done.
+
+        Raises:
+            EpochLostError: ``epoch`` does not lead any more.
+            JournalOrderError: A batch does not follow the last stored one.
+            JournalTroubleError: Nothing of it was stored; the same may be tried again.
+        """
+        connection = self._writer()
+        with _errors_named(self._database):
+            try:
+                if len(appends) == 1 and not appends[0].blobs:
+                    self._insert(connection, epoch, appends[0].batch, self.last_crc)
+                else:
+                    connection.execute("BEGIN IMMEDIATE")
+                    crc = self.last_crc
+                    for append in appends:
+                        connection.executemany(
+                            "INSERT OR IGNORE INTO blobs VALUES (?, ?)", append.blobs
+                        )
+                        self._insert(connection, epoch, append.batch, crc)
+                        crc = append.batch.crc
+                    connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        for append in appends:
+            self._log_pages += 2 + len(append.batch.content) // 4096 + 3 * len(append.blobs)
+        last = appends[-1].batch
+        if last.last > self.last_seq:
+            self.last_seq, self.last_crc = last.last, last.crc
+        if self._log_pages > LOG_PAGES_MAX:
+            self._move_log(connection)
+
+    def trim(self, before: Seq, *, limit: int = 256) -> bool:
+        """Drop batches that end before entry ``before``, at most ``limit``; tell if there is more.
+
+        The newest is always kept: it says where the journal goes on.
+        """
+        connection = self._writer()
+        before = min(before, self.last_seq)
+        with _errors_named(self._database):
+            dropped = connection.execute(
+                "DELETE FROM batches WHERE last IN"
+                " (SELECT last FROM batches WHERE last < ? ORDER BY last LIMIT ?)",
+                (before, limit),
+            ).rowcount
+        self._log_pages += 2 * dropped
+        return dropped == limit
+
+    def forget_blobs(self, digests: Sequence[str]) -> None:
+        """Drop blobs that nothing names any more."""
+        connection = self._writer()
+        with _errors_named(self._database):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("DELETE FROM blobs WHERE hash = ?", [(d,) for d in digests])
+            connection.execute("COMMIT")
+        self._log_pages += len(digests)
+
+    @property
+    def is_untidy(self) -> bool:
+        """Whether SQLite's log has grown."""
+        return self._log_pages > LOG_PAGES_IDLE
+
+    def tidy(self) -> None:
+        """Move SQLite's log into the database when it has grown; for idle moments."""
+        if self._writing is not None and self.is_untidy:
+            self._move_log(self._writing)
+
+    def close(self) -> None:
+        """Close both connections, then give up the lead."""
+        super().close()
+        if self._writing is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._writing.close()
+            self._writing = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _writer(self) -> sqlite3.Connection:
+        if self._writing is None:
+            raise XceError(f"{self._database}: not open for writing: `lead` comes first")
+        return self._writing
+
+    def _open_and_begin(self, holder: str) -> Epoch:
+        is_new = not self._database.exists()
+        if not is_new:
+            with contextlib.closing(_connect_reading(self._database)) as looking:
+                # The read makes SQLite recover its log; only then can it be judged.
+                check_schema(looking, self._database)
+                check_log_was_read_to_its_end(self._database)
+        connection = sqlite3.connect(
+            self._database, isolation_level=None, check_same_thread=False, timeout=10.0
+        )
+        self._writing = connection
+        if is_new:
+            self._database.chmod(0o600)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        _create_schema(connection)
+        check_schema(connection, self._database)
+        check_pages(connection, self._database)
+        row = connection.execute(
+            "UPDATE lead SET epoch = epoch + 1, holder = ?, at_us = ? RETURNING epoch",
+            (f"{holder} pid {os.getpid()}", time.time_ns() // 1000),
+        ).fetchone()
+        self._move_log(connection)
+        sync_directory(self._directory)
+        end = connection.execute(
+            "SELECT last, crc FROM batches ORDER BY last DESC LIMIT 1"
+        ).fetchone()
+        self.last_seq, self.last_crc = end or (0, 0)
+        self._reading = _connect_reading(self._database)
+        return int(row[0])
+
+    def _insert(
+        self, connection: sqlite3.Connection, epoch: Epoch, batch: StoredBatch, crc: int
+    ) -> None:
+        row = (batch.last, batch.first, epoch, batch.crc_before, batch.crc, batch.content)
+        follows = batch.crc_before == crc and batch.last >= batch.first
+        if follows and connection.execute(_APPEND, row).rowcount == 1:
+            return
+        (leading,) = connection.execute("SELECT epoch FROM lead").fetchone()
+        if leading != epoch:
+            raise EpochLostError(
+                f"{self._database}: epoch {epoch} is over, epoch {leading} leads: "
+                "another controller took over"
+            )
+        stored = connection.execute(
+            "SELECT first, crc_before, crc FROM batches WHERE last = ?", (batch.last,)
+        ).fetchone()
+        if stored != (batch.first, batch.crc_before, batch.crc):
+            raise JournalOrderError(
+                f"{self._database}: batch {batch.first}..{batch.last} (crc {batch.crc_before:08x}) "
+                f"does not follow entry {self.last_seq} (crc {self.last_crc:08x})"
+            )
+
+    def _move_log(self, connection: sqlite3.Connection) -> None:
+        # In vain on a full disk: then the log just stays longer.
+        self._log_pages = 0
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def open_sqlite_reader(directory: Path) -> SqliteReader:
+    """Open the journal in ``directory`` for reading, beside a running controller or without one.
+
+    Raises:
+        CorruptJournalError: There is none, it is damaged, or of a newer release.
+    """
+    database = directory / DATABASE
+    if not database.exists():
+        raise CorruptJournalError(f"{database}: there is no journal")
+    with _errors_named(database):
+        connection = _connect_reading(database)
+        try:
+            check_schema(connection, database)
+        except BaseException:
+            connection.close()
+            raise
+    return SqliteReader(directory, connection)
+
+
+def check_schema(connection: sqlite3.Connection, database: Path) -> None:
+    """Check that this release can read the database.
+
+    Raises:
+        CorruptJournalError: It cannot, and the message says why.
+    """
+    try:
+        row = connection.execute("SELECT max(version) FROM schema").fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables == (0,):
+            return
+        raise CorruptJournalError(f"{database}: this is not a journal of XCE") from error
+    if row[0] is None or row[0] > SCHEMA_VERSION:
+        raise CorruptJournalError(
+            f"{database}: written by a newer release (schema {row[0]}, this release knows "
+            f"{SCHEMA_VERSION}): use that release or a later one"
+        )
+
+
+def check_pages(connection: sqlite3.Connection, database: Path) -> None:
+    """Check that the pages with entries hang together: a lost page would be lost entries.
+
+    Costs: reads all stored batches once.
+
+    Raises:
+        CorruptJournalError: They do not, and the message says where.
+    """
+    found = connection.execute("PRAGMA quick_check(batches)").fetchone()[0]
+    if found != "ok":
+        text = " ".join(str(found).split())
+        raise CorruptJournalError(f"{database}: damaged: {text}; see `xceadmin journal verify`")
+
+
+def _create_schema(connection: sqlite3.Connection) -> None:
+    """Create the tables where there are none, all or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables:
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
+    connection.execute("COMMIT")
+
+
+def _connect_reading(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{database.absolute().as_uri()}?mode=ro",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=10.0,
+    )
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+@contextlib.contextmanager
+def _errors_named(database: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours: what may pass is trouble, damage is a fault."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _TROUBLE_CODES:
+            raise JournalTroubleError(f"{database}: {error}") from error
+        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            raise CorruptJournalError(f"{database}: {error}") from error
+        raise
