@@ -111,6 +111,7 @@ def store_snapshot(root: Path, seq: Seq, crc: int, parts: Iterable[bytes]) -> Pa
         for number, part in enumerate(parts):
             _write_synced(aside / f"part-{number}", part)
             digests.append(PartDigest(len(part), _digest(part)))
+        assert digests, "a snapshot has one part at least"
         manifest = Manifest(format=FORMAT, seq=seq, crc=crc, parts=tuple(digests))
         manifest = msgspec.structs.replace(manifest, digest=_manifest_digest(manifest))
         _write_synced(aside / _MANIFEST, msgspec.json.encode(manifest))

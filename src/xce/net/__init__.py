@@ -1,0 +1,1 @@
+"""Frames, peers and followers on the wire."""

@@ -1,0 +1,202 @@
+"""What peers say to each other: tagged, array-like structs in MessagePack, one a frame.
+
+A frame is a 4-byte big-endian length and one of these. New fields only at the end, with defaults.
+The peer that dials speaks first (`Hello`) and is answered by `Welcome` or `Refused`. Everything
+else may then go both ways in any order; requests carry an id that their answer repeats.
+"""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from xce.model.command import Accepted, Command
+from xce.model.effect import Effect
+from xce.model.ids import Epoch, Seq
+from xce.model.observation import Observation
+from xce.model.refusal import Refusal
+
+PROTOCOL: Final = 1
+FRAME_MAX: Final = 64 * 1024 * 1024
+"""Largest frame in bytes; a longer one ends the connection."""
+ROLES: Final = ("apiserver", "scheduler", "worker", "history", "admin")
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
+    """Who dials: ``role`` is one of ``ROLES``, ``name`` tells instances apart (a worker's host)."""
+
+    protocol: int
+    role: str
+    name: str
+    version: str
+
+
+class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
+    """The controller's answer to `Hello`."""
+
+    protocol: int
+    epoch: Epoch
+    cluster: str
+    version: str
+    seq: Seq
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):
+    """The connection is not wanted; the text says why. It is closed behind this."""
+
+    text: str
+
+
+class Ask(msgspec.Struct, frozen=True, tag="ask", array_like=True):
+    """A command, with who asked on what basis."""
+
+    id: int
+    command: Command
+    by: str = ""
+    basis: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer", array_like=True):
+    """What came of an `Ask`; sent only when it is durable. ``seq``: the last entry it caused, or
+    the last there was.
+    """
+
+    id: int
+    seq: Seq
+    results: tuple[Accepted | Refusal, ...] = ()
+
+
+class Follow(msgspec.Struct, frozen=True, tag="follow", array_like=True):
+    """Send me every entry behind ``seq``; 0: begin with a snapshot where there is one."""
+
+    epoch: Epoch
+    seq: Seq
+
+
+class SnapshotPart(msgspec.Struct, frozen=True, tag="snapshot-part", array_like=True):
+    """Part ``number`` (from 0) of ``count`` of the snapshot taken at ``seq``."""
+
+    seq: Seq
+    number: int
+    count: int
+    content: bytes
+
+
+class Batch(msgspec.Struct, frozen=True, tag="batch", array_like=True):
+    """Entries ``first`` to ``last`` as the very bytes of the journal."""
+
+    first: Seq
+    last: Seq
+    content: bytes
+
+
+class CaughtUp(msgspec.Struct, frozen=True, tag="caught-up", array_like=True):
+    """The follower has everything that is durable now; what follows is live."""
+
+    seq: Seq
+
+
+class FollowedTo(msgspec.Struct, frozen=True, tag="followed-to", array_like=True):
+    """A follower with a durable cursor (history) has stored everything up to ``seq``."""
+
+    seq: Seq
+
+
+class Observe(msgspec.Struct, frozen=True, tag="observe", array_like=True):
+    """A worker reports."""
+
+    observation: Observation
+
+
+class ReportsTaken(msgspec.Struct, frozen=True, tag="reports-taken", array_like=True):
+    """All report batches up to ``number`` of this connection are durable."""
+
+    number: int
+
+
+class Effects(msgspec.Struct, frozen=True, tag="effects", array_like=True):
+    """What the worker must do, under the controller's epoch."""
+
+    epoch: Epoch
+    effects: tuple[Effect, ...]
+
+
+class FetchBlobs(msgspec.Struct, frozen=True, tag="fetch-blobs", array_like=True):
+    """Give me the blobs of these hashes."""
+
+    id: int
+    hashes: tuple[str, ...]
+
+
+class Blobs(msgspec.Struct, frozen=True, tag="blobs", array_like=True):
+    """Answer to `FetchBlobs`; one that is not there is left out."""
+
+    id: int
+    blobs: tuple[tuple[str, bytes], ...]
+
+
+class ReadOutput(msgspec.Struct, frozen=True, tag="read-output", array_like=True):
+    """Read a piece of a job's output on ``host``; relayed by the controller (decision X-29).
+
+    ``path`` is the file as the spec names it (patterns not yet expanded, relative to ``cwd``), or
+    empty for output that is kept by the cluster on the host.
+    """
+
+    id: int
+    host: str
+    job: int
+    index: int
+    attempt: int
+    stream: str
+    """``stdout`` or ``stderr``."""
+    path: str
+    cwd: str
+    user: str
+    uid: int
+    gid: int
+    offset: int
+    limit: int
+
+
+class OutputChunk(msgspec.Struct, frozen=True, tag="output-chunk", array_like=True):
+    """Answer to `ReadOutput`: bytes from the offset on, and the file's size now."""
+
+    id: int
+    content: bytes
+    size: int
+    error: str = ""
+    """Not empty: why there is nothing to read (no such file, host not connected, ...)."""
+
+
+class Ping(msgspec.Struct, frozen=True, tag="ping", array_like=True):
+    """Are you there? Answered by `Pong` with the same number."""
+
+    number: int
+
+
+class Pong(msgspec.Struct, frozen=True, tag="pong", array_like=True):
+    """I am."""
+
+    number: int
+
+
+Message: TypeAlias = (
+    Hello
+    | Welcome
+    | Refused
+    | Ask
+    | Answer
+    | Follow
+    | SnapshotPart
+    | Batch
+    | CaughtUp
+    | FollowedTo
+    | Observe
+    | ReportsTaken
+    | Effects
+    | FetchBlobs
+    | Blobs
+    | ReadOutput
+    | OutputChunk
+    | Ping
+    | Pong
+)
