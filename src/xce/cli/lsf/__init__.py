@@ -1,0 +1,1 @@
+"""LSF's commands, one file each. Standard library only."""

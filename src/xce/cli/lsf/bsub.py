@@ -1,0 +1,307 @@
+"""``bsub``: submit a job."""
+
+from __future__ import annotations
+
+import binascii
+import os
+import time
+
+from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.options import FLAG, MANY, VALUE, Options
+from xce.cli.lsf.script import directive_lines, parse_directives, unify_line_ends
+from xce.cli.lsf.submission import bare_unit, build_submission, merge_options, read_all, read_file
+from xce.cli.lsf.values import BadValueError
+from xce.client.rest import ProblemError, make_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+USAGE = """\
+Usage: bsub [options] command [argument ...]
+       bsub [options] < script        (lines "#BSUB options" count, the command line wins)
+       bsub [options] script          (the same, when the file has such lines)
+  -J "name[1-10:2]%5"   name; array with at most 5 elements running at once
+  -q queue              queue, or several "q1 q2" that are tried in order
+  -n min[,max]          tasks
+  -R "request"          resource request; may be repeated
+  -W [hours:]minutes    run limit            -We [hours:]minutes  estimate of the run time
+  -M size               memory limit, e.g. 500MB
+  -o file  -oo file     append / overwrite output; %J is the job id, %I the array index
+  -e file  -eo file     append / overwrite error output
+  -i file  -is file     input file; -is copies it now
+  -w "condition"        start only when e.g. done(12) && ended(name)
+  -b [[[year:]month:]day:]hour:minute   start not before
+  -m "hosts"  -x        hosts to use; no other job beside it
+  -cwd directory        working directory of the job
+  -env "all, ~A, B=1"   variables of the job; several add up
+  -P project  -sp n     project, priority
+  -H  -K                hold until bresume; wait for the end
+"""
+_NO_MAIL = "XCE sends no mail; name output files with -o and -e"
+_NO_TERMINAL = "no job has a terminal yet; use -K to wait and bpeek -f to watch"
+_PLAIN = "write the job's options on the command line or as #BSUB lines"
+OPTIONS = Options(
+    {
+        **dict.fromkeys(("-H", "-x", "-K"), FLAG),
+        **dict.fromkeys(
+            (
+                "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
+                "-b", "-cwd", "-m", "-P", "-sp",
+            ),
+            VALUE,
+        ),
+        **dict.fromkeys(("-R", "-env"), MANY),
+    },
+    {
+        **dict.fromkeys(("-u", "-N", "-Ne", "-B", "-notify"), _NO_MAIL),
+        **dict.fromkeys(
+            ("-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs", "-IX", "-XF", "-tty"), _NO_TERMINAL
+        ),
+        **dict.fromkeys(
+            ("-pack", "-json", "-yaml", "-jsdl", "-jsdl_strict"),
+            f"{_PLAIN}; many jobs at once: 'xcecli submit'",
+        ),
+        **dict.fromkeys(("-r", "-rn"), "no job is run again by itself yet; leave it out"),
+        **dict.fromkeys(
+            (
+                "-outdir", "-G", "-g", "-app", "-sla", "-t", "-c", "-v", "-S", "-D", "-F", "-C",
+                "-p", "-T", "-hl", "-ul", "-ptl", "-eptl", "-Q", "-E", "-Ep", "-L", "-f", "-k",
+                "-mig", "-Jd", "-a", "-ext", "-extsched", "-wa", "-wt", "-ti", "-s", "-U",
+                "-hostfile", "-data", "-datagrp", "-datachk", "-Lp", "-ar", "-rnc", "-Zs",
+                "-clusters", "-ln_slots", "-ln_mem", "-cn_cu", "-cn_mem", "-alloc_flags",
+                "-core_isolation", "-smt", "-step_cgroup", "-csm", "-jsm", "-network", "-stage",
+                "-freq", "-jobaff", "-rcacct", "-gpu",
+            ),
+            "",
+        ),
+        "-nnodes": 'use -n with -R "span[ptile=n]"',
+    },
+    bundled=False,
+    sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp")),
+)  # fmt: skip
+_SCRIPT_MAX = 1 << 24
+"""Bytes up to which a file named as first word is looked into for directives."""
+_WAIT_S = "60"
+
+
+def execute(context: Context) -> int:
+    """Submit, and wait where asked to."""
+    try:
+        return _submit(context)
+    except BadValueError as error:
+        context.err(f"{error}. Job not submitted.")
+    except ProblemError as error:
+        context.err(f"{(error.lsf or error.text).rstrip('.')}. Job not submitted.")
+    return FAILED
+
+
+def _submit(context: Context) -> int:
+    line = context.parsed
+    body = _program(context)
+    script = parse_directives(body.get("script", ""), OPTIONS)
+    for option in ("-h", "-help", "-V", "--wait-daemon"):
+        if script.has(option):
+            raise BadValueError(f"{option} does not stand in a script")
+    options = merge_options(line, script)
+    body.update(
+        build_submission(
+            options, context.environ, lambda: _unit_for_limits(context), now_s=time.time()
+        )
+    )
+    _encode_script(body)
+    _drop_unreadable(context, body)
+    queues = options.value("-q").split() or context.environ.get("LSB_DEFAULTQUEUE", "").split()
+    result = _send(context, body, queues)
+    if result.get("warning"):
+        context.err(f"Warning: {result['warning'].rstrip('.')}.")
+    if not context.environ.get("BSUB_QUIET"):
+        kind = "queue" if options.has("-q") else "default queue"
+        context.out(f"Job <{result['jobid']}> is submitted to {kind} <{result['queue']}>.")
+        context.flush()
+    return _wait(context, int(result["jobid"])) if options.has("-K") else 0
+
+
+def _send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str, Any]:
+    """Submit to the first of the queues that takes the job; to the default one where none is named.
+
+    Raises:
+        ProblemError: The last one refused, too.
+    """
+    refused: ProblemError | None = None
+    for queue in queues or [""]:
+        if queue:
+            body["queue"] = queue
+        try:
+            answer = context.api.call("POST", "/jobs", (), body, key=make_key())
+        except ProblemError as error:
+            refused = error
+            continue
+        result: dict[str, Any] = answer["results"][0]
+        if "error" not in result:
+            return result
+        refused = ProblemError(400, result["error"])
+    raise refused or ProblemError(500, {"detail": "XCE's answer is empty"})
+
+
+def _program(context: Context) -> dict[str, Any]:
+    """Return what is to run: the command words, a named script, or the text on stdin."""
+    words = context.parsed.rest
+    if not words:
+        return {"script": _decode(context, _stdin(context))}
+    text = _named_script(context, words[0])
+    if text is not None:
+        body: dict[str, Any] = {"script": text, "script_name": words[0]}
+        return {**body, "args": words[1:]} if words[1:] else body
+    command = " ".join(words)
+    if not command.strip():
+        raise BadValueError("Empty job")
+    if not _is_text(command):
+        raise BadValueError("The command is not valid UTF-8; put it into a script")
+    return {"command": command}
+
+
+def _stdin(context: Context) -> bytes:
+    """Return the text on stdin; at a terminal it is asked for line by line."""
+    try:
+        if not os.isatty(0):
+            return read_all(0)
+        parts: list[bytes] = []
+        while True:
+            if context.environ.get("BSUB_STDERR"):
+                os.write(2, b"bsub> ")
+            else:
+                context.out_bytes(b"bsub> ")
+            line = os.read(0, 1 << 16)
+            if not line:
+                context.err("")
+                return b"".join(parts)
+            parts.append(line)
+    except OSError:
+        return b""
+
+
+def _named_script(context: Context, word: str) -> str | None:
+    """Return the text of the file that the first word names, if it is a script with directives."""
+    try:
+        found = os.stat(word)
+        if found.st_mode & 0o170000 != 0o100000 or found.st_size > _SCRIPT_MAX:
+            return None
+        content = read_file(word)
+    except (OSError, ValueError):
+        return None
+    if b"\0" in content or b"#BSUB" not in content:
+        return None
+    text = content.decode("utf-8", "surrogateescape")
+    if not directive_lines(text) or not _parses_scripts(context):
+        return None
+    return _decode(context, content)
+
+
+def _parses_scripts(context: Context) -> bool:
+    """Return whether directives of a named script count: ``lsf: {parse_script: ...}``."""
+    named = context.environ.get("LSB_BSUB_PARSE_SCRIPT", "")
+    if named:
+        return named[0] in "Yy1"
+    return bool(context.api.call("GET", "/cluster").get("parse_script", True))
+
+
+def _unit_for_limits(context: Context) -> str:
+    """Return the unit of bare sizes: the environment's, else the cluster's."""
+    named = context.environ.get("LSF_UNIT_FOR_LIMITS", "")
+    if named:
+        bare_unit(named)
+        return named
+    return str(context.api.call("GET", "/cluster").get("unit_for_limits") or "MB")
+
+
+def _decode(context: Context, content: bytes) -> str:
+    """Return a script's text with LF line ends; bytes that are no UTF-8 stay as surrogates.
+
+    Raises:
+        BadValueError: It is empty or no text.
+    """
+    if b"\0" in content:
+        raise BadValueError(
+            "The job script holds NUL bytes, so it is no text; name a program as the command"
+        )
+    text, changed = unify_line_ends(content.decode("utf-8", "surrogateescape"))
+    if not text.strip():
+        raise BadValueError("Empty job")
+    if changed:
+        context.err("Warning: the script's line ends were CRLF; the job runs it with LF.")
+    return text
+
+
+def _is_text(text: str) -> bool:
+    """Return whether ``text`` holds no bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encode_script(body: dict[str, Any]) -> None:
+    """Send a script that is not UTF-8 as bytes."""
+    text = body.get("script")
+    if text is not None and not _is_text(text):
+        del body["script"]
+        content = text.encode("utf-8", "surrogateescape")
+        body["script_data"] = binascii.b2a_base64(content, newline=False).decode("ascii")
+
+
+def _drop_unreadable(context: Context, body: dict[str, Any]) -> None:
+    """Refuse bytes that are not UTF-8 where they matter; leave such variables out, and say so."""
+    bad = [item for item in body["env"] if not _is_text(item)]
+    if bad:
+        names = ", ".join(sorted(item.partition("=")[0] for item in bad))
+        shown = names.encode("utf-8", "backslashreplace").decode()
+        context.err(f"Warning: not given to the job, since not valid UTF-8: {shown}.")
+        body["env"] = [item for item in body["env"] if _is_text(item)]
+    for member, value in body.items():
+        texts = value if isinstance(value, list) else [value]
+        if not all(_is_text(text) for text in texts if isinstance(text, str)):
+            raise BadValueError(f"Its {member} is not valid UTF-8")
+
+
+def _wait(context: Context, job: int) -> int:
+    """Wait for the end of the job and return its exit code; 126 when it never ran."""
+    context.err("<<Waiting for dispatch ...>>")
+    row: dict[str, Any] = {}
+    show_host = bool(context.environ.get("LSB_SUBK_SHOW_EXEC_HOST"))
+    while not row:
+        pause = "1" if show_host else _WAIT_S
+        answer = context.api.call("GET", f"/jobs/{job}/wait", [("timeout", pause)])
+        if answer:
+            row = answer
+        if show_host:
+            seen = row or context.api.call("GET", f"/jobs/{job}")
+            if seen.get("hosts"):
+                context.err(f"<<Starting on {seen['hosts'][0][0]}>>")
+                show_host = False
+    shown = f"Job {job}" if context.environ.get("LSB_SUBK_SHOW_JOBID") else "Job"
+    context.err(f"<<{shown} is finished>>")
+    return exit_status(row)
+
+
+def exit_status(row: dict[str, Any]) -> int:
+    """Return the exit status of ``bsub -K`` for a job that has ended.
+
+    For an array: 0 when all elements are done, else 1.
+    """
+    elements = row.get("elements")
+    if elements is not None:
+        return 1 if elements.get("exit") else 0
+    if row.get("stat") == "DONE":
+        return 0
+    if row.get("start_at") is None:
+        return 126
+    if row.get("exit_code"):
+        return int(row["exit_code"])
+    return 128 + int(row["signal"]) if row.get("signal") else FAILED
+
+
+def main() -> NoReturn:
+    """Run ``bsub``."""
+    run_main(OPTIONS, USAGE, execute, until_word=True)

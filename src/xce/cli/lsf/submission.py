@@ -1,0 +1,240 @@
+"""From the options of ``bsub`` to the body of a submit request."""
+
+from __future__ import annotations
+
+import binascii
+import os
+
+from xce.cli.lsf.environment import choose_environment
+from xce.cli.lsf.options import Parsed
+from xce.cli.lsf.values import (
+    BadValueError,
+    parse_begin,
+    parse_duration_s,
+    parse_size_kib,
+    parse_tasks,
+    split_job_name,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+_FAMILIES = (("-o", "-oo"), ("-e", "-eo"), ("-i", "-is"))
+"""Options of which a command line takes one, and which together override a script's."""
+_BARE_UNITS = {"KB": "K", "MB": "M", "GB": "G", "TB": "T", "CLASSIC": "K"}
+"""``unit_for_limits`` -> the unit of a bare ``-M``; classic LSF means KB."""
+_SWITCHES = (("-x", "exclusive"), ("-H", "hold"))
+_CONDITIONS = ("(", "!", "done(", "ended(", "exit(", "started(", "post_done(", "post_err(", "num")
+
+
+def merge_options(line: Parsed, script: Parsed) -> Parsed:
+    """Return the options of a submission: what the command line says beats the script.
+
+    Raises:
+        BadValueError: Two options of one family stand on the same level.
+    """
+    given = dict(script.given)
+    for level in (line, script):
+        for family in _FAMILIES:
+            present = [option for option in family if option in level.given]
+            if len(present) > 1:
+                raise BadValueError(f"{present[0]} and {present[1]} cannot be used together")
+            if level is line and present:
+                for option in family:
+                    given.pop(option, None)
+    given.update(line.given)
+    return Parsed(given, line.rest)
+
+
+def build_submission(
+    options: Parsed,
+    environ: Mapping[str, str],
+    unit_for_limits: Callable[[], str],
+    *,
+    now_s: float,
+) -> dict[str, Any]:
+    """Return the body of a submit request, still without command, script and queue.
+
+    ``options`` are those of command line and script, merged. ``unit_for_limits`` is asked only when
+    a bare number must be understood.
+
+    Raises:
+        BadValueError: A value cannot be taken.
+    """
+    body = _identity(options, environ)
+    requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
+    if requests:
+        body["resreq"] = requests
+        if environ.get("LSF_UNIT_FOR_LIMITS"):
+            body["unit_for_limits"] = unit_for_limits()
+    if options.has("-n"):
+        body["tasks"] = parse_tasks(options.value("-n"))
+    if options.has("-W"):
+        body["run_limit_s"] = parse_duration_s(options.value("-W"), option="-W")
+    if options.has("-We"):
+        body["estimate_s"] = parse_duration_s(options.value("-We"), option="-We")
+    if options.has("-M"):
+        body["mem_limit_kib"] = _memory_kib(options.value("-M"), unit_for_limits)
+    if options.has("-w"):
+        body["dependency"] = _dependency(options.value("-w"))
+    if options.has("-m"):
+        body["hosts"] = options.value("-m")
+    if options.has("-b"):
+        body["begin_at"] = parse_begin(options.value("-b"), now_s)
+    if options.has("-sp"):
+        body["priority"] = _priority(options.value("-sp"))
+    body.update({member: True for option, member in _SWITCHES if options.has(option)})
+    _add_files(body, options)
+    _add_surroundings(body, options, environ)
+    return body
+
+
+def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return name, array and project."""
+    body: dict[str, Any] = {}
+    if options.has("-J"):
+        name, array = split_job_name(options.value("-J"))
+        body.update({"name": name} if name else {}, **({"array": array} if array else {}))
+    project = options.value("-P") or environ.get("LSB_DEFAULTPROJECT", "")
+    if project:
+        body["project"] = project
+    return body
+
+
+def _default(environ: Mapping[str, str], name: str) -> list[str]:
+    value = environ.get(name, "")
+    return [value] if value else []
+
+
+def bare_unit(unit: str) -> str:
+    """Return the letter of the unit of a bare limit.
+
+    Raises:
+        BadValueError: ``unit`` is none of the values that ``LSF_UNIT_FOR_LIMITS`` may have.
+    """
+    letter = _BARE_UNITS.get(unit.strip().upper())
+    if letter is None:
+        raise BadValueError(
+            f"LSF_UNIT_FOR_LIMITS is {unit!r}; allowed are KB, MB, GB, TB and classic"
+        )
+    return letter
+
+
+def _memory_kib(text: str, unit_for_limits: Callable[[], str]) -> int:
+    """Return the KiB of ``-M``; only a bare number needs the cluster's unit."""
+    kib = parse_size_kib(text, option="-M")
+    if kib is None:
+        kib = parse_size_kib(text, option="-M", bare_unit=bare_unit(unit_for_limits()))
+    return kib or 0
+
+
+def _dependency(text: str) -> str:
+    """Return a dependency condition without quotes that a caller left around all of it."""
+    text = text.strip()
+    if len(text) > 2 and text[0] == text[-1] == '"' and text[1:].lstrip().startswith(_CONDITIONS):
+        inner = text[1:-1]
+        if '"' not in inner and "(" in inner:
+            return inner
+    return text
+
+
+def _priority(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise BadValueError(f"Bad user priority: -sp {text} is no whole number above 0")
+    return int(text)
+
+
+def _add_files(body: dict[str, Any], options: Parsed) -> None:
+    """Add where the job's streams go."""
+    for option, member, append in (
+        ("-o", "output", True),
+        ("-oo", "output", False),
+        ("-e", "error", True),
+        ("-eo", "error", False),
+    ):
+        if options.has(option):
+            body[member] = _path(options, option)
+            if not append:
+                body[f"{member}_append"] = False
+    if options.has("-i"):
+        body["input"] = _path(options, "-i")
+    if options.has("-is"):
+        path = _path(options, "-is")
+        content = _spool(path)
+        body["input"] = path
+        body["input_data"] = binascii.b2a_base64(content, newline=False).decode("ascii")
+
+
+def _path(options: Parsed, option: str) -> str:
+    path = options.value(option)
+    if not path or "\0" in path:
+        raise BadValueError(f"Bad file name: {option} names no file")
+    return path
+
+
+def _spool(path: str) -> bytes:
+    """Return the content of a file that is copied at submission."""
+    try:
+        return read_file(path)
+    except OSError as error:
+        raise BadValueError(f"Bad input file: -is {path}: {error.strerror}") from None
+
+
+def read_file(path: str) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_all(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_all(descriptor: int) -> bytes:
+    """Return everything up to the end of a stream."""
+    parts = []
+    while part := os.read(descriptor, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _add_surroundings(body: dict[str, Any], options: Parsed, environ: Mapping[str, str]) -> None:
+    """Add where the job was submitted, from where, and what it inherits."""
+    body["cwd"] = submission_directory(environ)
+    given = options.value("-cwd") or environ.get("LSB_JOB_CWD", "")
+    if given:
+        body["cwd_given"] = given
+    body["from_host"] = os.uname().nodename
+    if environ.get("HOME"):
+        body["home"] = environ["HOME"]
+    mask = os.umask(0o077)
+    os.umask(mask)
+    body["umask"] = mask
+    chosen = choose_environment(environ, options.given.get("-env", []))
+    body["env"] = [f"{name}={value}" for name, value in chosen.items()]
+
+
+def submission_directory(environ: Mapping[str, str]) -> str:
+    """Return the working directory as the shell calls it, else as the kernel does.
+
+    Raises:
+        BadValueError: It was removed.
+    """
+    named = environ.get("PWD", "")
+    try:
+        here = os.stat(".")
+        if named.startswith("/"):
+            there = os.stat(named)
+            if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+                return named
+    except OSError:
+        named = ""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise BadValueError(f"The working directory is gone: {error.strerror}") from None

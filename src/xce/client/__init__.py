@@ -1,0 +1,1 @@
+"""REST for the commands. Standard library only."""
