@@ -35,7 +35,7 @@ def parse_size_kib(text: str, *, default_unit: str = "M") -> int:
             f"{text!r} is no size: expected a number with one of K, M, G, T, P, E", text=text
         )
     whole, _, fraction = match["number"].partition(".")
-    numerator = int((whole or "0") + fraction)
+    numerator: int = int((whole or "0") + fraction)
     numerator *= 1024 ** (_POWER[letter] - 1)
     divisor: int = 10 ** len(fraction)
     return -(-numerator // divisor)

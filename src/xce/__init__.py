@@ -1,0 +1,1 @@
+"""XCE, a workload manager for compute clusters."""

@@ -1,0 +1,1 @@
+"""REST for people and tools, answered from a follower's replica."""

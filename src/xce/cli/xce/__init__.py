@@ -1,0 +1,1 @@
+"""`xce`: a cluster on this machine, and the daemons."""

@@ -1,0 +1,1 @@
+"""`xceadmin`, for operators."""

@@ -1,0 +1,1 @@
+"""`xcecli`, for users."""

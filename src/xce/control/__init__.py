@@ -1,0 +1,1 @@
+"""Decided things become true: commands and observations to records, effects owed."""

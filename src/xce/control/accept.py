@@ -1,0 +1,216 @@
+"""A plan to records, where it still holds (optimistic plans).
+
+Each item is checked against the authoritative state with integers, run by run and host by host: a
+bulk item is trimmed to what still holds, a parallel one is taken or dropped whole.
+"""
+
+import hashlib
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.ranges import contains, count, intersect, take_first
+from xce.model.record import BulkPlaced, GangPlaced, ReasonsChanged, Record, SessionRan
+from xce.state.cluster import ClusterState, RequestClass
+from xce.state.hosts import Column
+from xce.state.usage import need
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return a hash of what a plan says."""
+    return hashlib.blake2b(_ENCODER.encode(plan), digest_size=16).hexdigest()
+
+
+class Ledger:
+    """What is free while the items of one plan are taken one after another."""
+
+    def __init__(self, state: ClusterState) -> None:
+        table = state.hosts
+        self.free: Column = table.total - table.used
+        self.usable = table.usable()
+        self.empty = table.attempts == 0
+        self.pools = {name: state.pools.free(name) for name in state.pools.total}
+        self.rooms: dict[JobId, int] = {}
+
+    def most(self, found: RequestClass, host: HostNumber) -> int:
+        """Return how many single-host attempts of a class ``host`` can take now."""
+        if not 0 <= host < len(self.usable) or not self.usable[host]:
+            return 0
+        if found.key.request.exclusive and not self.empty[host]:
+            return 0
+        each = need(found, found.key.request.tasks_max)
+        rows = np.nonzero(each)[0]
+        most = int((self.free[rows, host] // each[rows]).min())
+        return min(most, 1) if found.key.request.exclusive else max(most, 0)
+
+    def take(self, found: RequestClass, host: HostNumber, amounts: Column) -> None:
+        """Give out ``amounts`` on ``host``."""
+        self.free[:, host] -= amounts
+        self.empty[host] = False
+        if found.key.request.exclusive:
+            self.usable[host] = False
+
+    def pool_attempts(self, found: RequestClass, tasks: int, wanted: int) -> int:
+        """Return for how many of ``wanted`` attempts of ``tasks`` tasks the pools last."""
+        for name, value in pool_needs(found, tasks):
+            wanted = min(wanted, max(0, self.pools.get(name, 0) // value))
+        return wanted
+
+    def take_pools(self, found: RequestClass, tasks: int, attempts: int) -> None:
+        """Give out of the pools what ``attempts`` attempts of ``tasks`` tasks need."""
+        for name, value in pool_needs(found, tasks):
+            self.pools[name] -= value * attempts
+
+
+def pool_needs(found: RequestClass, tasks: int) -> list[tuple[str, int]]:
+    """Return what one attempt of ``tasks`` tasks takes of each pool."""
+    needs: dict[str, int] = {}
+    for name, value in found.task_pools:
+        needs[name] = needs.get(name, 0) + value * tasks
+    for name, value in found.job_pools:
+        needs[name] = needs.get(name, 0) + value
+    return [(name, value) for name, value in needs.items() if value > 0]
+
+
+def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]:
+    """Return the records of what still holds of ``plan``, and the session's record.
+
+    A plan made under another configuration is stale as a whole.
+    """
+    if plan.is_empty:
+        return []
+    records: list[Record] = []
+    stale = 0
+    if plan.config_version == state.config_version:
+        ledger = Ledger(state)
+        for bulk in plan.bulk:
+            record, dropped = _accept_bulk(state, ledger, bulk, now_us)
+            stale += dropped
+            if record is not None:
+                records.append(record)
+        for gang in plan.gangs:
+            placed = _accept_gang(state, ledger, gang, now_us)
+            stale += placed is None
+            if placed is not None:
+                records.append(placed)
+        reasons = [(cls, reason) for cls, reason in plan.reasons if cls in state.classes]
+        if reasons:
+            records.append(
+                ReasonsChanged([cls for cls, _ in reasons], [reason for _, reason in reasons])
+            )
+    else:
+        stale = sum(sum(bulk.counts) for bulk in plan.bulk) + len(plan.gangs)
+    records.append(SessionRan(plan.seq, plan.now_us, plan_digest(plan), stale))
+    return records
+
+
+def _accept_bulk(
+    state: ClusterState, ledger: Ledger, bulk: BulkStart, now_us: Micros
+) -> tuple[BulkPlaced | None, int]:
+    wanted = sum(bulk.counts)
+    found = state.classes.get(bulk.cls)
+    if found is None or not found.key.request.is_serial:
+        return None, wanted
+    runs = _valid_runs(state, ledger, bulk)
+    tasks = found.key.request.tasks_max
+    budget = sum(last - first + 1 for _, first, last, _ in runs)
+    budget = ledger.pool_attempts(found, tasks, budget)
+    hosts: list[HostNumber] = []
+    counts: list[int] = []
+    each = need(found, tasks)
+    for host, share in zip(bulk.hosts, bulk.counts, strict=True):
+        size = min(share, budget, ledger.most(found, host))
+        if size > 0:
+            hosts.append(host)
+            counts.append(size)
+            ledger.take(found, host, each * size)
+            budget -= size
+    total = sum(counts)
+    if total == 0:
+        return None, wanted
+    ledger.take_pools(found, tasks, total)
+    jobs, firsts, lasts = _cut(state, ledger, runs, total)
+    record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us)
+    return record, wanted - total
+
+
+_Run = tuple[JobId, int, int, int]
+
+
+def _valid_runs(state: ClusterState, ledger: Ledger, bulk: BulkStart) -> list[_Run]:
+    """Return the runs that still pend, as ``(job, first, last position, room)``."""
+    runs: list[_Run] = []
+    for job_id, first, last in zip(bulk.jobs, bulk.firsts, bulk.lasts, strict=True):
+        job = state.jobs.get(job_id)
+        if job is None or job.cls != bulk.cls or job.waits or not job.pending:
+            continue
+        room = ledger.rooms.setdefault(job_id, state.room(job))
+        if room <= 0:
+            continue
+        still = intersect(job.pending, job.positions(first, last))
+        kept, _ = take_first(still, room)
+        ledger.rooms[job_id] = room - count(kept)
+        runs.extend((job_id, lo, hi, room) for lo, hi in kept)
+    return runs
+
+
+def _cut(
+    state: ClusterState, ledger: Ledger, runs: list[_Run], total: int
+) -> tuple[list[JobId], list[Index], list[Index]]:
+    """Return the first ``total`` elements of ``runs`` as columns of index runs."""
+    jobs: list[JobId] = []
+    firsts: list[Index] = []
+    lasts: list[Index] = []
+    for job_id, lo, hi, _ in runs:
+        size = min(total, hi - lo + 1)
+        ledger.rooms[job_id] += hi - lo + 1 - size
+        if size <= 0:
+            continue
+        job = state.jobs[job_id]
+        jobs.append(job_id)
+        firsts.append(job.index(lo))
+        lasts.append(job.index(lo + size - 1))
+        total -= size
+    return jobs, firsts, lasts
+
+
+def _accept_gang(
+    state: ClusterState, ledger: Ledger, gang: GangStart, now_us: Micros
+) -> GangPlaced | None:
+    found = state.classes.get(gang.cls)
+    job = state.jobs.get(gang.job)
+    if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
+        return None
+    position = job.position(gang.index)
+    room = ledger.rooms.get(gang.job, state.room(job))
+    if position is None or room <= 0 or not contains(job.pending, position, position):
+        return None
+    request, total = found.key.request, sum(gang.tasks)
+    if not request.tasks_min <= total <= request.tasks_max or min(gang.tasks) < 1:
+        return None
+    if len(set(gang.hosts)) != len(gang.hosts) or not _hosts_hold(ledger, found, gang):
+        return None
+    if ledger.pool_attempts(found, total, 1) < 1:
+        return None
+    for place, (host, size) in enumerate(zip(gang.hosts, gang.tasks, strict=True)):
+        ledger.take(found, host, need(found, size, is_first=place == 0))
+    ledger.take_pools(found, total, 1)
+    ledger.rooms[gang.job] = room - 1
+    return GangPlaced(gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us)
+
+
+def _hosts_hold(ledger: Ledger, found: RequestClass, gang: GangStart) -> bool:
+    for place, (host, size) in enumerate(zip(gang.hosts, gang.tasks, strict=True)):
+        if not 0 <= host < len(ledger.usable) or not ledger.usable[host]:
+            return False
+        if found.key.request.exclusive and not ledger.empty[host]:
+            return False
+        amounts = need(found, size, is_first=place == 0)
+        if (ledger.free[:, host] < amounts).any():
+            return False
+    return True

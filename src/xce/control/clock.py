@@ -1,0 +1,19 @@
+"""The rule by which a shell's clock runs (decision X-21), as a pure function."""
+
+from xce.model.ids import Micros
+
+
+def next_now_us(last_us: Micros, *, elapsed_us: Micros, wall_us: Micros) -> Micros:
+    """Return the instant that the core is told now; never before ``last_us``.
+
+    The clock goes on by monotonic time and follows the wall clock: forward at once, backward by
+    running at half speed until the wall clock has caught up.
+
+    Args:
+        last_us: What the function returned last, or the last entry's time at start.
+        elapsed_us: Monotonic time since then; 0 or more.
+        wall_us: What the wall clock says now.
+    """
+    if wall_us >= last_us + elapsed_us:
+        return wall_us
+    return max(wall_us, last_us + elapsed_us // 2)

@@ -1,0 +1,71 @@
+"""What records bring with them: dependents that may start, or can never start."""
+
+from collections.abc import Iterable
+
+from xce.control.due import withdraw_orphans
+from xce.model.dependency import Test
+from xce.model.ids import JobId, Micros
+from xce.model.record import (
+    DependencyDoomed,
+    Ended,
+    JobsReleased,
+    JobSubmitted,
+    Record,
+    Started,
+    Withdrawn,
+)
+from xce.resreq.dependency import Verdict, evaluate
+from xce.state.cluster import ClusterState
+from xce.state.job import DOOMED, WAITS_DEPENDENCY
+from xce.state.view import probe
+
+
+def decide_consequences(
+    state: ClusterState, records: Iterable[Record], now_us: Micros
+) -> list[Record]:
+    """Return what follows from ``records``, which are applied already.
+
+    The caller applies the result and asks again, until nothing follows.
+    """
+    candidates: dict[JobId, None] = {}
+    for record in records:
+        match record:
+            case Ended() | Started() | Withdrawn():
+                for job_id in dict.fromkeys(record.jobs):
+                    candidates.update(state.dependents.get(job_id, {}))
+            case JobSubmitted() if record.dependency is not None:
+                candidates[record.job] = None
+            case _:
+                pass
+    if not candidates:
+        return []
+    return _judge(state, sorted(candidates), now_us)
+
+
+def _judge(state: ClusterState, jobs: list[JobId], now_us: Micros) -> list[Record]:
+    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
+        return probe(state, test, job, index, op, code)
+
+    released: list[JobId] = []
+    doomed: list[JobId] = []
+    for job_id in jobs:
+        job = state.jobs[job_id]
+        if job.dependency is None or not job.waits & WAITS_DEPENDENCY or job.is_finished:
+            continue
+        match evaluate(job.dependency, ask):
+            case Verdict.HOLDS:
+                released.append(job_id)
+            case Verdict.NEVER if not job.waits & DOOMED:
+                doomed.append(job_id)
+            case _:
+                pass
+    records: list[Record] = []
+    if released:
+        records.append(JobsReleased(released, from_dependency=True))
+    if doomed:
+        grace_us = state.config.orphan_grace_us
+        ends_at_us = 0 if grace_us < 0 else now_us + grace_us
+        records.append(DependencyDoomed(doomed, ends_at_us))
+        if grace_us == 0:
+            records.append(withdraw_orphans(state, doomed, now_us))
+    return records

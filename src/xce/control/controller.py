@@ -1,0 +1,224 @@
+"""The controller: inputs to entries, replies and what is newly owed. One thread, no I/O.
+
+The same object is driven by the daemon (sockets, disk, clock), by the deterministic cluster test
+and by replay. It applies at once and goes on deciding; the shell lets replies, effects and
+followers see a batch only when it is durable.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from xce.control import hosts, kill
+from xce.control.accept import decide_plan
+from xce.control.consequences import decide_consequences
+from xce.control.due import decide_tick
+from xce.control.effects import Touched, render_effects, touch
+from xce.control.observe import decide_reported
+from xce.control.selection import Selected, select
+from xce.control.submit import decide_submit
+from xce.model.command import (
+    Accepted,
+    ApplyConfig,
+    Command,
+    KillJobs,
+    ProposePlan,
+    ResumeJobs,
+    SetHostsOpen,
+    SignalJobs,
+    StopJobs,
+    SubmitJobs,
+    Tick,
+)
+from xce.model.effect import Effect
+from xce.model.entry import Cause, Entry
+from xce.model.ids import HostNumber, Micros, Seq
+from xce.model.observation import HostDisconnected, HostJoined, Observation, Reported
+from xce.model.record import Record
+from xce.model.refusal import Refusal
+from xce.state.apply import apply_records, begin_entry
+from xce.state.cluster import ClusterState
+
+JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs
+Results: TypeAlias = list[Accepted | Refusal]
+
+
+class Input(msgspec.Struct, frozen=True):
+    """Something to decide, and the caller's ticket by which its reply is known."""
+
+    body: Command | Observation
+    by: str = ""
+    basis: str = ""
+    ticket: int = 0
+    """0: nobody waits for a reply."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What came of an input; to be told when entry ``seq`` is durable."""
+
+    ticket: int
+    seq: Seq
+    results: tuple[Accepted | Refusal, ...]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one step gave. All of it waits for the commit of ``entries``."""
+
+    entries: tuple[Entry, ...]
+    replies: tuple[Reply, ...]
+    effects: tuple[tuple[HostNumber, tuple[Effect, ...]], ...]
+    blobs: tuple[tuple[str, bytes], ...]
+
+
+class _Control:
+    """A job control command of which slices are still to be decided."""
+
+    def __init__(self, given: Input, command: JobControl, items: list[Selected | Refusal]) -> None:
+        self.given = given
+        self.command = command
+        self.items = items
+        self.done = 0
+        self.results: Results = []
+
+
+class Controller:
+    """Decides and applies. ``state`` may be read between steps; it is ahead of what is durable."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self._entries: list[Entry] = []
+        self._replies: list[Reply] = []
+        self._blobs: list[tuple[str, bytes]] = []
+        self._touched: Touched = {}
+        self._foreign: list[tuple[HostNumber, Effect]] = []
+        self._controls: deque[_Control] = deque()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether slices of an earlier command wait for the next step."""
+        return bool(self._controls)
+
+    def step(self, inputs: Sequence[Input], now_us: Micros) -> Step:
+        """Decide ``inputs`` in order and return what follows.
+
+        Args:
+            inputs: What came since the last step.
+            now_us: The instant of this step; never before the last one's.
+        """
+        assert now_us >= self.state.now_us, "the clock went back"
+        if self._controls:
+            self._decide_slice(now_us)
+        for given in inputs:
+            self._decide(given, now_us)
+        touched, self._touched = self._touched, {}
+        effects = [
+            (host, render_effects(self.state, places)) for host, places in sorted(touched.items())
+        ]
+        effects.extend((host, (effect,)) for host, effect in self._foreign)
+        step = Step(
+            tuple(self._entries),
+            tuple(self._replies),
+            tuple((host, found) for host, found in effects if found),
+            tuple(self._blobs),
+        )
+        self._entries, self._replies, self._blobs, self._foreign = [], [], [], []
+        return step
+
+    def _decide(self, given: Input, now_us: Micros) -> None:
+        body = given.body
+        results: Results = []
+        match body:
+            case Reported():
+                records = decide_reported(self.state, body, now_us)
+            case ProposePlan():
+                records = decide_plan(self.state, body.plan, now_us)
+            case SubmitJobs():
+                records, results = decide_submit(self.state, body, now_us)
+                if records:
+                    self._blobs.extend(body.blobs)
+            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs():
+                self._begin_control(given, body, now_us)
+                return
+            case Tick():
+                records = decide_tick(self.state, body, now_us)
+            case HostJoined():
+                records = self._join(body, results, now_us)
+            case HostDisconnected():
+                records = hosts.decide_disconnect(self.state, body)
+            case SetHostsOpen():
+                records, results = hosts.decide_open(self.state, body)
+            case ApplyConfig():
+                records, results = hosts.decide_config(self.state, body)
+            case _:
+                assert_never(body)
+        self._take(given, records, now_us)
+        self._reply(given, results)
+
+    def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
+        decided = hosts.decide_join(self.state, seen, now_us)
+        if isinstance(decided, Refusal):
+            results.append(decided)
+            return []
+        number = self.state.hosts.number[seen.host]
+        for effect in hosts.foreign_attempts(self.state, seen):
+            self._foreign.append((number, effect))
+        self._touched.setdefault(number, {}).update(self.state.owed.get(number, {}))
+        for place in self.state.on_host.get(number, ()):
+            attempt = self.state.attempt(*place)
+            if attempt is not None and attempt.signals:
+                self._touched[number][place] = None
+        return decided
+
+    def _begin_control(self, given: Input, command: JobControl, now_us: Micros) -> None:
+        items = select(self.state, command.selection, by=command.by, is_admin=command.is_admin)
+        control = _Control(given, command, items)
+        self._controls.append(control)
+        if len(self._controls) == 1:
+            self._decide_slice(now_us)
+
+    def _decide_slice(self, now_us: Micros) -> None:
+        control = self._controls[0]
+        piece = control.items[control.done : control.done + kill.SLICE]
+        control.done += len(piece)
+        command = control.command
+        chosen = [item for item in piece if isinstance(item, Selected)]
+        match command:
+            case KillJobs():
+                records, results = kill.decide_kill(self.state, command, chosen, now_us)
+            case SignalJobs():
+                records, results = kill.decide_signal(self.state, command, chosen, now_us)
+            case StopJobs():
+                records, results = kill.decide_stop(self.state, command, chosen, now_us)
+            case ResumeJobs():
+                records, results = kill.decide_resume(self.state, command, chosen, now_us)
+            case _:
+                assert_never(command)
+        decided = iter(results)
+        for item in piece:
+            control.results.append(item if isinstance(item, Refusal) else next(decided))
+        self._take(control.given, records, now_us)
+        if control.done >= len(control.items):
+            self._controls.popleft()
+            self._reply(control.given, control.results)
+
+    def _take(self, given: Input, records: list[Record], now_us: Micros) -> None:
+        """Apply records and what follows from them as one entry."""
+        if not records:
+            return
+        seq = self.state.seq + 1
+        begin_entry(self.state, seq=seq, at_us=now_us)
+        whole: list[Record] = []
+        while records:
+            apply_records(self.state, records)
+            touch(self.state, records, self._touched)
+            whole.extend(records)
+            records = decide_consequences(self.state, records, now_us)
+        kind = type(given.body).__struct_config__.tag
+        cause = Cause(str(kind), given.by, given.basis)
+        self._entries.append(Entry(seq, now_us, cause, tuple(whole)))
+
+    def _reply(self, given: Input, results: Results) -> None:
+        if given.ticket:
+            self._replies.append(Reply(given.ticket, self.state.seq, tuple(results)))

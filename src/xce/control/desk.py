@@ -1,0 +1,119 @@
+"""The order in which things become known: decided, then durable, then told (decision X-16).
+
+A `Desk` stands between a controller and its shell (the daemon, or the simulator) and does no I/O.
+One batch is being made durable; what is decided meanwhile is the next one. Replies, effects and
+followers see a batch when it is committed, in order, and never before.
+"""
+
+import msgspec
+
+from xce.control.controller import Controller, Input, Reply
+from xce.control.effects import owed
+from xce.model.command import ProposePlan, Tick
+from xce.model.effect import Effect
+from xce.model.entry import Entry
+from xce.model.ids import HostNumber, Micros, Seq
+from xce.model.observation import HostDisconnected, HostJoined, Reported
+from xce.model.refusal import Refusal, RefusalCode
+
+_GOES_ON = (Reported, HostJoined, HostDisconnected)
+"""Inputs that wait while the journal is in trouble; others are refused."""
+
+
+class Batch(msgspec.Struct):
+    """What one commit makes true, and what may be told behind it."""
+
+    entries: list[Entry] = []
+    replies: list[Reply] = []
+    effects: list[tuple[HostNumber, tuple[Effect, ...]]] = []
+    blobs: list[tuple[str, bytes]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write and nothing to tell."""
+        return not (self.entries or self.replies or self.effects)
+
+
+class Desk:
+    """Takes inputs, gives batches to write, releases what is durable."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self.durable_seq: Seq = controller.state.seq
+        """Last entry that is committed."""
+        self.trouble = ""
+        """Why the journal cannot be written now; empty: it can."""
+        self._inbox: list[Input] = []
+        self._open = Batch()
+        self._flying: Batch | None = None
+        self._refused: list[Reply] = []
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `turn` would decide something."""
+        return bool(self._inbox) or self.controller.has_more
+
+    def give(self, given: Input) -> None:
+        """Take an input; it is decided at the next `turn`."""
+        if self.trouble and not isinstance(given.body, _GOES_ON):
+            self._refuse(given)
+            return
+        self._inbox.append(given)
+
+    def _refuse(self, given: Input) -> None:
+        if isinstance(given.body, Tick) or not given.ticket:
+            return
+        results: tuple[Refusal, ...] = ()
+        if not isinstance(given.body, ProposePlan):
+            text = f"nothing can be written now, what was accepted is kept: {self.trouble}"
+            results = (Refusal(RefusalCode.JOURNAL_FULL, text),)
+        self._refused.append(Reply(given.ticket, self.durable_seq, results))
+
+    def turn(self, now_us: Micros) -> None:
+        """Decide what came. While the journal is in trouble nothing more is decided."""
+        if self.trouble or not self.has_work:
+            return
+        inputs, self._inbox = self._inbox, []
+        step = self.controller.step(inputs, now_us)
+        batch = self._open
+        batch.entries.extend(step.entries)
+        batch.replies.extend(step.replies)
+        batch.effects.extend(step.effects)
+        batch.blobs.extend(step.blobs)
+
+    def repeat(self, host: HostNumber) -> None:
+        """Have everything that ``host`` is owed told again, behind what is still to be written."""
+        effects = owed(self.controller.state, host)
+        if effects:
+            self._open.effects.append((host, effects))
+
+    def next_batch(self) -> Batch | None:
+        """Return the batch to write now, or None while one is being written or there is none.
+
+        A batch without entries needs no writing: give it to `committed` at once.
+        """
+        if self._flying is not None or self._open.is_empty:
+            return None
+        self._flying, self._open = self._open, Batch()
+        return self._flying
+
+    def committed(self, batch: Batch) -> Batch:
+        """Note that ``batch`` is durable and return it: now it may be told."""
+        assert batch is self._flying, "a batch was committed out of order"
+        self._flying = None
+        if batch.entries:
+            self.durable_seq = batch.entries[-1].seq
+        return batch
+
+    def set_trouble(self, text: str) -> None:
+        """Note that the journal cannot be written (``text`` says why), or can again (empty)."""
+        self.trouble = text
+        if text:
+            waiting, self._inbox = self._inbox, []
+            for given in waiting:
+                self.give(given)
+
+    def take_refused(self) -> list[Reply]:
+        """Return the replies to what was refused for trouble; they need no commit."""
+        refused, self._refused = self._refused, []
+        return refused

@@ -1,0 +1,89 @@
+"""What time alone brings: begin times, doomed jobs, and what may be forgotten."""
+
+from typing import Final
+
+from xce.control.selection import index_runs, waiting_positions
+from xce.model.command import Tick
+from xce.model.ids import JobId, Micros
+from xce.model.job import EndCause
+from xce.model.record import (
+    JobsForgotten,
+    JobsReleased,
+    KeysForgotten,
+    Record,
+    Withdrawn,
+)
+from xce.state.cluster import ClusterState
+from xce.state.job import DOOMED, WAITS_BEGIN
+
+SLICE: Final = 10_000
+"""Most jobs that one tick forgets."""
+
+
+def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
+    """Return what became due; nothing when nothing did."""
+    records: list[Record] = []
+    begun: list[JobId] = []
+    doomed: list[JobId] = []
+    for job_id in _due_jobs(state, now_us):
+        job = state.jobs.get(job_id)
+        if job is None or job.is_finished:
+            continue
+        if job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
+            begun.append(job_id)
+        elif job.waits & DOOMED and 0 < job.doomed_until_us <= now_us:
+            doomed.append(job_id)
+    if begun:
+        records.append(JobsReleased(sorted(set(begun)), from_dependency=False))
+    if doomed:
+        records.append(withdraw_orphans(state, sorted(set(doomed)), now_us))
+    records.extend(_forget(state, tick, now_us))
+    return records
+
+
+def next_due_us(state: ClusterState) -> Micros:
+    """Return the next instant at which a tick brings something for a pending job; 0: none."""
+    return state.due[0][0] if state.due else 0
+
+
+def _due_jobs(state: ClusterState, now_us: Micros) -> list[JobId]:
+    """Return the jobs of the heap whose instant has come, without taking them out of it."""
+    heap, found, places = state.due, [], [0]
+    while places:
+        place = places.pop()
+        if place < len(heap) and heap[place][0] <= now_us:
+            found.append(heap[place][1])
+            places.extend((2 * place + 1, 2 * place + 2))
+    return found
+
+
+def withdraw_orphans(state: ClusterState, jobs: list[JobId], now_us: Micros) -> Withdrawn:
+    """Return the end of jobs whose dependency can never be satisfied (decision X-13)."""
+    columns: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for job_id in jobs:
+        job = state.jobs[job_id]
+        for first, last in index_runs(job, waiting_positions(job)):
+            for column, value in zip(columns, (job_id, first, last), strict=True):
+                column.append(value)
+    return Withdrawn(*columns, EndCause.ORPHAN_SYSTEM, "", now_us)
+
+
+def _forget(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
+    """Return which ended jobs leave the state (decision X-19) and which keys count no more."""
+    records: list[Record] = []
+    gone: list[JobId] = []
+    for at_us, job_id, seq in state.finished:
+        if at_us + state.config.clean_period_us > now_us or seq > tick.history_seq:
+            break
+        if job_id not in state.dependents:
+            gone.append(job_id)
+        if len(gone) == SLICE:
+            break
+    if gone:
+        records.append(JobsForgotten(gone))
+    oldest = next(iter(state.keys.values()), None)
+    limit_us = now_us - state.config.key_window_us
+    # A step of a minute, so that a busy cluster does not write one record a tick.
+    if oldest is not None and oldest.at_us < limit_us - 60_000_000:
+        records.append(KeysForgotten(limit_us))
+    return records

@@ -1,0 +1,172 @@
+"""What the controller owes the workers, read off the state.
+
+Nothing is sent because something happened; it is sent because it is owed, and sent again until the
+state owes it no more. A lost message, a restart and a failover are then the same thing.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
+from xce.model.ids import HostNumber, JobId
+from xce.model.job import EndCause, Phase
+from xce.model.record import (
+    BulkPlaced,
+    EndDecided,
+    GangPlaced,
+    Record,
+    SignalAsked,
+    Started,
+    SuspensionAsked,
+)
+from xce.state.cluster import ClusterState
+from xce.state.job import Attempt, Job
+
+Touched: TypeAlias = dict[HostNumber, dict[tuple[JobId, int], None]]
+"""Attempts ``(job, position)`` about which something new is owed, by host."""
+
+
+def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> None:
+    """Add to ``touched`` the attempts about which ``records`` (just applied) owe something."""
+    for record in records:
+        match record:
+            case BulkPlaced() | EndDecided() | SuspensionAsked() | SignalAsked():
+                _touch_runs(state, record, touched)
+            case GangPlaced():
+                job = state.jobs[record.job]
+                position = job.position(record.index)
+                if position is not None:
+                    touched.setdefault(record.hosts[0], {})[job.id, position] = None
+            case Started():
+                # A signal or a suspension may have been asked for while it was starting.
+                for job_id, index in zip(record.jobs, record.indices, strict=True):
+                    _touch_started(state, job_id, index, touched)
+            case _:
+                pass
+
+
+def _touch_started(state: ClusterState, job_id: JobId, index: int, touched: Touched) -> None:
+    job = state.jobs[job_id]
+    position = job.position(index)
+    attempt = job.live.get(position) if job.live and position is not None else None
+    if attempt is not None and position is not None and (attempt.signals or _is_owed(attempt)):
+        touched.setdefault(attempt.hosts[0], {})[job_id, position] = None
+
+
+def _touch_runs(
+    state: ClusterState,
+    record: BulkPlaced | EndDecided | SuspensionAsked | SignalAsked,
+    touched: Touched,
+) -> None:
+    for job_id, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+        job = state.jobs[job_id]
+        live = job.live or {}
+        for lo, hi in job.positions(first, last):
+            places = range(lo, hi + 1) if hi - lo < len(live) else live
+            for position in places:
+                attempt = live.get(position)
+                if attempt is not None and lo <= position <= hi:
+                    touched.setdefault(attempt.hosts[0], {})[job_id, position] = None
+
+
+def _is_owed(attempt: Attempt) -> bool:
+    return (
+        attempt.phase == Phase.STARTING
+        or attempt.end_cause != EndCause.NONE
+        or attempt.suspended != attempt.suspension_wanted
+    )
+
+
+def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> tuple[Effect, ...]:
+    """Return what a host must be told about these attempts, launches of one job together."""
+    launches: dict[tuple[JobId, tuple[tuple[str, int], ...]], Launch] = {}
+    others: list[Effect] = []
+    for job_id, position in places:
+        job = state.jobs.get(job_id)
+        attempt = job.live.get(position) if job is not None and job.live else None
+        if job is None or attempt is None:
+            continue
+        index = job.index(position)
+        if attempt.phase == Phase.STARTING and attempt.end_cause == EndCause.NONE:
+            _add_launch(state, launches, job, index, attempt)
+        others.extend(_wanted(state, job_id, index, attempt))
+    return (*launches.values(), *others)
+
+
+def _add_launch(
+    state: ClusterState,
+    launches: dict[tuple[JobId, tuple[tuple[str, int], ...]], Launch],
+    job: Job,
+    index: int,
+    attempt: Attempt,
+) -> None:
+    names = state.hosts.names
+    hosts = tuple((names[h], n) for h, n in zip(attempt.hosts, attempt.tasks, strict=True))
+    launch = launches.get((job.id, hosts))
+    if launch is None:
+        launch = launches[job.id, hosts] = _launch(state, job, attempt, hosts)
+    launch.indices.append(index)
+    launch.attempts.append(attempt.number)
+
+
+def _launch(
+    state: ClusterState, job: Job, attempt: Attempt, hosts: tuple[tuple[str, int], ...]
+) -> Launch:
+    found = state.classes[attempt.cls]
+    key, config = found.key, state.config
+    last = job.array.runs[-1] if job.array is not None else (0, 0, 1)
+    tasks = sum(attempt.tasks)
+    mem = int(found.per_task[1] * tasks + found.per_host[1] * len(hosts) + found.per_job[1])
+    return Launch(
+        job=job.id,
+        indices=[],
+        attempts=[],
+        spec=state.spec(job),
+        owner=job.owner,
+        queue=key.queue,
+        project=key.project,
+        cluster=config.cluster_name,
+        hosts=hosts,
+        tasks_max=key.request.tasks_max,
+        submit_at_us=job.submit_at_us,
+        run_limit_us=key.run_limit_us,
+        term_grace_us=config.term_grace_us,
+        kill_interval_us=config.kill_interval_us,
+        resreq=found.resreq,
+        array_end=last[1],
+        array_step=last[2],
+        mem_request_mib=mem,
+    )
+
+
+def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> list[Effect]:
+    effects: list[Effect] = []
+    if attempt.end_cause != EndCause.NONE:
+        effects.append(
+            Terminate(
+                job,
+                index,
+                attempt.number,
+                EndCause(attempt.end_cause),
+                force=attempt.end_force,
+                kill_interval_us=state.config.kill_interval_us,
+            )
+        )
+    if attempt.phase == Phase.RUNNING:
+        if attempt.suspended != attempt.suspension_wanted:
+            effects.append(SetSuspended(job, index, attempt.number, attempt.suspension_wanted))
+        effects.extend(
+            SendSignal(job, index, attempt.number, number, signal)
+            for number, signal in enumerate(attempt.signals, 1)
+        )
+    return effects
+
+
+def owed(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
+    """Return everything that ``host`` must be told: what a (re)connected worker is sent."""
+    places = dict(state.owed.get(host, {}))
+    for job_id, position in state.on_host.get(host, ()):
+        attempt = state.attempt(job_id, position)
+        if attempt is not None and attempt.signals:
+            places[job_id, position] = None
+    return render_effects(state, places)

@@ -1,0 +1,232 @@
+"""`KillJobs`, `SignalJobs`, `StopJobs`, `ResumeJobs` to records, a slice of jobs at a time.
+
+A command that touches many jobs is decided in slices (`SLICE` jobs, an entry each), so that no
+step is long.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from xce.control.selection import (
+    Selected,
+    index_runs,
+    live_positions,
+    waiting_positions,
+    whole,
+)
+from xce.model.command import Accepted, KillJobs, ResumeJobs, SignalJobs, StopJobs
+from xce.model.ids import Index, JobId, Micros
+from xce.model.job import EndCause
+from xce.model.ranges import Ranges, from_sorted, intersect
+from xce.model.record import (
+    EndDecided,
+    Held,
+    Record,
+    SignalAsked,
+    SuspensionAsked,
+    Unheld,
+    Withdrawn,
+)
+from xce.model.refusal import Refusal, RefusalCode
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+
+SLICE: Final = 10_000
+"""Most jobs that one entry of such a command touches."""
+_ENDING_SIGNALS: Final = frozenset({2, 9, 15})
+"""A pending job has no process: these signals end it, others have nobody to reach."""
+
+Results = list[Accepted | Refusal]
+
+
+class _Runs:
+    """Columns of element runs as they grow."""
+
+    def __init__(self) -> None:
+        self.jobs: list[JobId] = []
+        self.firsts: list[Index] = []
+        self.lasts: list[Index] = []
+
+    def add(self, job: Job, positions: Ranges) -> None:
+        for first, last in index_runs(job, positions):
+            self.jobs.append(job.id)
+            self.firsts.append(first)
+            self.lasts.append(last)
+
+
+def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
+    """Return the waiting and the live positions that are meant."""
+    waiting = waiting_positions(job)
+    if item.positions is not None:
+        waiting = intersect(waiting, item.positions)
+    return waiting, from_sorted(live_positions(job, item.positions))
+
+
+def _over(item: Selected) -> Refusal:
+    return Refusal(
+        RefusalCode.ALREADY_FINISHED,
+        f"element {item.first} of job {item.job} has already finished",
+        lsf="Job has already finished",
+        job=item.job,
+    )
+
+
+def decide_kill(
+    state: ClusterState, command: KillJobs, items: Sequence[Selected], now_us: Micros
+) -> tuple[list[Record], Results]:
+    """Return what ends: waiting elements at once, live ones by a decision that hosts carry out."""
+    results: Results = []
+    withdrawn: dict[EndCause, _Runs] = {}
+    decided: dict[EndCause, _Runs] = {}
+    for item in items:
+        job = state.jobs.get(item.job)
+        if job is None or job.is_finished:
+            results.append(_over(item))
+            continue
+        waiting, live = _parts(job, item)
+        if not waiting and not live:
+            results.append(_over(item))
+            continue
+        cause = _cause(job, command)
+        if waiting:
+            withdrawn.setdefault(cause, _Runs()).add(job, waiting)
+        fresh = from_sorted(
+            place
+            for place in live_positions(job, item.positions)
+            if _is_news(job, place, force=command.force)
+        )
+        if fresh:
+            decided.setdefault(cause, _Runs()).add(job, fresh)
+        results.append(Accepted(item.job, item.first, item.last, "killed"))
+    records: list[Record] = [
+        Withdrawn(runs.jobs, runs.firsts, runs.lasts, cause, command.by, now_us)
+        for cause, runs in withdrawn.items()
+    ]
+    records.extend(
+        EndDecided(runs.jobs, runs.firsts, runs.lasts, cause, command.by, command.force, now_us)
+        for cause, runs in decided.items()
+    )
+    return records, results
+
+
+def _cause(job: Job, command: KillJobs) -> EndCause:
+    own = job.owner.user == command.by
+    if command.force:
+        return EndCause.FORCE_OWNER if own else EndCause.FORCE_ADMIN
+    return EndCause.OWNER if own else EndCause.ADMIN
+
+
+def _is_news(job: Job, position: int, *, force: bool) -> bool:
+    """Whether a decision to end this attempt adds to an earlier one; the first cause stands."""
+    assert job.live is not None
+    attempt = job.live[position]
+    return attempt.end_cause == EndCause.NONE or (force and not attempt.end_force)
+
+
+def decide_signal(
+    state: ClusterState, command: SignalJobs, items: Sequence[Selected], now_us: Micros
+) -> tuple[list[Record], Results]:
+    """Return the signals to live attempts; a signal that ends withdraws pending elements."""
+    results: Results = []
+    signaled, withdrawn = _Runs(), _Runs()
+    for item in items:
+        job = state.jobs.get(item.job)
+        waiting, live = _parts(job, item) if job is not None else ((), ())
+        if job is None or not (waiting or live):
+            results.append(_over(item))
+            continue
+        if live:
+            signaled.add(job, live)
+        if waiting and command.signal in _ENDING_SIGNALS:
+            withdrawn.add(job, waiting)
+        elif not live:
+            text = f"job {item.job} has not started, so signal {command.signal} reaches nobody"
+            results.append(
+                Refusal(RefusalCode.WRONG_STATE, text, lsf="Job has not started yet", job=item.job)
+            )
+            continue
+        results.append(Accepted(item.job, item.first, item.last, "signaled"))
+    records: list[Record] = []
+    if withdrawn.jobs:
+        cause = EndCause.ADMIN if command.is_admin else EndCause.OWNER
+        records.append(
+            Withdrawn(withdrawn.jobs, withdrawn.firsts, withdrawn.lasts, cause, command.by, now_us)
+        )
+    if signaled.jobs:
+        records.append(
+            SignalAsked(signaled.jobs, signaled.firsts, signaled.lasts, command.signal, command.by)
+        )
+    return records, results
+
+
+def decide_stop(
+    state: ClusterState, command: StopJobs, items: Sequence[Selected], now_us: Micros
+) -> tuple[list[Record], Results]:
+    """Return what is held (pending) and what shall be suspended (live)."""
+    results: Results = []
+    held, suspended = _Runs(), _Runs()
+    by_admin = False
+    for item in items:
+        job = state.jobs.get(item.job)
+        waiting, live = _parts(job, item) if job is not None else ((), ())
+        if job is None or not (waiting or live):
+            results.append(_over(item))
+            continue
+        by_admin = by_admin or job.owner.user != command.by
+        pending = intersect(waiting, job.pending)
+        if pending:
+            held.add(job, pending)
+        if live:
+            suspended.add(job, live)
+        results.append(Accepted(item.job, item.first, item.last, "stopped"))
+    records: list[Record] = []
+    if held.jobs:
+        records.append(Held(held.jobs, held.firsts, held.lasts, by_admin))
+    if suspended.jobs:
+        records.append(
+            SuspensionAsked(
+                suspended.jobs, suspended.firsts, suspended.lasts, True, command.by, by_admin
+            )
+        )
+    return records, results
+
+
+def decide_resume(
+    state: ClusterState, command: ResumeJobs, items: Sequence[Selected], now_us: Micros
+) -> tuple[list[Record], Results]:
+    """Return what pends again and what shall run on."""
+    results: Results = []
+    unheld, resumed = _Runs(), _Runs()
+    for item in items:
+        job = state.jobs.get(item.job)
+        waiting, live = _parts(job, item) if job is not None else ((), ())
+        if job is None or not (waiting or live):
+            results.append(_over(item))
+            continue
+        if not command.is_admin and _stopped_by_admin(job, item):
+            text = f"job {item.job} was stopped by an administrator"
+            results.append(
+                Refusal(RefusalCode.NOT_YOURS, text, lsf="User permission denied", job=item.job)
+            )
+            continue
+        held = intersect(job.held, whole(job) if item.positions is None else item.positions)
+        if held:
+            unheld.add(job, held)
+        if live:
+            resumed.add(job, live)
+        results.append(Accepted(item.job, item.first, item.last, "resumed"))
+    records: list[Record] = []
+    if unheld.jobs:
+        records.append(Unheld(unheld.jobs, unheld.firsts, unheld.lasts))
+    if resumed.jobs:
+        records.append(
+            SuspensionAsked(resumed.jobs, resumed.firsts, resumed.lasts, False, command.by)
+        )
+    return records, results
+
+
+def _stopped_by_admin(job: Job, item: Selected) -> bool:
+    if job.held and job.held_by_admin:
+        return True
+    live = job.live or {}
+    return any(live[p].suspended_by_admin for p in live_positions(job, item.positions))

@@ -1,0 +1,144 @@
+"""`Reported` to records: what is late, repeated or of an old attempt is dropped."""
+
+from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.job import EndCause, Outcome, Phase
+from xce.model.observation import AttemptEnded, AttemptStarted, Reported, SuspensionSeen
+from xce.model.record import (
+    Ended,
+    HostsOpened,
+    LaunchFailed,
+    Record,
+    Started,
+    SuspensionDone,
+)
+from xce.state.cluster import ClusterState
+from xce.state.job import Attempt
+
+
+def decide_reported(state: ClusterState, seen: Reported, now_us: Micros) -> list[Record]:
+    """Return what a worker's batch means, in the order starts, suspensions, ends."""
+    number = state.hosts.number.get(seen.host)
+    if number is None:
+        return []
+    records: list[Record] = []
+    if seen.started:
+        records.extend(_started(state, number, seen.started, now_us))
+    if seen.suspended:
+        records.extend(_suspended(state, number, seen.suspended))
+    if seen.ended:
+        records.extend(_ended(state, number, seen.ended, now_us))
+    return records
+
+
+def _current(
+    state: ClusterState, host: HostNumber, job_id: JobId, index: Index, number: int
+) -> Attempt | None:
+    """Return the live attempt that a report is about, or None when it is old news."""
+    job = state.jobs.get(job_id)
+    if job is None or job.live is None:
+        return None
+    position = job.position(index)
+    attempt = job.live.get(position) if position is not None else None
+    if attempt is None or attempt.number != number or attempt.hosts[0] != host:
+        return None
+    return attempt
+
+
+def _started(
+    state: ClusterState, host: HostNumber, items: tuple[AttemptStarted, ...], now_us: Micros
+) -> list[Record]:
+    rows: dict[tuple[JobId, Index], tuple[int, Micros]] = {}
+    for item in items:
+        attempt = _current(state, host, item.job, item.index, item.attempt)
+        if attempt is not None and attempt.phase == Phase.STARTING:
+            at_us = max(attempt.placed_at_us, now_us - item.age_us)
+            rows.setdefault((item.job, item.index), (item.pid, at_us))
+    if not rows:
+        return []
+    return [
+        Started(
+            jobs=[job for job, _ in rows],
+            indices=[index for _, index in rows],
+            pids=[pid for pid, _ in rows.values()],
+            at_us=[at_us for _, at_us in rows.values()],
+        )
+    ]
+
+
+def _suspended(
+    state: ClusterState, host: HostNumber, items: tuple[SuspensionSeen, ...]
+) -> list[Record]:
+    rows: dict[bool, dict[tuple[JobId, Index], None]] = {True: {}, False: {}}
+    for item in items:
+        attempt = _current(state, host, item.job, item.index, item.attempt)
+        if attempt is None:
+            continue
+        rows[not item.suspended].pop((item.job, item.index), None)
+        rows[item.suspended][item.job, item.index] = None
+    return [
+        SuspensionDone([job for job, _ in keys], [index for _, index in keys], suspended)
+        for suspended, keys in rows.items()
+        if keys
+    ]
+
+
+class _Ends:
+    """Columns of `Ended` as they grow."""
+
+    def __init__(self) -> None:
+        self.record = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+        self.seen: set[tuple[JobId, Index]] = set()
+
+    def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:
+        record = self.record
+        started_us = attempt.started_at_us
+        if not started_us and item.started_age_us:
+            started_us = max(attempt.placed_at_us, now_us - item.started_age_us)
+        cause = attempt.end_cause or int(item.cause)
+        clean = item.exit_code == 0 and item.signal == 0 and cause == EndCause.NONE
+        if item.detail:
+            record.details.append((len(record.jobs), item.detail))
+        record.jobs.append(item.job)
+        record.indices.append(item.index)
+        record.attempts.append(item.attempt)
+        record.outcomes.append(int(Outcome.DONE if clean else Outcome.EXIT))
+        record.exit_codes.append(item.exit_code & 0xFF)
+        record.signals.append(item.signal & 0x7F)
+        record.causes.append(cause)
+        record.hosts.append(host)
+        record.started_at_us.append(started_us)
+        record.ended_at_us.append(max(started_us, attempt.placed_at_us, now_us - item.ended_age_us))
+        record.cpu_us.append(item.user_us + item.system_us)
+        record.max_mem_kib.append(item.max_mem_kib)
+
+
+def _ended(
+    state: ClusterState, host: HostNumber, items: tuple[AttemptEnded, ...], now_us: Micros
+) -> list[Record]:
+    ends = _Ends()
+    failed: dict[tuple[JobId, Index], str] = {}
+    for item in items:
+        place = (item.job, item.index)
+        attempt = _current(state, host, item.job, item.index, item.attempt)
+        if attempt is None or place in ends.seen or place in failed:
+            continue
+        if item.host_fault and attempt.end_cause == EndCause.NONE:
+            failed[place] = item.detail
+            continue
+        ends.seen.add(place)
+        ends.add(host, attempt, item, now_us)
+    records: list[Record] = []
+    if ends.record.jobs:
+        records.append(ends.record)
+    if failed:
+        detail = next(iter(failed.values()))
+        records.append(
+            LaunchFailed(
+                [job for job, _ in failed], [index for _, index in failed], [host] * len(failed),
+                detail,
+            )
+        )  # fmt: skip
+        if state.hosts.failures[host] + len(failed) >= state.config.start_failures_max:
+            comment = f"closed after failed starts: {detail}"
+            records.append(HostsOpened([host], False, comment))
+    return records

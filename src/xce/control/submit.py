@@ -1,0 +1,437 @@
+"""`SubmitJobs` to records: every check that needs the state, each refusal by name.
+
+Each job is judged on its own. What its text means was settled before (``xce.resreq``); here it is
+compared with queues, hosts, resources and other jobs.
+"""
+
+import msgspec
+import numpy as np
+
+from xce.model.command import Accepted, SubmitJobs
+from xce.model.config import QueueConfig
+from xce.model.dependency import And, Condition, Dependency, Not, Or, Test
+from xce.model.ids import JobId, Micros
+from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Outcome, Submission
+from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
+from xce.model.refusal import Refusal, RefusalCode
+from xce.model.request import TASKS_MAX, ClassKey
+from xce.model.units import render_span
+from xce.resreq.compile import render_request
+from xce.resreq.dependency import (
+    Verdict,
+    evaluate,
+    parse_dependency,
+    resolve_dependency,
+)
+from xce.resreq.errors import DependencySyntaxError, UnknownJobError
+from xce.state.cluster import ClusterState
+from xce.state.view import probe
+
+
+class _Draft:
+    """Records of one submit command as they grow, and the ids they give out."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.records: list[Record] = []
+        self.next_job = state.next_job
+        self.next_spec = state.next_spec
+        self.next_class = state.next_class
+        self.specs: dict[JobSpec, int] = {}
+        self.classes: dict[ClassKey, int] = {}
+        self.warnings: dict[int, str] = {}
+
+
+def decide_submit(
+    state: ClusterState, command: SubmitJobs, now_us: Micros
+) -> tuple[list[Record], list[Accepted | Refusal]]:
+    """Return the records and one result for each job of ``command``."""
+    if command.key:
+        known = _repeat(state, command, now_us)
+        if known is not None:
+            return [], known
+    draft = _Draft(state)
+    results: list[Accepted | Refusal] = []
+    for submission in command.jobs:
+        results.append(_judge(state, draft, command, submission, now_us))
+    if command.key:
+        jobs = [item.job if isinstance(item, Accepted) else 0 for item in results]
+        draft.records.append(KeyUsed(command.owner.user, command.key, command.line, jobs))
+    return draft.records, results
+
+
+def _repeat(
+    state: ClusterState, command: SubmitJobs, now_us: Micros
+) -> list[Accepted | Refusal] | None:
+    """Return the answer to a repeated submit, or None when it is new (decision X-20)."""
+    use = state.keys.get((command.owner.user, command.key))
+    wanted = range(command.line, command.line + len(command.jobs))
+    if use is None or not any(line in use.lines for line in wanted):
+        return _refuse_expired(state, command, now_us)
+    results: list[Accepted | Refusal] = []
+    for line in wanted:
+        job_id = use.lines.get(line, 0)
+        job = state.jobs.get(job_id)
+        if job_id == 0:
+            results.append(Refusal(RefusalCode.KEY_REUSED, "refused when it was first submitted"))
+        else:
+            queue = state.key(job).queue if job is not None else ""
+            results.append(Accepted(job=job_id, text="submitted", queue=queue))
+    return results
+
+
+def _refuse_expired(
+    state: ClusterState, command: SubmitJobs, now_us: Micros
+) -> list[Accepted | Refusal] | None:
+    """Refuse a timed key ``<epoch seconds>-<random>`` whose first try is older than the window."""
+    seconds, dash, _ = command.key.partition("-")
+    if not dash or not seconds.isdecimal() or len(seconds) > 12:
+        return None
+    age_us = now_us - int(seconds) * 1_000_000
+    window = state.config.key_window_us
+    if age_us <= window:
+        return None
+    text = (
+        f"the idempotency key is {render_span(age_us)} old; keys count for {render_span(window)}, "
+        "so it is not known whether the first try ran: look before submitting again"
+    )
+    return [Refusal(RefusalCode.KEY_EXPIRED, text) for _ in command.jobs]
+
+
+def _judge(
+    state: ClusterState,
+    draft: _Draft,
+    command: SubmitJobs,
+    submission: Submission,
+    now_us: Micros,
+) -> Accepted | Refusal:
+    queue = _queue(state, submission, command.owner.user)
+    if isinstance(queue, Refusal):
+        return queue
+    for check in (_check_spec, _check_size, _check_limits, _check_request):
+        refusal = check(state, submission, queue)
+        if refusal is not None:
+            return refusal
+    dependency = _dependency(state, command, submission.spec.dependency)
+    if isinstance(dependency, Refusal):
+        return dependency
+    key = ClassKey(
+        request=submission.request,
+        queue=queue.name,
+        user=command.owner.user,
+        project=submission.project or state.config.default_project,
+        priority=submission.priority,
+        run_limit_us=submission.run_limit_us or queue.default_run_limit_us,
+        estimate_us=submission.estimate_us,
+    )
+    cls = _class(state, draft, key)
+    job = draft.next_job
+    draft.next_job += 1
+    draft.records.append(
+        JobSubmitted(
+            job=job,
+            spec_id=_spec(state, draft, submission.spec),
+            cls=cls,
+            owner=command.owner,
+            submit_at_us=now_us,
+            array=submission.array,
+            hold=submission.hold,
+            begin_at_us=submission.begin_at_us if submission.begin_at_us > now_us else 0,
+            dependency=dependency,
+        )
+    )
+    if cls not in draft.warnings:
+        draft.warnings[cls] = describe_misfit(state, key)
+    return Accepted(
+        job=job, text="submitted", queue=queue.name, warning=draft.warnings[cls], at_us=now_us
+    )
+
+
+def _queue(state: ClusterState, submission: Submission, user: str) -> QueueConfig | Refusal:
+    """Return the first queue asked for that may take the job (``-q "a b"`` is tried in order)."""
+    names = submission.queue.split() or [state.default_queue]
+    first: Refusal | None = None
+    for name in names:
+        queue = state.queues.get(name)
+        if queue is None:
+            known = ", ".join(sorted(state.queues))
+            refusal = Refusal(
+                RefusalCode.UNKNOWN_QUEUE,
+                f"no queue is called {name!r}; known are: {known}",
+                lsf=f"{name}: No such queue",
+            )
+        elif not queue.open:
+            refusal = Refusal(
+                RefusalCode.QUEUE_CLOSED,
+                f"queue {name} is closed",
+                lsf=f"{name}: Queue has been closed",
+            )
+        elif queue.users and user not in queue.users:
+            refusal = Refusal(
+                RefusalCode.DENIED,
+                f"user {user} may not submit to queue {name}",
+                lsf=f"{name}: User cannot use the queue",
+            )
+        else:
+            return queue
+        first = first or refusal
+    assert first is not None
+    return first
+
+
+def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    spec = submission.spec
+    if not spec.script:
+        return Refusal(RefusalCode.EMPTY_JOB, "there is no command and no script", lsf="Empty job")
+    if len(spec.name) > NAME_MAX:
+        return Refusal(
+            RefusalCode.TOO_LARGE,
+            f"the job name has {len(spec.name)} characters, at most {NAME_MAX} are allowed",
+            lsf="Bad job name",
+        )
+    if len(spec.command) > COMMAND_MAX:
+        return Refusal(
+            RefusalCode.TOO_LARGE,
+            f"the command has {len(spec.command)} characters, at most {COMMAND_MAX} are shown",
+        )
+    return None
+
+
+def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    request, array = submission.request, submission.array
+    if array is not None:
+        bound = state.config.max_array_size
+        if array.count > bound or array.runs[-1][1] > bound:
+            return Refusal(
+                RefusalCode.ARRAY_TOO_LARGE,
+                f"the array has {array.count} elements up to index {array.runs[-1][1]}; at most "
+                f"{bound} are allowed (max_array_size)",
+                lsf="Job array index too large",
+            )
+    if not 1 <= request.tasks_min <= request.tasks_max:
+        return Refusal(
+            RefusalCode.TOO_FEW_TASKS,
+            f"-n {request.tasks_min},{request.tasks_max}: expected 1 <= min <= max",
+            lsf="Too few processors requested",
+        )
+    ceiling = min(queue.tasks_max or TASKS_MAX, TASKS_MAX)
+    if request.tasks_min > ceiling or request.tasks_max > TASKS_MAX:
+        return Refusal(
+            RefusalCode.TOO_MANY_TASKS,
+            f"{request.tasks_min} tasks; queue {queue.name} takes at most {ceiling}",
+            lsf="Too many processors requested",
+        )
+    if request.tasks_max < queue.tasks_min:
+        return Refusal(
+            RefusalCode.TOO_FEW_TASKS,
+            f"{request.tasks_max} tasks; queue {queue.name} takes at least {queue.tasks_min}",
+            lsf="Too few processors requested",
+        )
+    return None
+
+
+def _check_limits(
+    state: ClusterState, submission: Submission, queue: QueueConfig
+) -> Refusal | None:
+    if queue.run_limit_us and submission.run_limit_us > queue.run_limit_us:
+        return Refusal(
+            RefusalCode.OVER_QUEUE_LIMIT,
+            f"run limit {render_span(submission.run_limit_us)}; queue {queue.name} allows "
+            f"{render_span(queue.run_limit_us)}",
+            lsf="Cannot exceed queue's hard limit(s)",
+        )
+    wanted_mib = -(-submission.spec.mem_limit_kib // 1024)
+    if queue.mem_limit_mib and wanted_mib > queue.mem_limit_mib:
+        return Refusal(
+            RefusalCode.OVER_QUEUE_LIMIT,
+            f"memory limit {wanted_mib} MiB; queue {queue.name} allows {queue.mem_limit_mib} MiB",
+            lsf="Cannot exceed queue's hard limit(s)",
+        )
+    if submission.request.exclusive and not queue.exclusive:
+        return Refusal(
+            RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
+            f"queue {queue.name} takes no exclusive (-x) jobs",
+            lsf="Queue does not accept EXCLUSIVE jobs",
+        )
+    return None
+
+
+def _check_request(
+    state: ClusterState, submission: Submission, queue: QueueConfig
+) -> Refusal | None:
+    for choice in submission.request.hosts:
+        if choice.host not in state.hosts.number:
+            return Refusal(
+                RefusalCode.UNKNOWN_HOST,
+                f"no host is called {choice.host!r}",
+                lsf=f"{choice.host}: Bad host name, host group name or cluster name",
+            )
+        if queue.hosts and choice.host not in queue.hosts:
+            return Refusal(
+                RefusalCode.UNKNOWN_HOST,
+                f"queue {queue.name} does not use host {choice.host}",
+                lsf=f"{choice.host}: Host or host group is not used by the queue",
+            )
+    for amount in submission.request.amounts:
+        if amount.resource not in state.hosts.row and amount.resource not in state.pools.total:
+            known = ", ".join([*state.hosts.resources, *sorted(state.pools.total)])
+            return Refusal(
+                RefusalCode.UNKNOWN_RESOURCE,
+                f"no counter or pool is called {amount.resource!r}; known are: {known}",
+                lsf="Bad resource name",
+            )
+    return None
+
+
+def _class(state: ClusterState, draft: _Draft, key: ClassKey) -> int:
+    cls = state.class_ids.get(key) or draft.classes.get(key)
+    if cls is None:
+        cls = draft.classes[key] = draft.next_class
+        draft.next_class += 1
+        draft.records.append(ClassStored(cls, key, render_request(key.request)))
+    return cls
+
+
+def _spec(state: ClusterState, draft: _Draft, spec: JobSpec) -> int:
+    spec_id = state.spec_ids.get(spec) or draft.specs.get(spec)
+    if spec_id is None:
+        spec_id = draft.specs[spec] = draft.next_spec
+        draft.next_spec += 1
+        draft.records.append(SpecStored(spec_id, spec))
+    return spec_id
+
+
+def describe_misfit(state: ClusterState, key: ClassKey) -> str:
+    """Return why a request could not run even if the whole cluster were idle, or an empty text.
+
+    A necessary condition only: amounts against totals, not the shape of ``span[]``.
+    """
+    request, table = key.request, state.hosts
+    need = np.zeros(len(table.resources), np.int64)
+    need[0] = 1
+    for amount in request.amounts:
+        if amount.resource in table.row:
+            need[table.row[amount.resource]] += amount.value
+        elif amount.value > state.pools.total.get(amount.resource, 0):
+            return (
+                f"{amount.value} of pool {amount.resource} asked for, the cluster has "
+                f"{state.pools.total.get(amount.resource, 0)}"
+            )
+    configured = table.total[:, table.is_configured]
+    if configured.shape[1] == 0:
+        return ""
+    rows = np.nonzero(need)[0]
+    per_host = (configured[rows] // need[rows][:, None]).min(axis=0)
+    most = int(per_host.max()) if request.one_host else int(per_host.sum())
+    if most >= request.tasks_min:
+        return ""
+    where = "the largest host" if request.one_host else "the cluster"
+    return (
+        f"{request.tasks_min} tasks asked for, {where} could take {most}: it pends until more "
+        "is there"
+    )
+
+
+def _dependency(state: ClusterState, command: SubmitJobs, text: str) -> Dependency | Refusal | None:
+    """Return the resolved condition, or None when there is none or it holds already."""
+    if not text:
+        return None
+    past = {job: (outcome, code) for job, outcome, code in command.past}
+    names = state.names.get(command.owner.user, {})
+
+    def lookup(name: str) -> list[JobId]:
+        return matching_jobs(names, name)
+
+    def exists(job: JobId) -> bool:
+        return job in state.jobs or job in past
+
+    try:
+        tree = resolve_dependency(parse_dependency(text), lookup, exists)
+    except DependencySyntaxError as error:
+        return Refusal(
+            RefusalCode.BAD_DEPENDENCY,
+            f"-w: {error.message}",
+            lsf=error.lsf,
+            column=error.column,
+        )
+    except UnknownJobError as error:
+        return Refusal(
+            RefusalCode.DEPENDENCY_UNKNOWN_JOB, f"-w: {error.message}", lsf="No matching job found"
+        )
+    tree = _fold_past(tree, past)
+
+    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
+        return probe(state, test, job, index, op, code)
+
+    return None if evaluate(tree, ask) is Verdict.HOLDS else tree
+
+
+def matching_jobs(names: dict[str, dict[JobId, None]], pattern: str) -> list[JobId]:
+    """Return the ids of the jobs whose name matches ``pattern`` (``*`` stands for anything)."""
+    if "*" not in pattern:
+        return list(names.get(pattern, ()))
+    found = [job for name, jobs in names.items() if matches(name, pattern) for job in jobs]
+    return sorted(found)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether ``name`` matches a pattern in which only ``*`` is special."""
+    pieces = pattern.split("*")
+    if len(pieces) == 1:
+        return name == pattern
+    first, last = pieces[0], pieces[-1]
+    if not name.startswith(first) or not name.endswith(last):
+        return False
+    if len(name) < len(first) + len(last):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for piece in pieces[1:-1]:
+        found = name.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True
+
+
+_TRUE: Dependency = And(())
+_FALSE: Dependency = Or(())
+
+
+def _fold_past(tree: Dependency, past: dict[JobId, tuple[int, int]]) -> Dependency:
+    """Replace conditions on jobs that only the history knows by what they are for ever."""
+    match tree:
+        case Condition():
+            parts: list[Dependency] = []
+            for subject in tree.subjects:
+                if subject.job in past:
+                    parts.append(_past_truth(tree, *past[subject.job]))
+                else:
+                    parts.append(msgspec.structs.replace(tree, subjects=(subject,)))
+            return parts[0] if len(parts) == 1 else And(tuple(parts))
+        case Not(part):
+            return Not(_fold_past(part, past))
+        case And(all_of):
+            return And(tuple(_fold_past(part, past) for part in all_of))
+        case Or(any_of):
+            return Or(tuple(_fold_past(part, past) for part in any_of))
+
+
+def _past_truth(condition: Condition, outcome: int, exit_code: int) -> Dependency:
+    done = outcome == Outcome.DONE
+    match condition.test:
+        case Test.ENDED | Test.STARTED:
+            return _TRUE
+        case Test.DONE | Test.POST_DONE:
+            return _TRUE if done else _FALSE
+        case Test.POST_ERR:
+            return _FALSE
+        case Test.EXIT:
+            codes = {
+                "": True,
+                ">": exit_code > condition.code,
+                ">=": exit_code >= condition.code,
+                "<": exit_code < condition.code,
+                "<=": exit_code <= condition.code,
+                "==": exit_code == condition.code,
+                "!=": exit_code != condition.code,
+            }
+            return _TRUE if not done and codes[condition.op] else _FALSE

@@ -1,0 +1,1 @@
+"""The vocabulary: what things are called. Imports nothing of ours."""

@@ -1,0 +1,133 @@
+"""Commands: wishes, imperative; each may be refused. They carry every outside fact."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from xce.model.config import ClusterConfig
+from xce.model.ids import Index, JobId, Micros
+from xce.model.job import Owner, Submission
+from xce.model.plan import Plan
+
+
+class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True):
+    """Submit jobs for ``owner``. Each is judged on its own; one refusal does not stop the rest."""
+
+    owner: Owner
+    jobs: tuple[Submission, ...]
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    """``(hash, content)`` of the scripts and environments that the jobs name and that are new."""
+    key: str = ""
+    """Idempotency key, already bound to the user; empty: none."""
+    line: int = 0
+    """With ``key``: the number of the first job among the lines of a bulk submit."""
+    past: tuple[tuple[JobId, int, int], ...] = ()
+    """``(job, outcome, exit code)`` of jobs that dependencies name and that only the history knows
+    (decision X-34)."""
+
+
+class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Which jobs a command is about: named ones, or all that match every given filter."""
+
+    jobs: tuple[tuple[JobId, tuple[tuple[Index, Index], ...]], ...] = ()
+    """``(job, index runs)``; no runs: the whole job."""
+    user: str = ""
+    """Only this user's; empty: everybody's."""
+    queue: str = ""
+    name: str = ""
+    """Job name pattern with ``*``."""
+    host: str = ""
+    newest: bool = False
+    """Of those that match, only the one submitted last."""
+    all: bool = False
+    """No job was named: take all that match the filters."""
+
+
+class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
+    """End jobs: INT, TERM, KILL in turn; pending ones at once. ``force``: KILL at once."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+    force: bool = False
+
+
+class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True):
+    """Send one signal, once, to running jobs."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+    signal: int = 0
+
+
+class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
+    """Suspend running jobs, hold pending ones."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+
+
+class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True):
+    """Undo `StopJobs`."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+
+
+class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
+    """Open or close hosts for new work."""
+
+    by: str
+    hosts: tuple[str, ...]
+    is_open: bool
+    comment: str = ""
+
+
+class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
+    """Put a checked configuration in effect."""
+
+    by: str
+    config: ClusterConfig
+
+
+class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
+    """The scheduler's proposal."""
+
+    plan: Plan
+
+
+class Tick(msgspec.Struct, frozen=True, tag="tick", array_like=True):
+    """Time has passed; what became due is decided. Leaves no entry when nothing did."""
+
+    history_seq: int = 0
+    """Up to which entry the history store has everything."""
+
+
+Command: TypeAlias = (
+    SubmitJobs
+    | KillJobs
+    | SignalJobs
+    | StopJobs
+    | ResumeJobs
+    | SetHostsOpen
+    | ApplyConfig
+    | ProposePlan
+    | Tick
+)
+
+
+class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
+    """One thing done: which job (and element run) it is about."""
+
+    job: JobId = 0
+    first: Index = -1
+    last: Index = -1
+    text: str = ""
+    """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
+    ``resumed``, ``opened``, ``closed``, ``started``."""
+    queue: str = ""
+    warning: str = ""
+    at_us: Micros = 0

@@ -1,0 +1,103 @@
+"""Configuration as values: what ``xce.config`` makes of the files and a record carries.
+
+All of it is in the state, so every follower knows which configuration held when.
+"""
+
+from typing import Final
+
+import msgspec
+
+from xce.model.ids import HOUR_US, SECOND_US, Micros
+from xce.model.job import ARRAY_SIZE_MAX
+
+BUILT_IN_RESOURCES: Final = ("slots", "mem")
+"""The first columns of every host: slots, and memory in MiB."""
+
+
+class ResourceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A declared resource.
+
+    ``counter``: consumable amounts on hosts. ``pool``: a consumable amount of the whole cluster.
+    ``number``, ``string``, ``boolean``: attributes of hosts, for select and order.
+    """
+
+    name: str
+    kind: str
+    unit: str = ""
+    description: str = ""
+
+
+class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One host, or what a pattern of names means for each of them after expansion."""
+
+    name: str
+    slots: int | None = None
+    """None: the CPUs that the worker reports."""
+    mem_mib: int | None = None
+    counters: dict[str, int] = {}
+    attributes: dict[str, int | str | bool] = {}
+    """Numbers are in thousandths."""
+    closed: bool = False
+
+
+class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A queue: policy and ceilings."""
+
+    name: str
+    priority: int = 1
+    """Larger goes first."""
+    description: str = ""
+    default: bool = False
+    open: bool = True
+    active: bool = True
+    run_limit_us: Micros = 0
+    """Ceiling on ``-W``; 0: none."""
+    default_run_limit_us: Micros = 0
+    tasks_max: int = 0
+    """Ceiling on ``-n``; 0: none."""
+    tasks_min: int = 0
+    mem_limit_mib: int = 0
+    exclusive: bool = False
+    """Whether it takes ``-x`` jobs."""
+    users: tuple[str, ...] = ()
+    """Who may submit; empty: all."""
+    hosts: tuple[str, ...] = ()
+    """Which hosts its jobs may use; empty: all."""
+
+
+class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A counter that lives nowhere in particular."""
+
+    name: str
+    total: int
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that configuration says, checked together; sorted by name where order is free."""
+
+    cluster_name: str = "xce"
+    hosts: tuple[HostConfig, ...] = ()
+    resources: tuple[ResourceConfig, ...] = ()
+    queues: tuple[QueueConfig, ...] = (
+        QueueConfig(name="normal", priority=30, default=True, description="built-in queue"),
+    )
+    pools: tuple[PoolConfig, ...] = ()
+    admins: tuple[str, ...] = ()
+    clean_period_us: Micros = HOUR_US
+    max_array_size: int = ARRAY_SIZE_MAX
+    orphan_grace_us: Micros = 0
+    """How long a job whose dependency can never hold pends before it ends; -1: for ever."""
+    term_grace_us: Micros = 600 * SECOND_US
+    """From the run limit's USR2 to the first INT, as LSF."""
+    kill_interval_us: Micros = 10 * SECOND_US
+    """Between INT, TERM and KILL."""
+    key_window_us: Micros = HOUR_US
+    default_project: str = "default"
+    session_gather_us: Micros = 2_000
+    lsf_product_line: str = ""
+    """What ``lsid`` prints first, where a client looks for LSF's product line; empty: XCE's own."""
+    lsf_unit_for_limits: str = "MB"
+    lsf_parse_script: bool = True
+    output_retention_us: Micros = 30 * 24 * HOUR_US
+    start_failures_max: int = 3
+    """Failed starts through the host's fault, one after another, until it is closed."""

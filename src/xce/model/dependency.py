@@ -1,0 +1,66 @@
+"""Dependency conditions: what ``-w`` means once names are resolved to jobs.
+
+The text is parsed by `xce.resreq.dependency` into a tree whose leaves name jobs by id or by name;
+submit resolves names to the ids of the owner's jobs known then (all of them must satisfy).
+"""
+
+import enum
+from typing import TypeAlias
+
+import msgspec
+
+from xce.model.ids import Index, JobId
+
+WHOLE: Index = -1
+"""Stands for "the whole job or array" where an element's index could stand."""
+
+
+class Test(enum.StrEnum):
+    """What a condition asks of its subject."""
+
+    DONE = "done"
+    ENDED = "ended"
+    EXIT = "exit"
+    STARTED = "started"
+    POST_DONE = "post_done"
+    POST_ERR = "post_err"
+
+
+class Subject(msgspec.Struct, frozen=True, array_like=True):
+    """A job, an element of an array, or (before it is resolved) a name with wildcards."""
+
+    job: JobId = 0
+    index: Index = WHOLE
+    name: str = ""
+    """Empty once resolved."""
+
+
+class Condition(msgspec.Struct, frozen=True, tag="is", array_like=True):
+    """``test(subject [op code])``; several subjects (one name, many jobs): all of them."""
+
+    test: Test
+    subjects: tuple[Subject, ...]
+    op: str = ""
+    """``> >= < <= == !=`` with ``exit``; empty: any exit code."""
+    code: int = 0
+
+
+class Not(msgspec.Struct, frozen=True, tag="not", array_like=True):
+    """``!part``."""
+
+    part: "Dependency"
+
+
+class And(msgspec.Struct, frozen=True, tag="and", array_like=True):
+    """``part && part ...``."""
+
+    parts: tuple["Dependency", ...]
+
+
+class Or(msgspec.Struct, frozen=True, tag="or", array_like=True):
+    """``part || part ...``."""
+
+    parts: tuple["Dependency", ...]
+
+
+Dependency: TypeAlias = Condition | Not | And | Or

@@ -1,0 +1,79 @@
+"""Effects: what a worker must be told. Owed until the state owes them no more; safe to repeat.
+
+Every effect travels under the controller's epoch; a worker refuses lower epochs. An effect about
+an attempt that the worker knows to be over is answered by its report, never done again.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from xce.model.ids import Index, JobId, Micros
+from xce.model.job import EndCause, JobSpec, Owner
+
+
+class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
+    """Start attempts of one job: ``indices[i]`` as attempt ``attempts[i]``, all on this host.
+
+    For a job that is no array, ``indices == [0]``.
+    """
+
+    job: JobId
+    indices: list[Index]
+    attempts: list[int]
+    spec: JobSpec
+    owner: Owner
+    queue: str
+    project: str
+    cluster: str
+    hosts: tuple[tuple[str, int], ...]
+    """The allocation of each attempt in rank order: ``(host, slots)``; the first is this host."""
+    tasks_max: int
+    submit_at_us: Micros
+    run_limit_us: Micros
+    term_grace_us: Micros
+    kill_interval_us: Micros
+    resreq: str = ""
+    """The effective requirement, in canonical text."""
+    array_end: Index = 0
+    array_step: int = 1
+    mem_request_mib: int = 0
+    """What the job reserved in all, for the report."""
+
+
+class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
+    """Wanted state: gone. INT, TERM, KILL ``kill_interval_us`` apart; ``force``: KILL at once.
+
+    ``cause`` is what the report will say; 0 with ``forget``: nobody wants to hear of it again.
+    """
+
+    job: JobId
+    index: Index
+    attempt: int
+    cause: EndCause
+    force: bool = False
+    forget: bool = False
+    """The attempt is not ours any more: end it, drop its record, report nothing."""
+    kill_interval_us: Micros = 10_000_000
+
+
+class SetSuspended(msgspec.Struct, frozen=True, tag="set-suspended", array_like=True):
+    """Wanted state: stopped, or running."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    suspended: bool
+
+
+class SendSignal(msgspec.Struct, frozen=True, tag="send-signal", array_like=True):
+    """A user's own signal: number ``number`` of this attempt, delivered once."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    number: int
+    signal: int
+
+
+Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal

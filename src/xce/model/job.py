@@ -1,0 +1,229 @@
+"""A job as it was submitted: its owner, its immutable spec, its array, its words.
+
+The mutable rest is `xce.state.cluster.Job`.
+"""
+
+import enum
+from typing import Final
+
+import msgspec
+
+from xce.model.ids import Micros
+from xce.model.request import Request
+
+NAME_MAX: Final = 4094
+COMMAND_MAX: Final = 4094
+ARRAY_SIZE_MAX: Final = 10_000_000
+"""Default of ``max_array_size``: bounds the number of elements and the largest index."""
+
+
+class Phase(enum.IntEnum):
+    """The life of an attempt. Numbers are stored; they never change."""
+
+    PENDING = 0
+    STARTING = 1
+    """Placed; the launch is owed to its first host."""
+    RUNNING = 2
+    ENDED = 3
+
+
+class Outcome(enum.IntEnum):
+    """How a job or element ended."""
+
+    NONE = 0
+    DONE = 1
+    EXIT = 2
+
+
+class EndCause(enum.IntEnum):
+    """Why a job ended: one closed list. Numbers are LSF's ``exitInfo`` where it has them.
+
+    Decided and durable before the signal is sent (decision X-12).
+    """
+
+    NONE = 0
+    """It ended by itself."""
+    PREEMPT = 1
+    RUNLIMIT = 5
+    DEADLINE = 6
+    PROCESSLIMIT = 7
+    FORCE_OWNER = 8
+    FORCE_ADMIN = 9
+    REQUEUE_OWNER = 10
+    REQUEUE_ADMIN = 11
+    CPULIMIT = 12
+    OWNER = 14
+    ADMIN = 15
+    MEMLIMIT = 16
+    EXTERNAL_SIGNAL = 17
+    CWD_NOTEXIST = 25
+    ORPHAN_SYSTEM = 27
+    PRE_EXEC_FAIL = 28
+    # Ours, numbered from 100.
+    STATUS_LOST = 100
+    HOST_RESTARTED = 101
+    HOST_LOST = 102
+    START_FAILED = 103
+    OUTPUT = 104
+    """An output or input file could not be opened."""
+
+
+END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
+    EndCause.PREEMPT: ("TERM_PREEMPT", "job killed after preemption"),
+    EndCause.RUNLIMIT: ("TERM_RUNLIMIT", "job killed after reaching LSF run time limit"),
+    EndCause.DEADLINE: ("TERM_DEADLINE", "job killed after deadline expires"),
+    EndCause.PROCESSLIMIT: ("TERM_PROCESSLIMIT", "job killed after reaching LSF process limit"),
+    EndCause.FORCE_OWNER: ("TERM_FORCE_OWNER", "job killed by owner without time for cleanup"),
+    EndCause.FORCE_ADMIN: (
+        "TERM_FORCE_ADMIN",
+        "job killed by root or LSF administrator without time for cleanup",
+    ),
+    EndCause.REQUEUE_OWNER: ("TERM_REQUEUE_OWNER", "job killed and requeued by owner"),
+    EndCause.REQUEUE_ADMIN: (
+        "TERM_REQUEUE_ADMIN",
+        "job killed and requeued by root or LSF administrator",
+    ),
+    EndCause.CPULIMIT: ("TERM_CPULIMIT", "job killed after reaching LSF CPU usage limit"),
+    EndCause.OWNER: ("TERM_OWNER", "job killed by owner"),
+    EndCause.ADMIN: ("TERM_ADMIN", "job killed by root or an administrator"),
+    EndCause.MEMLIMIT: ("TERM_MEMLIMIT", "job killed after reaching LSF memory usage limit"),
+    EndCause.EXTERNAL_SIGNAL: (
+        "TERM_EXTERNAL_SIGNAL",
+        "job killed by a signal external to LSF",
+    ),
+    EndCause.CWD_NOTEXIST: (
+        "TERM_CWD_NOTEXIST",
+        "Current working directory is not accessible or does not exist on the execution host",
+    ),
+    EndCause.ORPHAN_SYSTEM: (
+        "TERM_ORPHAN_SYSTEM",
+        "orphaned job terminated automatically by LSF",
+    ),
+    EndCause.PRE_EXEC_FAIL: (
+        "TERM_PRE_EXEC_FAIL",
+        "Job has reached its pre-execution retry limit",
+    ),
+    EndCause.STATUS_LOST: (
+        "TERM_STATUS_LOST",
+        "the exit status was lost with the process that waited for it",
+    ),
+    EndCause.HOST_RESTARTED: ("TERM_HOST_RESTARTED", "the execution host was restarted"),
+    EndCause.HOST_LOST: ("TERM_HOST_LOST", "the execution host was lost"),
+    EndCause.START_FAILED: ("TERM_START_FAILED", "the job could not be started"),
+    EndCause.OUTPUT: ("TERM_OUTPUT", "an input or output file could not be opened"),
+}
+"""Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
+
+
+class Owner(msgspec.Struct, frozen=True, array_like=True):
+    """Who submitted: always from peer credentials, never from a body."""
+
+    user: str
+    uid: int
+    gid: int
+
+
+class Files(msgspec.Struct, frozen=True, array_like=True):
+    """Where a job's three streams go. Paths may hold ``%J`` and ``%I``; empty: not given."""
+
+    input: str = ""
+    output: str = ""
+    error: str = ""
+    output_append: bool = True
+    """``-o`` appends, ``-oo`` overwrites."""
+    error_append: bool = True
+    input_blob: str = ""
+    """``-is``: hash of the input that was spooled at submission; then ``input`` is its name."""
+
+
+class JobSpec(msgspec.Struct, frozen=True, array_like=True):
+    """What runs. Immutable; identical ones are stored once in the state."""
+
+    name: str = ""
+    """As given with ``-J``, without index list; empty when not given."""
+    command: str = ""
+    """The command line, or a script's text on one line with ``;`` for newlines, at most 4094
+    characters: what listings show."""
+    script: str = ""
+    """Blob hash of the whole text that runs."""
+    env: str = ""
+    """Blob hash of the environment: ``NAME=value`` items separated by NUL."""
+    cwd: str = "/"
+    files: Files = Files()
+    from_host: str = ""
+    home: str = ""
+    umask: int = 0o022
+    mem_limit_kib: int = 0
+    """``-M``: for the whole job on a host, in KiB; 0: none."""
+    dependency: str = ""
+    """``-w`` as given."""
+    requested: str = ""
+    """``-R`` as given, several joined by a blank."""
+    hosts_asked: str = ""
+    """``-m`` as given."""
+    array: str = ""
+    """The index list as given, e.g. ``1-10:2,15``; empty: no array."""
+    cwd_given: bool = False
+
+
+class ArraySpec(msgspec.Struct, frozen=True, array_like=True):
+    """The elements of an array, and how many of them may run at once.
+
+    ``runs`` are ``(first, last, step)``, sorted and one behind the other: each run's last index is
+    smaller than the next run's first. An element's *position* counts from 0 in index order.
+    """
+
+    runs: tuple[tuple[int, int, int], ...]
+    limit: int = 0
+    """At most that many elements run at once; 0: no limit."""
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return sum((last - first) // step + 1 for first, last, step in self.runs)
+
+    def index_of(self, position: int) -> int:
+        """Return the index of the element at ``position`` (0 .. count - 1)."""
+        for first, last, step in self.runs:
+            size = (last - first) // step + 1
+            if position < size:
+                return first + position * step
+            position -= size
+        raise IndexError(position)
+
+    def position_from(self, index: int) -> int:
+        """Return the position of the first element whose index is at least ``index``.
+
+        ``count`` when there is none.
+        """
+        before = 0
+        for first, last, step in self.runs:
+            if index <= first:
+                return before
+            if index <= last:
+                return before + -(-(index - first) // step)
+            before += (last - first) // step + 1
+        return before
+
+    def has(self, index: int) -> bool:
+        """Return whether there is an element of this index."""
+        return any(
+            first <= index <= last and (index - first) % step == 0
+            for first, last, step in self.runs
+        )
+
+
+class Submission(msgspec.Struct, frozen=True, array_like=True):
+    """One job as a submit command carries it: parsed and typed, not yet judged."""
+
+    spec: JobSpec
+    request: Request = Request()
+    queue: str = ""
+    """Empty: the cluster's default queue."""
+    project: str = ""
+    array: ArraySpec | None = None
+    hold: bool = False
+    begin_at_us: Micros = 0
+    run_limit_us: Micros = 0
+    estimate_us: Micros = 0
+    priority: int = 0

@@ -1,0 +1,101 @@
+"""Observations: what a worker or a connection reports. Late and repeated ones are dropped."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from xce.model.ids import Index, JobId, Micros
+from xce.model.job import EndCause
+
+
+class AttemptStarted(msgspec.Struct, frozen=True, array_like=True):
+    """A job's processes run."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    pid: int = 0
+    age_us: Micros = 0
+    """How long ago, measured on the host by its monotonic clock."""
+
+
+class AttemptEnded(msgspec.Struct, frozen=True, array_like=True):
+    """Nothing of the attempt is left on the host (decision X-14), and this is how it ended."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    exit_code: int = 0
+    """0..255; 128 + n when its process died of signal n."""
+    signal: int = 0
+    """The signal that ended its process, or 0."""
+    cause: EndCause = EndCause.NONE
+    """What the host itself decided before it signalled (limits), or what went wrong."""
+    host_fault: bool = False
+    """It could not be started and the host is to blame: the job may run elsewhere."""
+    detail: str = ""
+    """One line for people about a failed start or a lost status."""
+    started_age_us: Micros = 0
+    ended_age_us: Micros = 0
+    user_us: Micros = 0
+    system_us: Micros = 0
+    max_mem_kib: int = 0
+    max_processes: int = 0
+    max_threads: int = 0
+
+
+class SuspensionSeen(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt was stopped or resumed as wanted."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    suspended: bool
+
+
+class AttemptSeen(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt that lives on the host when it (re)joins."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    running: bool
+    """False: accepted, not started yet."""
+
+
+class HostJoined(msgspec.Struct, frozen=True, tag="host-joined", array_like=True):
+    """A worker has connected: what the host has, and its whole list of attempts.
+
+    Ended attempts whose end is not acknowledged follow in a `Reported` right behind it.
+    """
+
+    host: str
+    boot_id: str
+    cpus: int
+    mem_mib: int
+    attempts: tuple[AttemptSeen, ...] = ()
+    unreported: tuple[tuple[JobId, Index, int], ...] = ()
+    """``(job, index, attempt)`` whose end will be reported next."""
+    isolation: str = ""
+    version: str = ""
+    attributes: dict[str, int | str | bool] = {}
+
+
+class HostDisconnected(msgspec.Struct, frozen=True, tag="host-disconnected", array_like=True):
+    """A worker's connection ended; its jobs run on."""
+
+    host: str
+
+
+class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
+    """A batch of what happened on a host, in order."""
+
+    host: str
+    number: int
+    """Counts this worker's batches on this connection; acknowledged when durable."""
+    started: tuple[AttemptStarted, ...] = ()
+    ended: tuple[AttemptEnded, ...] = ()
+    suspended: tuple[SuspensionSeen, ...] = ()
+
+
+Observation: TypeAlias = HostJoined | HostDisconnected | Reported

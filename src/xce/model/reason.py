@@ -1,0 +1,187 @@
+"""Every pend reason: a value with a code, a cure and numbers; rendered only for people.
+
+A reason of a request class comes from the session that tried it. What differs inside a class
+(hold, begin time, dependency, array limit) is read off the job, never stored.
+"""
+
+import enum
+from typing import Final
+
+import msgspec
+
+from xce.model.ids import Micros
+from xce.model.units import render_span
+
+
+class ReasonCode(enum.StrEnum):
+    """Stable codes, never renamed, never given a new meaning."""
+
+    NEW = "new"
+    HELD = "held"
+    BEGIN_TIME = "begin-time"
+    DEPENDENCY = "dependency"
+    DEPENDENCY_NEVER = "dependency-never"
+    ARRAY_LIMIT = "array-limit"
+    QUEUE_CLOSED = "queue-inactive"
+    HOSTS = "hosts"
+    """No set of hosts can run it now; ``host_reasons`` tells why, host by host."""
+    SPAN = "span"
+    """Enough in all, but not where ``span[]`` wants it."""
+    POOL = "pool-short"
+    AHEAD = "others-ahead"
+    """It fits, but what is free goes to jobs in front."""
+    REQUEUED = "requeued"
+    NO_HOSTS = "no-hosts"
+
+
+class HostCode(enum.StrEnum):
+    """Why hosts could not take (enough of) a request."""
+
+    SLOTS_BUSY = "slots-busy"
+    AMOUNT_SHORT = "amount-short"
+    SELECT = "select"
+    NOT_ASKED = "not-asked"
+    CLOSED = "closed"
+    UNREACHABLE = "unreachable"
+    EXCLUSIVE = "exclusive"
+    TOO_SMALL = "too-small"
+    """Could not take one task of it even when empty."""
+    AVOIDED = "avoided"
+    """An earlier attempt failed there through the host's fault."""
+
+
+class Wake(enum.StrEnum):
+    """Kinds of change that can cure a reason; each record names those that it brings."""
+
+    CAPACITY = "capacity"
+    """Amounts came free on hosts, or a host joined, opened or grew."""
+    POOL = "pool"
+    PENDING = "pending"
+    """New eligible work: a submit, a release, a requeue, a raised limit."""
+    CONFIG = "config"
+
+
+class HostReason(msgspec.Struct, frozen=True, array_like=True):
+    """One line of the table "why not these hosts"."""
+
+    code: HostCode
+    hosts: int
+    """How many hosts it excludes; a host is counted once, under its first reason."""
+    resource: str = ""
+    needed: int = 0
+    """Of ``resource`` (or slots), for one task, in base units."""
+    best: int = 0
+    """The most that any of these hosts has free."""
+
+
+class Reason(msgspec.Struct, frozen=True, array_like=True):
+    """Why a job pends."""
+
+    code: ReasonCode
+    host_reasons: tuple[HostReason, ...] = ()
+    resource: str = ""
+    needed: int = 0
+    available: int = 0
+    at_us: Micros = 0
+    unsatisfiable: bool = False
+    """It could not run on this cluster even if all of it were idle."""
+    detail: str = ""
+
+
+NEW: Final = Reason(ReasonCode.NEW)
+
+_LSF: Final[dict[ReasonCode, str]] = {
+    ReasonCode.NEW: "New job is waiting for scheduling",
+    ReasonCode.HELD: "The job was suspended by the user while pending",
+    ReasonCode.BEGIN_TIME: "The job has a specified start time",
+    ReasonCode.DEPENDENCY: "Job dependency condition not satisfied",
+    ReasonCode.DEPENDENCY_NEVER: "Dependency condition invalid or never satisfied",
+    ReasonCode.ARRAY_LIMIT: "The job array has reached its running element limit",
+    ReasonCode.QUEUE_CLOSED: "The queue is inactivated by the administrator",
+    ReasonCode.SPAN: "Not enough processors to meet the job's spanning requirement",
+    ReasonCode.AHEAD: "Not enough job slot(s)",
+    ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
+    ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
+}
+_LSF_HOST: Final[dict[HostCode, str]] = {
+    HostCode.SLOTS_BUSY: "Not enough job slot(s)",
+    HostCode.SELECT: "Job's resource requirements not satisfied",
+    HostCode.NOT_ASKED: "Not specified in job submission",
+    HostCode.CLOSED: "Closed by LSF administrator",
+    HostCode.UNREACHABLE: "Unable to reach slave batch server",
+    HostCode.EXCLUSIVE: "Job's requirement for exclusive execution not satisfied",
+    HostCode.TOO_SMALL: "Job's resource requirements not satisfied",
+    HostCode.AVOIDED: "Unable to start the job on the host",
+}
+_PLAIN_HOST: Final[dict[HostCode, str]] = {
+    HostCode.SELECT: "excluded by select[]",
+    HostCode.NOT_ASKED: "not among the hosts asked for",
+    HostCode.CLOSED: "closed by the administrator",
+    HostCode.UNREACHABLE: "unreachable",
+    HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
+    HostCode.AVOIDED: "avoided after a failed start",
+}
+
+
+def render_lsf(reason: Reason) -> tuple[str, ...]:
+    """Return the lines that ``bjobs -l`` and ``-p`` print, each without its final ``;``."""
+    if reason.code is ReasonCode.POOL:
+        return (f"Job's requirements for reserving resource ({reason.resource}) not satisfied",)
+    lines = [_LSF[reason.code]] if reason.code in _LSF else []
+    for item in reason.host_reasons:
+        text = _LSF_HOST.get(item.code, "")
+        if item.code is HostCode.AMOUNT_SHORT:
+            text = f"Job's requirements for reserving resource ({item.resource}) not satisfied"
+        lines.append(f"{text}: {item.hosts} host{'' if item.hosts == 1 else 's'}")
+    return tuple(lines) or (_LSF[ReasonCode.NEW],)
+
+
+def _render_host(item: HostReason) -> str:
+    """Return one host reason in plain words with its numbers."""
+    count = f"{item.hosts} host{'' if item.hosts == 1 else 's'}"
+    if item.code is HostCode.SLOTS_BUSY:
+        return f"{count} busy (needs {item.needed} slots, most free on one is {item.best})"
+    if item.code is HostCode.AMOUNT_SHORT:
+        return f"{count} short of {item.resource} (needs {item.needed}, best has {item.best})"
+    if item.code is HostCode.TOO_SMALL:
+        return f"{count} too small (needs {item.needed} {item.resource}, best has {item.best})"
+    return f"{count} {_PLAIN_HOST[item.code]}"
+
+
+def render_plain(reason: Reason, *, now_us: Micros) -> str:
+    """Return one sentence for people with the numbers that decided it."""
+    table = "; ".join(_render_host(item) for item in reason.host_reasons)
+    text = _plain_head(reason, now_us)
+    if reason.unsatisfiable:
+        text = f"unsatisfiable: it could never run on this cluster as it is; {text}"
+    return f"{text}: {table}" if table else text
+
+
+_PLAIN: Final[dict[ReasonCode, str]] = {
+    ReasonCode.NEW: "waiting for the next scheduling session",
+    ReasonCode.HELD: "held (bresume releases it)",
+    ReasonCode.DEPENDENCY: "waits for its dependency condition {detail}",
+    ReasonCode.DEPENDENCY_NEVER: "its dependency condition {detail} can never be satisfied",
+    ReasonCode.ARRAY_LIMIT: "the array runs at its limit of {needed} elements",
+    ReasonCode.QUEUE_CLOSED: "queue {resource} is inactive",
+    ReasonCode.SPAN: "no hosts meet span[] (needs {needed} slots, {available} usable)",
+    ReasonCode.POOL: "pool {resource} is short (needs {needed}, {available} free)",
+    ReasonCode.AHEAD: "what is free goes to jobs in front of it",
+    ReasonCode.REQUEUED: "requeued, waiting for the next scheduling session",
+    ReasonCode.NO_HOSTS: "no host has joined the cluster",
+}
+
+
+def _plain_head(reason: Reason, now_us: Micros) -> str:
+    if reason.code is ReasonCode.BEGIN_TIME:
+        return f"its begin time is in {render_span(reason.at_us - now_us)}"
+    if reason.code is ReasonCode.HOSTS:
+        if not reason.needed:
+            return "no host can take it now"
+        return f"needs {reason.needed} slots, {reason.available} usable now"
+    return _PLAIN[reason.code].format(
+        detail=reason.detail,
+        needed=reason.needed,
+        available=reason.available,
+        resource=reason.resource,
+    )

@@ -1,0 +1,360 @@
+"""Records: facts, past tense, with all that `xce.state.apply` needs. Once written, true.
+
+Tags are names on disk: never renamed, never given a new meaning. A field is only added, at the
+end, with a default. Columns (lists of equal length) where a record can be large.
+"""
+
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
+from xce.model.config import ClusterConfig
+from xce.model.dependency import Dependency
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
+from xce.model.job import ArraySpec, EndCause, JobSpec, Owner
+from xce.model.reason import Reason, Wake
+from xce.model.request import ClassKey
+
+NO_WAKES: frozenset[Wake] = frozenset()
+
+
+class ConfigApplied(msgspec.Struct, frozen=True, tag="config-applied", array_like=True):
+    """A configuration is in effect."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CONFIG, Wake.CAPACITY, Wake.POOL})
+
+    version: int
+    config: ClusterConfig
+    hosts: tuple[str, ...] = ()
+    """Names of all hosts in number order, those of earlier configurations included."""
+
+
+class HostUp(msgspec.Struct, frozen=True, tag="host-up", array_like=True):
+    """A worker joined: the host can take work."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    host: HostNumber
+    boot_id: str
+    cpus: int
+    mem_mib: int
+    isolation: str = ""
+    version: str = ""
+    attributes: dict[str, int | str | bool] = {}
+
+
+class HostDown(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
+    """The worker's connection ended; nothing new starts there."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    host: HostNumber
+
+
+class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=True):
+    """An administrator opened or closed hosts."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    hosts: list[HostNumber]
+    is_open: bool
+    comment: str = ""
+
+
+class SpecStored(msgspec.Struct, frozen=True, tag="spec-stored", array_like=True):
+    """A job spec that no live job had before."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    spec_id: int
+    spec: JobSpec
+
+
+class ClassStored(msgspec.Struct, frozen=True, tag="class-stored", array_like=True):
+    """A request class that no live job had before."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    cls: int
+    key: ClassKey
+    resreq: str
+    """The effective requirement, in canonical text, for people and for the job."""
+
+
+class JobSubmitted(msgspec.Struct, frozen=True, tag="job-submitted", array_like=True):
+    """A job exists."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    job: JobId
+    spec_id: int
+    cls: int
+    owner: Owner
+    submit_at_us: Micros
+    array: ArraySpec | None = None
+    hold: bool = False
+    begin_at_us: Micros = 0
+    """It may not start before; 0: at once."""
+    dependency: Dependency | None = None
+    """Resolved; None: none, or already satisfied."""
+
+
+class KeyUsed(msgspec.Struct, frozen=True, tag="key-used", array_like=True):
+    """An idempotency key counts from now on for these jobs."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    user: str
+    key: str
+    line: int
+    jobs: list[JobId]
+    """One for each line from ``line`` on; 0 where the line was refused."""
+
+
+class JobsReleased(msgspec.Struct, frozen=True, tag="jobs-released", array_like=True):
+    """What these jobs waited for has come: their begin time, or their dependency."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    jobs: list[JobId]
+    from_dependency: bool
+    """True: the dependency holds. False: the begin time is reached."""
+
+
+class DependencyDoomed(msgspec.Struct, frozen=True, tag="dependency-doomed", array_like=True):
+    """The dependency of these jobs can never hold; they end at ``ends_at_us`` (0: never)."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    ends_at_us: Micros
+
+
+class Held(msgspec.Struct, frozen=True, tag="held", array_like=True):
+    """Pending elements were held (PSUSP): runs ``jobs[i]: firsts[i]..lasts[i]``."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    by_admin: bool = False
+
+
+class Unheld(msgspec.Struct, frozen=True, tag="unheld", array_like=True):
+    """Held elements pend again."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+
+
+class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", array_like=True):
+    """Elements ended while pending or held: outcome EXIT, never (again) started."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    cause: EndCause
+    by: str
+    at_us: Micros
+
+
+class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True):
+    """Single-host elements of one class were given hosts; form as `xce.model.plan.BulkStart`.
+
+    Each element's attempt rises by one. ``amounts`` of the class is what each holds.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    cls: int
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    hosts: list[HostNumber]
+    counts: list[int]
+    at_us: Micros
+
+
+class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
+    """A parallel job or element was given hosts, in rank order."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    cls: int
+    job: JobId
+    index: Index
+    hosts: list[HostNumber]
+    tasks: list[int]
+    at_us: Micros
+
+
+class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
+    """Attempts run. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    indices: list[Index]
+    pids: list[int]
+    at_us: list[Micros]
+
+
+class EndDecided(msgspec.Struct, frozen=True, tag="end-decided", array_like=True):
+    """It was decided that these live attempts end, and why; the hosts are told until they are gone.
+
+    Runs ``jobs[i]: firsts[i]..lasts[i]``; elements of a run that are not live are not meant.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    cause: EndCause
+    by: str
+    force: bool
+    at_us: Micros
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
+    """Attempts are over and their amounts free. Columns; all that history needs is here."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL, Wake.PENDING})
+
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+    outcomes: list[int]
+    """`xce.model.job.Outcome`."""
+    exit_codes: list[int]
+    signals: list[int]
+    causes: list[int]
+    """`xce.model.job.EndCause`."""
+    hosts: list[HostNumber]
+    """The first host of each."""
+    started_at_us: list[Micros]
+    """0: it never ran."""
+    ended_at_us: list[Micros]
+    cpu_us: list[Micros]
+    max_mem_kib: list[int]
+    details: list[tuple[int, str]] = []
+    """``(position, text)`` for the few that have one."""
+
+
+class LaunchFailed(msgspec.Struct, frozen=True, tag="launch-failed", array_like=True):
+    """The host could not start these; they pend again and avoid it. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL, Wake.PENDING})
+
+    jobs: list[JobId]
+    indices: list[Index]
+    hosts: list[HostNumber]
+    detail: str
+
+
+class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array_like=True):
+    """Live attempts shall be stopped or resumed; the hosts are told until they are."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    suspended: bool
+    by: str
+    by_admin: bool = False
+
+
+class SuspensionDone(msgspec.Struct, frozen=True, tag="suspension-done", array_like=True):
+    """The hosts stopped or resumed attempts as wanted. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    indices: list[Index]
+    suspended: bool
+
+
+class SignalAsked(msgspec.Struct, frozen=True, tag="signal-asked", array_like=True):
+    """A user's signal to live attempts, numbered for each attempt."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    signal: int
+    by: str
+
+
+class ReasonsChanged(msgspec.Struct, frozen=True, tag="reasons-changed", array_like=True):
+    """Why the waiting jobs of these classes wait."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    classes: list[int]
+    reasons: list[Reason]
+
+
+class SessionRan(msgspec.Struct, frozen=True, tag="session-ran", array_like=True):
+    """A session gave a plan that was not empty: the recording for replay."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    view_seq: Seq
+    now_us: Micros
+    digest: str
+    stale: int = 0
+    """How many elements of the plan no longer held."""
+
+
+class JobsForgotten(msgspec.Struct, frozen=True, tag="jobs-forgotten", array_like=True):
+    """Ended jobs left the state; the history has them."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+
+
+class KeysForgotten(msgspec.Struct, frozen=True, tag="keys-forgotten", array_like=True):
+    """Idempotency keys used before this instant count no more."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    before_us: Micros
+
+
+Record: TypeAlias = (
+    ConfigApplied
+    | HostUp
+    | HostDown
+    | HostsOpened
+    | SpecStored
+    | ClassStored
+    | JobSubmitted
+    | KeyUsed
+    | JobsReleased
+    | DependencyDoomed
+    | Held
+    | Unheld
+    | Withdrawn
+    | BulkPlaced
+    | GangPlaced
+    | Started
+    | EndDecided
+    | Ended
+    | LaunchFailed
+    | SuspensionAsked
+    | SuspensionDone
+    | SignalAsked
+    | ReasonsChanged
+    | SessionRan
+    | JobsForgotten
+    | KeysForgotten
+)

@@ -1,0 +1,1 @@
+"""Built-in orders, limiters, filters and scorers, named in plain tables."""

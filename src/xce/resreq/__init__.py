@@ -1,0 +1,1 @@
+"""The resource requirement and dependency languages: text to tree to compiled value."""

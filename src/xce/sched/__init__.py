@@ -1,0 +1,1 @@
+"""What to do: sessions that turn a state into a plan. Pure."""

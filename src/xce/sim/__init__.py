@@ -1,0 +1,1 @@
+"""The deterministic cluster test's world: virtual clock, network, hosts, disk."""

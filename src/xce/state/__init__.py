@@ -1,0 +1,1 @@
+"""What is true: the cluster state, and `apply`, its only writer."""

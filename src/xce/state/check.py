@@ -1,0 +1,111 @@
+"""Every invariant of the state in one function per structure. Slow: for tests and start-up."""
+
+import numpy as np
+
+from xce.model.job import EndCause, Phase
+from xce.model.ranges import count, intersect
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+from xce.state.usage import need
+
+
+def check_state(state: ClusterState) -> None:
+    """Check everything.
+
+    Raises:
+        AssertionError: An invariant does not hold; the message names the thing.
+    """
+    for job in state.jobs.values():
+        check_job(state, job)
+    check_usage(state)
+    check_classes(state)
+    check_indexes(state)
+
+
+def check_job(state: ClusterState, job: Job) -> None:
+    """Every element is in exactly one place, and the job is finished when none is left."""
+    gone = count(tuple(sorted(run for item in job.withdrawn for run in item.ranges)))
+    ended = sum(chunk.count for chunk in (job.chunks or {}).values()) + (job.ended is not None)
+    total = count(job.pending) + count(job.held) + gone + ended + job.live_count
+    assert total == job.size, f"job {job.id}: {total} elements in places, has {job.size}"
+    assert not intersect(job.pending, job.held), f"job {job.id}: elements pend and are held"
+    assert job.done + job.exited == gone + ended, f"job {job.id}: outcomes do not add up"
+    alive = bool(job.pending or job.held or job.live)
+    assert job.is_finished != alive, f"job {job.id}: finished is wrong"
+
+
+def check_usage(state: ClusterState) -> None:
+    """What hosts and pools say is used is the sum of what live attempts hold, and within totals."""
+    table = state.hosts
+    used = np.zeros_like(table.used)
+    attempts, exclusive = np.zeros_like(table.attempts), np.zeros_like(table.exclusive)
+    pools = dict.fromkeys(state.pools.used, 0)
+    for job in state.jobs.values():
+        for attempt in (job.live or {}).values():
+            found = state.classes[attempt.cls]
+            for place, (host, size) in enumerate(zip(attempt.hosts, attempt.tasks, strict=True)):
+                used[:, host] += need(found, size, is_first=place == 0)
+                attempts[host] += 1
+                exclusive[host] += found.key.request.exclusive
+            for name, value in found.task_pools:
+                pools[name] += value * sum(attempt.tasks)
+            for name, value in found.job_pools:
+                pools[name] += value
+    assert (used == table.used).all(), "hosts: used is not the sum of what live attempts hold"
+    assert (attempts == table.attempts).all(), "hosts: attempts are miscounted"
+    assert (exclusive == table.exclusive).all(), "hosts: exclusive attempts are miscounted"
+    assert pools == state.pools.used, "pools: used is not the sum of what live attempts hold"
+
+
+def check_not_over_committed(state: ClusterState) -> None:
+    """Nothing is given out beyond what there is (holds while configurations do not shrink)."""
+    table = state.hosts
+    assert (table.used <= table.total).all(), "a host is over-committed"
+    assert (table.exclusive <= 1).all(), "two jobs have one host for themselves"
+    alone = table.exclusive == 1
+    assert (table.attempts[alone] == 1).all(), "an exclusive host is shared"
+    for name, used in state.pools.used.items():
+        assert used <= state.pools.total.get(name, used), f"pool {name} is over-committed"
+
+
+def check_classes(state: ClusterState) -> None:
+    """The classes' counts and waiting lists are those of their jobs."""
+    expected: dict[int, list[int]] = {cls: [0, 0, 0, 0, 0] for cls in state.classes}
+    for job in state.jobs.values():
+        row = expected[job.cls]
+        row[0] += 1
+        row[1] += count(job.pending)
+        row[2] += count(job.held)
+        row[3] += job.live_count
+        row[4] += sum(attempt.suspended for attempt in (job.live or {}).values())
+        waits = bool(job.pending) and not job.waits and state.room(job) > 0
+        is_waiting = job.id in state.classes[job.cls].waiting
+        assert waits == is_waiting, f"job {job.id}: waiting is {is_waiting}"
+    for cls, found in state.classes.items():
+        real = [found.jobs, found.pending, found.held, found.live, found.suspended]
+        assert real == expected[cls], f"class {cls}: counts {real}, expected {expected[cls]}"
+        assert found.jobs > 0, f"class {cls} has no jobs"
+
+
+def check_indexes(state: ClusterState) -> None:
+    """The indexes name what they should and nothing else."""
+    for user, jobs in state.unfinished.items():
+        for job_id in jobs:
+            job = state.jobs[job_id]
+            assert job.owner.user == user, f"job {job_id} is indexed under {user}"
+            assert not job.is_finished, f"job {job_id} is finished and indexed as unfinished"
+    total = sum(len(jobs) for jobs in state.unfinished.values())
+    assert total + len(state.finished) == len(state.jobs), "jobs are missing in the indexes"
+    for job in state.jobs.values():
+        for position, attempt in (job.live or {}).items():
+            place = (job.id, position)
+            assert place in state.on_host[attempt.hosts[0]], f"{place} is not on its host"
+            owes = (
+                attempt.phase == Phase.STARTING
+                or attempt.end_cause != EndCause.NONE
+                or attempt.suspended != attempt.suspension_wanted
+            )
+            is_owed = place in state.owed.get(attempt.hosts[0], {})
+            assert owes == is_owed, f"{place}: owed is {is_owed}"
+    live = sum(job.live_count for job in state.jobs.values())
+    assert sum(map(len, state.on_host.values())) == live, "ended attempts are still on hosts"

@@ -1,0 +1,149 @@
+"""The cluster state: all that is true, and indexes that `xce.state.apply` keeps in step.
+
+Nothing here decides. Readers take it as it is; the only writer is `apply`.
+"""
+
+import heapq
+from collections import deque
+
+import msgspec
+import numpy as np
+
+from xce.model.config import ClusterConfig, QueueConfig
+from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.job import JobSpec
+from xce.model.reason import NEW, Reason
+from xce.model.request import ClassKey
+from xce.state.hosts import Column, HostTable, PoolTable
+from xce.state.job import Attempt, Job
+
+
+class RequestClass:
+    """All jobs with an equal key: what it asks for in columns, who waits, and why."""
+
+    __slots__ = (
+        "cls", "held", "job_pools", "jobs", "key", "live", "pending", "per_host", "per_job",
+        "per_task", "reason", "resreq", "sorted", "suspended", "task_pools", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, cls: int, key: ClassKey, resreq: str) -> None:
+        self.cls = cls
+        self.key = key
+        self.resreq = resreq
+        self.jobs = 0
+        """How many jobs of the state are of it, and how many live attempts hold its amounts."""
+        self.waiting: dict[JobId, None] = {}
+        """Jobs with elements that may start now; in order of submission when ``sorted``."""
+        self.sorted = True
+        self.reason: Reason = NEW
+        self.pending = 0
+        """Elements that pend, eligible or not."""
+        self.held = 0
+        self.live = 0
+        self.suspended = 0
+        self.per_task: Column = np.zeros(0, np.int64)
+        self.per_host: Column = np.zeros(0, np.int64)
+        self.per_job: Column = np.zeros(0, np.int64)
+        self.task_pools: tuple[tuple[str, int], ...] = ()
+        self.job_pools: tuple[tuple[str, int], ...] = ()
+        """Amounts of pools for each task, and for each attempt."""
+
+    def compile(self, hosts: HostTable) -> None:
+        """Lay the request's amounts out along the rows of ``hosts``."""
+        vectors = {per: np.zeros(len(hosts.resources), np.int64) for per in ("task", "host", "job")}
+        vectors["task"][0] = 1
+        pools: dict[str, list[tuple[str, int]]] = {"task": [], "host": [], "job": []}
+        for amount in self.key.request.amounts:
+            if amount.resource in hosts.row:
+                vectors[amount.per][hosts.row[amount.resource]] += amount.value
+            else:
+                pools[amount.per].append((amount.resource, amount.value))
+        self.per_task, self.per_host, self.per_job = (
+            vectors["task"],
+            vectors["host"],
+            vectors["job"],
+        )
+        self.task_pools = tuple(pools["task"])
+        # A pool has no host: once for each host means once for the job.
+        self.job_pools = tuple(pools["job"] + pools["host"])
+
+    def eligible(self) -> list[JobId]:
+        """Return the waiting jobs in order of submission."""
+        if not self.sorted:
+            self.waiting = dict.fromkeys(sorted(self.waiting))
+            self.sorted = True
+        return list(self.waiting)
+
+
+class KeyUse(msgspec.Struct, gc=False, array_like=True):
+    """An idempotency key: since when it counts, and the jobs of its lines."""
+
+    at_us: Micros
+    lines: dict[int, JobId]
+
+
+class ClusterState:
+    """What is true after entry ``seq``."""
+
+    def __init__(self) -> None:
+        self.seq: Seq = 0
+        self.now_us: Micros = 0
+        self.config = ClusterConfig()
+        self.config_version = 0
+        self.next_job: JobId = 1
+        self.next_spec = 1
+        self.next_class = 1
+        self.hosts = HostTable()
+        self.pools = PoolTable()
+        self.specs: dict[int, JobSpec] = {}
+        self.spec_uses: dict[int, int] = {}
+        self.spec_ids: dict[JobSpec, int] = {}
+        self.classes: dict[int, RequestClass] = {}
+        self.class_ids: dict[ClassKey, int] = {}
+        self.jobs: dict[JobId, Job] = {}
+        self.keys: dict[tuple[str, str], KeyUse] = {}
+        # Indexes; not part of a snapshot but where it is said.
+        self.unfinished: dict[str, dict[JobId, None]] = {}
+        """By user."""
+        self.names: dict[str, dict[str, dict[JobId, None]]] = {}
+        """By user and job name, finished jobs too."""
+        self.on_host: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
+        """Live attempts ``(job, position)`` by their first host."""
+        self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
+        """Of these, the ones about which the host must be told something."""
+        self.dependents: dict[JobId, dict[JobId, None]] = {}
+        """By the job waited for."""
+        self.due: list[tuple[Micros, JobId]] = []
+        """Heap of instants at which a pending job must be looked at again."""
+        self.finished: deque[tuple[Micros, JobId, Seq]] = deque()
+        """Finished jobs in the order of their end, with the ending entry. In a snapshot."""
+        self.queues: dict[str, QueueConfig] = {}
+        self.default_queue = ""
+        self.set_queues()
+
+    def set_queues(self) -> None:
+        """Index the configuration's queues by name."""
+        self.queues = {queue.name: queue for queue in self.config.queues}
+        self.default_queue = next((q.name for q in self.config.queues if q.default), "")
+
+    def spec(self, job: Job) -> JobSpec:
+        """Return what ``job`` runs."""
+        return self.specs[job.spec_id]
+
+    def key(self, job: Job) -> ClassKey:
+        """Return the key of the class of ``job``."""
+        return self.classes[job.cls].key
+
+    def wait_until(self, at_us: Micros, job: JobId) -> None:
+        """Have ``job`` looked at again at ``at_us``."""
+        heapq.heappush(self.due, (at_us, job))
+
+    def attempt(self, job: JobId, position: int) -> Attempt | None:
+        """Return the live attempt of an element, or None."""
+        found = self.jobs.get(job)
+        return found.live.get(position) if found is not None and found.live else None
+
+    def room(self, job: Job) -> int:
+        """Return how many more elements of ``job`` its array limit lets run now."""
+        limit = job.array.limit if job.array is not None else 0
+        return job.size if limit == 0 else max(0, limit - job.live_count)

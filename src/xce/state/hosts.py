@@ -1,0 +1,149 @@
+"""Hosts and pools as columns: what each has, what is given out, and whether it may take work."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from xce.model.config import BUILT_IN_RESOURCES, ClusterConfig, HostConfig
+from xce.model.ids import HostNumber
+
+Column: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class HostTable:
+    """All hosts that ever were, by number; a host that left the configuration stays, closed.
+
+    ``total[r, h]`` and ``used[r, h]`` are in base units; row 0 is slots, row 1 memory in MiB, the
+    others the declared counters in the order of ``resources``. What an attempt holds is in
+    ``used`` until its end, also on a host that is down.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.number: dict[str, HostNumber] = {}
+        self.resources: tuple[str, ...] = BUILT_IN_RESOURCES
+        self.row: dict[str, int] = {name: row for row, name in enumerate(BUILT_IN_RESOURCES)}
+        self.total: Column = np.zeros((2, 0), np.int64)
+        self.used: Column = np.zeros((2, 0), np.int64)
+        self.attempts: Column = np.zeros(0, np.int64)
+        """Live attempts that hold something there."""
+        self.exclusive: Column = np.zeros(0, np.int64)
+        """Of these, attempts that want the host for themselves."""
+        self.is_configured: Flags = np.zeros(0, np.bool_)
+        self.is_open: Flags = np.zeros(0, np.bool_)
+        self.is_up: Flags = np.zeros(0, np.bool_)
+        self.failures: list[int] = []
+        """Failed starts through the host's fault since the last start that worked."""
+        self.boot_ids: list[str] = []
+        self.cpus: list[int] = []
+        self.mem_mib: list[int] = []
+        self.isolation: list[str] = []
+        self.versions: list[str] = []
+        self.comments: list[str] = []
+        self.reported: list[dict[str, int | str | bool]] = []
+        """Attributes that the worker reported."""
+        self.config: list[HostConfig] = []
+        self.change = 0
+        """Counts changes of anything here but ``used``, ``attempts`` and ``exclusive``."""
+
+    @property
+    def count(self) -> int:
+        """Number of hosts."""
+        return len(self.names)
+
+    def add(self, name: str) -> HostNumber:
+        """Make room for one more host and return its number."""
+        number = len(self.names)
+        self.names.append(name)
+        self.number[name] = number
+        self.total = np.concatenate((self.total, np.zeros((len(self.row), 1), np.int64)), axis=1)
+        self.used = np.concatenate((self.used, np.zeros((len(self.row), 1), np.int64)), axis=1)
+        self.attempts = np.append(self.attempts, np.int64(0))
+        self.exclusive = np.append(self.exclusive, np.int64(0))
+        self.is_configured = np.append(self.is_configured, np.False_)
+        self.is_open = np.append(self.is_open, np.True_)
+        self.is_up = np.append(self.is_up, np.False_)
+        for column in (self.boot_ids, self.isolation, self.versions, self.comments):
+            column.append("")
+        for numbers in (self.cpus, self.mem_mib, self.failures):
+            numbers.append(0)
+        self.reported.append({})
+        self.config.append(HostConfig(name=name))
+        self.change += 1
+        return number
+
+    def configure(self, config: ClusterConfig, names: tuple[str, ...]) -> None:
+        """Take the hosts and declared counters of ``config``; ``names`` lists all, in order."""
+        counters = sorted(item.name for item in config.resources if item.kind == "counter")
+        self._set_resources((*BUILT_IN_RESOURCES, *counters))
+        for name in names[self.count :]:
+            self.add(name)
+        by_name = {host.name: host for host in config.hosts}
+        for number, name in enumerate(self.names):
+            host = by_name.get(name)
+            was = self.config[number]
+            self.is_configured[number] = host is not None
+            if host is not None:
+                self.config[number] = host
+                if host.closed != was.closed or not was.name:
+                    self.is_open[number] = not host.closed
+            self._set_total(number)
+        self.change += 1
+
+    def join(self, number: HostNumber) -> None:
+        """Note that what the worker reported about ``number`` has changed."""
+        self._set_total(number)
+        self.change += 1
+
+    def _set_total(self, number: HostNumber) -> None:
+        host = self.config[number]
+        slots = host.slots if host.slots is not None else self.cpus[number]
+        mem = host.mem_mib if host.mem_mib is not None else self.mem_mib[number]
+        self.total[0, number] = slots
+        self.total[1, number] = mem
+        for name in self.resources[2:]:
+            self.total[self.row[name], number] = host.counters.get(name, 0)
+
+    def _set_resources(self, resources: tuple[str, ...]) -> None:
+        if resources == self.resources:
+            return
+        used = np.zeros((len(resources), self.count), np.int64)
+        for row, name in enumerate(resources):
+            if name in self.row:
+                used[row] = self.used[self.row[name]]
+        self.resources = resources
+        self.row = {name: row for row, name in enumerate(resources)}
+        self.total = np.zeros_like(used)
+        self.used = used
+
+    def usable(self) -> Flags:
+        """Return which hosts may take new work: configured, up, open, and nobody's alone."""
+        mask: Flags = self.is_configured & self.is_up & self.is_open & (self.exclusive == 0)
+        return mask
+
+    def attributes(self, number: HostNumber) -> Mapping[str, int | str | bool]:
+        """Return the host's attributes: those of the configuration win over reported ones."""
+        return {**self.reported[number], **self.config[number].attributes}
+
+
+class PoolTable:
+    """Counters that live nowhere in particular: ``total[name]`` and ``used[name]``."""
+
+    def __init__(self) -> None:
+        self.total: dict[str, int] = {}
+        self.used: dict[str, int] = {}
+
+    def configure(self, config: ClusterConfig) -> None:
+        """Take the pools of ``config``; what is used stays used."""
+        self.total = {pool.name: pool.total for pool in config.pools}
+        for name in self.total:
+            self.used.setdefault(name, 0)
+        for name in [name for name in self.used if name not in self.total and not self.used[name]]:
+            del self.used[name]
+
+    def free(self, name: str) -> int:
+        """Return what is free; negative when the pool shrank below its use, 0 if unknown."""
+        return self.total.get(name, 0) - self.used.get(name, 0)

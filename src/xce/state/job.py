@@ -1,0 +1,198 @@
+"""The mutable part of a job, its live attempts and its ended elements.
+
+An element is in exactly one place: ``pending``, ``held``, ``withdrawn`` (ended before it started),
+live (an `Attempt`) or ended (a row of an `EndedChunk`). A job that is no array has the one
+element at position 0.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from xce.model.dependency import Dependency
+from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
+from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase
+from xce.model.ranges import EMPTY, Ranges
+
+CHUNK: Final = 4096
+"""Elements in one chunk of columns."""
+
+WAITS_BEGIN: Final = 1
+WAITS_DEPENDENCY: Final = 2
+DOOMED: Final = 4
+"""Its dependency can never be satisfied."""
+
+
+class Attempt(msgspec.Struct, gc=False, array_like=True):
+    """A placement that holds amounts: starting or running."""
+
+    number: int
+    cls: int
+    hosts: list[HostNumber]
+    tasks: list[int]
+    phase: int = Phase.STARTING
+    placed_at_us: Micros = 0
+    started_at_us: Micros = 0
+    pid: int = 0
+    end_cause: int = EndCause.NONE
+    """Why it shall end; NONE: nobody decided that it ends."""
+    end_by: str = ""
+    end_force: bool = False
+    suspended: bool = False
+    """Stopped, as the host reported."""
+    suspension_wanted: bool = False
+    suspended_by_admin: bool = False
+    signals: list[int] = []
+    """Signals asked for, in order; the first is number 1."""
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """How one element ended."""
+
+    outcome: int = Outcome.NONE
+    exit_code: int = 0
+    signal: int = 0
+    cause: int = EndCause.NONE
+    attempt: int = 0
+    host: HostNumber = NO_HOST
+    started_at_us: Micros = 0
+    ended_at_us: Micros = 0
+    cpu_us: Micros = 0
+    max_mem_kib: int = 0
+
+
+_ENDED_TYPE: Final = np.dtype(
+    [
+        ("outcome", "u1"),
+        ("exit_code", "u1"),
+        ("signal", "u1"),
+        ("cause", "u1"),
+        ("attempt", "<u4"),
+        ("host", "<i4"),
+        ("started_at_us", "<i8"),
+        ("ended_at_us", "<i8"),
+        ("cpu_us", "<i8"),
+        ("max_mem_kib", "<i8"),
+    ]
+)
+
+
+class EndedChunk:
+    """Ended elements of ``CHUNK`` neighbouring positions, 44 bytes each."""
+
+    __slots__ = ("count", "rows")
+
+    def __init__(self, content: bytes | None = None) -> None:
+        if content is None:
+            self.rows = np.zeros(CHUNK, _ENDED_TYPE)
+        else:
+            self.rows = np.frombuffer(content, _ENDED_TYPE).copy()
+        self.count = int(np.count_nonzero(self.rows["outcome"]))
+
+    def store(self, place: int, ended: Ended) -> None:
+        """Set the row at ``place`` (0 .. CHUNK - 1)."""
+        if not self.rows[place]["outcome"]:
+            self.count += 1
+        self.rows[place] = (
+            ended.outcome,
+            ended.exit_code,
+            ended.signal,
+            ended.cause,
+            ended.attempt,
+            ended.host,
+            ended.started_at_us,
+            ended.ended_at_us,
+            ended.cpu_us,
+            ended.max_mem_kib,
+        )
+
+    def load(self, place: int) -> Ended | None:
+        """Return the row at ``place``, or None when that element has not ended."""
+        row = self.rows[place]
+        if not row["outcome"]:
+            return None
+        return Ended(*row.tolist())
+
+
+class Withdrawal(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Elements that ended before they started."""
+
+    ranges: Ranges
+    cause: int
+    by: str
+    at_us: Micros
+
+
+class Job(msgspec.Struct, gc=False, array_like=True):
+    """A job or array as it is now. Written by `xce.state.apply` only."""
+
+    id: JobId
+    spec_id: int
+    cls: int
+    owner: Owner
+    submit_at_us: Micros
+    size: int = 1
+    """Number of elements."""
+    array: ArraySpec | None = None
+    pending: Ranges = EMPTY
+    held: Ranges = EMPTY
+    held_by_admin: bool = False
+    waits: int = 0
+    """What it waits for, as bits; 0: it is eligible."""
+    begin_at_us: Micros = 0
+    dependency: Dependency | None = None
+    doomed_until_us: Micros = 0
+    live: dict[int, Attempt] | None = None
+    """Live attempts by position; None: none."""
+    ended: Ended | None = None
+    """Of a job that is no array."""
+    chunks: dict[int, EndedChunk] | None = None
+    """Of an array, by position // CHUNK."""
+    withdrawn: tuple[Withdrawal, ...] = ()
+    attempts: dict[int, int] | None = None
+    """Attempt numbers of elements that were placed before and pend again."""
+    avoid: tuple[HostNumber, ...] = ()
+    """Hosts on which an attempt failed through the host's fault."""
+    details: dict[int, str] | None = None
+    """One line about an ended element, by position."""
+    ended_by: dict[int, str] | None = None
+    done: int = 0
+    exited: int = 0
+    finished_at_us: Micros = 0
+    """When its last element ended; 0: not yet."""
+    revision: int = 0
+
+    @property
+    def live_count(self) -> int:
+        """Number of live attempts."""
+        return len(self.live) if self.live else 0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every element has ended."""
+        return self.finished_at_us != 0
+
+    def position(self, index: int) -> int | None:
+        """Return the position of the element with this index, or None when there is none."""
+        if self.array is None:
+            return 0 if index == 0 else None
+        return self.array.position_from(index) if self.array.has(index) else None
+
+    def index(self, position: int) -> int:
+        """Return the index of the element at ``position``."""
+        return 0 if self.array is None else self.array.index_of(position)
+
+    def positions(self, first: int, last: int) -> Ranges:
+        """Return the positions of the elements whose index is in ``first..last``."""
+        if self.array is None:
+            return ((0, 0),) if first <= 0 <= last else EMPTY
+        lo, hi = self.array.position_from(first), self.array.position_from(last + 1) - 1
+        return ((lo, hi),) if lo <= hi else EMPTY
+
+    def ended_at(self, position: int) -> Ended | None:
+        """Return how the element at ``position`` ended after it had been placed, if it has."""
+        if self.array is None:
+            return self.ended
+        chunk = self.chunks.get(position // CHUNK) if self.chunks else None
+        return chunk.load(position % CHUNK) if chunk else None

@@ -1,0 +1,218 @@
+"""The whole state as parts of bytes and back. Equal states give equal parts.
+
+Indexes are not in it; they are made again by `xce.state.apply.index_job`. A snapshot carries a
+format number; one of another format is not read, since it can be made again from the journal.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from xce.model.config import ClusterConfig
+from xce.model.errors import CorruptJournalError
+from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.job import JobSpec
+from xce.model.reason import Reason
+from xce.model.request import ClassKey
+from xce.state import usage
+from xce.state.apply import index_job, settle_owed
+from xce.state.cluster import ClusterState, KeyUse, RequestClass
+from xce.state.job import EndedChunk, Job
+
+FORMAT: Final = 1
+JOBS_IN_PART: Final = 10_000
+
+
+class _Host(msgspec.Struct, array_like=True):
+    is_open: bool
+    is_up: bool
+    boot_id: str
+    cpus: int
+    mem_mib: int
+    isolation: str
+    version: str
+    comment: str
+    failures: int
+    reported: dict[str, int | str | bool]
+
+
+class _Class(msgspec.Struct, array_like=True):
+    cls: int
+    key: ClassKey
+    resreq: str
+    reason: Reason
+    jobs: int
+    pending: int
+    held: int
+    live: int
+    suspended: int
+
+
+class _Head(msgspec.Struct, array_like=True):
+    format: int
+    seq: Seq
+    now_us: Micros
+    config: ClusterConfig
+    config_version: int
+    next_job: JobId
+    next_spec: int
+    next_class: int
+    host_names: tuple[str, ...]
+    hosts: list[_Host]
+    keys: list[tuple[str, str, KeyUse]]
+    classes: list[_Class]
+    finished: list[tuple[Micros, JobId, Seq]]
+
+
+class _Part(msgspec.Struct, array_like=True):
+    specs: list[tuple[int, JobSpec]]
+    jobs: list[Job]
+
+
+def _encode_other(value: Any) -> Any:  # noqa: ANN401 - msgspec's hook takes anything
+    if isinstance(value, EndedChunk):
+        return value.rows.tobytes()
+    raise NotImplementedError(type(value))
+
+
+def _decode_other(kind: type, value: Any) -> Any:  # noqa: ANN401 - msgspec's hook takes anything
+    if kind is EndedChunk:
+        return EndedChunk(value)
+    raise NotImplementedError(kind)
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_encode_other)
+_HEAD: Final = msgspec.msgpack.Decoder(_Head, dec_hook=_decode_other)
+_PART: Final = msgspec.msgpack.Decoder(_Part, dec_hook=_decode_other)
+
+
+def dump(state: ClusterState) -> list[bytes]:
+    """Return the state as parts: a head, and the jobs with their specs, 10,000 a part."""
+    table = state.hosts
+    head = _Head(
+        format=FORMAT,
+        seq=state.seq,
+        now_us=state.now_us,
+        config=state.config,
+        config_version=state.config_version,
+        next_job=state.next_job,
+        next_spec=state.next_spec,
+        next_class=state.next_class,
+        host_names=tuple(table.names),
+        hosts=[
+            _Host(
+                bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
+                table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
+                table.failures[n], table.reported[n],
+            )
+            for n in range(table.count)
+        ],
+        keys=[(user, key, use) for (user, key), use in state.keys.items()],
+        classes=[
+            _Class(
+                c.cls, c.key, c.resreq, c.reason, c.jobs, c.pending, c.held, c.live, c.suspended
+            )
+            for _, c in sorted(state.classes.items())
+        ],
+        finished=list(state.finished),
+    )  # fmt: skip
+    parts = [_ENCODER.encode(head)]
+    jobs = iter(state.jobs.values())
+    written: set[int] = set()
+    while chunk := list(islice(jobs, JOBS_IN_PART)):
+        fresh = {job.spec_id: None for job in chunk if job.spec_id not in written}
+        written.update(fresh)
+        specs = [(spec_id, state.specs[spec_id]) for spec_id in fresh]
+        parts.append(_ENCODER.encode(_Part(specs, chunk)))
+    return parts
+
+
+def load(parts: Sequence[bytes]) -> ClusterState:
+    """Return the state that `dump` gave as ``parts``.
+
+    Raises:
+        CorruptJournalError: The parts are no snapshot of this format.
+    """
+    try:
+        head = _HEAD.decode(parts[0])
+        bodies = [_PART.decode(part) for part in parts[1:]]
+    except (msgspec.DecodeError, IndexError) as error:
+        raise CorruptJournalError(f"the snapshot cannot be read: {error}") from error
+    if head.format != FORMAT:
+        raise CorruptJournalError(f"the snapshot has format {head.format}, expected {FORMAT}")
+    state = ClusterState()
+    state.seq, state.now_us = head.seq, head.now_us
+    state.config, state.config_version = head.config, head.config_version
+    state.next_job, state.next_spec, state.next_class = (
+        head.next_job, head.next_spec, head.next_class,
+    )  # fmt: skip
+    state.set_queues()
+    state.hosts.configure(head.config, head.host_names)
+    state.pools.configure(head.config)
+    for number, host in enumerate(head.hosts):
+        _load_host(state, number, host)
+    state.keys = {(user, key): use for user, key, use in head.keys}
+    _load_classes(state, head.classes)
+    _load_jobs(state, bodies)
+    state.finished.clear()
+    state.finished.extend(head.finished)
+    return state
+
+
+def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
+    table = state.hosts
+    table.is_open[number], table.is_up[number] = host.is_open, host.is_up
+    table.boot_ids[number] = host.boot_id
+    table.cpus[number], table.mem_mib[number] = host.cpus, host.mem_mib
+    table.isolation[number], table.versions[number] = host.isolation, host.version
+    table.comments[number], table.failures[number] = host.comment, host.failures
+    table.reported[number] = host.reported
+    table.join(number)
+
+
+def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
+    for item in classes:
+        found = RequestClass(item.cls, item.key, item.resreq)
+        found.compile(state.hosts)
+        found.reason, found.jobs = item.reason, item.jobs
+        found.pending, found.held = item.pending, item.held
+        found.live, found.suspended = item.live, item.suspended
+        state.classes[item.cls] = found
+        state.class_ids[item.key] = item.cls
+
+
+def _load_jobs(state: ClusterState, bodies: Iterable[_Part]) -> None:
+    for body in bodies:
+        for spec_id, spec in body.specs:
+            state.specs[spec_id] = spec
+            state.spec_ids[spec] = spec_id
+            state.spec_uses[spec_id] = 0
+        for job in body.jobs:
+            state.jobs[job.id] = job
+            state.spec_uses[job.spec_id] += 1
+            index_job(state, job)
+            for position in job.live or {}:
+                _index_live(state, job, position)
+
+
+def _index_live(state: ClusterState, job: Job, position: int) -> None:
+    assert job.live is not None
+    attempt = job.live[position]
+    state.on_host.setdefault(attempt.hosts[0], {})[job.id, position] = None
+    settle_owed(state, job, position, attempt)
+    found = state.classes[attempt.cls]
+    if found.key.request.is_serial:
+        usage.take_bulk(state, found, attempt.hosts, [1])
+    else:
+        usage.take_gang(state, found, attempt.hosts, attempt.tasks)
+
+
+def digest(state: ClusterState) -> str:
+    """Return a hash of the whole state; equal on every follower at the same seq."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in dump(state):
+        total.update(part)
+    return total.hexdigest()

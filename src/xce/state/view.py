@@ -1,0 +1,159 @@
+"""Questions about a job that many ask: its word, its reason, the elements in a state."""
+
+from collections.abc import Callable
+from typing import Final
+
+from xce.model.dependency import Test
+from xce.model.display import stat_word
+from xce.model.ids import Index, JobId
+from xce.model.job import EndCause, Outcome, Phase
+from xce.model.ranges import contains, count
+from xce.model.reason import Reason, ReasonCode
+from xce.state.cluster import ClusterState
+from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended, Job
+
+
+def pend_reason(state: ClusterState, job: Job, *, held: bool = False) -> Reason:
+    """Return why the pending (or held) elements of ``job`` wait."""
+    if held:
+        return Reason(ReasonCode.HELD)
+    if job.waits & DOOMED:
+        return Reason(ReasonCode.DEPENDENCY_NEVER, detail=state.spec(job).dependency)
+    if job.waits & WAITS_BEGIN:
+        return Reason(ReasonCode.BEGIN_TIME, at_us=job.begin_at_us)
+    if job.waits & WAITS_DEPENDENCY:
+        return Reason(ReasonCode.DEPENDENCY, detail=state.spec(job).dependency)
+    if job.array is not None and state.room(job) == 0:
+        return Reason(ReasonCode.ARRAY_LIMIT, needed=job.array.limit)
+    queue = state.queues.get(state.key(job).queue)
+    if queue is None or not queue.active:
+        return Reason(ReasonCode.QUEUE_CLOSED, resource=state.key(job).queue)
+    return state.classes[job.cls].reason
+
+
+def stat_of_attempt(attempt: Attempt) -> str:
+    """Return the STAT word of a live attempt."""
+    return stat_word(Phase(attempt.phase), Outcome.NONE, held=False, suspended=attempt.suspended)
+
+
+def ended_element(job: Job, position: int) -> tuple[Ended, str] | None:
+    """Return how an element ended and on whose word, or None while it has not."""
+    ended = job.ended_at(position)
+    if ended is not None:
+        return ended, (job.ended_by or {}).get(position, "")
+    for item in job.withdrawn:
+        if contains(item.ranges, position, position):
+            return (
+                Ended(outcome=Outcome.EXIT, cause=EndCause(item.cause), ended_at_us=item.at_us),
+                item.by,
+            )
+    return None
+
+
+def stat_of(state: ClusterState, job: Job, position: int) -> str:
+    """Return the STAT word of one element."""
+    if job.live and position in job.live:
+        return stat_of_attempt(job.live[position])
+    if contains(job.pending, position, position):
+        return "PEND"
+    if contains(job.held, position, position):
+        return "PSUSP"
+    found = ended_element(job, position)
+    return "DONE" if found is not None and found[0].outcome == Outcome.DONE else "EXIT"
+
+
+def counts(job: Job) -> dict[str, int]:
+    """Return how many elements of ``job`` are in each state."""
+    suspended = sum(1 for attempt in job.live.values() if attempt.suspended) if job.live else 0
+    return {
+        "pend": count(job.pending),
+        "psusp": count(job.held),
+        "run": job.live_count - suspended,
+        "ususp": suspended,
+        "ssusp": 0,
+        "done": job.done,
+        "exit": job.exited,
+    }
+
+
+_COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
+    "": lambda _code, _wanted: True,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+
+
+def probe(
+    state: ClusterState, test: Test, job_id: JobId, index: Index, op: str, code: int
+) -> tuple[bool, bool]:
+    """Return whether a condition on one job holds now, and whether that is final.
+
+    ``index`` is -1 for the whole job or array: then every element must satisfy it. A job that has
+    left the state is answered as false and final; submit asks the history for such ones first.
+    """
+    job = state.jobs.get(job_id)
+    if job is None:
+        return False, True
+    if index >= 0:
+        position = job.position(index)
+        if position is None:
+            return False, True
+        return _probe_element(state, job, position, test, op, code)
+    if job.array is None:
+        return _probe_element(state, job, 0, test, op, code)
+    return _probe_array(job, test, op, code)
+
+
+def _probe_element(
+    state: ClusterState, job: Job, position: int, test: Test, op: str, code: int
+) -> tuple[bool, bool]:
+    found = ended_element(job, position)
+    if found is None:
+        live = job.live.get(position) if job.live else None
+        return test is Test.STARTED and live is not None and live.phase == Phase.RUNNING, False
+    ended = found[0]
+    match test:
+        case Test.ENDED:
+            return True, True
+        case Test.STARTED:
+            return ended.started_at_us > 0 or ended.attempt > 0, True
+        case Test.DONE | Test.POST_DONE:
+            return ended.outcome == Outcome.DONE, True
+        case Test.EXIT:
+            return ended.outcome == Outcome.EXIT and _COMPARE[op](ended.exit_code, code), True
+        case Test.POST_ERR:
+            return False, True
+
+
+def _probe_array(job: Job, test: Test, op: str, code: int) -> tuple[bool, bool]:
+    """All elements must satisfy it; one that never can settles it early."""
+    match test:
+        case Test.ENDED:
+            return job.is_finished, job.is_finished
+        case Test.DONE | Test.POST_DONE:
+            return job.is_finished and job.exited == 0, job.is_finished or job.exited > 0
+        case Test.STARTED:
+            begun = job.size - count(job.pending) - count(job.held)
+            starting = sum(a.phase == Phase.STARTING for a in (job.live or {}).values())
+            return begun - starting == job.size, job.is_finished
+        case Test.POST_ERR:
+            return False, job.is_finished
+        case Test.EXIT:
+            if job.done > 0:
+                return False, True
+            if not job.is_finished:
+                return False, False
+            return all(_exit_matches(job, place, op, code) for place in range(job.size)), True
+
+
+def _exit_matches(job: Job, position: int, op: str, code: int) -> bool:
+    found = ended_element(job, position)
+    return (
+        found is not None
+        and found[0].outcome == Outcome.EXIT
+        and _COMPARE[op](found[0].exit_code, code)
+    )

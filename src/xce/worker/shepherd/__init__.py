@@ -1,0 +1,1 @@
+"""The parent of all job processes on a host. Standard library only."""
