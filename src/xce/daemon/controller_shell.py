@@ -1,0 +1,224 @@
+"""The controller's shell: sockets, the journal's thread and the clock around a `Desk`.
+
+One thread decides. Whatever arrives in one turn of the loop is decided in one step; one batch is
+being made durable, and what is decided meanwhile is the next. Nothing is told before its commit.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from xce.control.clock import next_now_us
+from xce.control.controller import Input, Reply
+from xce.control.desk import Batch, Desk
+from xce.control.due import next_due_us
+from xce.daemon.links import FollowerLink, WorkerLink
+from xce.journal.codec import encode_batch
+from xce.journal.interface import StoredBatch
+from xce.journal.sqlite import SqliteJournal
+from xce.journal.writer import CommitThread
+from xce.model.command import Command, Tick
+from xce.model.ids import Epoch, Micros, Seq
+from xce.model.observation import Observation
+from xce.net import message as m
+from xce.net.frame import encode_frame
+from xce.state.cluster import ClusterState
+
+TICK_S: Final = 1.0
+REPEAT_S: Final = 10.0
+"""What a connected worker has been owed for so long is told again."""
+
+OnReply: TypeAlias = Callable[[Reply], object]
+
+
+class ControllerShell:
+    """Runs one controller. Links of peers call `give`; the journal's thread calls back.
+
+    Args:
+        desk: Decides and keeps the order.
+        journal: Leads; its commit thread is made here.
+        epoch: The reign.
+        crc: The crc of the last entry in the journal.
+        log: Where to write.
+        on_fatal: Called when the process must end.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        journal: SqliteJournal,
+        *,
+        epoch: Epoch,
+        crc: int,
+        log: logging.Logger,
+        on_fatal: Callable[[BaseException], object],
+    ) -> None:
+        self.desk = desk
+        self.journal = journal
+        self.epoch = epoch
+        self.log = log
+        self.workers: dict[str, WorkerLink] = {}
+        self.followers: list[FollowerLink] = []
+        self.history_seq: Seq = 0
+        self.entries_since_snapshot = 0
+        self._crc = crc
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[int, OnReply] = {}
+        self._last_ticket = 0
+        self._is_turn_due = False
+        self._flying: tuple[Batch, StoredBatch | None] | None = None
+        self._last_mono_ns = time.monotonic_ns()
+        self._now_us = self.state.now_us
+        self._commits = CommitThread(
+            journal,
+            epoch=epoch,
+            call_soon=self._loop.call_soon_threadsafe,
+            on_durable=self._note_durable,
+            on_trouble=self._note_trouble,
+            on_fatal=on_fatal,
+        )
+        self._tick_timer: asyncio.TimerHandle | None = None
+        self._repeat_timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def state(self) -> ClusterState:
+        """The state, ahead of what is durable."""
+        return self.desk.controller.state
+
+    def start(self) -> None:
+        """Begin to commit and to tick."""
+        self._commits.start()
+        self._tick()
+        self._repeat_timer = self._loop.call_later(REPEAT_S, self._repeat)
+
+    def close(self) -> None:
+        """Commit what was decided and end."""
+        self._is_closed = True
+        for timer in (self._tick_timer, self._repeat_timer):
+            if timer is not None:
+                timer.cancel()
+        self._commits.close(timeout_s=10)
+
+    def now_us(self) -> Micros:
+        """Return the present instant (decision X-21); never before the last one."""
+        mono_ns = time.monotonic_ns()
+        elapsed_us = (mono_ns - self._last_mono_ns) // 1_000
+        self._last_mono_ns = mono_ns
+        self._now_us = next_now_us(
+            self._now_us, elapsed_us=elapsed_us, wall_us=time.time_ns() // 1_000
+        )
+        return self._now_us
+
+    def give(
+        self,
+        body: Command | Observation,
+        *,
+        by: str = "",
+        basis: str = "",
+        on_reply: OnReply | None = None,
+    ) -> None:
+        """Have something decided in the next turn; ``on_reply`` is called when it is durable."""
+        ticket = 0
+        if on_reply is not None:
+            self._last_ticket += 1
+            ticket = self._last_ticket
+            self._waiting[ticket] = on_reply
+        self.desk.give(Input(body, by, basis, ticket))
+        self._turn_soon()
+
+    def _turn_soon(self) -> None:
+        if not self._is_turn_due and not self._is_closed:
+            self._is_turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        self.desk.turn(self.now_us())
+        self._pump()
+
+    def _pump(self) -> None:
+        for reply in self.desk.take_refused():
+            self._reply(reply)
+        while (batch := self.desk.next_batch()) is not None:
+            if batch.entries:
+                self._commit(batch)
+                break
+            self._release(self.desk.committed(batch), None)
+        if self.desk.has_work and not self.desk.trouble:
+            self._turn_soon()
+
+    def _commit(self, batch: Batch) -> None:
+        content, crc = encode_batch(batch.entries, self._crc)
+        stored = StoredBatch(
+            first=batch.entries[0].seq,
+            last=batch.entries[-1].seq,
+            crc_before=self._crc,
+            crc=crc,
+            content=content,
+        )
+        self._crc = crc
+        self._flying = (batch, stored)
+        self._commits.submit(stored, batch.blobs)
+
+    def _note_durable(self, seq: Seq) -> None:
+        assert self._flying is not None
+        batch, stored = self._flying
+        assert stored is not None
+        assert stored.last == seq
+        self._flying = None
+        self.entries_since_snapshot += len(batch.entries)
+        self._release(self.desk.committed(batch), stored)
+        self._pump()
+
+    def _note_trouble(self, text: str) -> None:
+        if text:
+            self.log.error("journal-failed", extra={"why": text})
+        else:
+            self.log.info("journal-recovered")
+        self.desk.set_trouble(text)
+        self._pump()
+
+    def _release(self, batch: Batch, stored: StoredBatch | None) -> None:
+        """Tell what is durable: followers first, so that an answer finds the replica there."""
+        if stored is not None and self.followers:
+            frame = encode_frame(m.Batch(stored.first, stored.last, stored.content))
+            for link in self.followers:
+                link.note_batch(stored.first, stored.last, frame)
+        names = self.state.hosts.names
+        for host, effects in batch.effects:
+            link_to = self.workers.get(names[host])
+            if link_to is not None:
+                link_to.peer.send(m.Effects(self.epoch, effects))
+        for reply in batch.replies:
+            self._reply(reply)
+
+    def _reply(self, reply: Reply) -> None:
+        on_reply = self._waiting.pop(reply.ticket, None)
+        if on_reply is not None:
+            on_reply(reply)
+
+    def _tick(self) -> None:
+        self.desk.give(Input(Tick(history_seq=self.history_seq)))
+        self._turn_soon()
+        wait_s = TICK_S
+        due_us = next_due_us(self.state)
+        if due_us:
+            wait_s = min(TICK_S, max(0.01, (due_us - self._now_us) / 1_000_000))
+        self._tick_timer = self._loop.call_later(wait_s, self._tick)
+
+    def _repeat(self) -> None:
+        """Tell connected workers again what they have been owed for long."""
+        numbers = self.state.hosts.number
+        for name, link in self.workers.items():
+            number = numbers.get(name)
+            if number is not None and link.is_stale(self.state.owed.get(number)):
+                self.desk.repeat(number)
+        self._pump()
+        self._repeat_timer = self._loop.call_later(REPEAT_S, self._repeat)
+
+    def trim(self, before: Seq) -> None:
+        """Drop what lies before an entry and is in a snapshot and in the history."""
+        self._commits.trim(before)

@@ -1,0 +1,66 @@
+"""One end of each connection to the controller: what a worker is owed, what a follower gets."""
+
+from collections.abc import Callable, Mapping
+
+from xce.model.ids import Epoch, JobId, Seq
+from xce.net import message as m
+from xce.net.follow import FollowerFeed, Source
+from xce.net.peer import Peer
+
+
+class WorkerLink:
+    """A connected worker."""
+
+    def __init__(self, peer: Peer, host: str) -> None:
+        self.peer = peer
+        self.host = host
+        self._owed_before: frozenset[tuple[JobId, int]] = frozenset()
+
+    def is_stale(self, owed: Mapping[tuple[JobId, int], None] | None) -> bool:
+        """Return whether something that was owed at the last call is still owed."""
+        now = frozenset(owed or ())
+        stale = bool(now & self._owed_before)
+        self._owed_before = now
+        return stale
+
+
+class FollowerLink:
+    """A follower's stream: batches as they become durable, stored ones while it is behind."""
+
+    def __init__(
+        self,
+        peer: Peer,
+        source: Source,
+        follow: m.Follow,
+        *,
+        epoch: Epoch,
+        on_damage: Callable[[Exception], object],
+    ) -> None:
+        self._peer = peer
+        self._on_damage = on_damage
+        self._feed = FollowerFeed(source, follow, epoch=epoch)
+        peer.on_writable = self.send_stored
+
+    @property
+    def peer(self) -> Peer:
+        """The connection."""
+        return self._peer
+
+    def send_stored(self) -> None:
+        """Send what is stored and not yet sent, as far as there is room."""
+        if self._feed.is_live or not self._peer.is_open:
+            return
+        try:
+            messages = self._feed.next_messages(self._peer.buffered_bytes)
+        except Exception as error:
+            self._on_damage(error)
+            raise
+        for message in messages:
+            self._peer.send(message)
+
+    def note_batch(self, first: Seq, last: Seq, frame: bytes) -> None:
+        """Send a batch that just became durable, or what is stored when it is behind."""
+        if self._feed.takes_live(first, last, self._peer.buffered_bytes):
+            self._peer.send_raw(frame)
+        else:
+            self.send_stored()

@@ -1,0 +1,186 @@
+"""The scheduler process: a follower that runs sessions and proposes their plans.
+
+``python -m xce.daemon.scheduler --dir D``
+
+A session runs when something came that can cure a reason, gathered for at most 2 ms. One plan is in
+flight: the next session runs on a state that holds the entry which answered the last one.
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from xce.client.version import VERSION
+from xce.daemon.logs import open_log
+from xce.daemon.paths import find_layout
+from xce.daemon.signals import stop_event
+from xce.journal.codec import decode_batch
+from xce.model.command import ProposePlan
+from xce.model.ids import Seq
+from xce.net import message as m
+from xce.net.ask import ConnectionLostError, Requests
+from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.peer import Peer
+from xce.net.unix import run_client
+from xce.sched.session import run_session
+from xce.sched.waiting import Memory
+from xce.state.apply import apply
+from xce.state.cluster import ClusterState
+from xce.state.snapshot import load
+
+SLOW_SESSION_US: Final = 100_000
+
+
+class Scheduler:
+    """Follows the journal and proposes plans."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._state = ClusterState()
+        self._memory = Memory()
+        self._follower = Follower(decode_batch)
+        self._requests = Requests()
+        self._peer: Peer | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_flight = False
+        self._answer_seq: Seq = 0
+
+    def welcome(self, peer: Peer, welcome: m.Welcome) -> None:
+        """Begin to follow on a new connection."""
+        self._peer = peer
+        self._in_flight = False
+        self._answer_seq = 0
+        peer.send(self._follower.follow(welcome.epoch))
+
+    def lose(self, reason: str) -> None:
+        """Note that the connection has ended."""
+        self._peer = None
+        self._requests.fail_all(reason)
+        self._log.info("controller-lost", extra={"why": reason})
+
+    def hear(self, messages: list[m.Message]) -> None:
+        """Take what came."""
+        for message in messages:
+            if isinstance(message, m.SnapshotPart | m.Batch | m.CaughtUp):
+                self._take(message)
+            else:
+                self._requests.settle(message)
+        self._plan_soon()
+
+    def _take(self, message: m.SnapshotPart | m.Batch | m.CaughtUp) -> None:
+        for step in self._follower.take(message):
+            match step:
+                case Came(entries):
+                    for entry in entries:
+                        apply(self._state, entry)
+                        self._memory.note(entry)
+                case Began(_, parts):
+                    self._state = load(parts) if parts else ClusterState()
+                    self._memory = Memory()
+                    gc.collect()
+                    gc.freeze()
+                case AskAgain(follow, why):
+                    self._log.warning("stream-begins-again", extra={"why": why})
+                    if self._peer is not None:
+                        self._peer.send(follow)
+                case IsLive():
+                    pass
+
+    def _plan_soon(self) -> None:
+        """Run a session soon when one is worth it and none is under way."""
+        if self._timer is not None or self._in_flight or not self._follower.is_live:
+            return
+        if self._state.seq < self._answer_seq or not self._memory.is_due:
+            return
+        gather_s = self._state.config.session_gather_us / 1_000_000
+        self._timer = asyncio.get_running_loop().call_later(gather_s, self._plan)
+
+    def _plan(self) -> None:
+        self._timer = None
+        peer = self._peer
+        if peer is None or self._in_flight or not self._follower.is_live:
+            return
+        began_ns = time.monotonic_ns()
+        now_us = max(self._state.now_us, time.time_ns() // 1_000)
+        plan = run_session(self._state, now_us=now_us, memory=self._memory)
+        took_us = (time.monotonic_ns() - began_ns) // 1_000
+        if took_us > SLOW_SESSION_US:
+            self._log.info("session-slow", extra={"took_us": took_us, "seq": plan.seq})
+        if plan.is_empty:
+            self._plan_soon()
+            return
+        self._in_flight = True
+        try:
+            answer = self._requests.start(peer, lambda i: m.Ask(i, ProposePlan(plan)))
+        except ConnectionLostError:
+            self._in_flight = False
+            return
+        answer.add_done_callback(self._answered)
+
+    def _answered(self, answer: asyncio.Future[m.Message]) -> None:
+        self._in_flight = False
+        if answer.cancelled() or answer.exception() is not None:
+            return
+        message = answer.result()
+        if isinstance(message, m.Answer):
+            self._answer_seq = message.seq
+        self._plan_soon()
+
+
+async def _run(directory: Path) -> int:
+    log = open_log("scheduler")
+    stop = stop_event()
+    scheduler = Scheduler(log)
+    failures: list[BaseException] = []
+
+    def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        log.error("scheduler-failed", extra={"why": str(error)}, exc_info=_as_exc(error))
+        failures.append(error if isinstance(error, BaseException) else RuntimeError())
+        stop.set()
+
+    asyncio.get_running_loop().set_exception_handler(fail)
+    client = asyncio.create_task(
+        run_client(
+            find_layout(directory).controller_socket,
+            m.Hello(m.PROTOCOL, "scheduler", "scheduler", VERSION),
+            scheduler.welcome,
+            scheduler.hear,
+            scheduler.lose,
+        )
+    )
+    stopped = asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait({client, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    client.cancel()
+    if client in done and client.exception() is not None:
+        log.error("scheduler-failed", exc_info=_as_exc(client.exception()))
+        return 1
+    return 1 if failures else 0
+
+
+def _as_exc(
+    error: object,
+) -> tuple[type[BaseException], BaseException, object] | None:
+    if not isinstance(error, BaseException):
+        return None
+    return (type(error), error, error.__traceback__)
+
+
+def main() -> int:
+    """Run the scheduler."""
+    parser = argparse.ArgumentParser(prog="xce scheduler", description=__doc__)
+    parser.add_argument("--dir", required=True, help="the state directory")
+    options = parser.parse_args()
+    gc.set_threshold(200_000, 20, 100)
+    return uvloop.run(_run(Path(options.dir)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""When a snapshot is made, and when the journal before it is trimmed (decision X-22).
+
+A snapshot is made by a short-lived process beside the controller, never by it.
+"""
+
+import asyncio
+import contextlib
+import sys
+from typing import Final
+
+from xce.daemon.controller_shell import ControllerShell
+from xce.daemon.paths import Layout
+
+TAIL_ENTRIES_MAX: Final = 20_000
+"""With so many entries behind the last snapshot a new one is made."""
+LOOK_S: Final = 5.0
+
+
+class SnapshotKeeper:
+    """Starts the snapshot process when the tail has grown long, and trims behind it."""
+
+    def __init__(self, shell: ControllerShell, layout: Layout) -> None:
+        self._shell = shell
+        self._layout = layout
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look at the tail."""
+        snapshot = self._shell.journal.load_snapshot()
+        behind = snapshot.seq if snapshot is not None else 0
+        self._shell.entries_since_snapshot = self._shell.desk.durable_seq - behind
+        self._task = asyncio.create_task(self._run(), name="snapshots")
+
+    async def close(self) -> None:
+        """Stop; a snapshot under way is given up."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._shell.entries_since_snapshot >= TAIL_ENTRIES_MAX:
+                await self._make()
+
+    async def _make(self) -> None:
+        shell, log = self._shell, self._shell.log
+        began_at = shell.entries_since_snapshot
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-m", "xce.daemon.snapshot", "--dir", str(self._layout.root),
+            stdin=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            status = await process.wait()
+        except asyncio.CancelledError:
+            process.terminate()
+            raise
+        if status != 0:
+            log.warning("snapshot-failed", extra={"status": status})
+            return
+        shell.entries_since_snapshot -= began_at
+        snapshot = shell.journal.load_snapshot()
+        if snapshot is not None:
+            # History has a durable cursor; the rest begins with the snapshot.
+            before = min(snapshot.seq, shell.history_seq) + 1
+            shell.trim(before)
+            log.info("snapshot-made", extra={"seq": snapshot.seq, "trimmed_before": before})
