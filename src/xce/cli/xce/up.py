@@ -1,0 +1,174 @@
+"""`xce up`: start the cluster of this machine, or go on with one, and wait until it is ready."""
+
+import os
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+from xce.cli.xce.cluster import (
+    NODE_MANAGER,
+    ClusterFace,
+    ask_ready,
+    joined_hosts,
+    load_daemons,
+    render_log_tail,
+    running_daemons,
+)
+from xce.cli.xce.environment import render_how_to_go_on
+from xce.cli.xce.progress import Progress
+from xce.daemon.components import command_line, node_manager_arguments
+from xce.daemon.config_directory import load_config
+from xce.daemon.fresh_config import HostsWanted, write_fresh_config
+from xce.daemon.paths import Layout, StateDirectoryError, open_layout
+from xce.daemon.processes import end_processes
+from xce.daemon.settings import Settings
+from xce.model.errors import ConfigError
+
+FAILURES_MAX = 4
+"""So many failed starts in a row of one daemon, and the start as a whole has failed."""
+_LOOK_S = 0.05
+
+
+class UpOptions(NamedTuple):
+    """What the command line says."""
+
+    hosts: HostsWanted
+    is_foreground: bool
+    timeout_s: float
+    cluster_name: str = "xce"
+
+
+def run_up(settings: Settings, options: UpOptions) -> int:
+    """Start or continue the cluster; return the exit status."""
+    try:
+        layout = open_layout(settings.state_dir)
+        runs = NODE_MANAGER in running_daemons(layout)
+        if runs and options.hosts.is_given:
+            print(
+                "xce up: the cluster is up already; to change its hosts: xce down, then xce up "
+                "with these options",
+                file=sys.stderr,
+            )
+            return 1
+        write_fresh_config(layout.config, options.hosts, cluster_name=options.cluster_name)
+        config = load_config(layout.config)
+    except (StateDirectoryError, ConfigError) as error:
+        print(f"xce up: {error}", file=sys.stderr)
+        return 1
+    hosts = [host.name for host in config.hosts]
+    if options.is_foreground and not runs:
+        return _run_foreground(layout)
+    if not runs:
+        _start_node_manager(layout)
+    return _wait(settings, layout, hosts, options, is_new=not runs)
+
+
+def _run_foreground(layout: Layout) -> int:
+    """Become the node manager."""
+    print("running in the foreground: Ctrl-C ends the daemons, jobs go on", flush=True)
+    words = command_line(node_manager_arguments(layout.root))
+    os.execv(words[0], words)
+
+
+def _start_node_manager(layout: Layout) -> None:
+    """Start the node manager in a session of its own."""
+    mode = 0o644 if os.geteuid() == 0 else 0o600
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    log = os.open(layout.log_file(NODE_MANAGER), flags, mode)
+    layout.node_manager_file.unlink(missing_ok=True)
+    try:
+        subprocess.Popen(
+            command_line(node_manager_arguments(layout.root)),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    finally:
+        os.close(log)
+
+
+def _wait(
+    settings: Settings, layout: Layout, hosts: list[str], options: UpOptions, *, is_new: bool
+) -> int:
+    """Wait until all is ready, telling how far it is; return the exit status."""
+    progress = Progress()
+    deadline_s = time.monotonic() + options.timeout_s
+    face: ClusterFace | None = None
+    try:
+        while time.monotonic() < deadline_s:
+            trouble = _find_trouble(layout, grace_over=deadline_s - time.monotonic() < 5)
+            if trouble is not None:
+                progress.close()
+                return _give_up(layout, trouble, is_new=is_new)
+            face = ask_ready(layout)
+            joined = joined_hosts(face, hosts)
+            if face is not None and len(joined) == len(hosts):
+                progress.close()
+                print(_render_ready(settings, layout, face, is_new=is_new))
+                return 0
+            progress.show(_render_state(layout, face, len(joined), len(hosts)))
+            time.sleep(_LOOK_S)
+    except KeyboardInterrupt:
+        progress.close()
+        print("xce up: interrupted; the daemons go on starting, `xce down` ends them")
+        return 130
+    progress.close()
+    missing = sorted(set(hosts) - set(joined_hosts(face, hosts)))
+    what = f"hosts that have not joined: {', '.join(missing[:8])}" if face else "it does not answer"
+    print(f"xce up: not ready after {options.timeout_s:.0f} s ({what})", file=sys.stderr)
+    print("the daemons go on starting; see `xce status` and `xce logs`", file=sys.stderr)
+    return 1
+
+
+def _find_trouble(layout: Layout, *, grace_over: bool) -> str | None:
+    """Return the component that cannot be started, or None."""
+    for daemon in load_daemons(layout):
+        if daemon.failures >= FAILURES_MAX or (grace_over and daemon.failures >= 2):
+            return daemon.name
+    started = layout.node_manager_file.exists() or NODE_MANAGER in running_daemons(layout)
+    return None if started else _node_manager_ended(layout)
+
+
+def _node_manager_ended(layout: Layout) -> str | None:
+    """Return the node manager's name if it is gone; it may not have been seen yet."""
+    time.sleep(0.5)
+    return None if NODE_MANAGER in running_daemons(layout) else NODE_MANAGER
+
+
+def _give_up(layout: Layout, component: str, *, is_new: bool) -> int:
+    """Tell which daemon does not start and why; leave nothing half started."""
+    states = {daemon.name: daemon for daemon in load_daemons(layout)}
+    last_exit = states[component].last_exit if component in states else "ended"
+    print(f"xce up: {component} does not start ({last_exit}); its log ends:", file=sys.stderr)
+    print(render_log_tail(layout, component), file=sys.stderr)
+    print(f"whole log: {layout.log_file(component)}", file=sys.stderr)
+    if is_new and (manager := running_daemons(layout).get(NODE_MANAGER)) is not None:
+        end_processes([manager], grace_s=60)
+        print("the other daemons were ended again", file=sys.stderr)
+    return 1
+
+
+def _render_state(layout: Layout, face: ClusterFace | None, joined: int, wanted: int) -> str:
+    """Return one line about how far the start is."""
+    daemons = load_daemons(layout)
+    if face is not None:
+        return f"controller answers; {joined} of {wanted} hosts joined"
+    running = sum(daemon.running for daemon in daemons)
+    return f"starting: {running} of {len(daemons) or '?'} daemons run"
+
+
+def _render_ready(settings: Settings, layout: Layout, face: ClusterFace, *, is_new: bool) -> str:
+    """Return what a person wants to know of a cluster that is up."""
+    slots = sum(int(row.get("slots_max") or 0) for row in face.hosts)
+    names = ", ".join(row["name"] for row in face.hosts[:8])
+    more = f", ... ({len(face.hosts)} in all)" if len(face.hosts) > 8 else ""
+    lines = [
+        f"cluster {face.name} is {'up' if is_new else 'up already'}: {names}{more}; {slots} slots",
+        f"state:      {layout.root}",
+    ]
+    for text in sorted({str(row.get("isolation") or "") for row in face.hosts} - {""}):
+        lines.append(f"isolation:  {text}")
+    return "\n".join([*lines, *render_how_to_go_on(settings)])

@@ -1,0 +1,81 @@
+"""Which daemons a cluster on one machine has, and the command line of each."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from xce.daemon.processes import ProcessId, each_command_line, end_processes, identify
+
+STOP_ORDER: Final = (("apiserver", "scheduler", "worker"), ("history",), ("controller",))
+"""Who ends together, group after group: first no news comes, then all of it is stored."""
+_NODE_MANAGER: Final = "xce.daemon.node_manager"
+
+
+class Component(NamedTuple):
+    """A daemon."""
+
+    name: str
+    """``controller``, ``worker-<host>``: names its log too."""
+    arguments: tuple[str, ...]
+    """What follows the interpreter's own options; by it the process is found again."""
+
+    @property
+    def kind(self) -> str:
+        """Its role: ``worker`` for all workers."""
+        return self.name.split("-", 1)[0]
+
+
+def plan_components(state_dir: Path, hosts: Iterable[str]) -> list[Component]:
+    """Return the daemons of a cluster in the order of their start."""
+    root = str(state_dir)
+    alone = [
+        Component(name, ("-m", f"xce.daemon.{name}", "--dir", root))
+        for name in ("controller", "history", "scheduler", "apiserver")
+    ]
+    workers = [
+        Component(f"worker-{host}", ("-m", "xce.daemon.worker", "--dir", root, "--host", host))
+        for host in hosts
+    ]
+    return alone + workers
+
+
+def node_manager_arguments(state_dir: Path) -> tuple[str, ...]:
+    """Return the command line of the node manager, behind the interpreter."""
+    return ("-m", _NODE_MANAGER, "--dir", str(state_dir))
+
+
+def find_daemons(state_dir: Path) -> dict[str, ProcessId]:
+    """Return the daemons of a cluster that run on this machine, by component name.
+
+    They are found by their command lines, so those of a killed node manager are among them.
+    """
+    found: dict[str, ProcessId] = {}
+    for pid, words in each_command_line():
+        if len(words) < 5 or "-m" not in words:
+            continue
+        module = words.index("-m") + 1
+        options = words[module + 1 :]
+        if not words[module].startswith("xce.daemon.") or options[:2] != ["--dir", str(state_dir)]:
+            continue
+        process = identify(pid)
+        if process is None:
+            continue
+        name = words[module].removeprefix("xce.daemon.").replace("_", "-")
+        found[f"{name}-{options[3]}" if options[2:3] == ["--host"] else name] = process
+    return found
+
+
+def end_daemons(daemons: Mapping[str, ProcessId], *, grace_s: float) -> None:
+    """End daemons in their order; returns when they are gone."""
+    for kinds in STOP_ORDER:
+        group = [process for name, process in daemons.items() if name.split("-", 1)[0] in kinds]
+        end_processes(group, grace_s=grace_s)
+
+
+def command_line(arguments: Iterable[str]) -> list[str]:
+    """Return a whole command line.
+
+    ``-I``: neither the current directory nor ``PYTHON*`` variables decide what a daemon imports.
+    """
+    return [sys.executable, "-I", *arguments]

@@ -1,0 +1,201 @@
+"""The configuration that `xce up` writes into a fresh state directory (decision X-30)."""
+
+import hashlib
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from xce.config.names import HOST_NAME, RESERVED_HOSTS, expand_names
+from xce.config.parse import parse_config
+from xce.model.errors import ConfigError, TextError
+from xce.model.units import parse_supply_mib
+
+WORKERS_MAX: Final = 1_000
+_SEAL: Final = re.compile(r"# sealed ([0-9a-f]{16}): .*\n\Z")
+
+
+class HostsWanted(NamedTuple):
+    """What the options of ``xce up`` say about hosts; None: not said."""
+
+    workers: int | None = None
+    names: str | None = None
+    slots: int | None = None
+    mem: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any option was given."""
+        return any(value is not None for value in self)
+
+
+def write_fresh_config(directory: Path, wanted: HostsWanted, *, cluster_name: str = "xce") -> None:
+    """Write the files that are missing.
+
+    ``hosts.yaml`` is written anew when options ask for other hosts and nobody has edited it.
+
+    Raises:
+        ConfigError: The options make no sense, or ask for other hosts than a ``hosts.yaml`` that
+            somebody has edited.
+    """
+    hosts = directory / "hosts.yaml"
+    text = render_hosts(wanted, machine=machine_name(), cpus=cpu_count(), mem_mib=memory_mib())
+    parse_config({"hosts.yaml": text})
+    if not hosts.exists():
+        _store(hosts, text)
+    elif wanted.is_given and _body(hosts.read_text()) != _body(text):
+        if not _is_as_written(hosts.read_text()):
+            raise ConfigError(
+                f"{hosts} was edited and says which hosts there are; change it there, "
+                "or remove it to have it written anew, and leave the options away"
+            )
+        _store(hosts, text)
+    for name, content in (("xce.yaml", _XCE), ("queues.yaml", _QUEUES)):
+        if not (directory / name).exists():
+            _store(directory / name, content.replace("CLUSTER", cluster_name))
+
+
+def render_hosts(wanted: HostsWanted, *, machine: str, cpus: int, mem_mib: int) -> str:
+    """Return ``hosts.yaml``: one host is the machine, whole; of several each is its part.
+
+    Args:
+        wanted: The options.
+        machine: This machine's name.
+        cpus: Its CPUs.
+        mem_mib: Its memory in MiB.
+
+    Raises:
+        ConfigError: The options make no sense.
+    """
+    try:
+        names, count = _names(wanted, machine)
+        mem_asked_mib = 1 if wanted.mem is None else parse_supply_mib(wanted.mem)
+    except TextError as error:
+        raise ConfigError(error.message) from error
+    slots = wanted.slots
+    if slots is not None and not 1 <= slots <= 1_000_000:
+        raise ConfigError(f"--slots {slots} is out of range: expected 1 to 1000000")
+    if mem_asked_mib < 1:
+        raise ConfigError(f"--mem {wanted.mem} is less than 1 MiB")
+    lines = [f'- names: "{names}"']
+    if slots is not None:
+        lines.append(f"  slots: {slots}")
+    elif count > 1:
+        lines.append(f"  slots: {-(-cpus // count)}    # {cpus} CPUs / {count} hosts, rounded up")
+    else:
+        lines.append(f"  # slots: {cpus}    without it: the CPUs that its worker finds")
+    if wanted.mem is not None:
+        lines.append(f"  mem: {wanted.mem}")
+    elif count > 1:
+        lines.append(f"  mem: {mem_mib // count}M    # {mem_mib} MiB / {count} hosts")
+    else:
+        lines.append(f"  # mem: {mem_mib}M    without it: the memory that its worker finds")
+    return _sealed(_HOSTS_HEAD + "\n".join(lines) + "\n")
+
+
+def machine_name() -> str:
+    """Return this machine's short name, or ``localhost`` when that is no name for a host."""
+    name = socket.gethostname().split(".")[0]
+    if HOST_NAME.fullmatch(name) and name.lower() not in RESERVED_HOSTS:
+        return name
+    return "localhost"
+
+
+def cpu_count() -> int:
+    """Return the CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def memory_mib() -> int:
+    """Return this machine's memory in MiB."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
+
+
+def _names(wanted: HostsWanted, machine: str) -> tuple[str, int]:
+    """Return the pattern of names and how many hosts it means."""
+    if wanted.names is not None:
+        if wanted.workers is not None:
+            raise TextError("--workers and --hosts exclude each other: the names say how many")
+        count = len(expand_names(wanted.names))
+        if count > WORKERS_MAX:
+            raise TextError(f"--hosts means {count} hosts; at most {WORKERS_MAX} on one machine")
+        return wanted.names, count
+    count = 1 if wanted.workers is None else wanted.workers
+    if not 1 <= count <= WORKERS_MAX:
+        raise TextError(f"--workers {count} is out of range: expected 1 to {WORKERS_MAX}")
+    return (machine, 1) if count == 1 else (f"{machine}-[1-{count}]", count)
+
+
+def _sealed(text: str) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return f"{text}# sealed {digest}: while nothing is edited, options of `xce up` rewrite it\n"
+
+
+def _body(text: str) -> str:
+    return _SEAL.sub("", text)
+
+
+def _is_as_written(text: str) -> bool:
+    return _SEAL.search(text) is not None and _sealed(_body(text)) == text
+
+
+def _store(path: Path, text: str) -> None:
+    """Write a file aside and move it into place."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(text, encoding="utf-8")
+    aside.chmod(0o644 if os.geteuid() == 0 else 0o600)
+    aside.replace(path)
+
+
+_HOSTS_HEAD: Final = """\
+# The hosts of this cluster. `xce up` starts a worker on this machine for each of them.
+# Changes are in effect after `xce down` and `xce up`; `xceadmin check` tells what is wrong.
+#
+# names:       one name or many: "g[01-08],b[1-3]"
+# slots:       how many tasks may run at once
+# mem:         memory to give out: 512G; a bare number is MiB
+# state:       ok | closed
+# attributes:  {name: value} of attributes that resources.yaml declares
+# and an amount for every counter that resources.yaml declares.
+"""
+
+_QUEUES: Final = """\
+# The queues. One of them is the default. Only `name` is needed.
+- name: normal
+  default: true
+  priority: 30              # larger goes first
+  description: for all jobs that say nothing else
+# - name: night
+#   priority: 20
+#   open: true              # takes new jobs
+#   active: true            # starts jobs
+#   run_limit: 12h          # ceiling of -W
+#   default_run_limit: 1h   # where a job says none
+#   tasks_min: 1            # floor and ceiling of -n
+#   tasks_max: 64
+#   mem_limit: 64G          # ceiling of -M
+#   exclusive: true         # takes -x jobs
+#   users: [ann, bob]       # who may submit; without it: all
+#   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
+"""
+
+_XCE: Final = """\
+# The cluster as a whole. A key that is left out has the value that is shown.
+cluster_name: CLUSTER
+# admins: []                # users who may act on everybody's jobs and on hosts, beside the owner
+# clean_period_s: 3600      # how long finished jobs are listed by bjobs -a; by id they always are
+# max_array_size: 10000000
+# default_project: default
+# orphan_grace_s: 0         # how long a job pends whose dependency can never hold, or: forever
+# term_grace_s: 600         # from the run limit's USR2 to the first INT
+# kill_interval_s: 10       # between INT, TERM and KILL
+# key_window_s: 3600        # how long a repeated submit is recognised
+# output_retention_s: 30d   # how long output without -o is kept
+# start_failures_max: 3     # failed starts in a row until a host is closed
+# session_gather_ms: 2      # how long the scheduler gathers news before it looks
+# lsf:
+#   unit_for_limits: MB     # KB | MB | GB | TB | classic: unit of -M and mem without one
+#   parse_script: true      # read #BSUB lines of a script that is named as the first argument
+#   product_line: ""        # first line of lsid, where a client looks for LSF's product line
+"""
