@@ -1,0 +1,51 @@
+"""`xceadmin check`: whether a directory of configuration files can be used, and what it says."""
+
+import json
+import sys
+from pathlib import Path
+
+from xce.daemon.config_directory import load_config
+from xce.daemon.paths import find_layout
+from xce.daemon.settings import Settings
+from xce.model.config import ClusterConfig
+from xce.model.errors import ConfigError
+
+
+def run_check(settings: Settings, directory: str | None, *, as_json: bool) -> int:
+    """Check the files and print every problem with file, line, key; return the exit status."""
+    path = Path(directory) if directory else find_layout(settings.state_dir).config
+    if directory and not path.is_dir():
+        print(f"xceadmin check: {path} is no directory", file=sys.stderr)
+        return 3
+    try:
+        config = load_config(path)
+    except ConfigError as error:
+        problems = str(error).splitlines()
+        if as_json:
+            print(json.dumps({"ok": False, "directory": str(path), "problems": problems}))
+        for line in problems:
+            print(line, file=sys.stderr)
+        count = len(problems)
+        print(f"{path}: {count} problem{'' if count == 1 else 's'} found", file=sys.stderr)
+        return 1
+    if as_json:
+        print(json.dumps({"ok": True, "directory": str(path), "problems": []}))
+    else:
+        print(f"{path}: no problems found\n{render_summary(config)}")
+    return 0
+
+
+def render_summary(config: ClusterConfig) -> str:
+    """Return what a configuration means, in a few lines."""
+    default = next((queue.name for queue in config.queues if queue.default), "none")
+    closed = sum(host.closed for host in config.hosts)
+    pools = ", ".join(f"{pool.name} {pool.total}" for pool in config.pools)
+    counters = ", ".join(item.name for item in config.resources if item.kind == "counter")
+    lines = [
+        f"cluster  {config.cluster_name}",
+        f"hosts    {len(config.hosts)}" + (f", {closed} of them closed" if closed else ""),
+        f"queues   {', '.join(queue.name for queue in config.queues)} (default: {default})",
+    ]
+    lines += [f"counters {counters}"] if counters else []
+    lines += [f"pools    {pools}"] if pools else []
+    return "\n".join(lines)

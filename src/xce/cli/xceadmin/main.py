@@ -1,0 +1,116 @@
+"""`xceadmin`: configuration, hosts and the journal of a cluster, for those who run it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from xce.cli.xceadmin.check import run_check
+from xce.cli.xceadmin.hosts import run_hosts
+from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.client.rest import WAIT_S
+from xce.client.version import VERSION
+from xce.daemon.settings import Settings, SettingsError, load_settings
+
+OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
+NOT_BUILT: Final = {
+    "init": "keys come with the security release; `xce up` makes a cluster",
+    "diff": "configuration is in effect after `xce down` and `xce up`",
+    "apply": "configuration is in effect after `xce down` and `xce up`",
+    "rollback": "configuration is in effect after `xce down` and `xce up`",
+    "keys": "components trust the unix sockets of their own user",
+    "supply": "supply is in the configuration files",
+    "providers": "there are no providers yet",
+    "demand": "there are no providers yet",
+    "replay": "`xceadmin journal verify` reads the journal",
+    "sim": "the simulator comes with a later release",
+    "backup": "copy the state directory while the cluster is down",
+    "upgrade": "install the new release, then `xce down` and `xce up`",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors are one line and exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and leave."""
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        sys.exit(USAGE)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status.
+
+    0 done, 1 failed, 2 wrong usage, 3 not found, 4 denied, 5 unreachable.
+    """
+    words = sys.argv[1:] if words is None else words
+    if words and words[0] in NOT_BUILT:
+        print(f"xceadmin {words[0]} is not built yet: {NOT_BUILT[words[0]]}", file=sys.stderr)
+        return USAGE
+    options = build_parser().parse_args(words)
+    try:
+        settings = load_settings(options.dir)
+    except SettingsError as error:
+        print(f"xceadmin: {error}", file=sys.stderr)
+        return USAGE
+    try:
+        return _run(options, settings)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
+        return 141
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = _Parser(prog="xceadmin", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", "-V", action="version", version=f"XCE {VERSION}")
+    names = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    common = _Parser(add_help=False, allow_abbrev=False)
+    common.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
+    common.add_argument("--json", action="store_true", help="JSON instead of a table")
+
+    check = names.add_parser("check", parents=[common], help="check the configuration files")
+    check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
+
+    hosts = names.add_parser("hosts", parents=[common], help="open or close hosts for new work")
+    hosts.add_argument("action", choices=("open", "close", "drain"))
+    hosts.add_argument("hosts", nargs="+", metavar="NAME", help='"g[01-08]" means many')
+    hosts.add_argument(
+        "-C", "--comment", default="", metavar="TEXT", help="why; bhosts -l shows it"
+    )
+    hosts.add_argument(
+        "--wait-daemon", type=float, default=WAIT_S, metavar="S",
+        help="try an unreachable cluster that long",
+    )  # fmt: skip
+
+    journal = names.add_parser("journal", parents=[common], help="look into the journal")
+    journal.add_argument("action", choices=("verify", "export"))
+    journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
+    journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    for name, text in NOT_BUILT.items():
+        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
+    return parser
+
+
+def _run(options: argparse.Namespace, settings: Settings) -> int:
+    """Run the chosen command."""
+    match options.name, getattr(options, "action", ""):
+        case "check", _:
+            return run_check(settings, options.directory, as_json=options.json)
+        case "hosts", "drain":
+            print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
+            return USAGE
+        case "hosts", action:
+            return run_hosts(
+                settings,
+                action,
+                options.hosts,
+                comment=options.comment,
+                wait_s=options.wait_daemon,
+                as_json=options.json,
+            )
+        case _, "verify":
+            return run_verify(settings, as_json=options.json)
+        case _:
+            return run_export(settings, from_seq=options.from_seq, to_seq=options.to_seq)
