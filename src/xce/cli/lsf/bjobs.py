@@ -1,0 +1,251 @@
+"""``bjobs``: list jobs."""
+
+from __future__ import annotations
+
+from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.jobs_query import Pages, Query
+from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
+from xce.cli.lsf.values import BadValueError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from xce.cli.lsf.jobs_format import Format
+
+    Row = dict[str, Any]
+
+USAGE = """\
+Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
+  (none)            own jobs that are not over; with ids: those, whatever their state and owner
+  -a  -d            over or not; over
+  -p  -r  -s        pending with reasons; running; suspended with reasons
+  -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
+  -w  -W            nothing cut; more columns
+  -l  -UF           long; long without line breaks
+  -A                arrays with their elements counted
+  -o "field[:[-]width[:unit]] ... [delimiter='c']"             columns of your choice
+  -json             the same as JSON           -noheader        without column headings
+  -hms              spans as hh:mm:ss          -X               hosts one by one (they always are)
+"""
+_MORE = "use -o"
+OPTIONS = Options(
+    {
+        **dict.fromkeys(
+            (
+                "-a", "-A", "-d", "-p", "-p0", "-r", "-s", "-l", "-w", "-W", "-UF", "-X", "-json",
+                "-noheader", "-hms",
+            ),
+            FLAG,
+        ),
+        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o"), VALUE),
+    },
+    {
+        **dict.fromkeys(
+            (
+                "-x", "-pe", "-pi", "-pei", "-G", "-g", "-Jd", "-app", "-sla", "-Lp", "-rusage",
+                "-N", "-sum", "-aff", "-gpu", "-data", "-hostfile", "-env", "-aps", "-prio",
+                "-plan", "-ss", "-fwd", "-bucket", "-U",
+            ),
+            "",
+        ),
+        **dict.fromkeys(("-p1", "-p2", "-p3", "-psum"), "use -p, or 'xcecli why ID'"),
+        "-WF": f"{_MORE} 'jobid finish_time'",
+        "-WL": f"{_MORE} 'jobid time_left'",
+        "-WP": f"{_MORE} 'jobid %complete'",
+        "-script": "use 'xcecli info ID'",
+    },
+    bundled=True,
+)  # fmt: skip
+_CUSTOM_EXCLUDES = ("-l", "-UF", "-w", "-W", "-A")
+
+
+def execute(context: Context) -> int:
+    """List the jobs."""
+    try:
+        if context.parsed.has("-A"):
+            return _list_arrays(context)
+        query = Query(context.parsed)
+        if context.parsed.has("-l") or context.parsed.has("-UF"):
+            return _list_long(context, query)
+        if _is_custom(context):
+            return _list_custom(context, query)
+        return _list_table(context, query)
+    except BadValueError as error:
+        context.err(f"{error}.")
+        return FAILED
+
+
+def _is_custom(context: Context) -> bool:
+    """Return whether the columns are of the user's choice.
+
+    Raises:
+        UsageError: Options that exclude each other were given.
+    """
+    parsed = context.parsed
+    others = [option for option in _CUSTOM_EXCLUDES if parsed.has(option)]
+    for option in ("-o", "-json"):
+        if parsed.has(option) and others:
+            raise UsageError(f"{option} and {others[0]} cannot be used together")
+    if parsed.has("-json") and parsed.has("-noheader"):
+        raise UsageError("-json and -noheader cannot be used together")
+    if parsed.has("-o") or parsed.has("-json"):
+        return True
+    if others:
+        return False
+    if context.environ.get("LSB_BJOBS_FORMAT"):
+        return True
+    if parsed.has("-hms"):
+        raise UsageError("-hms needs -o")
+    return False
+
+
+def _list_table(context: Context, query: Query) -> int:
+    from xce.cli.lsf import jobs_table as table  # noqa: PLC0415 - one form's code only
+
+    parsed = context.parsed
+    short = context.environ.get("LSB_SHORT_HOSTLIST") == "1"
+    width = table.jobid_width(context.environ)
+    reasons = parsed.has("-p") or parsed.has("-s")
+    only_pending = parsed.has("-p") and not any(parsed.has(option) for option in ("-r", "-s", "-d"))
+    only_pending = only_pending and not parsed.has("-a") and not query.ids
+    members = table.MEMBERS
+    render: Callable[[list[Row]], list[str]]
+    if parsed.has("-W"):
+        members = table.WIDE_MEMBERS
+        header = table.EXTRA_WIDE_HEADER
+
+        def render(rows: list[Row]) -> list[str]:
+            return table.render_extra_wide(rows, short=short)
+    elif parsed.has("-w"):
+        header = table.wide_header(with_host=not only_pending)
+
+        def render(rows: list[Row]) -> list[str]:
+            return table.render_w(
+                rows, short=short, with_host=not only_pending, with_reasons=reasons
+            )
+    elif only_pending:
+        header = table.pending_header(width)
+
+        def render(rows: list[Row]) -> list[str]:
+            return table.render_short_pending(rows, width)
+    else:
+        header = table.short_header(width)
+
+        def render(rows: list[Row]) -> list[str]:
+            return table.render_short(rows, width, with_reasons=reasons)
+
+    pages = Pages(context.api, query, f"{members},reason" if reasons else members)
+    is_first = not parsed.has("-noheader")
+    for rows in pages:
+        lines = render(rows)
+        context.out_block([header, *lines] if is_first else lines)
+        is_first = False
+    return _close(context, query, pages)
+
+
+def _list_custom(context: Context, query: Query) -> int:
+    from xce.cli.lsf import jobs_format as custom  # noqa: PLC0415 - one form's code only
+    from xce.cli.lsf.jobs_fields import DEFAULT_JSON, View  # noqa: PLC0415
+
+    parsed = context.parsed
+    environ = context.environ
+    text = parsed.value("-o") or environ.get("LSB_BJOBS_FORMAT") or DEFAULT_JSON
+    wanted: Format = custom.parse_format(text)
+    pages = Pages(context.api, query, wanted.members or "stat")
+    hms = parsed.has("-hms") or environ.get("LSB_HMS_TIME_FORMAT", "") in {"Y", "y"}
+    unit = environ.get("LSB_UNIT_FOR_JOBS_DISPLAY", "")
+    records: list[str] = []
+    is_first = not parsed.has("-noheader")
+    for rows in pages:
+        view = View(pages.now_s, hms=hms, unit=unit)
+        if parsed.has("-json"):
+            records += custom.render_records(rows, wanted, view)
+            continue
+        lines = custom.render_lines(rows, wanted, view)
+        context.out_block([custom.render_head(wanted), *lines] if is_first else lines)
+        is_first = False
+    if parsed.has("-json"):
+        records += [custom.render_missing(one) for one in pages.missing]
+        context.out(custom.render_document(records))
+    return _close(context, query, pages)
+
+
+def _list_long(context: Context, query: Query) -> int:
+    from xce.cli.lsf import jobs_long as long  # noqa: PLC0415 - one form's code only
+    from xce.cli.lsf.rows import expand  # noqa: PLC0415
+
+    parsed = context.parsed
+    if parsed.has("-o") or parsed.has("-json"):
+        raise UsageError("-l and -UF cannot be used with -o and -json")
+    with_year = context.environ.get("LSB_DISPLAY_YEAR", "") in {"Y", "y"}
+    pages = Pages(context.api, query, "")
+    is_first = True
+    for rows in pages:
+        for row in expand(rows):
+            if not is_first:
+                context.out(long.SEPARATOR)
+            is_first = False
+            for line in long.render_long(
+                row, pages.now_s, wrapped=not parsed.has("-UF"), with_year=with_year
+            ):
+                context.out(line)
+    return _close(context, query, pages)
+
+
+def _list_arrays(context: Context) -> int:
+    from xce.cli.lsf import jobs_table as table  # noqa: PLC0415 - one form's code only
+
+    parsed = context.parsed
+    query = Query(parsed)
+    for option in ("-o", "-json", "-l", "-UF", "-W", "-p", "-r", "-s", "-q", "-m", "-P", "-hms"):
+        if parsed.has(option):
+            raise UsageError(f"-A and {option} cannot be used together")
+    if query.indices is not None or any("[" in one for one in query.ids):
+        raise UsageError("-A: no index list is allowed")
+    pairs = [("ids", ",".join(query.ids))] if query.ids else []
+    if not query.ids and parsed.has("-u"):
+        pairs.append(("user", parsed.value("-u")))
+    if query.name:
+        pairs.append(("name", query.name))
+    if query.has_finished:
+        pairs.append(("finished", "1"))
+    answer = context.api.call("GET", "/arrays", pairs)
+    lines = table.render_arrays(answer["arrays"], wide=parsed.has("-w"))
+    if lines and not parsed.has("-noheader"):
+        context.out_block([table.ARRAY_HEADER])
+    context.out_block(lines)
+    pages = Pages(context.api, query, "")
+    pages.missing = answer.get("missing") or []
+    pages.found = pages.unfinished = bool(lines)
+    return _close(context, query, pages)
+
+
+def _close(context: Context, query: Query, pages: Pages) -> int:
+    """Say what was not found, and return the exit status."""
+    for one in pages.missing:
+        context.err(f"Job <{one}> is not found")
+    if not pages.found and not pages.missing:
+        context.err(query.no_job)
+    consistent = context.environ.get("LSB_BJOBS_CONSISTENT_EXIT_CODE", "") in {"Y", "y"}
+    return exit_status(
+        found=pages.found,
+        missing=bool(pages.missing),
+        only_finished=bool(query.ids) and not pages.unfinished and not query.has_finished,
+        consistent=consistent,
+    )
+
+
+def exit_status(*, found: bool, missing: bool, only_finished: bool, consistent: bool) -> int:
+    """Return LSF's exit status; ``consistent`` is ``LSB_BJOBS_CONSISTENT_EXIT_CODE=Y``."""
+    if found and missing:
+        return FAILED
+    if not consistent:
+        return 0
+    return FAILED if missing or not found or only_finished else 0
+
+
+def main() -> NoReturn:
+    """Run ``bjobs``."""
+    run_main(OPTIONS, USAGE, execute)

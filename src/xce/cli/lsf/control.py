@@ -1,0 +1,89 @@
+"""What ``bkill``, ``bstop`` and ``bresume`` share: which jobs are meant, and what is said of each."""
+
+from __future__ import annotations
+
+import os
+import pwd
+
+from xce.cli.lsf.front import FAILED, Context
+from xce.cli.lsf.options import VALUE, Parsed
+from xce.cli.lsf.values import BadValueError, parse_job_id
+from xce.client.rest import make_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u"), VALUE)
+REFUSED = dict.fromkeys(("-app", "-g", "-sla", "-stat", "-C", "-G"), "select by -J, -q, -m or -u")
+SELECTOR_USAGE = """\
+  job_ID "job_ID[1-3,7]" 0   these jobs; 0: all own jobs that match the options below
+  -J name  -q queue  -m host  -u user|all    without job_ID: the newest job that matches
+"""
+
+
+def user_name() -> str:
+    """Return the name of the user who runs the command, as the cluster derives it, too."""
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def build_selection(parsed: Parsed) -> dict[str, Any]:
+    """Return which jobs a command line means.
+
+    As in LSF the options count only where no job is named, and then select the newest job, or all
+    when 0 is given. The user is always said, so that nobody ends the jobs of others unawares.
+
+    Raises:
+        BadValueError: A word is no job id.
+    """
+    ids = [parse_job_id(word) for word in parsed.rest]
+    named = [one for one in ids if one != "0"]
+    if named:
+        return {"jobs": named}
+    selection: dict[str, Any] = {"user": parsed.value("-u") or user_name()}
+    for option, member in (("-J", "name"), ("-q", "queue"), ("-m", "host")):
+        if parsed.has(option):
+            selection[member] = parsed.value(option)
+    selection["all" if ids else "newest"] = True
+    return selection
+
+
+def act(context: Context, action: dict[str, Any], verb: str) -> int:
+    """Send an action for the jobs that the command line means; say what became of each."""
+    try:
+        selection = build_selection(context.parsed)
+    except BadValueError as error:
+        context.err(f"{error}.")
+        return FAILED
+    answer = context.api.call(
+        "POST",
+        "/jobs/actions",
+        (),
+        {**action, "select": selection},
+        key=make_key(),
+        # The newest job of a second try may be another one.
+        repeatable="newest" not in selection,
+    )
+    status = 0
+    for result in answer["results"]:
+        text = render_result(result, verb)
+        if "error" in result:
+            context.err(text)
+            status = FAILED
+        else:
+            context.out(text)
+    return status
+
+
+def render_result(result: dict[str, Any], verb: str) -> str:
+    """Return the line about one job."""
+    job = result.get("job") or ""
+    error = result.get("error")
+    if error is None:
+        return f"Job <{job}> is being {verb}"
+    text = (error.get("lsf") or error.get("text") or error.get("detail") or "").rstrip(".")
+    return f"Job <{job}>: {text}" if job else text

@@ -1,0 +1,263 @@
+"""The fields of ``bjobs -o``: name, width, alias, and what each says of a job row.
+
+Three kinds: those that XCE has a value for; those of LSF that name something which XCE has not
+(job groups, licence projects, swap): they are empty, as LSF prints them for jobs without; any other
+name is refused.
+"""
+
+from __future__ import annotations
+
+from xce.cli.lsf.rows import (
+    exit_code,
+    expand_pattern,
+    finish_text,
+    is_finished,
+    is_pending,
+    job_name,
+    one_line,
+    reason_lines,
+    run_time_s,
+    short_hosts,
+    slot_count,
+    under_home,
+)
+from xce.cli.lsf.times import render_hms, render_minute
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Row = dict[str, Any]
+    Render = Callable[[Row, "View"], str]
+
+
+class View:
+    """What the text of a field depends on beside the row."""
+
+    __slots__ = ("hms", "now_s", "unit")
+
+    def __init__(self, now_s: float, *, hms: bool = False, unit: str = "") -> None:
+        """Args: the cluster's time; whether spans are ``hh:mm:ss``; unit of sizes without one."""
+        self.now_s = now_s
+        self.hms = hms
+        self.unit = unit
+
+
+class Field:
+    """One field."""
+
+    __slots__ = ("members", "name", "render", "width")
+
+    def __init__(self, name: str, width: int, members: str, render: Render | None) -> None:
+        """Args: full name; recommended width; the row's members that it reads; its text."""
+        self.name = name
+        self.width = width
+        self.members = members
+        self.render = render
+
+
+def size_text(mib: float | None, unit: str) -> str:
+    """Return a size: ``5.2 Gbytes`` by itself, ``0.01G`` in a unit (third decimal rounded up)."""
+    if mib is None:
+        return ""
+    letter = unit.upper().removesuffix("B")
+    if letter in _POWERS:
+        hundredths = -int(-mib * 100 // 1024.0 ** _POWERS[letter])
+        return f"{hundredths / 100:.2f}{letter}"
+    value, power = float(mib), 1
+    while value >= 1024 and power < len(_PREFIXES) - 1:
+        value, power = value / 1024, power + 1
+    number = f"{value:.1f}".removesuffix(".0")
+    return f"{number}{_PREFIXES[power]}" if letter == "S" else f"{number} {_PREFIXES[power]}bytes"
+
+
+_POWERS = {"K": -1, "M": 0, "G": 1, "T": 2, "P": 3, "E": 4, "Z": 5}
+_PREFIXES = "KMGTPEZ"
+
+
+def limit_text(kib: int | None) -> str:
+    """Return a memory limit as LSF shows it: ``4 G``, ``500 M``, ``100 K``."""
+    if not kib:
+        return ""
+    value, power = float(kib), 0
+    while value >= 1024 and power < len(_PREFIXES) - 1:
+        value, power = value / 1024, power + 1
+    return f"{value:.1f}".removesuffix(".0") + f" {_PREFIXES[power]}"
+
+
+def _text(member: str) -> Render:
+    return lambda row, _: str(row.get(member) or "")
+
+
+def _number(member: str) -> Render:
+    return lambda row, _: "" if row.get(member) is None else str(row[member])
+
+
+def _minute(member: str) -> Render:
+    return lambda row, _: "" if row.get(member) is None else render_minute(row[member])
+
+
+def _span(seconds: float, view: View) -> str:
+    return render_hms(seconds) if view.hms else f"{int(seconds)} second(s)"
+
+
+def _cpu_used(row: Row, view: View) -> str:
+    if row.get("cpu_s") is None:
+        return ""
+    return render_hms(row["cpu_s"]) if view.hms else f"{row['cpu_s']:.1f} second(s)"
+
+
+def _run_time(row: Row, view: View) -> str:
+    return _span(run_time_s(row, view.now_s), view) if row.get("start_at") is not None else ""
+
+
+def _pend_time(row: Row, view: View) -> str:
+    end = row.get("start_at")
+    if end is None:
+        end = row.get("end_at")
+    seconds = max(0, int((view.now_s if end is None else end) - row["submit_at"]))
+    return render_hms(seconds) if view.hms else str(seconds)
+
+
+def _time_left(row: Row, view: View) -> str:
+    limit, start = row.get("run_limit_s"), row.get("start_at")
+    if not limit or start is None or is_finished(row):
+        return ""
+    left = max(0, int(limit - run_time_s(row, view.now_s)))
+    return f"{left // 3600}:{left // 60 % 60} L"
+
+
+def _percent(row: Row, view: View) -> str:
+    limit, estimate = row.get("run_limit_s"), row.get("estimate_s")
+    whole = estimate or limit
+    if not whole or row.get("start_at") is None or is_finished(row):
+        return ""
+    share = 100 * run_time_s(row, view.now_s) / whole
+    if not estimate:
+        return f"{min(share, 100):.2f}% L"
+    return f"{share:.2f}% {'E' if share <= 100 else 'X'}"
+
+
+def _run_limit(row: Row, view: View) -> str:
+    limit = row.get("run_limit_s")
+    if not limit:
+        return ""
+    return render_hms(limit) if view.hms else f"{limit / 60:.1f}"
+
+
+def _exit_code(row: Row, view: View) -> str:
+    code = exit_code(row)
+    return "" if code is None else str(code)
+
+
+def _pend_reason(row: Row, view: View) -> str:
+    return f"{reason_lines(row)[0]};" if is_pending(row) else ""
+
+
+def _pids(row: Row, view: View) -> str:
+    return "" if is_finished(row) else str(row.get("pid") or "")
+
+
+def _path(member: str) -> Render:
+    return lambda row, _: expand_pattern(row.get(member) or "", row)
+
+
+def _when_started(text: Callable[[Row], str]) -> Render:
+    return lambda row, _: text(row) if row.get("start_at") is not None else ""
+
+
+def _make() -> tuple[dict[str, Field], dict[str, str]]:
+    """Return the fields by full name, and the full names by alias."""
+    fields: dict[str, Field] = {}
+    aliases: dict[str, str] = {}
+    for name, width, alias, members, render in _KNOWN:
+        fields[name] = Field(name, width, members, render)
+        for one in alias.split():
+            aliases[one] = name
+    for text in _EMPTY.split():
+        name, width_text, *more = text.split("/")
+        fields[name] = Field(name, int(width_text), "", None)
+        for one in more:
+            aliases[one] = name
+    return fields, aliases
+
+
+_KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
+    ("jobid", 7, "id", "", _number("jobid")),
+    ("jobindex", 8, "", "", lambda row, _: str(row.get("index") or 0)),
+    ("stat", 5, "", "stat", _text("stat")),
+    ("user", 7, "", "user", _text("user")),
+    ("queue", 10, "", "queue", _text("queue")),
+    ("job_name", 10, "name", "name", lambda row, _: job_name(row)),
+    ("proj_name", 11, "proj project", "project", _text("project")),
+    ("job_priority", 12, "priority", "priority", _text("priority")),
+    ("dependency", 15, "", "dependency", _text("dependency")),
+    ("pend_reason", 11, "", "stat,reason", _pend_reason),
+    ("command", 15, "cmd", "command", lambda row, _: one_line(row.get("command") or "")),
+    ("pids", 20, "", "pid,stat", _pids),
+    ("exit_code", 10, "", "stat,exit_code,signal,cause,start_at", _exit_code),
+    ("exit_reason", 50, "", "cause_text", _text("cause_text")),
+    ("from_host", 11, "", "from_host", _text("from_host")),
+    ("first_host", 11, "", "hosts", lambda row, _: short_hosts(row, 1).rpartition("*")[2]),
+    ("exec_host", 11, "", "hosts", lambda row, _: short_hosts(row)),
+    ("nexec_host", 10, "", "hosts", lambda row, _: str(len(row.get("hosts") or ()) or "")),
+    ("alloc_slot", 20, "", "hosts", lambda row, _: short_hosts(row)),
+    ("nalloc_slot", 10, "", "hosts", lambda row, _: str(slot_count(row) or "")),
+    ("slots", 5, "", "hosts", lambda row, _: str(slot_count(row) or "")),
+    ("nreq_slot", 10, "", "tasks_max", _text("tasks_max")),
+    ("min_req_proc", 12, "", "tasks_min", _text("tasks_min")),
+    ("max_req_proc", 12, "", "tasks_max", _text("tasks_max")),
+    ("ask_hosts", 30, "", "hosts_asked", _text("hosts_asked")),
+    ("exclusive", 13, "", "exclusive", lambda row, _: "Y" if row.get("exclusive") else "N"),
+    ("submit_time", 15, "", "submit_at", _minute("submit_at")),
+    ("start_time", 15, "", "start_at", _minute("start_at")),
+    ("finish_time", 16, "", "stat,start_at,end_at,run_limit_s,estimate_s",
+     lambda row, _: finish_text(row)),
+    ("specified_start_time", 20, "sstart_time", "begin_at", _minute("begin_at")),
+    ("time_left", 11, "", "stat,start_at,end_at,run_limit_s", _time_left),
+    ("%complete", 11, "", "stat,start_at,end_at,run_limit_s,estimate_s", _percent),
+    ("estimated_run_time", 20, "ertime", "estimate_s", _text("estimate_s")),
+    ("pend_time", 12, "", "submit_at,start_at,end_at", _pend_time),
+    ("run_time", 15, "", "start_at,end_at", _run_time),
+    ("cpu_used", 10, "", "cpu_s", _cpu_used),
+    ("max_mem", 10, "", "max_mem_mib",
+     lambda row, view: size_text(row.get("max_mem_mib"), view.unit)),
+    ("memlimit", 10, "", "mem_limit_kib", lambda row, _: limit_text(row.get("mem_limit_kib"))),
+    ("runtimelimit", 12, "", "run_limit_s", _run_limit),
+    ("combined_resreq", 20, "cresreq", "resreq", _text("resreq")),
+    ("effective_resreq", 17, "eresreq", "resreq,start_at",
+     _when_started(lambda row: f"{row['resreq']} " if row.get("resreq") else "")),
+    ("input_file", 10, "", "input", _path("input")),
+    ("output_file", 11, "", "output", _path("output")),
+    ("error_file", 10, "", "error", _path("error")),
+    ("sub_cwd", 10, "", "cwd,home", lambda row, _: under_home(row.get("cwd") or "", row)),
+    ("exec_home", 10, "", "home,start_at", _when_started(lambda row: row.get("home") or "")),
+    ("exec_cwd", 10, "", "cwd,start_at", _when_started(lambda row: row.get("cwd") or "")),
+)  # fmt: skip
+_EMPTY = """
+user_group/15/ugroup job_description/17/description application/13/app service_class/13/sla
+job_group/10/group rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
+kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
+pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd
+interactive/11 host_file/10 estimated_start_time/20/estart_time
+specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12 warning_action/15/warn_act
+action_warning_time/19/warn_time pendstate/9 ependtime/12 ipendtime/12
+estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
+eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
+swaplimit/10 gpu_num/10/gnum gpu_mode/20/gmode j_exclusive/15/j_excl gpu_alloc/30/galloc nthreads/10
+hrusage/50 network_req/15 filelimit/10 corelimit/10 stacklimit/10 processlimit/12 plimit/10
+eplimit/10 output_dir/15 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time
+srcjobid/8 dstjobid/8 source_cluster/15/srcluster energy/10 gpfsio/10 cpu_peak/10 mem_efficiency/10
+cpu_efficiency/10 cpu_peak_efficiency/10 average_cpu_efficiency/10 cpu_peak_reached_duration/10
+"""
+FIELDS, ALIASES = _make()
+SIZED = frozenset(
+    (
+        "mem", "max_mem", "avg_mem", "memlimit", "swap", "swaplimit", "corelimit", "stacklimit",
+        "hrusage",
+    )
+)  # fmt: skip
+"""Fields that take a unit."""
+DEFAULT_JSON = "jobid user stat queue from_host exec_host job_name submit_time"
+"""What ``-json`` says without ``-o``."""

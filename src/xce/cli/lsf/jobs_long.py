@@ -1,0 +1,189 @@
+"""``bjobs -l`` and ``-UF``: everything about a job, in LSF's statements.
+
+``-l`` cuts each statement into lines of exactly 79 characters, in the middle of words: 79 in the
+first, then 21 blanks and 58 more (26 and 53 when dates carry the year). Clients join them again by
+removing a newline and the blanks, so no character may be lost or added. ``-UF`` cuts nothing.
+"""
+
+from __future__ import annotations
+
+from xce.cli.lsf.jobs_fields import limit_text
+from xce.cli.lsf.rows import (
+    counted_hosts,
+    exit_code,
+    is_finished,
+    is_pending,
+    job_label,
+    one_line,
+    reason_lines,
+    slot_count,
+    under_home,
+)
+from xce.cli.lsf.times import render_date
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = dict[str, Any]
+
+SEPARATOR = "-" * 78
+_LINE = 79
+_INDENT = 21
+_INDENT_YEAR = 26
+_SCHEDULING = (
+    " SCHEDULING PARAMETERS:",
+    "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem",
+    " loadSched   -     -     -     -       -     -    -     -     -      -      -  ",
+    " loadStop    -     -     -     -       -     -    -     -     -      -      -  ",
+)
+
+
+def wrap(statement: str, indent: int) -> list[str]:
+    """Return the physical lines of a statement."""
+    if len(statement) <= _LINE:
+        return [statement]
+    lines = [statement[:_LINE]]
+    room = _LINE - indent
+    for place in range(_LINE, len(statement), room):
+        lines.append(" " * indent + statement[place : place + room])
+    return lines
+
+
+def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> list[str]:
+    """Return the lines about one job, the blank one in front included."""
+    indent = _INDENT_YEAR if with_year else _INDENT
+    lines = [""]
+
+    def add(statement: str) -> None:
+        lines.extend(wrap(statement, indent) if wrapped else [statement])
+
+    def add_dated(at_s: float | None, text: str) -> None:
+        add(f"{render_date(at_s, with_year=with_year)}: {text}")
+
+    add(_heading(row))
+    add_dated(row.get("submit_at"), _submitted(row))
+    lines.extend(_limits(row))
+    if row.get("start_at") is not None:
+        add_dated(row["start_at"], _started(row))
+    if is_finished(row):
+        for text in _ended(row):
+            add_dated(row.get("end_at"), text)
+    elif row.get("start_at") is not None and row.get("cpu_s") is not None:
+        add_dated(
+            now_s,
+            f"Resource usage collected. The CPU time used is {int(row['cpu_s'])} seconds.",
+        )
+        if row.get("pid"):
+            lines.append(f"{'':{indent}}PGID: {row['pid']};  PIDs: {row['pid']}")
+    if row.get("detail"):
+        lines.append("")
+        add(f" {row['detail']}")
+    for heading, texts in _paragraphs(row):
+        lines += ["", f" {heading}"]
+        for text in texts:
+            add(f" {text}")
+    lines += ["", *_SCHEDULING, "", " RESOURCE REQUIREMENT DETAILS:"]
+    asked = row.get("resreq") or "-"
+    add(f" Combined: {asked}")
+    add(f" Effective: {asked if row.get('start_at') is not None else '-'}")
+    return lines
+
+
+def _heading(row: Row) -> str:
+    """Return the statement that says who, where and what."""
+    parts = [f"Job <{job_label(row)}>"]
+    if row.get("named"):
+        parts.append(f"Job Name <{one_line(row.get('name') or '')}>")
+    parts += [
+        f"User <{row['user']}>",
+        f"Project <{row.get('project') or 'default'}>",
+        f"Status <{row['stat']}>",
+        f"Queue <{row['queue']}>",
+    ]
+    if row.get("priority"):
+        parts.append(f"Job Priority <{row['priority']}>")
+    parts.append(f"Command <{one_line(row.get('command') or '')}>")
+    return ", ".join(parts)
+
+
+def _submitted(row: Row) -> str:
+    """Return what was asked for at submission."""
+    parts = [
+        f"Submitted from host <{row['from_host']}>",
+        f"CWD <{under_home(row.get('cwd') or '', row)}>",
+    ]
+    given = row.get("cwd_given")
+    if given:
+        shown = given if isinstance(given, str) else row.get("cwd") or ""
+        parts.append(f"Specified CWD <{under_home(shown, row)}>")
+    for name, member in (("Input", "input"), ("Output", "output"), ("Error", "error")):
+        path = row.get(member)
+        if path:
+            over = "" if row.get(f"{member}_append", True) else " (overwrite)"
+            parts.append(f"{name} File{over} <{path}>")
+    if row.get("exclusive"):
+        parts.append("Exclusive Execution")
+    least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
+    if most > 1:
+        parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
+    if row.get("resreq_asked"):
+        parts.append(f"Requested Resources <{row['resreq_asked']}>")
+    if row.get("dependency"):
+        parts.append(f"Dependency Condition <{row['dependency']}>")
+    if row.get("hosts_asked"):
+        parts.append("Specified Hosts " + ", ".join([f"<{h}>" for h in row["hosts_asked"].split()]))
+    if row.get("begin_at"):
+        parts.append(f"Specified Start Time <{render_date(row['begin_at'], with_year=True)}>")
+    return ", ".join(parts) + ";"
+
+
+def _limits(row: Row) -> list[str]:
+    """Return the limits, each as a heading with its value below."""
+    lines = []
+    if row.get("run_limit_s"):
+        lines += ["", " RUNLIMIT                ", f" {row['run_limit_s'] / 60:.1f} min"]
+    if row.get("estimate_s"):
+        lines += ["", " ESTIMATED_RUNTIME       ", f" {row['estimate_s'] / 60:.1f} min"]
+    if row.get("mem_limit_kib"):
+        lines += ["", " MEMLIMIT", f"{limit_text(row['mem_limit_kib']):>9} "]
+    return [*lines, ""] if lines else []
+
+
+def _started(row: Row) -> str:
+    """Return where the job started."""
+    hosts = " ".join([f"<{host}>" for host in counted_hosts(row)])
+    slots = slot_count(row)
+    verb = f"[{row['index']}] started" if row.get("index") else "Started"
+    return (
+        f"{verb} {slots} Task(s) on Host(s) {hosts}, Allocated {slots} Slot(s) on Host(s) {hosts}, "
+        f"Execution Home <{row.get('home') or ''}>, Execution CWD <{row.get('cwd') or ''}>;"
+    )
+
+
+def _ended(row: Row) -> list[str]:
+    """Return the statements about the end."""
+    used = f"The CPU time used is {row.get('cpu_s') or 0:.1f} seconds."
+    if row["stat"] == "DONE":
+        return [f"Done successfully. {used}"]
+    code = exit_code(row)
+    if row.get("signal") and not row.get("exit_code"):
+        first = f"Exited by signal {row['signal']}. {used}"
+    elif row.get("start_at") is None or code is None:
+        first = f"Exited. {used}"
+    else:
+        first = f"Exited with exit code {code}. {used}"
+    cause = f"; {row['cause_text']}" if row.get("cause_text") else ""
+    return [first, f"Completed <exit>{cause}."]
+
+
+def _paragraphs(row: Row) -> list[tuple[str, list[str]]]:
+    """Return why the job does not run, and what it used."""
+    found = []
+    if is_pending(row):
+        found.append(("PENDING REASONS:", [f"{text};" for text in reason_lines(row)]))
+    elif row["stat"] in {"USUSP", "SSUSP"}:
+        found.append(("SUSPENDING REASONS:", [f"{text};" for text in reason_lines(row)]))
+    if row.get("max_mem_mib") and row.get("start_at") is not None:
+        found.append(("MEMORY USAGE:", [f"MAX MEM: {row['max_mem_mib']} Mbytes;"]))
+    return found

@@ -1,0 +1,176 @@
+"""What ``bjobs`` asks the cluster for, and the rows that come back, page by page."""
+
+from __future__ import annotations
+
+from xce.cli.lsf.options import Parsed, UsageError
+from xce.cli.lsf.values import BadValueError, parse_job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from xce.client.rest import Api
+
+    Row = dict[str, Any]
+
+PAGE = 20_000
+"""Rows of one answer at most."""
+_QUERY_MAX = 6_000
+"""Characters of ids in one request: servers take request lines of 8 KiB."""
+_STATES = {"-p": "pend,psusp", "-r": "run", "-s": "psusp,susp", "-d": "done,exit"}
+_NO_JOB = {
+    "-p": "No pending job found",
+    "-r": "No running job found",
+    "-s": "No suspended job found",
+    "-d": "No DONE/EXIT job found",
+}
+
+
+class Query:
+    """Which jobs are wanted."""
+
+    __slots__ = ("has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs", "project")
+
+    def __init__(self, parsed: Parsed) -> None:
+        """Read the filters of a command line.
+
+        Raises:
+            BadValueError: A word is no job id.
+            UsageError: Filters contradict each other.
+        """
+        self.ids = [parse_job_id(word) for word in parsed.rest]
+        if "0" in self.ids:
+            self.ids = []
+        self.name, self.indices = _split_pattern(parsed.value("-J"))
+        self.project = parsed.value("-P")
+        self.hosts = frozenset(parsed.value("-m").split())
+        states = [option for option in _STATES if parsed.has(option)]
+        self.has_finished = parsed.has("-a") or parsed.has("-d")
+        self.no_job = _NO_JOB.get(" ".join(states), "No unfinished job found")
+        self.pairs: list[tuple[str, str]] = []
+        if parsed.has("-a"):
+            states = []
+            self.no_job = "No job found"
+        queues = parsed.value("-q").split()
+        if len(queues) > 1:
+            raise UsageError(f"-q {parsed.value('-q')}: one queue at a time")
+        if queues:
+            self.pairs.append(("queue", queues[0]))
+        if self.name:
+            self.pairs.append(("name", self.name))
+        if len(self.hosts) == 1:
+            self.pairs.append(("host", next(iter(self.hosts))))
+        if self.ids:
+            return
+        if states:
+            self.pairs.append(("state", ",".join([_STATES[option] for option in states])))
+        if self.has_finished:
+            self.pairs.append(("finished", "1"))
+        if parsed.has("-u"):
+            self.pairs.append(("user", parsed.value("-u")))
+
+    @property
+    def members(self) -> str:
+        """The members of a row that the filters of this side need."""
+        wanted = ["stat"]
+        if self.project:
+            wanted.append("project")
+        if self.hosts:
+            wanted.append("hosts")
+        return ",".join(wanted)
+
+    def takes(self, row: Row) -> bool:
+        """Return whether a row passes the filters that the cluster does not know."""
+        if self.project and row.get("project") != self.project:
+            return False
+        return not self.hosts or any(name in self.hosts for name, _ in row.get("hosts") or ())
+
+    def choose(self, rows: list[Row]) -> list[Row]:
+        """Return the rows that pass, a row of many elements cut to the wanted indices."""
+        if self.project or self.hosts:
+            rows = [row for row in rows if self.takes(row)]
+        if self.indices is None:
+            return rows
+        chosen = []
+        for row in rows:
+            step = row.get("step", 1)
+            count = row.get("count", 1)
+            for index in range(row["index"], row["index"] + count * step, step):
+                if index in self.indices:
+                    chosen.append({**row, "index": index, "count": 1, "step": 1})
+        return chosen
+
+
+def _split_pattern(text: str) -> tuple[str, frozenset[int] | None]:
+    """Return the name pattern and the wanted indices of ``name[1,3-5]``."""
+    name, bracket, tail = text.rpartition("[")
+    if not bracket or not tail.endswith("]"):
+        return text, None
+    indices: set[int] = set()
+    for run in tail[:-1].split(","):
+        first, dash, last = run.partition("-")
+        if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
+            raise BadValueError(f"Bad job name: -J {text}: {run!r} is no index")
+        indices.update(range(int(first), int(last if dash else first) + 1))
+    return name, frozenset(indices)
+
+
+def id_groups(ids: list[str]) -> Iterator[str]:
+    """Yield the ids, joined by commas, in groups that fit into one request line."""
+    group: list[str] = []
+    size = 0
+    for one in ids:
+        # Brackets and colons take three characters each in a request line.
+        length = len(one) + 2 * (one.count("[") + one.count("]") + one.count(":")) + 1
+        if group and size + length > _QUERY_MAX:
+            yield ",".join(group)
+            group, size = [], 0
+        group.append(one)
+        size += length
+    if group:
+        yield ",".join(group)
+
+
+class Pages:
+    """The answers to a query, read one after the other; what was missing is known at the end."""
+
+    __slots__ = ("_api", "_fields", "_query", "found", "missing", "now_s", "unfinished")
+
+    def __init__(self, api: Api, query: Query, fields: str) -> None:
+        """Args: the cluster; what is wanted; members of a row, or an empty text for all."""
+        self._api = api
+        self._query = query
+        self._fields = fields
+        self.missing: list[str] = []
+        self.found = False
+        self.unfinished = False
+        self.now_s = 0.0
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        """Yield the rows of each page that has any."""
+        base = [*self._query.pairs, ("limit", str(PAGE))]
+        if self._fields:
+            wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
+            base.append(("fields", ",".join(name for name in wanted if name)))
+        for group in id_groups(self._query.ids) if self._query.ids else [""]:
+            cursor = ""
+            while True:
+                pairs = [*base, ("ids", group)] if group else list(base)
+                if cursor:
+                    pairs.append(("cursor", cursor))
+                answer = self._api.call("GET", "/jobs", pairs)
+                self.now_s = float(answer.get("now") or 0)
+                for one in answer.get("missing") or ():
+                    if one not in self.missing:
+                        self.missing.append(one)
+                rows = self._query.choose(answer["jobs"])
+                if rows:
+                    self.found = True
+                    self.unfinished = self.unfinished or any(
+                        row["stat"] not in {"DONE", "EXIT"} for row in rows
+                    )
+                    yield rows
+                cursor = answer.get("next") or ""
+                if not cursor:
+                    break
