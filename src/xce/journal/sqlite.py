@@ -442,10 +442,14 @@ def _errors_named(database: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours: what may pass is trouble, damage is a fault."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        # SQLite quotes what it cannot read in its message, and the interpreter cannot either.
+        raise CorruptJournalError(f"{database}: {error.object!r}") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _TROUBLE_CODES:
             raise JournalTroubleError(f"{database}: {error}") from error
-        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-            raise CorruptJournalError(f"{database}: {error}") from error
-        raise
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise
+        # Besides "malformed": a head that names another format, a column that is no text, ...
+        raise CorruptJournalError(f"{database}: {error}") from error

@@ -1,0 +1,58 @@
+"""A job as the history tells it: all that can still be asked about one that left the state."""
+
+import msgspec
+
+from xce.model.ids import Index, JobId, Micros
+from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
+from xce.model.request import ClassKey
+from xce.state.job import Ended
+
+
+class PastElement(msgspec.Struct, frozen=True):
+    """How one element ended after it had been placed."""
+
+    index: Index
+    ended: Ended
+    hosts: tuple[tuple[str, int], ...] = ()
+    """In rank order, each with its slots."""
+    by: str = ""
+    """On whose word it ended; empty: by itself."""
+    detail: str = ""
+
+
+class PastWithdrawal(msgspec.Struct, frozen=True):
+    """Elements ``first..last`` that ended before they started."""
+
+    first: Index
+    last: Index
+    cause: int
+    by: str
+    at_us: Micros
+
+
+class PastJob(msgspec.Struct, frozen=True):
+    """A job of the history."""
+
+    job: JobId
+    owner: Owner
+    spec: JobSpec
+    key: ClassKey
+    resreq: str
+    submit_at_us: Micros
+    size: int
+    array: ArraySpec | None
+    done: int
+    exited: int
+    elements: tuple[PastElement, ...] = ()
+    """Those that were asked for, by index."""
+    withdrawn: tuple[PastWithdrawal, ...] = ()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every element has ended."""
+        return self.done + self.exited >= self.size
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the whole job ended: DONE when every element did."""
+        return Outcome.EXIT if self.exited else Outcome.DONE
