@@ -12,10 +12,11 @@ import numpy as np
 
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.plan import BulkStart, GangStart, Plan
-from xce.model.ranges import contains, count, intersect, take_first
+from xce.model.ranges import Ranges, contains, count, intersect, subtract, take_first
 from xce.model.record import BulkPlaced, GangPlaced, ReasonsChanged, Record, SessionRan
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
+from xce.state.job import Job
 from xce.state.usage import need
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -36,6 +37,15 @@ class Ledger:
         self.empty = table.attempts == 0
         self.pools = {name: state.pools.free(name) for name in state.pools.total}
         self.rooms: dict[JobId, int] = {}
+        self._pending: dict[JobId, Ranges] = {}
+
+    def pending(self, job: Job) -> Ranges:
+        """Return the elements of ``job`` that pend and that no earlier item took."""
+        return self._pending.get(job.id, job.pending)
+
+    def take_elements(self, job: Job, positions: Ranges) -> None:
+        """Take elements out of what pends."""
+        self._pending[job.id] = subtract(self.pending(job), positions)
 
     def most(self, found: RequestClass, host: HostNumber) -> int:
         """Return how many single-host attempts of a class ``host`` can take now."""
@@ -118,7 +128,7 @@ def _accept_bulk(
         return None, wanted
     runs = _valid_runs(state, ledger, bulk)
     tasks = found.key.request.tasks_max
-    budget = sum(last - first + 1 for _, first, last, _ in runs)
+    budget = sum(last - first + 1 for _, first, last in runs)
     budget = ledger.pool_attempts(found, tasks, budget)
     hosts: list[HostNumber] = []
     counts: list[int] = []
@@ -131,42 +141,46 @@ def _accept_bulk(
             ledger.take(found, host, each * size)
             budget -= size
     total = sum(counts)
+    jobs, firsts, lasts = _cut(state, ledger, runs, total)
     if total == 0:
         return None, wanted
     ledger.take_pools(found, tasks, total)
-    jobs, firsts, lasts = _cut(state, ledger, runs, total)
     record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us)
     return record, wanted - total
 
 
-_Run = tuple[JobId, int, int, int]
+_Run = tuple[JobId, int, int]
 
 
 def _valid_runs(state: ClusterState, ledger: Ledger, bulk: BulkStart) -> list[_Run]:
-    """Return the runs that still pend, as ``(job, first, last position, room)``."""
+    """Take the elements that still pend out of the ledger, as ``(job, first, last position)``."""
     runs: list[_Run] = []
     for job_id, first, last in zip(bulk.jobs, bulk.firsts, bulk.lasts, strict=True):
         job = state.jobs.get(job_id)
-        if job is None or job.cls != bulk.cls or job.waits or not job.pending:
+        if job is None or job.cls != bulk.cls or job.waits:
             continue
         room = ledger.rooms.setdefault(job_id, state.room(job))
         if room <= 0:
             continue
-        still = intersect(job.pending, job.positions(first, last))
+        still = intersect(ledger.pending(job), job.positions(first, last))
         kept, _ = take_first(still, room)
         ledger.rooms[job_id] = room - count(kept)
-        runs.extend((job_id, lo, hi, room) for lo, hi in kept)
+        ledger.take_elements(job, kept)
+        runs.extend((job_id, lo, hi) for lo, hi in kept)
     return runs
 
 
 def _cut(
     state: ClusterState, ledger: Ledger, runs: list[_Run], total: int
 ) -> tuple[list[JobId], list[Index], list[Index]]:
-    """Return the first ``total`` elements of ``runs`` as columns of index runs."""
+    """Return the first ``total`` elements of ``runs`` as columns of index runs.
+
+    The others may be taken by a later item again, which only a plan of doubtful sense has.
+    """
     jobs: list[JobId] = []
     firsts: list[Index] = []
     lasts: list[Index] = []
-    for job_id, lo, hi, _ in runs:
+    for job_id, lo, hi in runs:
         size = min(total, hi - lo + 1)
         ledger.rooms[job_id] += hi - lo + 1 - size
         if size <= 0:
@@ -188,10 +202,12 @@ def _accept_gang(
         return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))
-    if position is None or room <= 0 or not contains(job.pending, position, position):
+    if position is None or room <= 0 or not contains(ledger.pending(job), position, position):
         return None
     request, total = found.key.request, sum(gang.tasks)
     if not request.tasks_min <= total <= request.tasks_max or min(gang.tasks) < 1:
+        return None
+    if request.one_host and len(gang.hosts) != 1:
         return None
     if len(set(gang.hosts)) != len(gang.hosts) or not _hosts_hold(ledger, found, gang):
         return None
@@ -201,6 +217,7 @@ def _accept_gang(
         ledger.take(found, host, need(found, size, is_first=place == 0))
     ledger.take_pools(found, total, 1)
     ledger.rooms[gang.job] = room - 1
+    ledger.take_elements(job, ((position, position),))
     return GangPlaced(gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us)
 
 
@@ -211,6 +228,6 @@ def _hosts_hold(ledger: Ledger, found: RequestClass, gang: GangStart) -> bool:
         if found.key.request.exclusive and not ledger.empty[host]:
             return False
         amounts = need(found, size, is_first=place == 0)
-        if (ledger.free[:, host] < amounts).any():
+        if ((ledger.free[:, host] < amounts) & (amounts > 0)).any():
             return False
     return True

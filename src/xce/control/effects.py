@@ -18,6 +18,7 @@ from xce.model.record import (
     SignalAsked,
     Started,
     SuspensionAsked,
+    SuspensionDone,
 )
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
@@ -37,8 +38,9 @@ def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> N
                 position = job.position(record.index)
                 if position is not None:
                     touched.setdefault(record.hosts[0], {})[job.id, position] = None
-            case Started():
-                # A signal or a suspension may have been asked for while it was starting.
+            case Started() | SuspensionDone():
+                # A signal or a suspension may have been asked for while it was starting, and a
+                # suspension may be unwanted again by the time that it is reported.
                 for job_id, index in zip(record.jobs, record.indices, strict=True):
                     _touch_started(state, job_id, index, touched)
             case _:

@@ -17,7 +17,7 @@ from xce.control.selection import (
 from xce.model.command import Accepted, KillJobs, ResumeJobs, SignalJobs, StopJobs
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
-from xce.model.ranges import Ranges, from_sorted, intersect
+from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, subtract, unite
 from xce.model.record import (
     EndDecided,
     Held,
@@ -54,6 +54,19 @@ class _Runs:
             self.lasts.append(last)
 
 
+class _Fresh:
+    """What earlier items of the same command did not name: ``bkill 7 7[1]`` names 7[1] once."""
+
+    def __init__(self) -> None:
+        self._named: dict[JobId, Ranges] = {}
+
+    def take(self, job: Job, positions: Ranges) -> Ranges:
+        """Return what of ``positions`` is named for the first time."""
+        before = self._named.get(job.id, EMPTY)
+        self._named[job.id] = unite(before, positions)
+        return subtract(positions, before)
+
+
 def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
     """Return the waiting and the live positions that are meant."""
     waiting = waiting_positions(job)
@@ -63,9 +76,10 @@ def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
 
 
 def _over(item: Selected) -> Refusal:
+    what = f"job {item.job}" if item.first < 0 else f"element {item.first} of job {item.job}"
     return Refusal(
         RefusalCode.ALREADY_FINISHED,
-        f"element {item.first} of job {item.job} has already finished",
+        f"{what} has already finished",
         lsf="Job has already finished",
         job=item.job,
     )
@@ -78,6 +92,7 @@ def decide_kill(
     results: Results = []
     withdrawn: dict[EndCause, _Runs] = {}
     decided: dict[EndCause, _Runs] = {}
+    fresh = _Fresh()
     for item in items:
         job = state.jobs.get(item.job)
         if job is None or job.is_finished:
@@ -88,30 +103,30 @@ def decide_kill(
             results.append(_over(item))
             continue
         cause = _cause(job, command)
-        if waiting:
-            withdrawn.setdefault(cause, _Runs()).add(job, waiting)
-        fresh = from_sorted(
+        news = from_sorted(
             place
             for place in live_positions(job, item.positions)
             if _is_news(job, place, force=command.force)
         )
-        if fresh:
-            decided.setdefault(cause, _Runs()).add(job, fresh)
+        withdrawn.setdefault(cause, _Runs()).add(job, fresh.take(job, waiting))
+        decided.setdefault(cause, _Runs()).add(job, fresh.take(job, news))
         results.append(Accepted(item.job, item.first, item.last, "killed"))
     records: list[Record] = [
         Withdrawn(runs.jobs, runs.firsts, runs.lasts, cause, command.by, now_us)
         for cause, runs in withdrawn.items()
+        if runs.jobs
     ]
     records.extend(
         EndDecided(runs.jobs, runs.firsts, runs.lasts, cause, command.by, command.force, now_us)
         for cause, runs in decided.items()
+        if runs.jobs
     )
     return records, results
 
 
-def _cause(job: Job, command: KillJobs) -> EndCause:
+def _cause(job: Job, command: KillJobs | SignalJobs) -> EndCause:
     own = job.owner.user == command.by
-    if command.force:
+    if isinstance(command, KillJobs) and command.force:
         return EndCause.FORCE_OWNER if own else EndCause.FORCE_ADMIN
     return EndCause.OWNER if own else EndCause.ADMIN
 
@@ -128,17 +143,18 @@ def decide_signal(
 ) -> tuple[list[Record], Results]:
     """Return the signals to live attempts; a signal that ends withdraws pending elements."""
     results: Results = []
-    signaled, withdrawn = _Runs(), _Runs()
+    signaled, fresh = _Runs(), _Fresh()
+    withdrawn: dict[EndCause, _Runs] = {}
     for item in items:
         job = state.jobs.get(item.job)
         waiting, live = _parts(job, item) if job is not None else ((), ())
         if job is None or not (waiting or live):
             results.append(_over(item))
             continue
-        if live:
-            signaled.add(job, live)
+        signaled.add(job, fresh.take(job, live))
         if waiting and command.signal in _ENDING_SIGNALS:
-            withdrawn.add(job, waiting)
+            cause = _cause(job, command)
+            withdrawn.setdefault(cause, _Runs()).add(job, fresh.take(job, waiting))
         elif not live:
             text = f"job {item.job} has not started, so signal {command.signal} reaches nobody"
             results.append(
@@ -146,12 +162,11 @@ def decide_signal(
             )
             continue
         results.append(Accepted(item.job, item.first, item.last, "signaled"))
-    records: list[Record] = []
-    if withdrawn.jobs:
-        cause = EndCause.ADMIN if command.is_admin else EndCause.OWNER
-        records.append(
-            Withdrawn(withdrawn.jobs, withdrawn.firsts, withdrawn.lasts, cause, command.by, now_us)
-        )
+    records: list[Record] = [
+        Withdrawn(runs.jobs, runs.firsts, runs.lasts, cause, command.by, now_us)
+        for cause, runs in withdrawn.items()
+        if runs.jobs
+    ]
     if signaled.jobs:
         records.append(
             SignalAsked(signaled.jobs, signaled.firsts, signaled.lasts, command.signal, command.by)
@@ -164,7 +179,7 @@ def decide_stop(
 ) -> tuple[list[Record], Results]:
     """Return what is held (pending) and what shall be suspended (live)."""
     results: Results = []
-    held, suspended = _Runs(), _Runs()
+    held, suspended, fresh = _Runs(), _Runs(), _Fresh()
     by_admin = False
     for item in items:
         job = state.jobs.get(item.job)
@@ -173,11 +188,8 @@ def decide_stop(
             results.append(_over(item))
             continue
         by_admin = by_admin or job.owner.user != command.by
-        pending = intersect(waiting, job.pending)
-        if pending:
-            held.add(job, pending)
-        if live:
-            suspended.add(job, live)
+        held.add(job, fresh.take(job, intersect(waiting, job.pending)))
+        suspended.add(job, fresh.take(job, live))
         results.append(Accepted(item.job, item.first, item.last, "stopped"))
     records: list[Record] = []
     if held.jobs:
@@ -196,7 +208,7 @@ def decide_resume(
 ) -> tuple[list[Record], Results]:
     """Return what pends again and what shall run on."""
     results: Results = []
-    unheld, resumed = _Runs(), _Runs()
+    unheld, resumed, fresh = _Runs(), _Runs(), _Fresh()
     for item in items:
         job = state.jobs.get(item.job)
         waiting, live = _parts(job, item) if job is not None else ((), ())
@@ -210,10 +222,8 @@ def decide_resume(
             )
             continue
         held = intersect(job.held, whole(job) if item.positions is None else item.positions)
-        if held:
-            unheld.add(job, held)
-        if live:
-            resumed.add(job, live)
+        unheld.add(job, fresh.take(job, held))
+        resumed.add(job, fresh.take(job, live))
         results.append(Accepted(item.job, item.first, item.last, "resumed"))
     records: list[Record] = []
     if unheld.jobs:

@@ -21,12 +21,18 @@ def decide_reported(state: ClusterState, seen: Reported, now_us: Micros) -> list
     if number is None:
         return []
     records: list[Record] = []
+    begun: dict[tuple[JobId, Index], Micros] = {}
     if seen.started:
-        records.extend(_started(state, number, seen.started, now_us))
+        started = _started(state, number, seen.started, now_us)
+        if started is not None:
+            records.append(started)
+            begun = dict(
+                zip(zip(started.jobs, started.indices, strict=True), started.at_us, strict=True)
+            )
     if seen.suspended:
         records.extend(_suspended(state, number, seen.suspended))
     if seen.ended:
-        records.extend(_ended(state, number, seen.ended, now_us))
+        records.extend(_ended(state, number, seen.ended, begun, now_us))
     return records
 
 
@@ -46,7 +52,7 @@ def _current(
 
 def _started(
     state: ClusterState, host: HostNumber, items: tuple[AttemptStarted, ...], now_us: Micros
-) -> list[Record]:
+) -> Started | None:
     rows: dict[tuple[JobId, Index], tuple[int, Micros]] = {}
     for item in items:
         attempt = _current(state, host, item.job, item.index, item.attempt)
@@ -54,15 +60,13 @@ def _started(
             at_us = max(attempt.placed_at_us, now_us - item.age_us)
             rows.setdefault((item.job, item.index), (item.pid, at_us))
     if not rows:
-        return []
-    return [
-        Started(
-            jobs=[job for job, _ in rows],
-            indices=[index for _, index in rows],
-            pids=[pid for pid, _ in rows.values()],
-            at_us=[at_us for _, at_us in rows.values()],
-        )
-    ]
+        return None
+    return Started(
+        jobs=[job for job, _ in rows],
+        indices=[index for _, index in rows],
+        pids=[pid for pid, _ in rows.values()],
+        at_us=[at_us for _, at_us in rows.values()],
+    )
 
 
 def _suspended(
@@ -85,13 +89,15 @@ def _suspended(
 class _Ends:
     """Columns of `Ended` as they grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, begun: dict[tuple[JobId, Index], Micros]) -> None:
         self.record = Ended([], [], [], [], [], [], [], [], [], [], [], [])
         self.seen: set[tuple[JobId, Index]] = set()
+        self.begun = begun
+        """When those began whose start was reported in the same batch."""
 
     def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:
         record = self.record
-        started_us = attempt.started_at_us
+        started_us = attempt.started_at_us or self.begun.get((item.job, item.index), 0)
         if not started_us and item.started_age_us:
             started_us = max(attempt.placed_at_us, now_us - item.started_age_us)
         cause = attempt.end_cause or int(item.cause)
@@ -113,9 +119,13 @@ class _Ends:
 
 
 def _ended(
-    state: ClusterState, host: HostNumber, items: tuple[AttemptEnded, ...], now_us: Micros
+    state: ClusterState,
+    host: HostNumber,
+    items: tuple[AttemptEnded, ...],
+    begun: dict[tuple[JobId, Index], Micros],
+    now_us: Micros,
 ) -> list[Record]:
-    ends = _Ends()
+    ends = _Ends(begun)
     failed: dict[tuple[JobId, Index], str] = {}
     for item in items:
         place = (item.job, item.index)

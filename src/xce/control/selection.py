@@ -2,7 +2,7 @@
 
 import msgspec
 
-from xce.control.submit import matches
+from xce.control.dependency import matches
 from xce.model.command import Selection
 from xce.model.ids import Index, JobId
 from xce.model.ranges import Ranges, unite

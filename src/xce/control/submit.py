@@ -7,25 +7,18 @@ compared with queues, hosts, resources and other jobs.
 import msgspec
 import numpy as np
 
+from xce.control.dependency import decide_dependency
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
-from xce.model.dependency import And, Condition, Dependency, Not, Or, Test
-from xce.model.ids import JobId, Micros
-from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Outcome, Submission
+from xce.model.ids import Micros
+from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
 from xce.model.refusal import Refusal, RefusalCode
-from xce.model.request import TASKS_MAX, ClassKey
+from xce.model.request import TASKS_MAX, ClassKey, Request
 from xce.model.units import render_span
 from xce.resreq.compile import render_request
-from xce.resreq.dependency import (
-    Verdict,
-    evaluate,
-    parse_dependency,
-    resolve_dependency,
-)
-from xce.resreq.errors import DependencySyntaxError, UnknownJobError
 from xce.state.cluster import ClusterState
-from xce.state.view import probe
+from xce.state.hosts import Flags
 
 
 class _Draft:
@@ -107,20 +100,20 @@ def _judge(
     queue = _queue(state, submission, command.owner.user)
     if isinstance(queue, Refusal):
         return queue
-    for check in (_check_spec, _check_size, _check_limits, _check_request):
+    for check in (_check_spec, _check_array, _check_size, _check_limits, _check_request):
         refusal = check(state, submission, queue)
         if refusal is not None:
             return refusal
-    dependency = _dependency(state, command, submission.spec.dependency)
+    dependency = decide_dependency(state, command, submission.spec.dependency)
     if isinstance(dependency, Refusal):
         return dependency
     key = ClassKey(
-        request=submission.request,
+        request=_bounded(submission.request, queue),
         queue=queue.name,
         user=command.owner.user,
         project=submission.project or state.config.default_project,
         priority=submission.priority,
-        run_limit_us=submission.run_limit_us or queue.default_run_limit_us,
+        run_limit_us=(submission.run_limit_us or queue.default_run_limit_us or queue.run_limit_us),
         estimate_us=submission.estimate_us,
     )
     cls = _class(state, draft, key)
@@ -196,17 +189,48 @@ def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig)
     return None
 
 
-def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
-    request, array = submission.request, submission.array
-    if array is not None:
-        bound = state.config.max_array_size
-        if array.count > bound or array.runs[-1][1] > bound:
+def _check_array(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    array = submission.array
+    if array is None:
+        return None
+    end = 0
+    for first, last, step in array.runs:
+        if not end < first <= last or step < 1:
             return Refusal(
-                RefusalCode.ARRAY_TOO_LARGE,
-                f"the array has {array.count} elements up to index {array.runs[-1][1]}; at most "
-                f"{bound} are allowed (max_array_size)",
-                lsf="Job array index too large",
+                RefusalCode.BAD_ARRAY,
+                f"{first}-{last}:{step} cannot stand in an index list: expected rising indices "
+                "from 1 on and a step of at least 1",
+                lsf="Job array index error",
             )
+        end = last
+    if end == 0 or array.limit < 0:
+        return Refusal(
+            RefusalCode.BAD_ARRAY,
+            "an array needs an element, and a limit that is not negative",
+            lsf="Job array index error",
+        )
+    bound = state.config.max_array_size
+    if array.count > bound or end > bound:
+        return Refusal(
+            RefusalCode.ARRAY_TOO_LARGE,
+            f"the array has {array.count} elements up to index {end}; at most {bound} are allowed "
+            "(max_array_size)",
+            lsf="Job array index too large",
+        )
+    return None
+
+
+def _bounded(request: Request, queue: QueueConfig) -> Request:
+    """Return ``request`` with its task range cut to what the queue takes, as LSF does."""
+    low = max(request.tasks_min, queue.tasks_min)
+    high = min(request.tasks_max, queue.tasks_max or TASKS_MAX)
+    if (low, high) == (request.tasks_min, request.tasks_max):
+        return request
+    return msgspec.structs.replace(request, tasks_min=low, tasks_max=high)
+
+
+def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    request = submission.request
     if not 1 <= request.tasks_min <= request.tasks_max:
         return Refusal(
             RefusalCode.TOO_FEW_TASKS,
@@ -303,24 +327,29 @@ def _spec(state: ClusterState, draft: _Draft, spec: JobSpec) -> int:
 def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     """Return why a request could not run even if the whole cluster were idle, or an empty text.
 
-    A necessary condition only: amounts against totals, not the shape of ``span[]``.
+    A necessary condition only: amounts against totals, not the shape of ``span[]``; what is wanted
+    once for the job is not counted on hosts.
     """
     request, table = key.request, state.hosts
-    need = np.zeros(len(table.resources), np.int64)
-    need[0] = 1
+    task = np.zeros(len(table.resources), np.int64)
+    host = np.zeros(len(table.resources), np.int64)
+    task[0] = 1
     for amount in request.amounts:
-        if amount.resource in table.row:
-            need[table.row[amount.resource]] += amount.value
-        elif amount.value > state.pools.total.get(amount.resource, 0):
-            return (
-                f"{amount.value} of pool {amount.resource} asked for, the cluster has "
-                f"{state.pools.total.get(amount.resource, 0)}"
-            )
-    configured = table.total[:, table.is_configured]
+        value = amount.value * request.tasks_min if amount.per == "task" else amount.value
+        if amount.resource not in table.row:
+            total = state.pools.total.get(amount.resource, 0)
+            if value > total:
+                return f"{value} of pool {amount.resource} asked for, the cluster has {total}"
+        elif amount.per == "task":
+            task[table.row[amount.resource]] += amount.value
+        elif amount.per == "host":
+            host[table.row[amount.resource]] += amount.value
+    configured = table.total[:, _usable_ever(state, key)] - host[:, None]
     if configured.shape[1] == 0:
         return ""
-    rows = np.nonzero(need)[0]
-    per_host = (configured[rows] // need[rows][:, None]).min(axis=0)
+    rows = np.nonzero(task)[0]
+    per_host = np.maximum((configured[rows] // task[rows][:, None]).min(axis=0), 0)
+    per_host[(configured < 0).any(axis=0)] = 0
     most = int(per_host.max()) if request.one_host else int(per_host.sum())
     if most >= request.tasks_min:
         return ""
@@ -331,107 +360,16 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     )
 
 
-def _dependency(state: ClusterState, command: SubmitJobs, text: str) -> Dependency | Refusal | None:
-    """Return the resolved condition, or None when there is none or it holds already."""
-    if not text:
-        return None
-    past = {job: (outcome, code) for job, outcome, code in command.past}
-    names = state.names.get(command.owner.user, {})
-
-    def lookup(name: str) -> list[JobId]:
-        return matching_jobs(names, name)
-
-    def exists(job: JobId) -> bool:
-        return job in state.jobs or job in past
-
-    try:
-        tree = resolve_dependency(parse_dependency(text), lookup, exists)
-    except DependencySyntaxError as error:
-        return Refusal(
-            RefusalCode.BAD_DEPENDENCY,
-            f"-w: {error.message}",
-            lsf=error.lsf,
-            column=error.column,
-        )
-    except UnknownJobError as error:
-        return Refusal(
-            RefusalCode.DEPENDENCY_UNKNOWN_JOB, f"-w: {error.message}", lsf="No matching job found"
-        )
-    tree = _fold_past(tree, past)
-
-    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
-        return probe(state, test, job, index, op, code)
-
-    return None if evaluate(tree, ask) is Verdict.HOLDS else tree
-
-
-def matching_jobs(names: dict[str, dict[JobId, None]], pattern: str) -> list[JobId]:
-    """Return the ids of the jobs whose name matches ``pattern`` (``*`` stands for anything)."""
-    if "*" not in pattern:
-        return list(names.get(pattern, ()))
-    found = [job for name, jobs in names.items() if matches(name, pattern) for job in jobs]
-    return sorted(found)
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Return whether ``name`` matches a pattern in which only ``*`` is special."""
-    pieces = pattern.split("*")
-    if len(pieces) == 1:
-        return name == pattern
-    first, last = pieces[0], pieces[-1]
-    if not name.startswith(first) or not name.endswith(last):
-        return False
-    if len(name) < len(first) + len(last):
-        return False
-    start, end = len(first), len(name) - len(last)
-    for piece in pieces[1:-1]:
-        found = name.find(piece, start, end)
-        if found < 0:
-            return False
-        start = found + len(piece)
-    return True
-
-
-_TRUE: Dependency = And(())
-_FALSE: Dependency = Or(())
-
-
-def _fold_past(tree: Dependency, past: dict[JobId, tuple[int, int]]) -> Dependency:
-    """Replace conditions on jobs that only the history knows by what they are for ever."""
-    match tree:
-        case Condition():
-            parts: list[Dependency] = []
-            for subject in tree.subjects:
-                if subject.job in past:
-                    parts.append(_past_truth(tree, *past[subject.job]))
-                else:
-                    parts.append(msgspec.structs.replace(tree, subjects=(subject,)))
-            return parts[0] if len(parts) == 1 else And(tuple(parts))
-        case Not(part):
-            return Not(_fold_past(part, past))
-        case And(all_of):
-            return And(tuple(_fold_past(part, past) for part in all_of))
-        case Or(any_of):
-            return Or(tuple(_fold_past(part, past) for part in any_of))
-
-
-def _past_truth(condition: Condition, outcome: int, exit_code: int) -> Dependency:
-    done = outcome == Outcome.DONE
-    match condition.test:
-        case Test.ENDED | Test.STARTED:
-            return _TRUE
-        case Test.DONE | Test.POST_DONE:
-            return _TRUE if done else _FALSE
-        case Test.POST_ERR:
-            return _FALSE
-        case Test.EXIT:
-            codes = {
-                "": True,
-                ">": exit_code > condition.code,
-                ">=": exit_code >= condition.code,
-                "<": exit_code < condition.code,
-                "<=": exit_code <= condition.code,
-                "==": exit_code == condition.code,
-                "!=": exit_code != condition.code,
-            }
-            return _TRUE if not done and codes[condition.op] else _FALSE
+def _usable_ever(state: ClusterState, key: ClassKey) -> Flags:
+    """Return which configured hosts ``-m`` and the queue let a request use."""
+    table, request = state.hosts, key.request
+    allowed = table.is_configured.copy()
+    queue = state.queues.get(key.queue)
+    wanted = [queue.hosts] if queue is not None and queue.hosts else []
+    if request.hosts and not request.other_hosts:
+        wanted.append(tuple(choice.host for choice in request.hosts))
+    for names in wanted:
+        listed = np.zeros_like(allowed)
+        listed[[table.number[name] for name in names if name in table.number]] = True
+        allowed &= listed
+    return allowed

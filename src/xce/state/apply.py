@@ -136,6 +136,7 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     state.pools.configure(record.config)
     for found in state.classes.values():
         found.compile(state.hosts)
+    usage.recount(state)
 
 
 def _host_up(state: ClusterState, record: r.HostUp) -> None:

@@ -60,7 +60,8 @@ def check_usage(state: ClusterState) -> None:
 def check_not_over_committed(state: ClusterState) -> None:
     """Nothing is given out beyond what there is (holds while configurations do not shrink)."""
     table = state.hosts
-    assert (table.used <= table.total).all(), "a host is over-committed"
+    fits = table.used <= table.total
+    assert fits[:, table.is_configured].all(), "a host is over-committed"
     assert (table.exclusive <= 1).all(), "two jobs have one host for themselves"
     alone = table.exclusive == 1
     assert (table.attempts[alone] == 1).all(), "an exclusive host is shared"

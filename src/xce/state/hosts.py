@@ -86,10 +86,10 @@ class HostTable:
             host = by_name.get(name)
             was = self.config[number]
             self.is_configured[number] = host is not None
-            if host is not None:
-                self.config[number] = host
-                if host.closed != was.closed or not was.name:
-                    self.is_open[number] = not host.closed
+            # A host that left is forgotten, so that it comes back as one that is new.
+            self.config[number] = host if host is not None else HostConfig(name=name)
+            if self.config[number].closed != was.closed:
+                self.is_open[number] = not self.config[number].closed
             self._set_total(number)
         self.change += 1
 
@@ -110,14 +110,10 @@ class HostTable:
     def _set_resources(self, resources: tuple[str, ...]) -> None:
         if resources == self.resources:
             return
-        used = np.zeros((len(resources), self.count), np.int64)
-        for row, name in enumerate(resources):
-            if name in self.row:
-                used[row] = self.used[self.row[name]]
         self.resources = resources
         self.row = {name: row for row, name in enumerate(resources)}
-        self.total = np.zeros_like(used)
-        self.used = used
+        self.total = np.zeros((len(resources), self.count), np.int64)
+        self.used = np.zeros_like(self.total)
 
     def usable(self) -> Flags:
         """Return which hosts may take new work: configured, up, open, and nobody's alone."""
@@ -137,12 +133,9 @@ class PoolTable:
         self.used: dict[str, int] = {}
 
     def configure(self, config: ClusterConfig) -> None:
-        """Take the pools of ``config``; what is used stays used."""
+        """Take the pools of ``config``; `xce.state.usage.recount` says what is used of them."""
         self.total = {pool.name: pool.total for pool in config.pools}
-        for name in self.total:
-            self.used.setdefault(name, 0)
-        for name in [name for name in self.used if name not in self.total and not self.used[name]]:
-            del self.used[name]
+        self.used = dict.fromkeys(self.total, 0)
 
     def free(self, name: str) -> int:
         """Return what is free; negative when the pool shrank below its use, 0 if unknown."""

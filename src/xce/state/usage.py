@@ -21,6 +21,23 @@ def need(found: RequestClass, tasks: int, *, is_first: bool = True) -> Column:
     return amounts + found.per_job if is_first else amounts
 
 
+def recount(state: ClusterState) -> None:
+    """Make what is given out the sum of what live attempts hold.
+
+    Rows and pools may have come, gone or changed places with a configuration.
+    """
+    table = state.hosts
+    table.used[:] = 0
+    table.attempts[:] = 0
+    table.exclusive[:] = 0
+    state.pools.used = dict.fromkeys(state.pools.total, 0)
+    for places in state.on_host.values():
+        for job_id, position in places:
+            attempt = state.attempt(job_id, position)
+            assert attempt is not None, f"element {position} of job {job_id} is on a host, not live"
+            take_gang(state, state.classes[attempt.cls], attempt.hosts, attempt.tasks)
+
+
 def take_bulk(
     state: ClusterState,
     found: RequestClass,

@@ -117,10 +117,9 @@ def _probe_element(
         return test is Test.STARTED and live is not None and live.phase == Phase.RUNNING, False
     ended = found[0]
     match test:
-        case Test.ENDED:
+        case Test.ENDED | Test.STARTED:
+            # As LSF: one that was killed while it pended counts as started too.
             return True, True
-        case Test.STARTED:
-            return ended.started_at_us > 0 or ended.attempt > 0, True
         case Test.DONE | Test.POST_DONE:
             return ended.outcome == Outcome.DONE, True
         case Test.EXIT:

@@ -1,0 +1,154 @@
+"""The condition of ``-w`` as submit takes it: parsed, names resolved, what is past folded in."""
+
+import msgspec
+
+from xce.model.command import SubmitJobs
+from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Test
+from xce.model.ids import JobId
+from xce.model.job import Outcome
+from xce.model.refusal import Refusal, RefusalCode
+from xce.resreq.dependency import (
+    Verdict,
+    evaluate,
+    parse_dependency,
+    resolve_dependency,
+)
+from xce.resreq.errors import DependencySyntaxError, NotBuiltError, UnknownJobError
+from xce.state.cluster import ClusterState
+from xce.state.view import probe
+
+
+def decide_dependency(
+    state: ClusterState, command: SubmitJobs, text: str
+) -> Dependency | Refusal | None:
+    """Return the resolved condition, or None when there is none or it holds already.
+
+    Args:
+        state: Knows the jobs that the condition may be about.
+        command: Whose owner's job names count, and what the history told about past jobs.
+        text: As given with ``-w``.
+    """
+    if not text:
+        return None
+    past = {job: (outcome, code) for job, outcome, code in command.past}
+    names = state.names.get(command.owner.user, {})
+
+    def lookup(name: str) -> list[JobId]:
+        return matching_jobs(names, name)
+
+    def exists(job: JobId) -> bool:
+        return job in state.jobs or job in past
+
+    try:
+        tree = resolve_dependency(parse_dependency(text), lookup, exists)
+    except DependencySyntaxError as error:
+        is_built = not isinstance(error, NotBuiltError)
+        return Refusal(
+            RefusalCode.BAD_DEPENDENCY if is_built else RefusalCode.NOT_BUILT,
+            f"-w: {error.message}",
+            lsf=error.lsf,
+            column=error.column,
+        )
+    except UnknownJobError as error:
+        return Refusal(
+            RefusalCode.DEPENDENCY_UNKNOWN_JOB, f"-w: {error.message}", lsf="No matching job found"
+        )
+    missing = _missing_element(state, tree)
+    if missing:
+        text = f"-w: {missing}"
+        return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf="No matching job found")
+    tree = _fold_past(tree, past)
+
+    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
+        return probe(state, test, job, index, op, code)
+
+    return None if evaluate(tree, ask) is Verdict.HOLDS else tree
+
+
+def _missing_element(state: ClusterState, tree: Dependency) -> str:
+    """Return what is wrong when the condition names an element that its array has not."""
+    match tree:
+        case Condition(_, subjects):
+            for subject in subjects:
+                job = state.jobs.get(subject.job)
+                if job is None or subject.index == WHOLE:
+                    continue
+                if job.position(subject.index) is None:
+                    return f"job {job.id} has no element {subject.index}"
+            return ""
+        case Not(part):
+            return _missing_element(state, part)
+        case And(parts) | Or(parts):
+            return next(filter(None, (_missing_element(state, part) for part in parts)), "")
+
+
+def matching_jobs(names: dict[str, dict[JobId, None]], pattern: str) -> list[JobId]:
+    """Return the ids of the jobs whose name matches ``pattern`` (``*`` stands for anything)."""
+    if "*" not in pattern:
+        return list(names.get(pattern, ()))
+    found = [job for name, jobs in names.items() if matches(name, pattern) for job in jobs]
+    return sorted(found)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether ``name`` matches a pattern in which only ``*`` is special."""
+    pieces = pattern.split("*")
+    if len(pieces) == 1:
+        return name == pattern
+    first, last = pieces[0], pieces[-1]
+    if not name.startswith(first) or not name.endswith(last):
+        return False
+    if len(name) < len(first) + len(last):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for piece in pieces[1:-1]:
+        found = name.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True
+
+
+_TRUE: Dependency = And(())
+_FALSE: Dependency = Or(())
+
+
+def _fold_past(tree: Dependency, past: dict[JobId, tuple[int, int]]) -> Dependency:
+    """Replace conditions on jobs that only the history knows by what they are for ever."""
+    match tree:
+        case Condition():
+            parts: list[Dependency] = []
+            for subject in tree.subjects:
+                if subject.job in past:
+                    parts.append(_past_truth(tree, *past[subject.job]))
+                else:
+                    parts.append(msgspec.structs.replace(tree, subjects=(subject,)))
+            return parts[0] if len(parts) == 1 else And(tuple(parts))
+        case Not(part):
+            return Not(_fold_past(part, past))
+        case And(all_of):
+            return And(tuple(_fold_past(part, past) for part in all_of))
+        case Or(any_of):
+            return Or(tuple(_fold_past(part, past) for part in any_of))
+
+
+def _past_truth(condition: Condition, outcome: int, exit_code: int) -> Dependency:
+    done = outcome == Outcome.DONE
+    match condition.test:
+        case Test.ENDED | Test.STARTED:
+            return _TRUE
+        case Test.DONE | Test.POST_DONE:
+            return _TRUE if done else _FALSE
+        case Test.POST_ERR:
+            return _FALSE
+        case Test.EXIT:
+            codes = {
+                "": True,
+                ">": exit_code > condition.code,
+                ">=": exit_code >= condition.code,
+                "<": exit_code < condition.code,
+                "<=": exit_code <= condition.code,
+                "==": exit_code == condition.code,
+                "!=": exit_code != condition.code,
+            }
+            return _TRUE if not done and codes[condition.op] else _FALSE
