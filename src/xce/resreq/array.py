@@ -13,6 +13,10 @@ from xce.resreq.errors import JobNameError, JobRefError
 ID_MAX: Final = (1 << 63) - 1
 RUNS_MAX: Final = 20_000
 """Most runs that an index list may come down to."""
+_MIXED_MAX: Final = 1 << 24
+"""Widest stretch over which runs of several strides may overlap."""
+_INDEX_MAX: Final = (1 << 31) - 2
+"""Largest index that any array may have, as in LSF."""
 
 _ARRAY: Final = re.compile(r"(?P<name>[^\[]*)\[(?P<list>[^\[\]]*)\](?:%(?P<limit>[0-9]{1,12}))?")
 _ITEM: Final = re.compile(
@@ -67,7 +71,7 @@ def parse_index_list(text: str) -> tuple[tuple[Index, Index], ...]:
     Raises:
         JobNameError: It is no index list.
     """
-    runs = _parse_runs(text, text, 0, ID_MAX)
+    runs = _parse_runs(text, text, 0, _INDEX_MAX)
     if sum(1 if step == 1 else (last - first) // step + 1 for first, last, step in runs) > RUNS_MAX:
         raise _index_error(text, 1, f"expected at most {RUNS_MAX} runs of indices")
     result: list[tuple[Index, Index]] = []
@@ -135,6 +139,8 @@ def _apart(runs: list[_Run], text: str, column: int) -> tuple[_Run, ...]:
             group.append(run)
             reach = max(reach, run[1])
             continue
+        if len(group) > 1 and reach - group[0][0] > _MIXED_MAX and any(s > 1 for _, _, s in group):
+            raise _index_error(text, column, "expected runs with a stride to overlap less")
         for part in _united(group, reach):
             last_run = result[-1] if result else None
             if last_run is not None and last_run[2] == part[2] == 1 and last_run[1] + 1 == part[0]:

@@ -12,7 +12,7 @@ from xce.resreq import ast
 from xce.resreq.errors import NotBuiltError, ResreqError
 from xce.resreq.hosts import parse_hosts
 from xce.resreq.lexer import tokenize
-from xce.resreq.parser import parse_requirement
+from xce.resreq.parser import parse_requirement, parse_select
 from xce.resreq.render import render_expression, render_order
 from xce.resreq.schema import Schema
 from xce.resreq.settle import scaled_milli, settle_select, unit_power
@@ -114,13 +114,20 @@ class _Merge:
 
     @property
     def select(self) -> str:
-        """The select expressions, all of which must hold."""
+        """The select expressions, all of which must hold.
+
+        Raises:
+            ResreqError: Together they are too long or too deep.
+        """
         if not self.conditions:
             return ""
         parts: list[ast.Expression] = []
         for condition in self.conditions:
             parts += condition.parts if isinstance(condition, ast.And) else (condition,)
-        return render_expression(parts[0] if len(parts) == 1 else ast.And(tuple(parts)))
+        text = render_expression(parts[0] if len(parts) == 1 else ast.And(tuple(parts)))
+        # Whoever runs it reads this text, so it must stay within the bounds of the language.
+        parse_select(text)
+        return text
 
     def add(self, text: str) -> None:
         """Merge one more text.

@@ -190,7 +190,7 @@ def _render(tree: Dependency, level: int) -> str:
         case Not(part):
             own, text = 3, "!" + _render(part, 3)
         case And(parts):
-            own, text = 2, " && ".join(_render(part, 3) for part in parts)
+            own, text = 2, " && ".join(_render(part, 2) for part in parts)
         case Or(parts):
             own, text = 1, " || ".join(_render(part, 2) for part in parts)
         case _:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from xce.resreq import ast
-from xce.resreq.lexer import DIGITS_MAX, Cursor
+from xce.resreq.lexer import DEPTH_MAX, DIGITS_MAX, Cursor
 
 _LEVEL: Final = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4,
@@ -13,12 +13,39 @@ _COMPARING: Final = (3, 4)
 _UNIT_LETTERS: Final = "KMGTPEZ"
 
 
-def parse_expression(cursor: Cursor, lowest: int = 1) -> ast.Expression:
-    """Read an expression whose operators bind at least as tight as ``lowest``.
+def parse_expression(cursor: Cursor) -> ast.Expression:
+    """Read an expression; its tree is at most ``DEPTH_MAX`` deep, so all may walk it freely.
 
     Raises:
         ResreqError: What comes next is no expression.
     """
+    expression = _parse_level(cursor, 1)
+    rest = [(expression, 1)]
+    while rest:
+        node, depth = rest.pop()
+        if depth > DEPTH_MAX:
+            raise cursor.too_deep()
+        rest += [(part, depth + 1) for part in parts_of(node)]
+    return expression
+
+
+def parts_of(expression: ast.Expression) -> tuple[ast.Expression, ...]:
+    """Return the expressions that an expression is directly made of."""
+    match expression:
+        case ast.Not(part) | ast.Negative(part):
+            return (part,)
+        case ast.Compare(_, left, right):
+            return (left, right)
+        case ast.And(parts) | ast.Or(parts):
+            return parts
+        case ast.Chain(first, rest):
+            return (first, *(part for _, part in rest))
+        case _:
+            return ()
+
+
+def _parse_level(cursor: Cursor, lowest: int) -> ast.Expression:
+    """Read an expression whose operators bind at least as tight as ``lowest``."""
     cursor.descend()
     left = _parse_unary(cursor)
     compared = 0
@@ -26,7 +53,7 @@ def parse_expression(cursor: Cursor, lowest: int = 1) -> ast.Expression:
         if level == compared:
             raise cursor.error("&& or ||", why="comparisons do not chain")
         op = cursor.next().text
-        right = parse_expression(cursor, level + 1)
+        right = _parse_level(cursor, level + 1)
         left = _joined("==" if op == "=" else op, left, right)
         compared = level if level in _COMPARING else 0
     cursor.ascend()
@@ -102,7 +129,7 @@ def _parse_primary(cursor: Cursor) -> ast.Expression:
             return ast.Defined(name)
         return ast.Name(token.text)
     if cursor.take_mark("("):
-        inner = parse_expression(cursor)
+        inner = _parse_level(cursor, 1)
         cursor.expect_mark(")", '")" or an operator')
         return inner
     expected = 'number, string, name, or "("'

@@ -174,9 +174,11 @@ class Cursor:
         """
         self.depth += 1
         if self.depth > DEPTH_MAX:
-            raise self.error(
-                "a flatter expression", why=f"nested more than {DEPTH_MAX} levels deep"
-            )
+            raise self.too_deep()
+
+    def too_deep(self) -> ResreqError:
+        """Return the error for an expression that is nested too deep."""
+        return self.error("a flatter expression", why=f"nested more than {DEPTH_MAX} levels deep")
 
     def ascend(self) -> None:
         """Leave a level of nesting."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xce.resreq import ast
+from xce.resreq.expression import parts_of
 from xce.resreq.parser import parse_select
 from xce.resreq.settle import scaled_milli, unit_power
 
@@ -55,7 +56,7 @@ class SelectProgram:
     def __init__(self, text: str) -> None:
         self.text = text
         self.expression = parse_select(text) if text else None
-        self.names: tuple[str, ...] = tuple(sorted(set(_names(self.expression))))
+        self.names: tuple[str, ...] = tuple(sorted(_names(self.expression)))
         """The words in it that may be resources: which columns can change its answer."""
 
     def mask(self, columns: SelectColumns) -> Bools:
@@ -85,20 +86,16 @@ def compile_order(text: str) -> tuple[tuple[str, bool], ...]:
     return tuple((key.removeprefix("-"), not key.startswith("-")) for key in keys)
 
 
-def _names(expression: ast.Expression | None) -> list[str]:
-    match expression:
-        case ast.Name(name) | ast.Defined(name):
-            return [name]
-        case ast.Not(part) | ast.Negative(part):
-            return _names(part)
-        case ast.Compare(_, left, right):
-            return _names(left) + _names(right)
-        case ast.And(parts) | ast.Or(parts):
-            return [name for part in parts for name in _names(part)]
-        case ast.Chain(first, rest):
-            return [name for part in (first, *(part for _, part in rest)) for name in _names(part)]
-        case _:
-            return []
+def _names(expression: ast.Expression | None) -> set[str]:
+    """Return the words in an expression that may be resources."""
+    found: set[str] = set()
+    rest = [] if expression is None else [expression]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Name | ast.Defined):
+            found.add(node.name)
+        rest.extend(parts_of(node))
+    return found
 
 
 class _Numbers(NamedTuple):

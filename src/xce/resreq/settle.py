@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from xce.resreq import ast
 from xce.resreq.errors import ResreqError
+from xce.resreq.expression import parts_of
 from xce.resreq.schema import SIZES, Schema
 
 _POWER: Final = {"KB": -1, "MB": 0, "GB": 1, "TB": 2, "PB": 3, "EB": 4, "ZB": 5}
@@ -88,7 +89,11 @@ class _Settler:
                 )
         powers = self.size_power(compare.left), self.size_power(compare.right)
         if max(powers) > 1 or min(powers) < 0:
-            raise ResreqError("a size may not be multiplied by a size or divide a number", lsf=_LSF)
+            raise ResreqError(
+                "a size may not be multiplied by a size or divide a number where the unit of "
+                "memory is not MB",
+                lsf=_LSF,
+            )
         is_size = max(powers) == 1
         return ast.Compare(
             compare.op,
@@ -107,7 +112,12 @@ class _Settler:
         return op
 
     def size_power(self, expression: ast.Expression) -> int:
-        """Return 1 for what is a size (memory), 2 for its square, 0 for a plain number."""
+        """Return 1 for what is a size (memory), 2 for its square, 0 for a plain number.
+
+        Where bare numbers are in MiB no size needs converting, so all count as plain.
+        """
+        if self.power == 0:
+            return 0
         match expression:
             case ast.Number(_, unit):
                 return 1 if unit else 0
@@ -116,7 +126,7 @@ class _Settler:
             case ast.Negative(part):
                 return self.size_power(part)
             case ast.Chain(first, rest) if rest[0][0] in "+-":
-                return max(self.size_power(part) for part in (first, *(p for _, p in rest)))
+                return max(map(self.size_power, parts_of(expression)))
             case ast.Chain(first, rest):
                 signs = (1 if op == "*" else -1 for op, _ in rest)
                 inner = (self.size_power(part) for _, part in rest)
