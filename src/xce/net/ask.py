@@ -54,6 +54,7 @@ class Requests:
         request_id = self._last_id
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = answer
+        # One that is cancelled by whoever waits must be forgotten too.
         answer.add_done_callback(lambda _: self._waiting.pop(request_id, None))
         try:
             peer.send(make(request_id))
@@ -83,14 +84,16 @@ class Requests:
         """
         if not isinstance(message, Answer | Blobs | OutputChunk):
             return False
-        waiting = self._waiting.get(message.id)
+        waiting = self._waiting.pop(message.id, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(message)
         return True
 
     def fail_all(self, reason: str) -> None:
         """Tell everybody who waits that the connection has ended."""
-        for waiting in list(self._waiting.values()):
+        failed = list(self._waiting.values())
+        self._waiting.clear()
+        for waiting in failed:
             if not waiting.done():
                 waiting.set_exception(ConnectionLostError(reason))
                 # One that nobody awaits any more shall not be complained about.
