@@ -138,3 +138,7 @@ def _become_daemon(name: str, words: Sequence[str]) -> NoReturn:
     module = f"xce.daemon.{name.replace('-', '_')}"
     line = command_line(["-m", module, "--dir", str(settings.state_dir), *words])
     os.execv(line[0], line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
