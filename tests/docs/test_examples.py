@@ -1,8 +1,8 @@
 """Every shell example of the documents that says so is run, in order, against a real cluster.
 
 A block marked ``<!-- run -->`` must end with exit status 0; ``<!-- run expect: PATTERN -->`` must
-also print something that matches. All blocks of a page run in one shell, in a directory of their own
-with a cluster of their own. ``<!-- setup: COMMAND -->`` is run first and is not shown to readers.
+also print something that matches. All blocks of a page run in one shell, with a directory and a
+cluster of its own. ``<!-- setup: COMMAND -->`` is run first and is not shown to readers.
 """
 
 import os

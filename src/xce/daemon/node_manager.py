@@ -78,6 +78,7 @@ class NodeManager:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for watched in self._watched:
             self._adopt(watched)
+        self._store()
         while not self._stopping:
             self._start_due()
             self._wait(reader)
