@@ -34,6 +34,7 @@ define CHECKS
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(PYTEST) tests/tidy
+	$(BIN)/codespell src docs tests examples scripts README.md CHANGELOG.md Makefile
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 endef
