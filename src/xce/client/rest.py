@@ -129,6 +129,14 @@ class Api:
         self._pause_s = _PAUSE_FIRST_S
         self._told_at = 0.0
 
+    def __enter__(self) -> Api:
+        """Return itself; the connection is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *trouble: object) -> None:
+        """Close the connection."""
+        self.close()
+
     def call(
         self,
         method: str,
@@ -179,6 +187,7 @@ class Api:
         while True:
             text = self._render(method, path, query, body, headers)
             sent = False
+            was_open = self._socket is not None
             try:
                 self._connect()
                 self._send(text)
@@ -190,7 +199,8 @@ class Api:
                     raise UnreachableError(
                         "The connection was lost; whether the request was carried out is not known"
                     ) from error
-                self._wait_for_retry(error.strerror or str(error))
+                if not was_open:  # else the server closed a connection that had been idle
+                    self._wait_for_retry(error.strerror or str(error))
                 continue
             if self._is_busy(answer):
                 self._min_seq = 0
@@ -223,13 +233,15 @@ class Api:
     ) -> tuple[int, dict[str, str]]:
         """Return status and headers of an answer whose body has not been read."""
         while True:
+            was_open = self._socket is not None
             try:
                 self._connect()
                 self._send(self._render("GET", path, query, None, ()))
                 return self._receive_head()
             except OSError as error:
                 self.close()
-                self._wait_for_retry(error.strerror or str(error))
+                if not was_open:
+                    self._wait_for_retry(error.strerror or str(error))
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""

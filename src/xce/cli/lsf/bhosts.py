@@ -21,8 +21,8 @@ OPTIONS = Options(
     {
         **dict.fromkeys(
             (
-                "-a", "-e", "-R", "-s", "-X", "-x", "-aff", "-gpu", "-rc", "-attr", "-alloc", "-cname",
-                "-noheader",
+                "-a", "-e", "-R", "-s", "-X", "-x", "-aff", "-gpu", "-rc", "-attr", "-alloc",
+                "-cname", "-noheader",
             ),
             "",
         ),

@@ -62,6 +62,11 @@ def render_queues(queues: list[Queue], *, wide: bool) -> list[str]:
 def render_queue(queue: Queue) -> list[str]:
     """Return the long form of one queue."""
     default = "  This is the default queue.\n" if queue.get("default") else ""
+    values = (
+        f"{queue['priority']:>3}    0  {_status(queue):<14} {_most(queue):>4} {'-':>4} {'-':>4} "
+        f"{'-':>4} {queue['njobs']:>5} {queue['pend']:>5} {queue['run']:>5} {queue['ssusp']:>5} "
+        f"{queue['ususp']:>5} {queue['rsv']:>4} {'-':>5}\n"
+    )
     lines = [
         "\n",
         f"QUEUE: {queue['name']}\n",
@@ -70,9 +75,7 @@ def render_queue(queue: Queue) -> list[str]:
         "\n",
         "PARAMETERS/STATISTICS\n",
         "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV PJOBS\n",
-        f"{queue['priority']:>3}    0  {_status(queue):<14} {_most(queue):>4} {'-':>4} {'-':>4} "
-        f"{'-':>4} {queue['njobs']:>5} {queue['pend']:>5} {queue['run']:>5} {queue['ssusp']:>5} "
-        f"{queue['ususp']:>5} {queue['rsv']:>4} {'-':>5}\n",
+        values,
         "\n",
     ]
     if queue.get("default_run_limit_s"):

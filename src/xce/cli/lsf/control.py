@@ -1,4 +1,4 @@
-"""What ``bkill``, ``bstop`` and ``bresume`` share: which jobs are meant, and what is said of each."""
+"""Which jobs ``bkill``, ``bstop`` and ``bresume`` mean, and what they say of each."""
 
 from __future__ import annotations
 

@@ -69,6 +69,12 @@ class Context:
             self._api = open_api(self.environ, wait_s=self._wait_s(), progress=self.err)
         return self._api
 
+    def close(self) -> None:
+        """Write what is left and close the connection."""
+        self.flush()
+        if self._api is not None:
+            self._api.close()
+
     def out(self, line: str) -> None:
         """Print a line."""
         self._out.append(line + "\n")
@@ -141,7 +147,7 @@ def run(
     except UnreachableError as error:
         context.err(f"{error}.")
         status = FAILED
-    context.flush()
+    context.close()
     return status
 
 

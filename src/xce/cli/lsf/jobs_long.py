@@ -142,12 +142,12 @@ def _limits(row: Row) -> list[str]:
     """Return the limits, each as a heading with its value below."""
     lines = []
     if row.get("run_limit_s"):
-        lines += ["", " RUNLIMIT                ", f" {row['run_limit_s'] / 60:.1f} min"]
+        lines += [" RUNLIMIT                ", f" {row['run_limit_s'] / 60:.1f} min"]
     if row.get("estimate_s"):
-        lines += ["", " ESTIMATED_RUNTIME       ", f" {row['estimate_s'] / 60:.1f} min"]
+        lines += [" ESTIMATED_RUNTIME       ", f" {row['estimate_s'] / 60:.1f} min"]
     if row.get("mem_limit_kib"):
-        lines += ["", " MEMLIMIT", f"{limit_text(row['mem_limit_kib']):>9} "]
-    return [*lines, ""] if lines else []
+        lines += [" MEMLIMIT", f"{limit_text(row['mem_limit_kib']):>9} "]
+    return ["", *lines] if lines else []
 
 
 def _started(row: Row) -> str:

@@ -30,7 +30,9 @@ _NO_JOB = {
 class Query:
     """Which jobs are wanted."""
 
-    __slots__ = ("has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs", "project")
+    __slots__ = (
+        "has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs", "project", "queue",
+    )  # fmt: skip
 
     def __init__(self, parsed: Parsed) -> None:
         """Read the filters of a command line.
@@ -55,14 +57,15 @@ class Query:
         queues = parsed.value("-q").split()
         if len(queues) > 1:
             raise UsageError(f"-q {parsed.value('-q')}: one queue at a time")
-        if queues:
-            self.pairs.append(("queue", queues[0]))
+        self.queue = queues[0] if queues else ""
+        if self.ids:
+            return  # the cluster answers for all of them; what does not match is left out here
+        if self.queue:
+            self.pairs.append(("queue", self.queue))
         if self.name:
             self.pairs.append(("name", self.name))
         if len(self.hosts) == 1:
             self.pairs.append(("host", next(iter(self.hosts))))
-        if self.ids:
-            return
         if states:
             self.pairs.append(("state", ",".join([_STATES[option] for option in states])))
         if self.has_finished:
@@ -78,17 +81,23 @@ class Query:
             wanted.append("project")
         if self.hosts:
             wanted.append("hosts")
+        if self.ids:
+            wanted += ["queue", "name"]
         return ",".join(wanted)
 
     def takes(self, row: Row) -> bool:
-        """Return whether a row passes the filters that the cluster does not know."""
+        """Return whether a row passes the filters that the cluster was not told."""
         if self.project and row.get("project") != self.project:
+            return False
+        if self.ids and self.queue and row.get("queue") != self.queue:
+            return False
+        if self.ids and self.name and not matches(self.name, row.get("name") or ""):
             return False
         return not self.hosts or any(name in self.hosts for name, _ in row.get("hosts") or ())
 
     def choose(self, rows: list[Row]) -> list[Row]:
         """Return the rows that pass, a row of many elements cut to the wanted indices."""
-        if self.project or self.hosts:
+        if self.project or self.hosts or self.ids:
             rows = [row for row in rows if self.takes(row)]
         if self.indices is None:
             return rows
@@ -100,6 +109,25 @@ class Query:
                 if index in self.indices:
                     chosen.append({**row, "index": index, "count": 1, "step": 1})
         return chosen
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether ``name`` is ``pattern``, in which ``*`` stands for any text."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    last = rest.pop()
+    if not name.startswith(first) or len(name) < len(first) + len(last):
+        return False
+    if not name.endswith(last):
+        return False
+    place, end = len(first), len(name) - len(last)
+    for part in rest:
+        place = name.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return True
 
 
 def _split_pattern(text: str) -> tuple[str, frozenset[int] | None]:

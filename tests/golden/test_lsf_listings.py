@@ -1,0 +1,209 @@
+"""What the LSF commands print, against kept texts. ``XCE_GOLDEN=write`` writes them anew."""
+
+from pathlib import Path
+
+import pytest
+from fake_api import run_command
+from golden_text import check_golden
+from job_rows import (
+    AT,
+    NOW,
+    ended,
+    hard_rows,
+    make_host,
+    make_queue,
+    make_reason,
+    make_row,
+    running,
+    utc,  # noqa: F401 - a fixture
+)
+
+from xce.cli.lsf import bhosts, bjobs, bqueues, lsid
+
+FOLDER = Path(__file__).parent / "lsf"
+pytestmark = pytest.mark.usefixtures("utc")
+
+
+def jobs(*rows, missing=()):
+    answer = {"seq": 9, "now": NOW, "jobs": list(rows), "missing": list(missing), "next": None}
+    return {"GET /jobs": answer}
+
+
+def transcript(module, words, routes, environ=None):
+    status, out, err = run_command(module, words, routes, environ)
+    name = module.__name__.rpartition(".")[2]
+    shown = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in words)
+    return f"$ {name} {shown}".rstrip() + f"\n{out}" + "".join(
+        f"stderr: {line}\n" for line in err.splitlines()
+    ) + f"status: {status}\n"  # fmt: skip
+
+
+TABLES = [
+    ("bjobs", []),
+    ("bjobs-a", ["-a"]),
+    ("bjobs-noheader", ["-noheader"]),
+    ("bjobs-w", ["-w"]),
+    ("bjobs-W-w", ["-a", "-w", "-W"]),
+    ("bjobs-s", ["-s"]),
+    ("bjobs-pr", ["-p", "-r"]),
+    ("bjobs-o", ["-o", "jobid jobindex stat user queue job_name exec_host slots exit_code exit_reason"]),
+    ("bjobs-o-widths", ["-o", "id:6 name:10 name:-14 stat: queue:-"]),
+    ("bjobs-o-delimiter", ["-o", "id stat exit_reason exec_host name delimiter='|'"]),
+    ("bjobs-o-all", ["-o", "all delimiter=';'"]),
+    ("bjobs-json", ["-json"]),
+    ("bjobs-json-o", ["-json", "-o", "id STAT exit_code Exit_Reason kill_reason job_name", "1", "99"]),
+    ("bjobs-l", ["-l"]),
+    ("bjobs-UF", ["-UF"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "words"), TABLES, ids=[name for name, _ in TABLES])
+def test_every_listing_of_hard_jobs_is_as_kept(name, words):
+    missing = ["99"] if "99" in words else []
+    text = transcript(bjobs, words, jobs(*hard_rows(), missing=missing))
+    check_golden(FOLDER / f"{name}.txt", text)
+
+
+def test_pending_jobs_are_listed_with_their_reasons_and_no_host():
+    rows = [
+        make_row(reason=make_reason("Not enough job slot(s): 12 hosts", "Closed by LSF administrator: 1 host")),
+        make_row(jobid=1235, stat="PSUSP", name="a_long_job_name"),
+        make_row(jobid=1236, index=1, count=2, name="arr", array="1-2"),
+    ]  # fmt: skip
+    text = transcript(bjobs, ["-p"], jobs(*rows)) + transcript(bjobs, ["-wp"], jobs(*rows))
+    check_golden(FOLDER / "bjobs-p.txt", text)
+
+
+def test_the_variables_of_the_environment_change_the_listings():
+    rows = [running(hosts=[["n1", 2], ["n2", 1]], run_limit_s=7200), make_row(jobid=1234567890)]
+    texts = [
+        transcript(bjobs, ["-w"], jobs(*rows), {"LSB_SHORT_HOSTLIST": "1"}),
+        transcript(bjobs, [], jobs(*rows), {"LSB_JOBID_DISP_LENGTH": "10"}),
+        transcript(bjobs, [], jobs(*rows), {"LSB_BJOBS_FORMAT": "jobid stat"}),
+        transcript(bjobs, ["-w"], jobs(*rows), {"LSB_BJOBS_FORMAT": "jobid stat"}),
+        transcript(bjobs, ["-l"], jobs(rows[0]), {"LSB_DISPLAY_YEAR": "Y"}),
+        transcript(bjobs, ["-o", "run_time cpu_used runtimelimit finish_time time_left %complete"],
+                   jobs(rows[0]), {"LSB_HMS_TIME_FORMAT": "Y"}),
+        transcript(bjobs, ["-o", "max_mem max_mem:10:G"], jobs(ended(max_mem_mib=5325)),
+                   {"LSB_UNIT_FOR_JOBS_DISPLAY": "M"}),
+    ]  # fmt: skip
+    check_golden(FOLDER / "bjobs-environment.txt", "".join(texts))
+
+
+def test_the_long_form_says_everything_that_was_asked_for():
+    asked = {
+        "named": True, "name": "a job, with <brackets>", "priority": 50, "tasks_min": 2,
+        "tasks_max": 8, "run_limit_s": 28_800, "estimate_s": 90, "mem_limit_kib": 4 * 1024 * 1024,
+        "resreq_asked": "rusage[mem=100] span[hosts=1]",
+        "resreq": "select[type == local] order[r15s:pg] rusage[mem=100.00] span[hosts=1]",
+        "dependency": 'done(1) && ended("a b")', "hosts_asked": "n1 n2+9", "exclusive": True,
+        "cwd_given": "/home/alice/work/%J", "input": "in.txt", "output": "out.%J", "error": "err",
+        "error_append": False, "begin_at": AT + 86_400, "command": "./run " + "x" * 200,
+    }  # fmt: skip
+    rows = [
+        make_row(**asked, reason=make_reason("The job has a specified start time")),
+        running(**asked, index=7, array="1-9", hosts=[[f"host{n}", n + 1] for n in range(10)], max_mem_mib=41),
+        ended("EXIT", **asked, exit_code=3, cause="TERM_RUNLIMIT", detail="the output was kept",
+              cause_text="TERM_RUNLIMIT: job killed after reaching LSF run time limit"),
+    ]  # fmt: skip
+    check_golden(FOLDER / "bjobs-l-full.txt", transcript(bjobs, ["-l"], jobs(*rows)))
+    check_golden(FOLDER / "bjobs-UF-full.txt", transcript(bjobs, ["-UF"], jobs(*rows)))
+
+
+NOTHING = [
+    ([], {}), (["-p"], {}), (["-r"], {}), (["-s"], {}), (["-a"], {}), (["-d"], {}),
+    (["-p", "-r"], {}), (["-l"], {}), (["-w"], {}), (["-o", "jobid"], {}), (["-json", "-o", "jobid"], {}),
+]  # fmt: skip
+
+
+def test_nothing_to_show_is_said_on_stderr_only():
+    texts = [transcript(bjobs, words, jobs()) for words, _ in NOTHING]
+    strict = {"LSB_BJOBS_CONSISTENT_EXIT_CODE": "Y"}
+    texts += [transcript(bjobs, words, jobs(), strict) for words, _ in NOTHING[:6]]
+    check_golden(FOLDER / "bjobs-nothing.txt", "".join(texts))
+
+
+def test_unknown_jobs_are_told_on_stderr():
+    texts = []
+    for environ in ({}, {"LSB_BJOBS_CONSISTENT_EXIT_CODE": "Y"}):
+        texts += [
+            transcript(bjobs, ["99"], jobs(missing=["99"]), environ),
+            transcript(bjobs, ["1234", "99", "12[7]"], jobs(ended(), missing=["99", "12[7]"]), environ),
+            transcript(bjobs, ["1234"], jobs(ended()), environ),
+            transcript(bjobs, ["1234"], jobs(running()), environ),
+            transcript(bjobs, ["-noheader", "-o", "stat", "99"], jobs(missing=["99"]), environ),
+        ]  # fmt: skip
+    check_golden(FOLDER / "bjobs-unknown.txt", "".join(texts))
+
+
+def test_array_summaries_are_as_kept():
+    counts = {
+        "njobs": 0,
+        "pend": 0,
+        "done": 0,
+        "run": 0,
+        "exit": 0,
+        "ssusp": 0,
+        "ususp": 0,
+        "psusp": 0,
+    }
+    arrays = [
+        {**counts, "jobid": 456, "name": "arr", "array": "1-10", "array_limit": 0, "user": "alice",
+         "njobs": 10, "pend": 9, "run": 1},
+        {**counts, "jobid": 1234567, "name": "a_long_name", "array": "1-10000000:2,15", "array_limit": 5,
+         "user": "a_very_long_user", "njobs": 5_000_001, "done": 4_999_999, "exit": 2},
+    ]  # fmt: skip
+    routes = {"GET /arrays": {"arrays": arrays, "missing": []}}
+    texts = [
+        transcript(bjobs, words, routes) for words in (["-A"], ["-A", "-w"], ["-A", "-noheader"])
+    ]
+    texts.append(transcript(bjobs, ["-A"], {"GET /arrays": {"arrays": [], "missing": []}}))
+    texts.append(transcript(bjobs, ["-A", "9"], {"GET /arrays": {"arrays": [], "missing": ["9"]}}))
+    texts.append(transcript(bjobs, ["-A", "9[1]"], routes))
+    check_golden(FOLDER / "bjobs-A.txt", "".join(texts))
+
+
+def test_hosts_are_listed_as_kept():
+    hosts = [
+        make_host(),
+        make_host(name="a-host-with-a-very-long-name.example.org", status="closed_Full", njobs=16, run=16),
+        make_host(name="h3", status="closed_Adm", comment="disk is broken", counters={"lic_a": [10, 3]}),
+        make_host(name="h4", status="unavail", slots_max=None, mem_mib=None),
+        make_host(name="h5", status="closed_Excl", slots_max=1000000, njobs=1000000, ususp=1000000),
+    ]  # fmt: skip
+    routes = {"GET /hosts": {"hosts": hosts}}
+    texts = [
+        transcript(bhosts, words, routes)
+        for words in ([], ["-w"], ["-l"], ["h3", "hosta", "h3"], ["h3", "nosuch"], ["-json"])
+    ]
+    texts.append(transcript(bhosts, [], {"GET /hosts": {"hosts": []}}))
+    check_golden(FOLDER / "bhosts.txt", "".join(texts))
+
+
+def test_queues_are_listed_as_kept():
+    queues = [
+        make_queue(),
+        make_queue(name="a_queue_with_a_long_name", priority=100, default=False, open=False, max=10,
+                   njobs=1000000, active=False),
+        make_queue(name="short", priority=70, default=False, description="short jobs",
+                   run_limit_s=3600, default_run_limit_s=600, tasks_min=2, tasks_max=8,
+                   mem_limit_mib=4096, exclusive=True, users=["alice", "bob"], hosts=["h1", "h2"]),
+    ]  # fmt: skip
+    routes = {"GET /queues": {"queues": queues}}
+    texts = [
+        transcript(bqueues, words, routes)
+        for words in ([], ["-w"], ["-l"], ["normal"], ["normal", "nosuch"], ["-o", "x"])
+    ]
+    check_golden(FOLDER / "bqueues.txt", "".join(texts))
+
+
+def test_lsid_names_the_cluster():
+    cluster = {"cluster": "lab", "controller_host": "h1", "version": "0.1.0", "product_line": ""}
+    product = "IBM Spectrum LSF Standard 10.1.0.0, Jan 1 2026"
+    texts = [
+        transcript(lsid, [], {"GET /cluster": cluster}),
+        transcript(lsid, [], {"GET /cluster": {**cluster, "product_line": product}}),
+        transcript(lsid, ["x"], {"GET /cluster": cluster}),
+        transcript(lsid, ["-V"], {}),
+    ]
+    check_golden(FOLDER / "lsid.txt", "".join(texts))

@@ -1,0 +1,248 @@
+import time
+
+import pytest
+from fake_api import FakeApi, run_command
+from job_rows import NOW, ended, make_reason, make_row, running
+
+from xce.cli.lsf import bjobs
+from xce.cli.lsf.bjobs import exit_status
+from xce.cli.lsf.jobs_fields import FIELDS, View, limit_text, size_text
+from xce.cli.lsf.jobs_format import parse_format
+from xce.cli.lsf.jobs_long import render_long, wrap
+from xce.cli.lsf.jobs_query import id_groups, matches
+from xce.cli.lsf.options import UsageError
+
+
+def answer(*rows, missing=(), following=None):
+    return {"seq": 9, "now": NOW, "jobs": list(rows), "missing": list(missing), "next": following}
+
+
+def asked(words, *rows, environ=None):
+    """Run bjobs and return the query that it sent."""
+    with FakeApi({"GET /jobs": answer(*rows)}) as fake:
+        run_command(bjobs, words, environ=environ, api=fake)
+        query = fake.requests[0].query
+    assert query.pop("limit") == "20000"
+    return query
+
+
+def out_of(words, *rows, **options):
+    status, out, err = run_command(bjobs, words, {"GET /jobs": answer(*rows)}, **options)
+    assert status == 0, err
+    return out
+
+
+BASE = "stat,user,queue,from_host,hosts,name,submit_at"
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        ([], {"fields": BASE}),
+        (["-a"], {"finished": "1", "fields": BASE}),
+        (["-d"], {"finished": "1", "state": "done,exit", "fields": BASE}),
+        (["-r", "-u", "all"], {"state": "run", "user": "all", "fields": BASE}),
+        (["-p", "-r"], {"state": "pend,psusp,run", "fields": f"{BASE},reason"}),
+        (["-s"], {"state": "psusp,susp", "fields": f"{BASE},reason"}),
+        (["-q", "q", "-J", "a*", "-m", "h1"], {"queue": "q", "name": "a*", "host": "h1", "fields": BASE}),
+        (["-P", "p"], {"fields": f"{BASE},project"}),
+        (["-l"], {}),
+        (["0"], {"fields": BASE}),
+        (["12", "13[1-3]"], {"ids": "12,13[1-3]", "fields": BASE}),
+        (["-u", "x", "-r", "12"], {"ids": "12", "fields": BASE}),
+        (["-o", "jobid"], {"fields": "stat"}),
+        (["-o", "id queue exit_code"], {"fields": "cause,exit_code,queue,signal,start_at,stat"}),
+    ],
+)  # fmt: skip
+def test_the_query_asks_for_what_is_shown(words, query):
+    assert asked(words) == query
+
+
+def test_long_lists_of_ids_are_asked_for_in_groups():
+    ids = [str(number) for number in range(100_000, 103_000)]
+    routes = {"GET /jobs": lambda request: answer(missing=request.query["ids"].split(","))}
+    with FakeApi(routes) as fake:
+        status, _, err = run_command(bjobs, ids, api=fake)
+        assert len(fake.requests) == 4
+    assert status == 0
+    assert err.splitlines() == [f"Job <{one}> is not found" for one in ids]
+    assert list(id_groups(["1"])) == ["1"]
+    assert all(len(group) <= 6_000 for group in id_groups(ids))
+
+
+def test_pages_are_read_to_the_end_and_the_header_is_printed_once():
+    pages = {None: answer(make_row(jobid=1), following="c1"), "c1": answer(make_row(jobid=2))}
+    routes = {"GET /jobs": lambda request: pages[request.query.get("cursor")]}
+    status, out, _ = run_command(bjobs, [], routes)
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["JOBID", "1", "2"]
+
+
+def test_filters_that_the_cluster_does_not_know_are_applied_here():
+    rows = [
+        make_row(jobid=1, project="p", name="arr", index=1, count=5),
+        make_row(jobid=2, project="q"),
+        running(jobid=3, project="p", hosts=[["h1", 1], ["h2", 1]]),
+    ]
+    assert out_of(["-noheader", "-P", "p", "-o", "id jobindex"], *rows).split("\n")[:-1] == [
+        "1 1", "1 2", "1 3", "1 4", "1 5", "3 0",
+    ]  # fmt: skip
+    assert out_of(["-noheader", "-m", "h2 h9", "-o", "id"], *rows) == "3\n"
+    assert out_of(["-noheader", "-J", "arr[2,4-9]", "-o", "jobindex"], rows[0]) == "2\n4\n5\n"
+    assert out_of(["-noheader", "-J", "a*", "-o", "id", "1", "3"], rows[0], rows[2]) == "1\n" * 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("a", "a", True), ("a", "ab", False), ("a*", "ab", True), ("*b", "ab", True), ("*", "", True),
+        ("a*c*e", "abcde", True), ("a*c*e", "abde", False), ("a*a", "a", False), ("*b*", "abc", True),
+        ("**", "x", True), ("a*b*b", "ab", False),
+    ],
+)  # fmt: skip
+def test_a_star_stands_for_any_text(pattern, name, expected):
+    assert matches(pattern, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "missing", "only_finished", "plain", "consistent"),
+    [
+        (True, False, False, 0, 0), (False, False, False, 0, 255), (False, True, False, 0, 255),
+        (True, True, False, 255, 255), (True, False, True, 0, 255), (False, True, True, 0, 255),
+    ],
+)  # fmt: skip
+def test_the_exit_status_is_lsfs_table(found, missing, only_finished, plain, consistent):
+    for strict, status in ((False, plain), (True, consistent)):
+        assert status == exit_status(
+            found=found, missing=missing, only_finished=only_finished, consistent=strict
+        )
+
+
+def test_illegal_ids_and_contradictions_are_refused():
+    assert run_command(bjobs, ["abc"], {})[::2] == (255, "abc: Illegal job ID.\n")
+    for words, text in (
+        (["-o", "nosuch"], "there is no field 'nosuch'"),
+        (["-o", "jobid", "-l"], "cannot be used"),
+        (["-json", "-noheader"], "cannot be used together"),
+        (["-o", "jobid", "-w"], "cannot be used together"),
+        (["-hms"], "-hms needs -o"),
+        (["-q", "a b"], "one queue at a time"),
+    ):
+        status, out, err = run_command(bjobs, words, {"GET /jobs": answer()})
+        assert (status, out) == (255, "")
+        assert text in err
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter", "heads"),
+    [
+        ("jobid stat exec_host delimiter='^'", "^", ["JOBID", "STAT", "EXEC_HOST"]),
+        ('id stat name delimiter="|"', "|", ["ID", "STAT", "NAME"]),
+        ("id delimiter=,", ",", ["ID"]),
+        ("id delimiter=' '", " ", ["ID"]),
+        ("jobID  STAT", "", ["JOBID", "STAT"]),
+        ("jobid: user:10 stat: queue:", "", ["JOBID", "USER", "STAT", "QUEUE"]),
+        ("exec_host exec_host", "", ["EXEC_HOST", "EXEC_HOST"]),
+    ],
+)
+def test_formats_of_real_clients_are_read(text, delimiter, heads):
+    wanted = parse_format(text)
+    assert (wanted.delimiter, [column.head for column in wanted.columns]) == (delimiter, heads)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "delimiter=','",
+        "id delimiter='ab'",
+        "id:x",
+        "id:0",
+        "id:4097",
+        "stat:5:G",
+        "mem:5:Q",
+    ],
+)
+def test_formats_that_say_nothing_are_refused(text):
+    with pytest.raises(UsageError):
+        parse_format(text)
+
+
+def test_values_without_widths_are_separated_by_one_blank():
+    assert out_of(["-a", "-noheader", "-o", "STAT EXEC_HOST", "5"], running()) == "RUN n060\n"
+    assert out_of(["-noheader", "-o", "jobid stat"], make_row()) == "1234 PEND\n"
+    assert out_of(["-o exit_code", "-noheader", "5"], ended("EXIT", exit_code=3)) == "3\n"
+    assert out_of(["-noheader", "-o", "stat"], make_row()) == "PEND\n"
+    assert out_of(["-noheader", "-o", "jobid user queue:20"], make_row()) == "1234 alice normal\n"
+
+
+def test_the_fields_of_a_running_job_with_a_limit():
+    row = running(run_limit_s=7200, mem_limit_kib=600 * 1024)
+    names = "finish_time time_left %complete runtimelimit memlimit run_time cpu_used nexec_host first_host"
+    out = out_of(["-noheader", "-o", f"{names} delimiter=';'"], row, environ={"TZ": "UTC"})
+    fields = out.rstrip("\n").split(";")
+    assert fields[0].endswith(" L")
+    assert fields[1:] == [
+        "1:0 L", "49.93% L", "120.0", "600 M", "3595 second(s)", "12.3 second(s)", "1", "n060",
+    ]  # fmt: skip
+
+
+def test_every_field_of_lsf_is_known_and_never_fails():
+    names = [name for name, field in FIELDS.items() if field.render is not None]
+    for row in (make_row(), running(), ended(), {"jobid": 5, "stat": "PEND", "submit_at": NOW}):
+        for name in names:
+            text = FIELDS[name].render(row, View(NOW))
+            assert isinstance(text, str), name
+    assert len(FIELDS) > 100
+    with pytest.raises(UsageError):
+        parse_format("jobb_id")
+
+
+def test_killed_pending_jobs_have_an_exit_code_for_those_who_wait_for_one():
+    killed = make_row(stat="EXIT", end_at=NOW, cause="TERM_OWNER")
+    orphan = make_row(stat="EXIT", end_at=NOW, cause="TERM_ORPHAN_SYSTEM")
+    assert out_of(["-noheader", "-o", "exit_code"], killed, orphan, ended()) == "130\n-\n-\n"
+
+
+def test_sizes_and_limits_are_lsfs():
+    assert size_text(None, "") == ""
+    assert [size_text(mib, "") for mib in (41, 1024, 5325, 2**30)] == [
+        "41 Mbytes", "1 Gbytes", "5.2 Gbytes", "1 Pbytes",
+    ]  # fmt: skip
+    assert size_text(10, "G") == "0.01G"
+    assert size_text(1, "KB") == "1024.00K"
+    assert size_text(522, "S") == "522M"
+    assert [limit_text(kib) for kib in (None, 100, 4 * 1024 * 1024, 28_000_000)] == [
+        "", "100 K", "4 G", "26.7 G",
+    ]  # fmt: skip
+
+
+def test_wrapped_statements_can_be_joined_again():
+    for size in (0, 1, 78, 79, 80, 137, 138, 500):
+        text = ("ab cd  " * 100)[:size]
+        lines = wrap(text, 21)
+        assert all(len(line) <= 79 for line in lines)
+        assert "\n".join(lines).replace("\n" + " " * 21, "") == text
+
+
+def test_the_long_form_says_what_clients_look_for():
+    text = "\n".join(render_long(ended("EXIT", exit_code=3), NOW, wrapped=False, with_year=False))
+    for part in ("Job <1234>", "Status <EXIT>", "Project <default>", "Exited with exit code 3. The CPU time used is 2.1 seconds.",
+                 "Completed <exit>.", "MAX MEM: 41 Mbytes;", "Started 1 Task(s) on Host(s) <n060>,"):  # fmt: skip
+        assert part in text
+    text = "\n".join(render_long(ended(), NOW, wrapped=False, with_year=False))
+    assert "Done successfully. The CPU time used is 2.1 seconds." in text
+    reason = make_reason("New job is waiting for scheduling")
+    text = "\n".join(render_long(make_row(reason=reason), NOW, wrapped=False, with_year=False))
+    assert " PENDING REASONS:\n New job is waiting for scheduling;\n" in text
+
+
+def test_a_hundred_thousand_rows_take_less_than_a_second_to_render():
+    from xce.cli.lsf.jobs_table import render_short  # noqa: PLC0415
+
+    rows = [make_row(jobid=number) for number in range(100_000)]
+    start = time.process_time()
+    lines = render_short(rows, 7)
+    assert len(lines) == 100_000
+    assert time.process_time() - start < 1.0

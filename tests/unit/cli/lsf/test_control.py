@@ -1,0 +1,177 @@
+import pytest
+from fake_api import FakeApi, run_command
+
+from xce.cli.lsf import bkill, bpeek, bresume, bstop
+from xce.cli.lsf.bkill import parse_signal
+from xce.cli.lsf.control import user_name
+from xce.cli.lsf.options import UsageError
+
+ME = user_name()
+ROUTE = "POST /jobs/actions"
+
+
+def done(*jobs):
+    return {"seq": 1, "results": [{"job": job, "jobid": 1, "text": "killed"} for job in jobs]}
+
+
+def sent(module, words):
+    with FakeApi({ROUTE: done("12")}) as fake:
+        status, _, err = run_command(module, words, api=fake)
+        assert status == 0, err
+        assert "idempotency-key" in fake.requests[0].headers
+        return fake.requests[0].json()
+
+
+@pytest.mark.parametrize(
+    ("words", "select"),
+    [
+        (["12", "13[1-5,7]"], {"jobs": ["12", "13[1-5,7]"]}),
+        (["-q", "x", "12"], {"jobs": ["12"]}),
+        ([], {"user": ME, "newest": True}),
+        (["-J", "a*"], {"user": ME, "name": "a*", "newest": True}),
+        (["0"], {"user": ME, "all": True}),
+        (["-uall", "-q", "q", "-m", "h", "0"], {"user": "all", "queue": "q", "host": "h", "all": True}),
+        (["0", "12"], {"jobs": ["12"]}),
+    ],
+)  # fmt: skip
+def test_jobs_are_selected_as_in_lsf(words, select):
+    assert sent(bkill, words) == {"action": "kill", "select": select}
+    assert sent(bstop, words) == {"action": "stop", "select": select}
+    assert sent(bresume, words) == {"action": "resume", "select": select}
+
+
+@pytest.mark.parametrize(
+    ("words", "action"),
+    [
+        (["-r"], {"action": "kill", "force": True}), (["-b"], {"action": "kill"}),
+        (["-s", "USR1"], {"action": "signal", "signal": 10}), (["-s", "sigterm"], {"action": "signal", "signal": 15}),
+        (["-s9"], {"action": "kill", "force": True}), (["-s", "KILL"], {"action": "kill", "force": True}),
+        (["-s", "STOP"], {"action": "stop"}), (["-s", "SIGTSTP"], {"action": "stop"}),
+        (["-s", "18"], {"action": "resume"}), (["-s", "34"], {"action": "signal", "signal": 34}),
+    ],
+)  # fmt: skip
+def test_signals_are_names_or_numbers_and_job_control_is_mapped(words, action):
+    assert sent(bkill, [*words, "12"]) == {**action, "select": {"jobs": ["12"]}}
+
+
+@pytest.mark.parametrize("text", ["0", "65", "SIG", "NOPE", "-1", ""])
+def test_unknown_signals_are_refused(text):
+    with pytest.raises(UsageError, match="Signal not supported"):
+        parse_signal(text)
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "text"),
+    [
+        (bkill, ["12"], "Job <12> is being terminated"), (bkill, ["-r", "12"], "Job <12> is being terminated"),
+        (bkill, ["-s", "INT", "12"], "Job <12> is being signaled"), (bstop, ["12"], "Job <12> is being stopped"),
+        (bresume, ["12"], "Job <12> is being resumed"),
+    ],
+)  # fmt: skip
+def test_each_job_has_its_line(module, words, text):
+    routes = {ROUTE: done("12", "12[3]")}
+    assert run_command(module, words, routes) == (
+        0,
+        f"{text}\n{text.replace('12', '12[3]', 1)}\n",
+        "",
+    )
+
+
+def test_refused_jobs_are_told_on_stderr_and_the_status_is_255():
+    results = [
+        {"job": "12", "jobid": 12, "text": "killed"},
+        {"job": "13", "error": {"code": "unknown-job", "text": "x", "lsf": "No matching job found"}},
+        {"job": "14[2]", "error": {"code": "already-finished", "text": "x", "lsf": "Job has already finished"}},
+        {"job": "15", "error": {"code": "denied", "text": "it is not yours.", "lsf": ""}},
+    ]  # fmt: skip
+    status, out, err = run_command(
+        bkill, ["12", "13", "14[2]", "15"], {ROUTE: {"results": results}}
+    )
+    assert (status, out) == (255, "Job <12> is being terminated\n")
+    assert err.splitlines() == [
+        "Job <13>: No matching job found", "Job <14[2]>: Job has already finished", "Job <15>: it is not yours",
+    ]  # fmt: skip
+
+
+def test_nothing_that_matches_is_said_without_a_job():
+    error = {"code": "unknown-job", "text": "x", "lsf": "No matching job found"}
+    routes = {ROUTE: {"results": [{"job": "", "error": error}]}}
+    assert run_command(bkill, ["0"], routes) == (255, "", "No matching job found\n")
+
+
+def test_a_lost_connection_does_not_end_a_second_newest_job():
+    with FakeApi({ROUTE: OSError}) as fake:
+        status, _, err = run_command(bkill, [], environ={"XCE_WAIT_DAEMON": "5"}, api=fake)
+        assert len(fake.requests) == 1
+    assert (status, "not known" in err) == (255, True)
+
+
+def test_illegal_words_are_refused():
+    assert run_command(bkill, ["abc"], {}) == (255, "", "abc: Illegal job ID.\n")
+    assert run_command(bkill, ["-s", "9", "-r", "1"], {})[0] == 255
+    assert "USR1 SEGV USR2" in run_command(bkill, ["-l"], {})[1]
+
+
+def peek(words, row, output=None, errors=None, **more):
+    def answer(request):
+        text = {"stdout": output, "stderr": errors}[request.query["stream"]]
+        if text is None:
+            return (404, {}, {"detail": "none"})
+        if request.query.get("follow"):
+            size = f"{len(text):x}".encode()
+            return (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + size
+                + b"\r\n"
+                + text
+                + b"\r\n0\r\n\r\n"
+            )
+        offset, limit = int(request.query["offset"]), int(request.query["limit"])
+        return (200, {"XCE-Size": len(text)}, text[offset : offset + min(limit, 4)])
+
+    routes = {"GET /jobs/12": row, "GET /jobs/12/output": answer, **more}
+    return run_command(bpeek, words, routes)
+
+
+RUN = {"jobid": 12, "index": 0, "stat": "RUN", "output": "", "error": ""}
+
+
+def test_output_so_far_is_shown_under_its_headings():
+    assert peek(["12"], RUN, b"hello world\n") == (0, "<< output from stdout >>\nhello world\n", "")
+    both = peek(["12"], RUN, b"out\n", b"err\n")
+    assert both[1] == "<< output from stdout >>\nout\n<< output from stderr >>\nerr\n"
+    assert peek(["12[3]"], {**RUN, "index": 3}, b"x\n")[1] == "<< output from stdout >>\nx\n"
+
+
+def test_following_passes_the_stream_on():
+    assert peek(["-f", "12"], RUN, b"hello\n")[:2] == (0, "<< output from stdout >>\nhello\n")
+
+
+def test_without_output_there_is_a_word_about_it():
+    assert peek(["12"], RUN, b"", b"") == (0, "", "No output so far\n")
+    assert peek(["12"], RUN) == (0, "", "No output so far\n")
+    assert peek(["12"], {**RUN, "stat": "PEND"}) == (255, "", "Job <12> : Not yet started.\n")
+    status, _, err = peek(["12"], {**RUN, "stat": "DONE"})
+    assert (status, err.startswith("Job <12> : Job has already finished")) == (255, True)
+
+
+def test_unknown_jobs_and_whole_arrays_are_refused():
+    assert peek(["99"], RUN) == (255, "", "No matching job found\n")
+    assert "say which element" in peek(["12"], {"jobid": 12, "elements": {"run": 2}})[2]
+    assert "one element at a time" in peek(["12[1-2]"], RUN)[2]
+    assert peek(["12", "13"], RUN)[0] == 255
+
+
+def test_the_newest_running_job_is_taken_else_a_pending_one():
+    rows = [{**RUN, "jobid": 5}, RUN]
+    listing = {"jobs": rows, "next": None}
+    assert peek([], RUN, b"x\n", **{"GET /jobs": listing})[1] == "<< output from stdout >>\nx\n"
+
+    def pending(request):
+        jobs = [{**RUN, "stat": "PEND"}] if "pend" in request.query["state"] else []
+        return {"jobs": jobs, "next": None}
+
+    assert peek(["-J", "a"], RUN, **{"GET /jobs": pending})[2] == "Job <12> : Not yet started.\n"
+    assert (
+        peek([], RUN, **{"GET /jobs": {"jobs": [], "next": None}})[2] == "No matching job found\n"
+    )
