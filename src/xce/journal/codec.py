@@ -82,61 +82,46 @@ def decode_batch(
     """
     entries: list[Entry] = []
     crc = previous_crc
-    for payload, stored_crc in _split(content, expected_seq, entries):
-        if crc is None:
-            crc = stored_crc
-        else:
-            crc = crc32(payload, crc)
-            if crc != stored_crc:
-                raise CorruptEntryError(
-                    _next_seq(entries, expected_seq),
-                    f"checksum mismatch: expected {crc:08x}, found {stored_crc:08x}",
-                )
+    seq = expected_seq or 0
+    view = memoryview(content)
+    unpack, decode = _HEAD.unpack_from, _DECODER.decode
+    size = len(content)
+    at = 0
+    while at < size:
+        start = at + _HEAD.size
+        if start > size:
+            raise CorruptEntryError(seq, f"cut: {size - at} bytes where a head of 8 belongs")
+        length, stored_crc = unpack(view, at)
+        at = start + length
+        if at > size:
+            raise CorruptEntryError(seq, f"cut: {length} bytes promised, {size - start} there")
+        payload = view[start:at]
+        crc = stored_crc if crc is None else crc32(payload, crc)
+        if crc != stored_crc:
+            why = f"checksum mismatch: expected {crc:08x}, found {stored_crc:08x}"
+            raise CorruptEntryError(seq, why)
         try:
-            entry = _DECODER.decode(payload)
+            entry = decode(payload)
         except msgspec.DecodeError as error:
-            seq = _next_seq(entries, expected_seq)
             raise CorruptEntryError(seq, _why_undecodable(payload, error)) from error
-        seq = _next_seq(entries, expected_seq)
-        if seq and entry.seq != seq:
+        if entry.seq != seq and seq:
             raise CorruptEntryError(seq, f"out of order: it says that it is entry {entry.seq}")
+        seq = entry.seq + 1
         entries.append(entry)
     if crc is None or not entries:
-        raise CorruptEntryError(expected_seq or 0, "the batch is empty")
+        raise CorruptEntryError(seq, "the batch is empty")
     return entries, crc
 
 
 def stored_crcs(content: bytes) -> list[int]:
-    """Return the crc that each entry of a batch carries, unchecked."""
-    return [crc for _, crc in _split(content, None, [])]
-
-
-def _split(
-    content: bytes, expected_seq: Seq | None, entries: list[Entry]
-) -> Iterable[tuple[memoryview, int]]:
-    """Yield each payload with its stored crc; ``entries`` is only asked how far reading came."""
-    view = memoryview(content)
-    unpack = _HEAD.unpack_from
-    size = len(view)
+    """Return the crc that each entry of a batch carries, unchecked; the heads must be whole."""
+    crcs = []
     at = 0
-    while at < size:
-        if at + 8 > size:
-            seq = _next_seq(entries, expected_seq)
-            raise CorruptEntryError(seq, f"cut: {size - at} bytes where a head of 8 belongs")
-        length, stored_crc = unpack(view, at)
-        end = at + 8 + length
-        if end > size:
-            seq = _next_seq(entries, expected_seq)
-            raise CorruptEntryError(seq, f"cut: {length} bytes promised, {size - at - 8} there")
-        yield view[at + 8 : end], stored_crc
-        at = end
-
-
-def _next_seq(entries: list[Entry], expected_seq: Seq | None) -> Seq:
-    """Return the number that the entry behind ``entries`` must have, or 0."""
-    if entries:
-        return entries[-1].seq + 1
-    return expected_seq or 0
+    while at < len(content):
+        length, crc = _HEAD.unpack_from(content, at)
+        crcs.append(crc)
+        at += _HEAD.size + length
+    return crcs
 
 
 def known_record_tags() -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from xce.net.message import FRAME_MAX, Message
 
 WRITE_HIGH_BYTES: Final = 1024 * 1024
 """A peer with so many unsent bytes is not ``writable``."""
+DRAIN_LOOK_S: Final = 0.002
+"""So long after a write it is looked at whether it went through at once."""
 BUFFER_MAX_BYTES: Final = 2 * FRAME_MAX
 """A peer with so many unsent bytes does not read what it is sent: it is cut off."""
 
@@ -50,7 +52,8 @@ class Peer(asyncio.Protocol):
         self.on_messages = on_messages
         self.on_lost = on_lost
         self.on_writable: Callable[[], object] | None = None
-        """Called each time when unsent bytes have become few again."""
+        """Called when unsent bytes have become few again, and soon after a write when they never
+        became many: whoever stopped because a window was full goes on from here."""
         self.writable = asyncio.Event()
         """Set while few bytes are unsent; for ``await peer.writable.wait()``."""
         self.close_reason = ""
@@ -62,6 +65,7 @@ class Peer(asyncio.Protocol):
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
         self._is_flush_due = False
+        self._is_look_due = False
         self._is_lost = False
 
     @property
@@ -120,6 +124,17 @@ class Peer(asyncio.Protocol):
         self._outgoing_bytes = 0
         if not self._transport.is_closing():
             self._transport.write(content)
+            if self.on_writable is not None and not self._is_look_due:
+                # A reader quick enough takes it all before the loop sees a full buffer; then
+                # nothing is ever "writable again", and who filled a window would wait for ever.
+                self._is_look_due = True
+                loop = asyncio.get_running_loop()
+                loop.call_later(DRAIN_LOOK_S, self._look_whether_drained)
+
+    def _look_whether_drained(self) -> None:
+        self._is_look_due = False
+        if self.on_writable is not None and self.is_open and self.writable.is_set():
+            self.on_writable()
 
     def close(self, reason: str = "closed here") -> None:
         """End the connection behind what was sent; ``on_lost`` follows."""

@@ -8,7 +8,7 @@ import pytest
 
 from xce.net.frame import WireError, encode_frame
 from xce.net.message import Batch, Message, Ping, Pong
-from xce.net.peer import Peer
+from xce.net.peer import DRAIN_LOOK_S, Peer
 
 
 class Wire(asyncio.Transport):
@@ -158,6 +158,24 @@ def test_back_pressure_is_an_event_and_a_callback() -> None:
         told.peer.resume_writing()
         assert told.peer.writable.is_set()
         assert calls == ["writable"]
+
+    run(story())
+
+
+def test_after_a_write_that_went_through_at_once_more_is_asked_for() -> None:
+    async def story() -> None:
+        told = Story()
+        asked = asyncio.Event()
+        told.peer.on_writable = asked.set
+        told.peer.send(Ping(1))
+        await asyncio.wait_for(asked.wait(), 1)
+        asked.clear()
+        told.peer.send(Ping(1))
+        told.peer.pause_writing()
+        await asyncio.sleep(3 * DRAIN_LOOK_S)
+        assert not asked.is_set()
+        told.peer.resume_writing()
+        assert asked.is_set()
 
     run(story())
 
