@@ -33,9 +33,12 @@ def transcript(module, words, routes, environ=None):
     status, out, err = run_command(module, words, routes, environ)
     name = module.__name__.rpartition(".")[2]
     shown = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in words)
-    return f"$ {name} {shown}".rstrip() + f"\n{out}" + "".join(
-        f"stderr: {line}\n" for line in err.splitlines()
-    ) + f"status: {status}\n"  # fmt: skip
+    return (
+        f"$ {name} {shown}".rstrip()
+        + f"\n{out}"
+        + "".join(f"stderr: {line}\n" for line in err.splitlines())
+        + f"status: {status}\n"
+    )
 
 
 TABLES = [
@@ -46,15 +49,21 @@ TABLES = [
     ("bjobs-W-w", ["-a", "-w", "-W"]),
     ("bjobs-s", ["-s"]),
     ("bjobs-pr", ["-p", "-r"]),
-    ("bjobs-o", ["-o", "jobid jobindex stat user queue job_name exec_host slots exit_code exit_reason"]),
+    (
+        "bjobs-o",
+        ["-o", "jobid jobindex stat user queue job_name exec_host slots exit_code exit_reason"],
+    ),
     ("bjobs-o-widths", ["-o", "id:6 name:10 name:-14 stat: queue:-"]),
     ("bjobs-o-delimiter", ["-o", "id stat exit_reason exec_host name delimiter='|'"]),
     ("bjobs-o-all", ["-o", "all delimiter=';'"]),
     ("bjobs-json", ["-json"]),
-    ("bjobs-json-o", ["-json", "-o", "id STAT exit_code Exit_Reason kill_reason job_name", "1", "99"]),
+    (
+        "bjobs-json-o",
+        ["-json", "-o", "id STAT exit_code Exit_Reason kill_reason job_name", "1", "99"],
+    ),
     ("bjobs-l", ["-l"]),
     ("bjobs-UF", ["-UF"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "words"), TABLES, ids=[name for name, _ in TABLES])
@@ -66,10 +75,14 @@ def test_every_listing_of_hard_jobs_is_as_kept(name, words):
 
 def test_pending_jobs_are_listed_with_their_reasons_and_no_host():
     rows = [
-        make_row(reason=make_reason("Not enough job slot(s): 12 hosts", "Closed by LSF administrator: 1 host")),
+        make_row(
+            reason=make_reason(
+                "Not enough job slot(s): 12 hosts", "Closed by LSF administrator: 1 host"
+            )
+        ),
         make_row(jobid=1235, stat="PSUSP", name="a_long_job_name"),
         make_row(jobid=1236, index=1, count=2, name="arr", array="1-2"),
-    ]  # fmt: skip
+    ]
     text = transcript(bjobs, ["-p"], jobs(*rows)) + transcript(bjobs, ["-wp"], jobs(*rows))
     check_golden(FOLDER / "bjobs-p.txt", text)
 
@@ -82,38 +95,80 @@ def test_the_variables_of_the_environment_change_the_listings():
         transcript(bjobs, [], jobs(*rows), {"LSB_BJOBS_FORMAT": "jobid stat"}),
         transcript(bjobs, ["-w"], jobs(*rows), {"LSB_BJOBS_FORMAT": "jobid stat"}),
         transcript(bjobs, ["-l"], jobs(rows[0]), {"LSB_DISPLAY_YEAR": "Y"}),
-        transcript(bjobs, ["-o", "run_time cpu_used runtimelimit finish_time time_left %complete"],
-                   jobs(rows[0]), {"LSB_HMS_TIME_FORMAT": "Y"}),
-        transcript(bjobs, ["-o", "max_mem max_mem:10:G"], jobs(ended(max_mem_mib=5325)),
-                   {"LSB_UNIT_FOR_JOBS_DISPLAY": "M"}),
-    ]  # fmt: skip
+        transcript(
+            bjobs,
+            ["-o", "run_time cpu_used runtimelimit finish_time time_left %complete"],
+            jobs(rows[0]),
+            {"LSB_HMS_TIME_FORMAT": "Y"},
+        ),
+        transcript(
+            bjobs,
+            ["-o", "max_mem max_mem:10:G"],
+            jobs(ended(max_mem_mib=5325)),
+            {"LSB_UNIT_FOR_JOBS_DISPLAY": "M"},
+        ),
+    ]
     check_golden(FOLDER / "bjobs-environment.txt", "".join(texts))
 
 
 def test_the_long_form_says_everything_that_was_asked_for():
     asked = {
-        "named": True, "name": "a job, with <brackets>", "priority": 50, "tasks_min": 2,
-        "tasks_max": 8, "run_limit_s": 28_800, "estimate_s": 90, "mem_limit_kib": 4 * 1024 * 1024,
+        "named": True,
+        "name": "a job, with <brackets>",
+        "priority": 50,
+        "tasks_min": 2,
+        "tasks_max": 8,
+        "run_limit_s": 28_800,
+        "estimate_s": 90,
+        "mem_limit_kib": 4 * 1024 * 1024,
         "resreq_asked": "rusage[mem=100] span[hosts=1]",
         "resreq": "select[type == local] order[r15s:pg] rusage[mem=100.00] span[hosts=1]",
-        "dependency": 'done(1) && ended("a b")', "hosts_asked": "n1 n2+9", "exclusive": True,
-        "cwd_given": "/home/alice/work/%J", "input": "in.txt", "output": "out.%J", "error": "err",
-        "error_append": False, "begin_at": AT + 86_400, "command": "./run " + "x" * 200,
-    }  # fmt: skip
+        "dependency": 'done(1) && ended("a b")',
+        "hosts_asked": "n1 n2+9",
+        "exclusive": True,
+        "cwd_given": "/home/alice/work/%J",
+        "input": "in.txt",
+        "output": "out.%J",
+        "error": "err",
+        "error_append": False,
+        "begin_at": AT + 86_400,
+        "command": "./run " + "x" * 200,
+    }
     rows = [
         make_row(**asked, reason=make_reason("The job has a specified start time")),
-        running(**asked, index=7, array="1-9", hosts=[[f"host{n}", n + 1] for n in range(10)], max_mem_mib=41),
-        ended("EXIT", **asked, exit_code=3, cause="TERM_RUNLIMIT", detail="the output was kept",
-              cause_text="TERM_RUNLIMIT: job killed after reaching LSF run time limit"),
-    ]  # fmt: skip
+        running(
+            **asked,
+            index=7,
+            array="1-9",
+            hosts=[[f"host{n}", n + 1] for n in range(10)],
+            max_mem_mib=41,
+        ),
+        ended(
+            "EXIT",
+            **asked,
+            exit_code=3,
+            cause="TERM_RUNLIMIT",
+            detail="the output was kept",
+            cause_text="TERM_RUNLIMIT: job killed after reaching LSF run time limit",
+        ),
+    ]
     check_golden(FOLDER / "bjobs-l-full.txt", transcript(bjobs, ["-l"], jobs(*rows)))
     check_golden(FOLDER / "bjobs-UF-full.txt", transcript(bjobs, ["-UF"], jobs(*rows)))
 
 
 NOTHING = [
-    ([], {}), (["-p"], {}), (["-r"], {}), (["-s"], {}), (["-a"], {}), (["-d"], {}),
-    (["-p", "-r"], {}), (["-l"], {}), (["-w"], {}), (["-o", "jobid"], {}), (["-json", "-o", "jobid"], {}),
-]  # fmt: skip
+    ([], {}),
+    (["-p"], {}),
+    (["-r"], {}),
+    (["-s"], {}),
+    (["-a"], {}),
+    (["-d"], {}),
+    (["-p", "-r"], {}),
+    (["-l"], {}),
+    (["-w"], {}),
+    (["-o", "jobid"], {}),
+    (["-json", "-o", "jobid"], {}),
+]
 
 
 def test_nothing_to_show_is_said_on_stderr_only():
@@ -128,11 +183,13 @@ def test_unknown_jobs_are_told_on_stderr():
     for environ in ({}, {"LSB_BJOBS_CONSISTENT_EXIT_CODE": "Y"}):
         texts += [
             transcript(bjobs, ["99"], jobs(missing=["99"]), environ),
-            transcript(bjobs, ["1234", "99", "12[7]"], jobs(ended(), missing=["99", "12[7]"]), environ),
+            transcript(
+                bjobs, ["1234", "99", "12[7]"], jobs(ended(), missing=["99", "12[7]"]), environ
+            ),
             transcript(bjobs, ["1234"], jobs(ended()), environ),
             transcript(bjobs, ["1234"], jobs(running()), environ),
             transcript(bjobs, ["-noheader", "-o", "stat", "99"], jobs(missing=["99"]), environ),
-        ]  # fmt: skip
+        ]
     check_golden(FOLDER / "bjobs-unknown.txt", "".join(texts))
 
 
@@ -148,11 +205,29 @@ def test_array_summaries_are_as_kept():
         "psusp": 0,
     }
     arrays = [
-        {**counts, "jobid": 456, "name": "arr", "array": "1-10", "array_limit": 0, "user": "alice",
-         "njobs": 10, "pend": 9, "run": 1},
-        {**counts, "jobid": 1234567, "name": "a_long_name", "array": "1-10000000:2,15", "array_limit": 5,
-         "user": "a_very_long_user", "njobs": 5_000_001, "done": 4_999_999, "exit": 2},
-    ]  # fmt: skip
+        {
+            **counts,
+            "jobid": 456,
+            "name": "arr",
+            "array": "1-10",
+            "array_limit": 0,
+            "user": "alice",
+            "njobs": 10,
+            "pend": 9,
+            "run": 1,
+        },
+        {
+            **counts,
+            "jobid": 1234567,
+            "name": "a_long_name",
+            "array": "1-10000000:2,15",
+            "array_limit": 5,
+            "user": "a_very_long_user",
+            "njobs": 5_000_001,
+            "done": 4_999_999,
+            "exit": 2,
+        },
+    ]
     routes = {"GET /arrays": {"arrays": arrays, "missing": []}}
     texts = [
         transcript(bjobs, words, routes) for words in (["-A"], ["-A", "-w"], ["-A", "-noheader"])
@@ -166,11 +241,15 @@ def test_array_summaries_are_as_kept():
 def test_hosts_are_listed_as_kept():
     hosts = [
         make_host(),
-        make_host(name="a-host-with-a-very-long-name.example.org", status="closed_Full", njobs=16, run=16),
-        make_host(name="h3", status="closed_Adm", comment="disk is broken", counters={"lic_a": [10, 3]}),
+        make_host(
+            name="a-host-with-a-very-long-name.example.org", status="closed_Full", njobs=16, run=16
+        ),
+        make_host(
+            name="h3", status="closed_Adm", comment="disk is broken", counters={"lic_a": [10, 3]}
+        ),
         make_host(name="h4", status="unavail", slots_max=None, mem_mib=None),
         make_host(name="h5", status="closed_Excl", slots_max=1000000, njobs=1000000, ususp=1000000),
-    ]  # fmt: skip
+    ]
     routes = {"GET /hosts": {"hosts": hosts}}
     texts = [
         transcript(bhosts, words, routes)
@@ -183,12 +262,30 @@ def test_hosts_are_listed_as_kept():
 def test_queues_are_listed_as_kept():
     queues = [
         make_queue(),
-        make_queue(name="a_queue_with_a_long_name", priority=100, default=False, open=False, max=10,
-                   njobs=1000000, active=False),
-        make_queue(name="short", priority=70, default=False, description="short jobs",
-                   run_limit_s=3600, default_run_limit_s=600, tasks_min=2, tasks_max=8,
-                   mem_limit_mib=4096, exclusive=True, users=["alice", "bob"], hosts=["h1", "h2"]),
-    ]  # fmt: skip
+        make_queue(
+            name="a_queue_with_a_long_name",
+            priority=100,
+            default=False,
+            open=False,
+            max=10,
+            njobs=1000000,
+            active=False,
+        ),
+        make_queue(
+            name="short",
+            priority=70,
+            default=False,
+            description="short jobs",
+            run_limit_s=3600,
+            default_run_limit_s=600,
+            tasks_min=2,
+            tasks_max=8,
+            mem_limit_mib=4096,
+            exclusive=True,
+            users=["alice", "bob"],
+            hosts=["h1", "h2"],
+        ),
+    ]
     routes = {"GET /queues": {"queues": queues}}
     texts = [
         transcript(bqueues, words, routes)

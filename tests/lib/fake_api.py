@@ -1,11 +1,11 @@
-"""A small HTTP server on a unix socket that answers as a test tells it, and the commands run on it."""
+"""A small HTTP server on a unix socket that answers as a test tells it; the commands run on it."""
 
 import json
-import os
 import shutil
 import socket
 import tempfile
 import threading
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from xce.cli.lsf.front import run
@@ -111,16 +111,24 @@ def run_command(module, words, routes=None, environ=None, api=None):
 
     def go(fake):
         runtime = f"{fake.directory}/runtime"
-        os.makedirs(runtime, mode=0o700, exist_ok=True)
+        Path(runtime).mkdir(mode=0o700, exist_ok=True)
         settings = {
-            "XCE_API_SOCKET": fake.path, "XCE_WAIT_DAEMON": "0", "XDG_RUNTIME_DIR": runtime,
-            "HOME": "/home/u", **(environ or {}),
-        }  # fmt: skip
+            "XCE_API_SOCKET": fake.path,
+            "XCE_WAIT_DAEMON": "0",
+            "XDG_RUNTIME_DIR": runtime,
+            "HOME": "/home/u",
+            **(environ or {}),
+        }
         return run(
-            words, module.OPTIONS, module.USAGE, module.execute, settings,
-            write_out=out.append, write_err=err.append,
+            words,
+            module.OPTIONS,
+            module.USAGE,
+            module.execute,
+            settings,
+            write_out=out.append,
+            write_err=err.append,
             until_word=module.__name__.endswith("bsub"),
-        )  # fmt: skip
+        )
 
     if api is not None:
         status = go(api)

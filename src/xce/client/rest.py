@@ -129,7 +129,7 @@ class Api:
         self._pause_s = _PAUSE_FIRST_S
         self._told_at = 0.0
 
-    def __enter__(self) -> Api:
+    def __enter__(self) -> Api:  # noqa: PYI034 - typing is not imported
         """Return itself; the connection is closed at the end of the block."""
         return self
 

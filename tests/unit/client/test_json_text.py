@@ -5,9 +5,20 @@ import pytest
 from xce.client.json_text import parse_json, render_json
 
 VALUES = [
-    None, True, False, 0, -12, 3.25, 1e300, "", 'a"b\\c\n\t\u0000é😀/', [], {}, [1, [2, {"a": None}]],
+    None,
+    True,
+    False,
+    0,
+    -12,
+    3.25,
+    1e300,
+    "",
+    'a"b\\c\n\t\u0000é😀/',
+    [],
+    {},
+    [1, [2, {"a": None}]],
     {"ä": "ö", "n": {"x": [1.5, "y"]}},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -44,7 +44,10 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
         (["-r", "-u", "all"], {"state": "run", "user": "all", "fields": BASE}),
         (["-p", "-r"], {"state": "pend,psusp,run", "fields": f"{BASE},reason"}),
         (["-s"], {"state": "psusp,susp", "fields": f"{BASE},reason"}),
-        (["-q", "q", "-J", "a*", "-m", "h1"], {"queue": "q", "name": "a*", "host": "h1", "fields": BASE}),
+        (
+            ["-q", "q", "-J", "a*", "-m", "h1"],
+            {"queue": "q", "name": "a*", "host": "h1", "fields": BASE},
+        ),
         (["-P", "p"], {"fields": f"{BASE},project"}),
         (["-l"], {}),
         (["0"], {"fields": BASE}),
@@ -53,7 +56,7 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
         (["-o", "jobid"], {"fields": "stat"}),
         (["-o", "id queue exit_code"], {"fields": "cause,exit_code,queue,signal,start_at,stat"}),
     ],
-)  # fmt: skip
+)
 def test_the_query_asks_for_what_is_shown(words, query):
     assert asked(words) == query
 
@@ -85,8 +88,13 @@ def test_filters_that_the_cluster_does_not_know_are_applied_here():
         running(jobid=3, project="p", hosts=[["h1", 1], ["h2", 1]]),
     ]
     assert out_of(["-noheader", "-P", "p", "-o", "id jobindex"], *rows).split("\n")[:-1] == [
-        "1 1", "1 2", "1 3", "1 4", "1 5", "3 0",
-    ]  # fmt: skip
+        "1 1",
+        "1 2",
+        "1 3",
+        "1 4",
+        "1 5",
+        "3 0",
+    ]
     assert out_of(["-noheader", "-m", "h2 h9", "-o", "id"], *rows) == "3\n"
     assert out_of(["-noheader", "-J", "arr[2,4-9]", "-o", "jobindex"], rows[0]) == "2\n4\n5\n"
     assert out_of(["-noheader", "-J", "a*", "-o", "id", "1", "3"], rows[0], rows[2]) == "1\n" * 5
@@ -95,11 +103,19 @@ def test_filters_that_the_cluster_does_not_know_are_applied_here():
 @pytest.mark.parametrize(
     ("pattern", "name", "expected"),
     [
-        ("a", "a", True), ("a", "ab", False), ("a*", "ab", True), ("*b", "ab", True), ("*", "", True),
-        ("a*c*e", "abcde", True), ("a*c*e", "abde", False), ("a*a", "a", False), ("*b*", "abc", True),
-        ("**", "x", True), ("a*b*b", "ab", False),
+        ("a", "a", True),
+        ("a", "ab", False),
+        ("a*", "ab", True),
+        ("*b", "ab", True),
+        ("*", "", True),
+        ("a*c*e", "abcde", True),
+        ("a*c*e", "abde", False),
+        ("a*a", "a", False),
+        ("*b*", "abc", True),
+        ("**", "x", True),
+        ("a*b*b", "ab", False),
     ],
-)  # fmt: skip
+)
 def test_a_star_stands_for_any_text(pattern, name, expected):
     assert matches(pattern, name) is expected
 
@@ -107,10 +123,14 @@ def test_a_star_stands_for_any_text(pattern, name, expected):
 @pytest.mark.parametrize(
     ("found", "missing", "only_finished", "plain", "consistent"),
     [
-        (True, False, False, 0, 0), (False, False, False, 0, 255), (False, True, False, 0, 255),
-        (True, True, False, 255, 255), (True, False, True, 0, 255), (False, True, True, 0, 255),
+        (True, False, False, 0, 0),
+        (False, False, False, 0, 255),
+        (False, True, False, 0, 255),
+        (True, True, False, 255, 255),
+        (True, False, True, 0, 255),
+        (False, True, True, 0, 255),
     ],
-)  # fmt: skip
+)
 def test_the_exit_status_is_lsfs_table(found, missing, only_finished, plain, consistent):
     for strict, status in ((False, plain), (True, consistent)):
         assert status == exit_status(
@@ -179,13 +199,21 @@ def test_values_without_widths_are_separated_by_one_blank():
 
 def test_the_fields_of_a_running_job_with_a_limit():
     row = running(run_limit_s=7200, mem_limit_kib=600 * 1024)
-    names = "finish_time time_left %complete runtimelimit memlimit run_time cpu_used nexec_host first_host"
+    names = "finish_time time_left %complete runtimelimit memlimit run_time cpu_used nexec_host"
+    names += " first_host"
     out = out_of(["-noheader", "-o", f"{names} delimiter=';'"], row, environ={"TZ": "UTC"})
     fields = out.rstrip("\n").split(";")
     assert fields[0].endswith(" L")
     assert fields[1:] == [
-        "1:0 L", "49.93% L", "120.0", "600 M", "3595 second(s)", "12.3 second(s)", "1", "n060",
-    ]  # fmt: skip
+        "1:0 L",
+        "49.93% L",
+        "120.0",
+        "600 M",
+        "3595 second(s)",
+        "12.3 second(s)",
+        "1",
+        "n060",
+    ]
 
 
 def test_every_field_of_lsf_is_known_and_never_fails():
@@ -208,14 +236,20 @@ def test_killed_pending_jobs_have_an_exit_code_for_those_who_wait_for_one():
 def test_sizes_and_limits_are_lsfs():
     assert size_text(None, "") == ""
     assert [size_text(mib, "") for mib in (41, 1024, 5325, 2**30)] == [
-        "41 Mbytes", "1 Gbytes", "5.2 Gbytes", "1 Pbytes",
-    ]  # fmt: skip
+        "41 Mbytes",
+        "1 Gbytes",
+        "5.2 Gbytes",
+        "1 Pbytes",
+    ]
     assert size_text(10, "G") == "0.01G"
     assert size_text(1, "KB") == "1024.00K"
     assert size_text(522, "S") == "522M"
     assert [limit_text(kib) for kib in (None, 100, 4 * 1024 * 1024, 28_000_000)] == [
-        "", "100 K", "4 G", "26.7 G",
-    ]  # fmt: skip
+        "",
+        "100 K",
+        "4 G",
+        "26.7 G",
+    ]
 
 
 def test_wrapped_statements_can_be_joined_again():
@@ -228,8 +262,15 @@ def test_wrapped_statements_can_be_joined_again():
 
 def test_the_long_form_says_what_clients_look_for():
     text = "\n".join(render_long(ended("EXIT", exit_code=3), NOW, wrapped=False, with_year=False))
-    for part in ("Job <1234>", "Status <EXIT>", "Project <default>", "Exited with exit code 3. The CPU time used is 2.1 seconds.",
-                 "Completed <exit>.", "MAX MEM: 41 Mbytes;", "Started 1 Task(s) on Host(s) <n060>,"):  # fmt: skip
+    for part in (
+        "Job <1234>",
+        "Status <EXIT>",
+        "Project <default>",
+        "Exited with exit code 3. The CPU time used is 2.1 seconds.",
+        "Completed <exit>.",
+        "MAX MEM: 41 Mbytes;",
+        "Started 1 Task(s) on Host(s) <n060>,",
+    ):
         assert part in text
     text = "\n".join(render_long(ended(), NOW, wrapped=False, with_year=False))
     assert "Done successfully. The CPU time used is 2.1 seconds." in text

@@ -80,22 +80,72 @@ def test_a_link_in_the_working_directory_is_kept_as_the_shell_says_it(folder, mo
 @pytest.mark.usefixtures("folder")
 def test_every_option_reaches_the_request():
     words = [
-        "-J", "n[1-10:2]%5", "-o", "o.%J", "-eo", "e", "-i", "in", "-q", "long", "-n", "2,8",
-        "-R", "rusage[mem=1]", "-R", "span[hosts=1]", "-W", "1:30", "-We", "0.5", "-M", "2GB",
-        "-w", "done(1) && ended(x)", "-m", "h1 h2+1", "-x", "-H", "-P", "proj", "-sp", "7",
-        "-cwd", "sub", "-b", "2030:1:2:3:4", "-env", "none", "./run",
-    ]  # fmt: skip
+        "-J",
+        "n[1-10:2]%5",
+        "-o",
+        "o.%J",
+        "-eo",
+        "e",
+        "-i",
+        "in",
+        "-q",
+        "long",
+        "-n",
+        "2,8",
+        "-R",
+        "rusage[mem=1]",
+        "-R",
+        "span[hosts=1]",
+        "-W",
+        "1:30",
+        "-We",
+        "0.5",
+        "-M",
+        "2GB",
+        "-w",
+        "done(1) && ended(x)",
+        "-m",
+        "h1 h2+1",
+        "-x",
+        "-H",
+        "-P",
+        "proj",
+        "-sp",
+        "7",
+        "-cwd",
+        "sub",
+        "-b",
+        "2030:1:2:3:4",
+        "-env",
+        "none",
+        "./run",
+    ]
     body = body_of(words)
     for member in ("cwd", "from_host", "home", "umask", "begin_at"):
         body.pop(member)
     assert body == {
-        "command": "./run", "name": "n", "array": "1-10:2%5", "output": "o.%J", "error": "e",
-        "error_append": False, "input": "in", "queue": "long", "tasks": [2, 8],
-        "resreq": ["rusage[mem=1]", "span[hosts=1]"], "run_limit_s": 5400, "estimate_s": 30,
-        "mem_limit_kib": 2 * 1024 * 1024, "dependency": "done(1) && ended(x)", "hosts": "h1 h2+1",
-        "exclusive": True, "hold": True, "project": "proj", "priority": 7, "cwd_given": "sub",
+        "command": "./run",
+        "name": "n",
+        "array": "1-10:2%5",
+        "output": "o.%J",
+        "error": "e",
+        "error_append": False,
+        "input": "in",
+        "queue": "long",
+        "tasks": [2, 8],
+        "resreq": ["rusage[mem=1]", "span[hosts=1]"],
+        "run_limit_s": 5400,
+        "estimate_s": 30,
+        "mem_limit_kib": 2 * 1024 * 1024,
+        "dependency": "done(1) && ended(x)",
+        "hosts": "h1 h2+1",
+        "exclusive": True,
+        "hold": True,
+        "project": "proj",
+        "priority": 7,
+        "cwd_given": "sub",
         "env": [],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.usefixtures("folder")
@@ -207,9 +257,15 @@ def test_input_is_spooled_with_is(folder):
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("unit", "environ", "kib"),
-    [("MB", {}, 512_000), ("KB", {}, 500), ("classic", {}, 500), ("GB", {}, 524_288_000),
-     ("MB", {"LSF_UNIT_FOR_LIMITS": "KB"}, 500), ("KB", {"LSF_UNIT_FOR_LIMITS": "gb"}, 524_288_000)],
-)  # fmt: skip
+    [
+        ("MB", {}, 512_000),
+        ("KB", {}, 500),
+        ("classic", {}, 500),
+        ("GB", {}, 524_288_000),
+        ("MB", {"LSF_UNIT_FOR_LIMITS": "KB"}, 500),
+        ("KB", {"LSF_UNIT_FOR_LIMITS": "gb"}, 524_288_000),
+    ],
+)
 def test_a_bare_memory_limit_has_the_clusters_unit_or_the_environments(unit, environ, kib):
     body = body_of(["-M", "500", "ls"], environ=environ, cluster={"unit_for_limits": unit})
     assert body["mem_limit_kib"] == kib
@@ -233,8 +289,11 @@ def test_the_unit_of_the_environment_goes_with_a_resource_request():
 @pytest.mark.usefixtures("folder")
 def test_defaults_come_from_the_environment():
     environ = {
-        "LSB_DEFAULTQUEUE": "q1", "LSB_DEFAULTPROJECT": "p", "LSB_DEFAULT_RESREQ": "r", "LSB_JOB_CWD": "/w",
-    }  # fmt: skip
+        "LSB_DEFAULTQUEUE": "q1",
+        "LSB_DEFAULTPROJECT": "p",
+        "LSB_DEFAULT_RESREQ": "r",
+        "LSB_JOB_CWD": "/w",
+    }
     status, out, _, requests = submit(["ls"], accept(queue="q1"), environ=environ)
     body = requests[0].json()
     assert status == 0
@@ -278,9 +337,15 @@ def test_queues_are_tried_in_order():
 def test_refusals_are_said_in_lsfs_words_or_else_in_ours():
     for answer, text in (
         (refuse("unknown-queue", "No such queue"), "No such queue"),
-        (refuse("not-built", "", "compound requests are not built yet."), "compound requests are not built yet"),
-        ({"seq": 1, "results": [{"error": {"code": "x", "lsf": "Bad jobId", "detail": "d"}}]}, "Bad jobId"),
-    ):  # fmt: skip
+        (
+            refuse("not-built", "", "compound requests are not built yet."),
+            "compound requests are not built yet",
+        ),
+        (
+            {"seq": 1, "results": [{"error": {"code": "x", "lsf": "Bad jobId", "detail": "d"}}]},
+            "Bad jobId",
+        ),
+    ):
         assert submit(["ls"], answer)[:3] == (255, "", f"{text}. Job not submitted.\n")
 
 
@@ -372,8 +437,10 @@ def test_waiting_names_host_and_job_where_asked():
     answers = iter([(204, {}, None), (204, {}, None), done])
     rows = iter([{**row, "hosts": []}, row])
     routes = {
-        "POST /jobs": accept(), "GET /jobs/12/wait": lambda _: next(answers), "GET /jobs/12": lambda _: next(rows),
-    }  # fmt: skip
+        "POST /jobs": accept(),
+        "GET /jobs/12/wait": lambda _: next(answers),
+        "GET /jobs/12": lambda _: next(rows),
+    }
     environ = {"LSB_SUBK_SHOW_EXEC_HOST": "1", "LSB_SUBK_SHOW_JOBID": "1"}
     status, _, err = run_command(bsub, ["-K", "ls"], routes, environ)
     assert status == 0

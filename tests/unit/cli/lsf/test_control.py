@@ -30,10 +30,13 @@ def sent(module, words):
         ([], {"user": ME, "newest": True}),
         (["-J", "a*"], {"user": ME, "name": "a*", "newest": True}),
         (["0"], {"user": ME, "all": True}),
-        (["-uall", "-q", "q", "-m", "h", "0"], {"user": "all", "queue": "q", "host": "h", "all": True}),
+        (
+            ["-uall", "-q", "q", "-m", "h", "0"],
+            {"user": "all", "queue": "q", "host": "h", "all": True},
+        ),
         (["0", "12"], {"jobs": ["12"]}),
     ],
-)  # fmt: skip
+)
 def test_jobs_are_selected_as_in_lsf(words, select):
     assert sent(bkill, words) == {"action": "kill", "select": select}
     assert sent(bstop, words) == {"action": "stop", "select": select}
@@ -43,13 +46,18 @@ def test_jobs_are_selected_as_in_lsf(words, select):
 @pytest.mark.parametrize(
     ("words", "action"),
     [
-        (["-r"], {"action": "kill", "force": True}), (["-b"], {"action": "kill"}),
-        (["-s", "USR1"], {"action": "signal", "signal": 10}), (["-s", "sigterm"], {"action": "signal", "signal": 15}),
-        (["-s9"], {"action": "kill", "force": True}), (["-s", "KILL"], {"action": "kill", "force": True}),
-        (["-s", "STOP"], {"action": "stop"}), (["-s", "SIGTSTP"], {"action": "stop"}),
-        (["-s", "18"], {"action": "resume"}), (["-s", "34"], {"action": "signal", "signal": 34}),
+        (["-r"], {"action": "kill", "force": True}),
+        (["-b"], {"action": "kill"}),
+        (["-s", "USR1"], {"action": "signal", "signal": 10}),
+        (["-s", "sigterm"], {"action": "signal", "signal": 15}),
+        (["-s9"], {"action": "kill", "force": True}),
+        (["-s", "KILL"], {"action": "kill", "force": True}),
+        (["-s", "STOP"], {"action": "stop"}),
+        (["-s", "SIGTSTP"], {"action": "stop"}),
+        (["-s", "18"], {"action": "resume"}),
+        (["-s", "34"], {"action": "signal", "signal": 34}),
     ],
-)  # fmt: skip
+)
 def test_signals_are_names_or_numbers_and_job_control_is_mapped(words, action):
     assert sent(bkill, [*words, "12"]) == {**action, "select": {"jobs": ["12"]}}
 
@@ -63,11 +71,13 @@ def test_unknown_signals_are_refused(text):
 @pytest.mark.parametrize(
     ("module", "words", "text"),
     [
-        (bkill, ["12"], "Job <12> is being terminated"), (bkill, ["-r", "12"], "Job <12> is being terminated"),
-        (bkill, ["-s", "INT", "12"], "Job <12> is being signaled"), (bstop, ["12"], "Job <12> is being stopped"),
+        (bkill, ["12"], "Job <12> is being terminated"),
+        (bkill, ["-r", "12"], "Job <12> is being terminated"),
+        (bkill, ["-s", "INT", "12"], "Job <12> is being signaled"),
+        (bstop, ["12"], "Job <12> is being stopped"),
         (bresume, ["12"], "Job <12> is being resumed"),
     ],
-)  # fmt: skip
+)
 def test_each_job_has_its_line(module, words, text):
     routes = {ROUTE: done("12", "12[3]")}
     assert run_command(module, words, routes) == (
@@ -80,17 +90,25 @@ def test_each_job_has_its_line(module, words, text):
 def test_refused_jobs_are_told_on_stderr_and_the_status_is_255():
     results = [
         {"job": "12", "jobid": 12, "text": "killed"},
-        {"job": "13", "error": {"code": "unknown-job", "text": "x", "lsf": "No matching job found"}},
-        {"job": "14[2]", "error": {"code": "already-finished", "text": "x", "lsf": "Job has already finished"}},
+        {
+            "job": "13",
+            "error": {"code": "unknown-job", "text": "x", "lsf": "No matching job found"},
+        },
+        {
+            "job": "14[2]",
+            "error": {"code": "already-finished", "text": "x", "lsf": "Job has already finished"},
+        },
         {"job": "15", "error": {"code": "denied", "text": "it is not yours.", "lsf": ""}},
-    ]  # fmt: skip
+    ]
     status, out, err = run_command(
         bkill, ["12", "13", "14[2]", "15"], {ROUTE: {"results": results}}
     )
     assert (status, out) == (255, "Job <12> is being terminated\n")
     assert err.splitlines() == [
-        "Job <13>: No matching job found", "Job <14[2]>: Job has already finished", "Job <15>: it is not yours",
-    ]  # fmt: skip
+        "Job <13>: No matching job found",
+        "Job <14[2]>: Job has already finished",
+        "Job <15>: it is not yours",
+    ]
 
 
 def test_nothing_that_matches_is_said_without_a_job():

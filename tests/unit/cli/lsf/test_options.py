@@ -23,7 +23,7 @@ def line(words, module=bjobs):
         (["--", "-l"], {}, ["-l"]),
         (["-awuall"], {"-a": [""], "-w": [""], "-u": ["all"]}, []),
     ],
-)  # fmt: skip
+)
 def test_letters_run_together_and_values_follow_in_the_word(words, given, rest):
     parsed = line(words)
     assert (parsed.given, parsed.rest) == (given, rest)
@@ -37,10 +37,16 @@ def test_options_of_bsub_end_at_the_first_other_word():
 
 @pytest.mark.parametrize(
     ("word", "option", "value"),
-    [("-n4", "-n", "4"), ("-M2000", "-M", "2000"), ("-W10:00", "-W", "10:00"), ("-We5", "-We", "5"),
-     ("-Rspan[hosts=1]", "-R", "span[hosts=1]"), ("-Jname[1-3]", "-J", "name[1-3]"),
-     ("-q normal", "-q", "normal")],
-)  # fmt: skip
+    [
+        ("-n4", "-n", "4"),
+        ("-M2000", "-M", "2000"),
+        ("-W10:00", "-W", "10:00"),
+        ("-We5", "-We", "5"),
+        ("-Rspan[hosts=1]", "-R", "span[hosts=1]"),
+        ("-Jname[1-3]", "-J", "name[1-3]"),
+        ("-q normal", "-q", "normal"),
+    ],
+)
 def test_bsub_takes_numbers_and_brackets_behind_the_letter(word, option, value):
     assert line([word], bsub).given == {option: [value]}
 
@@ -60,7 +66,7 @@ def test_bsub_takes_numbers_and_brackets_behind_the_letter(word, option, value):
         (["-d", "5"], bkill, "-d: this option"),
         (["--verbose"], bjobs, "--verbose: there is no such option"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_refused_by_name(words, module, text):
     with pytest.raises(UsageError) as caught:
         line(words, module)

@@ -61,11 +61,16 @@ def test_a_line_that_cannot_be_read_whole_is_an_error_that_names_it(text, messag
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", []), ("  a\tb ", ["a", "b"]), ("'a b'c\"d e\"", ["a bcd e"]), ("''", [""]),
-        (r'"a\"b" a\ b "x\y"', ['a"b', "a b", r"x\y"]), ("a # b", ["a"]), ("$HOME `x`", ["$HOME", "`x`"]),
+        ("", []),
+        ("  a\tb ", ["a", "b"]),
+        ("'a b'c\"d e\"", ["a bcd e"]),
+        ("''", [""]),
+        (r'"a\"b" a\ b "x\y"', ['a"b', "a b", r"x\y"]),
+        ("a # b", ["a"]),
+        ("$HOME `x`", ["$HOME", "`x`"]),
         ("tail\\", ["tail\\"]),
     ],
-)  # fmt: skip
+)
 def test_quotes_group_and_nothing_is_expanded(text, words):
     assert split_words(text) == words
 

@@ -7,9 +7,25 @@ import pytest
 SOURCE = Path(__file__).parents[4] / "src"
 COMMANDS = ("bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhosts", "bqueues", "lsid")
 HEAVY = {
-    "argparse", "asyncio", "collections", "datetime", "enum", "functools", "http", "http.client", "inspect",
-    "json", "msgspec", "pathlib", "re", "signal", "socket", "subprocess", "typing", "urllib",
-}  # fmt: skip
+    "argparse",
+    "asyncio",
+    "collections",
+    "datetime",
+    "enum",
+    "functools",
+    "http",
+    "http.client",
+    "inspect",
+    "json",
+    "msgspec",
+    "pathlib",
+    "re",
+    "signal",
+    "socket",
+    "subprocess",
+    "typing",
+    "urllib",
+}
 
 
 def launch(command, *words, environ=None):
@@ -22,8 +38,12 @@ def launch(command, *words, environ=None):
     )
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", code, *words],
-        capture_output=True, text=True, env=environ or {"XCE_DIR": "/nonexistent"}, timeout=30, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=environ or {"XCE_DIR": "/nonexistent"},
+        timeout=30,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
