@@ -41,6 +41,8 @@ class HostCode(enum.StrEnum):
     AMOUNT_SHORT = "amount-short"
     SELECT = "select"
     NOT_ASKED = "not-asked"
+    NOT_IN_QUEUE = "not-in-queue"
+    """Not among the hosts of the job's queue."""
     CLOSED = "closed"
     UNREACHABLE = "unreachable"
     EXCLUSIVE = "exclusive"
@@ -107,6 +109,7 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.SLOTS_BUSY: "Not enough job slot(s)",
     HostCode.SELECT: "Job's resource requirements not satisfied",
     HostCode.NOT_ASKED: "Not specified in job submission",
+    HostCode.NOT_IN_QUEUE: "Not usable to the queue",
     HostCode.CLOSED: "Closed by LSF administrator",
     HostCode.UNREACHABLE: "Unable to reach slave batch server",
     HostCode.EXCLUSIVE: "Job's requirement for exclusive execution not satisfied",
@@ -116,6 +119,7 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
 _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.SELECT: "excluded by select[]",
     HostCode.NOT_ASKED: "not among the hosts asked for",
+    HostCode.NOT_IN_QUEUE: "not among the queue's hosts",
     HostCode.CLOSED: "closed by the administrator",
     HostCode.UNREACHABLE: "unreachable",
     HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
@@ -133,6 +137,8 @@ def render_lsf(reason: Reason) -> tuple[str, ...]:
         if item.code is HostCode.AMOUNT_SHORT:
             text = f"Job's requirements for reserving resource ({item.resource}) not satisfied"
         lines.append(f"{text}: {item.hosts} host{'' if item.hosts == 1 else 's'}")
+    if not lines and reason.code is ReasonCode.HOSTS:
+        return ("Not enough job slot(s)",)
     return tuple(lines) or (_LSF[ReasonCode.NEW],)
 
 
@@ -178,7 +184,8 @@ def _plain_head(reason: Reason, now_us: Micros) -> str:
     if reason.code is ReasonCode.HOSTS:
         if not reason.needed:
             return "no host can take it now"
-        return f"needs {reason.needed} slots, {reason.available} usable now"
+        when = "on all hosts together" if reason.unsatisfiable else "usable now"
+        return f"needs {reason.needed} slots, {reason.available} {when}"
     return _PLAIN[reason.code].format(
         detail=reason.detail,
         needed=reason.needed,

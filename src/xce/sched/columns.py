@@ -1,0 +1,135 @@
+"""Columns of hosts as select and order expressions read them.
+
+What configuration and workers say is laid out once for each change of the host table; ``mem`` and
+``slots`` are what is free on a ground.
+"""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+
+from xce.model.config import ClusterConfig
+from xce.resreq.schema import NUMBERS
+from xce.resreq.select import Bools, Codes, Milli
+from xce.state.hosts import Column, Flags, HostTable
+
+MOVING: Final = frozenset({"mem", "slots"})
+"""Numbers that change with what is given out."""
+_UNKNOWN_SIZE: Final = 1 << 40
+_SIZES: Final = attrgetter("slots", "mem_mib")
+
+
+class HostFacts:
+    """What is known of each host beside amounts; valid for one ``change`` of the host table."""
+
+    def __init__(self, table: HostTable, config: ClusterConfig) -> None:
+        self.table = table
+        self.change = table.change
+        self.kinds: dict[str, str] = dict.fromkeys(NUMBERS, "number")
+        self.kinds |= {
+            item.name: item.kind
+            for item in config.resources
+            if item.kind in ("number", "string", "boolean")
+        }
+        self.attributes: list[Mapping[str, int | str | bool]] = list(
+            map(table.attributes, range(table.count))
+        )
+        self.cpus: Milli = np.asarray(table.cpus, np.int64) * 1000
+        joined = np.fromiter(map(bool, table.boot_ids), np.bool_, table.count)
+        self.has_joined: Flags = joined & table.is_configured
+        self.unknown = _unknown_sizes(table, joined)
+        """Along slots and mem: hosts that never joined and whose size only they can tell."""
+        self._numbers: dict[str, tuple[Milli, Bools]] = {}
+        self._texts: dict[str, tuple[Codes, dict[str, int]]] = {}
+        self._flags: dict[str, Bools] = {}
+
+    def idle(self) -> Column:
+        """Return what would be free on an idle cluster; plenty where nobody knows yet."""
+        free = self.table.total.copy()
+        free[:2][self.unknown] = _UNKNOWN_SIZE
+        return free
+
+    def number(self, name: str) -> tuple[Milli, Bools]:
+        """Return an attribute in thousandths and which hosts have it."""
+        found = self._numbers.get(name)
+        if found is None:
+            values = [row.get(name) for row in self.attributes]
+            milli = [0 if isinstance(value, str | None) else int(value) for value in values]
+            has = [isinstance(value, int) and not isinstance(value, bool) for value in values]
+            found = np.asarray(milli, np.int64), np.asarray(has, np.bool_)
+            self._numbers[name] = found
+        return found
+
+    def text(self, name: str) -> tuple[Codes, dict[str, int]]:
+        """Return a string as codes, and the code of each text."""
+        found = self._texts.get(name)
+        if found is None:
+            if name == "hname":
+                values: list[object] = list(self.table.names)
+            else:
+                values = [row.get(name) for row in self.attributes]
+            words = sorted({value for value in values if isinstance(value, str)})
+            codes = {word: code for code, word in enumerate(words)}
+            column = [codes.get(value, -1) if isinstance(value, str) else -1 for value in values]
+            found = self._texts[name] = np.asarray(column, np.int32), codes
+        return found
+
+    def flag(self, name: str) -> Bools:
+        """Return which hosts have a boolean resource."""
+        found = self._flags.get(name)
+        if found is None:
+            column = [row.get(name) is True for row in self.attributes]
+            found = self._flags[name] = np.asarray(column, np.bool_)
+        return found
+
+
+def _unknown_sizes(table: HostTable, joined: Flags) -> Flags:
+    """Return, along slots and mem, which hosts never joined and have no configured size."""
+    sizes = list(map(_SIZES, table.config))
+    unknown = np.asarray([value is None for pair in sizes for value in pair], np.bool_)
+    return unknown.reshape(table.count, 2).T & ~joined & table.is_configured
+
+
+class HostColumns:
+    """The columns of a session: facts, and what is free on its ground."""
+
+    def __init__(self, facts: HostFacts, free: Column) -> None:
+        self._facts = facts
+        self._free = free
+        self._all: Bools = np.ones(facts.table.count, np.bool_)
+
+    @property
+    def count(self) -> int:
+        """Number of hosts."""
+        return self._facts.table.count
+
+    def number(self, name: str) -> tuple[Milli, Bools]:
+        """Return a number's column in thousandths, and which hosts have it."""
+        total = self._facts.table.total
+        match name:
+            case "slots":
+                return self._free[0] * 1000, self._all
+            case "mem":
+                return self._free[1] * 1000, self._all
+            case "maxslots":
+                return total[0] * 1000, self._all
+            case "maxmem":
+                return total[1] * 1000, self._all
+            case "ncpus":
+                return self._facts.cpus, self._all
+            case _:
+                return self._facts.number(name)
+
+    def text(self, name: str) -> tuple[Codes, dict[str, int]]:
+        """Return a string's column as codes (-1: not there), and the code of each text."""
+        return self._facts.text(name)
+
+    def flag(self, name: str) -> Bools:
+        """Return which hosts have a boolean resource."""
+        return self._facts.flag(name)
+
+    def kind(self, name: str) -> str:
+        """Return ``number``, ``string`` or ``boolean``; empty: no host has such a thing."""
+        return self._facts.kinds.get(name, "")

@@ -1,0 +1,145 @@
+"""Filters: which hosts may take a request, and the reason for each that may not.
+
+A filter is a function that takes hosts out of a sieve. A host is counted once, under the first
+filter that took it out. *Lasting* filters depend on the request, the configuration and what hosts
+are; *passing* ones on which hosts are there and open; *current* ones on what is free.
+"""
+
+import numpy as np
+
+from xce.model.reason import HostCode, HostReason
+from xce.sched.columns import MOVING, HostColumns, HostFacts
+from xce.sched.ground import Ground
+from xce.sched.shape import Shape
+from xce.state.hosts import Column, Flags
+
+
+class Sieve:
+    """The hosts that are left, and why the others are not."""
+
+    def __init__(self, left: Flags, reasons: tuple[HostReason, ...] = ()) -> None:
+        self.left = left
+        self.reasons = list(reasons)
+        self._out: dict[HostCode, Flags] = {}
+
+    def keep(
+        self,
+        mask: Flags,
+        code: HostCode,
+        *,
+        resource: str = "",
+        needed: int = 0,
+        have: Column | None = None,
+    ) -> None:
+        """Take out what is not in ``mask``.
+
+        Args:
+            mask: The hosts that pass.
+            code: Why the others do not.
+            resource: What they are short of.
+            needed: How much of it is needed on a host.
+            have: How much of it each host has.
+        """
+        out = self.left & ~mask
+        size = int(np.count_nonzero(out))
+        if size:
+            best = max(int(have[out].max()), 0) if have is not None else 0
+            self.reasons.append(HostReason(code, size, resource, needed, best))
+            self.left = self.left & mask
+            self._out[code] = self._out[code] | out if code in self._out else out
+
+    def left_or(self, *codes: HostCode) -> Flags:
+        """Return the hosts that are left or that were taken out for one of ``codes``."""
+        mask = self.left
+        for code in codes:
+            if code in self._out:
+                mask = mask | self._out[code]
+        return mask
+
+
+def named(facts: HostFacts, names: tuple[str, ...]) -> Flags:
+    """Return which hosts are among ``names``."""
+    mask = np.zeros(facts.table.count, np.bool_)
+    mask[[facts.table.number[name] for name in names if name in facts.table.number]] = True
+    return mask
+
+
+def filter_asked(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts of ``-m``."""
+    request = shape.request
+    if request.hosts and not request.other_hosts:
+        names = tuple(choice.host for choice in request.hosts)
+        sieve.keep(named(facts, names), HostCode.NOT_ASKED)
+
+
+def filter_queue(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts of the queue."""
+    if shape.queue_hosts:
+        sieve.keep(named(facts, shape.queue_hosts), HostCode.NOT_IN_QUEUE)
+
+
+def filter_select(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep what ``select[]`` wants, if that is the same whatever is free."""
+    if shape.program is not None and not shape.select_moves:
+        columns = HostColumns(facts, facts.table.total)
+        sieve.keep(shape.program.mask(columns), HostCode.SELECT)
+
+
+def filter_size(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that could take the smallest share of the request when empty."""
+    have = facts.idle()
+    for row in shape.unit_rows:
+        needed = int(shape.unit[row])
+        name = facts.table.resources[row]
+        sieve.keep(
+            have[row] >= needed,
+            HostCode.TOO_SMALL,
+            resource=name,
+            needed=needed,
+            have=facts.table.total[row],
+        )
+
+
+def filter_avoided(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Take out hosts on which an earlier attempt failed through the host's fault."""
+    if shape.avoid:
+        mask = np.ones(facts.table.count, np.bool_)
+        mask[list(shape.avoid)] = False
+        sieve.keep(mask, HostCode.AVOIDED)
+
+
+def filter_reach(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts whose worker is there."""
+    sieve.keep(facts.table.is_up, HostCode.UNREACHABLE)
+
+
+def filter_open(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that are open."""
+    sieve.keep(facts.table.is_open, HostCode.CLOSED)
+
+
+def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep what ``select[]`` wants, if that depends on what is free."""
+    if shape.program is not None and shape.select_moves:
+        columns = HostColumns(facts, ground.free)
+        moving = ",".join(sorted(MOVING.intersection(shape.program.names)))
+        sieve.keep(shape.program.mask(columns), HostCode.SELECT, resource=moving)
+
+
+def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts without any other job for a request that wants hosts of its own."""
+    if shape.request.exclusive:
+        sieve.keep(ground.empty, HostCode.EXCLUSIVE)
+
+
+def filter_amounts(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts on which the smallest share of the request is free."""
+    for row in shape.unit_rows:
+        needed = int(shape.unit[row])
+        sieve.keep(
+            ground.free[row] >= needed,
+            HostCode.AMOUNT_SHORT if row else HostCode.SLOTS_BUSY,
+            resource=facts.table.resources[row] if row else "",
+            needed=needed,
+            have=ground.free[row],
+        )

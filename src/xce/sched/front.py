@@ -1,0 +1,132 @@
+"""The waiting jobs of one class in a session: which comes next, and taking them in order.
+
+Separate jobs are taken many at a time at C speed; arrays run by run. What is done here grows with
+what is placed, never with what waits.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice, takewhile
+from operator import attrgetter, not_
+from typing import Final, NamedTuple
+
+from xce.model.ids import HostNumber, Index, JobId
+from xce.model.ranges import EMPTY, Ranges, count, take_first
+from xce.sched.order import Rank
+from xce.state.cluster import ClusterState, RequestClass
+from xce.state.job import Job
+
+NO_LIMIT: Final[JobId] = 1 << 63
+"""Later than every job."""
+_CHUNK: Final = 64
+_ARRAY: Final = attrgetter("array")
+_AVOID: Final = attrgetter("avoid")
+
+
+class Runs(NamedTuple):
+    """Columns of element runs ``jobs[i]: firsts[i]..lasts[i]``."""
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+
+
+class Front:
+    """A class in a session's order."""
+
+    def __init__(self, state: ClusterState, found: RequestClass, rank: Rank) -> None:
+        self.found = found
+        self.rank = rank
+        self._state = state
+        if not found.sorted:
+            found.eligible()
+        self._ids: Iterator[JobId] = iter(found.waiting)
+        self._buffer: list[JobId] = []
+        self._at = 0
+        self._left: Ranges = EMPTY
+        """Elements left of the array in front, when some were taken."""
+        self._room = 0
+        """How many more of it may run; counts when ``_left`` is not empty."""
+
+    def first(self) -> JobId | None:
+        """Return the first job that is left, or None."""
+        self._fill(1)
+        return self._buffer[self._at] if self._at < len(self._buffer) else None
+
+    @property
+    def avoid(self) -> tuple[HostNumber, ...]:
+        """The hosts that the first job avoids."""
+        avoid: tuple[HostNumber, ...] = self._job().avoid
+        return avoid
+
+    def take(self, wanted: int, before: JobId) -> tuple[Runs, int]:
+        """Take up to ``wanted`` elements in order, and return how many there were.
+
+        It stops before the job ``before``, and where jobs begin to avoid other hosts.
+        """
+        runs, taken, chunk = Runs([], [], []), 0, _CHUNK
+        avoid = self.avoid
+        while taken < wanted:
+            first = self.first()
+            if first is None or first >= before or self._job().avoid != avoid:
+                break
+            if self._job().array is None:
+                piece = self._singles(min(wanted - taken, chunk), before, avoid)
+                runs.jobs.extend(piece)
+                runs.firsts.extend([0] * len(piece))
+                runs.lasts.extend([0] * len(piece))
+                taken += len(piece)
+                chunk *= 4
+            else:
+                taken += self._elements(runs, wanted - taken)
+        return runs, taken
+
+    def skip_alike(self) -> None:
+        """Leave out the jobs in front that avoid the same hosts as the first one."""
+        avoid, chunk = self.avoid, _CHUNK
+        while self.first() is not None and self._job().avoid == avoid:
+            self._fill(chunk)
+            ids = self._buffer[self._at : self._at + chunk]
+            avoids = map(_AVOID, map(self._state.jobs.__getitem__, ids))
+            self._at += len(list(takewhile(avoid.__eq__, avoids)))
+            self._left = EMPTY
+            chunk *= 4
+
+    def _job(self) -> Job:
+        return self._state.jobs[self._buffer[self._at]]
+
+    def _fill(self, wanted: int) -> None:
+        """Have ``wanted`` ids in the buffer, if there are that many."""
+        missing = wanted - (len(self._buffer) - self._at)
+        if missing > 0:
+            del self._buffer[: self._at]
+            self._at = 0
+            self._buffer.extend(islice(self._ids, missing))
+
+    def _singles(self, wanted: int, before: JobId, avoid: tuple[HostNumber, ...]) -> list[JobId]:
+        """Take up to ``wanted`` jobs that are no arrays; the first is one."""
+        self._fill(wanted)
+        ids = self._buffer[self._at : self._at + wanted]
+        ids = ids[: bisect_left(ids, before)]
+        found = list(map(self._state.jobs.__getitem__, ids))
+        size = len(list(takewhile(not_, map(_ARRAY, found))))
+        size = len(list(takewhile(avoid.__eq__, map(_AVOID, found[:size]))))
+        self._at += size
+        return ids[:size]
+
+    def _elements(self, runs: Runs, wanted: int) -> int:
+        """Take up to ``wanted`` elements of the array in front."""
+        job = self._job()
+        if not self._left:
+            self._left, self._room = job.pending, self._state.room(job)
+        kept, self._left = take_first(self._left, min(wanted, self._room))
+        for first, last in kept:
+            runs.jobs.append(job.id)
+            runs.firsts.append(job.index(first))
+            runs.lasts.append(job.index(last))
+        taken = count(kept)
+        self._room -= taken
+        if self._room == 0 or not self._left:
+            self._at += 1
+            self._left = EMPTY
+        return taken

@@ -1,0 +1,42 @@
+"""What is free while a session gives it out: a copy, so that the state is only read."""
+
+import numpy as np
+
+from xce.sched.columns import HostFacts
+from xce.state.cluster import ClusterState
+from xce.state.hosts import Column, Flags
+
+
+class Ground:
+    """Free amounts on hosts. Within a session they only shrink."""
+
+    def __init__(self, free: Column, empty: Flags) -> None:
+        self.free = free
+        """Along resources and hosts; no slot is free on a host that somebody has for himself."""
+        self.empty = empty
+        """Hosts on which nothing runs."""
+        self.content: int | None = None
+        """The number that `Memory` gave to what is free; None: not numbered yet. It stands for
+        ``empty`` too, which follows from ``free`` as long as totals stay."""
+
+    def take(self, numbers: Column, amounts: Column, *, exclusive: bool) -> None:
+        """Give out ``amounts`` (a column each) on the hosts ``numbers``, each named once."""
+        self.content = None
+        self.free[:, numbers] -= amounts
+        self.empty[numbers] = False
+        if exclusive:
+            self.free[0, numbers] = 0
+
+
+def open_ground(state: ClusterState) -> Ground:
+    """Return what is free now."""
+    table = state.hosts
+    free: Column = table.total - table.used
+    free[0][table.exclusive > 0] = 0
+    return Ground(free, table.attempts == 0)
+
+
+def idle_ground(facts: HostFacts) -> Ground:
+    """Return what would be free if nothing ran."""
+    free = facts.idle()
+    return Ground(free, np.ones(free.shape[1], np.bool_))

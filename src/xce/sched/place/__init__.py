@@ -1,0 +1,1 @@
+"""Allocators: from what is free to the hosts of an attempt."""

@@ -1,0 +1,17 @@
+"""The serial allocator: many identical attempts on one host each, in a few vector operations."""
+
+from xce.sched.ground import Ground
+from xce.sched.place.capacity import tasks_on_hosts
+from xce.sched.shape import Shape
+from xce.state.hosts import Column, Flags
+
+
+def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
+    """Return how many attempts of a serial request each host can take now."""
+    room = tasks_on_hosts(ground.free, mask, shape.unit, shape.unit * 0)
+    return room.clip(max=1) if shape.request.exclusive else room
+
+
+def take_bulk(shape: Shape, ground: Ground, numbers: Column, shares: Column) -> None:
+    """Give out what ``shares`` attempts take on the hosts ``numbers``."""
+    ground.take(numbers, shape.unit[:, None] * shares, exclusive=shape.request.exclusive)

@@ -1,0 +1,66 @@
+"""What an attempt takes of pools."""
+
+from collections.abc import Mapping
+
+from xce.model.reason import Reason, ReasonCode
+from xce.sched.shape import Shape
+
+
+def pool_needs(shape: Shape, tasks: int) -> dict[str, int]:
+    """Return what one attempt of ``tasks`` tasks takes of each pool."""
+    needs: dict[str, int] = {}
+    for name, value in shape.job_pools:
+        needs[name] = needs.get(name, 0) + value
+    for name, value in shape.task_pools:
+        needs[name] = needs.get(name, 0) + value * tasks
+    return needs
+
+
+def most_attempts(shape: Shape, pools: Mapping[str, int], tasks: int) -> int | None:
+    """Return for how many attempts of ``tasks`` tasks the pools last; None: no pool is needed."""
+    needs = pool_needs(shape, tasks)
+    lasts = [max(0, pools.get(name, 0) // value) for name, value in needs.items() if value > 0]
+    return min(lasts, default=None)
+
+
+def most_tasks(shape: Shape, pools: Mapping[str, int]) -> int:
+    """Return the largest number of tasks, up to ``tasks_max``, for which the pools last; or 0."""
+    once = pool_needs(shape, 0)
+    most = shape.tasks_max
+    for name, value in once.items():
+        if value > 0 and pools.get(name, 0) < value:
+            return 0
+    for name, needed in pool_needs(shape, 1).items():
+        value = needed - once.get(name, 0)
+        if value > 0:
+            most = min(most, max(0, (pools.get(name, 0) - once.get(name, 0)) // value))
+    return most
+
+
+def explain_shortage(
+    shape: Shape, pools: Mapping[str, int], *, is_total: bool = False
+) -> Reason | None:
+    """Return the first pool that is too short for one attempt, or None.
+
+    Args:
+        shape: What asks.
+        pools: What each pool has.
+        is_total: ``pools`` are the totals, so that a shortage lasts.
+    """
+    for name, value in sorted(pool_needs(shape, shape.tasks_min).items()):
+        available = pools.get(name, 0)
+        if value > available:
+            return Reason(
+                ReasonCode.POOL,
+                resource=name,
+                needed=value,
+                available=max(available, 0),
+                unsatisfiable=is_total,
+            )
+    return None
+
+
+def take(shape: Shape, pools: dict[str, int], *, tasks: int, attempts: int) -> None:
+    """Give out what ``attempts`` attempts of ``tasks`` tasks take."""
+    for name, value in pool_needs(shape, tasks).items():
+        pools[name] = pools.get(name, 0) - value * attempts

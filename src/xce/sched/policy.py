@@ -1,0 +1,55 @@
+"""A policy: plain lists of the functions that a session calls."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from xce.sched import filter as filters
+from xce.sched.columns import HostFacts
+from xce.sched.filter import Sieve
+from xce.sched.ground import Ground
+from xce.sched.order import Rank, rank_first_come
+from xce.sched.score import rank_hosts, share_out
+from xce.sched.shape import Shape
+from xce.state.cluster import ClusterState, RequestClass
+from xce.state.hosts import Column
+
+Order: TypeAlias = Callable[[ClusterState, RequestClass], Rank]
+"""Which class goes first: the smaller rank."""
+StandingFilter: TypeAlias = Callable[[Sieve, Shape, HostFacts], None]
+"""Takes hosts out for what only records about hosts or configuration change."""
+CurrentFilter: TypeAlias = Callable[[Sieve, Shape, Ground, HostFacts], None]
+"""Takes hosts out for what is free."""
+Ranking: TypeAlias = Callable[[Shape, Ground, HostFacts], Column]
+"""Orders hosts for one parallel attempt, the best first."""
+Sharing: TypeAlias = Callable[[Shape, Ground, HostFacts, Column, int], tuple[Column, Column]]
+"""Shares many alike serial attempts out over hosts."""
+
+
+class Policy(NamedTuple):
+    """How sessions decide. Filters are asked in this order; the first to object is the reason."""
+
+    order: Order
+    lasting: tuple[StandingFilter, ...]
+    """Depend on the request, the configuration and what hosts are."""
+    passing: tuple[StandingFilter, ...]
+    """Depend on which hosts are there and open."""
+    current: tuple[CurrentFilter, ...]
+    ranking: Ranking
+    sharing: Sharing
+
+
+FIRST_COME: Final = Policy(
+    order=rank_first_come,
+    lasting=(
+        filters.filter_asked,
+        filters.filter_queue,
+        filters.filter_select,
+        filters.filter_size,
+        filters.filter_avoided,
+    ),
+    passing=(filters.filter_reach, filters.filter_open),
+    current=(filters.filter_select_now, filters.filter_empty, filters.filter_amounts),
+    ranking=rank_hosts,
+    sharing=share_out,
+)
+"""First come, first served by queue priority and class priority, load spread over hosts."""

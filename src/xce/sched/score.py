@@ -1,0 +1,126 @@
+"""Scorers: which of the hosts that may take a request are the best. Ties end in the host number.
+
+Without ``order[]`` work is spread: the host with most free slots is best, as users of a load
+ordered system expect, and alike tasks are levelled over hosts; so it makes no difference whether
+they come together or one by one. For parallel jobs the same order also gives few hosts. With
+``order[]`` hosts are filled one after another in the order of its keys (``-slots`` packs). The
+preferences of ``-m`` come before both.
+"""
+
+import numpy as np
+
+from xce.sched.columns import HostColumns, HostFacts
+from xce.sched.ground import Ground
+from xce.sched.shape import Shape
+from xce.state.hosts import Column
+
+_LAST: int = (1 << 62) - 1
+"""The sort key of a host that lacks what is ordered by."""
+
+
+def preferences(shape: Shape, facts: HostFacts) -> Column | None:
+    """Return the preference of each host, higher is better; None: all are alike."""
+    request = shape.request
+    if not request.hosts or (
+        not request.other_hosts and len({choice.preference for choice in request.hosts}) == 1
+    ):
+        return None
+    column = np.full(facts.table.count, -1, np.int64)
+    for choice in request.hosts:
+        number = facts.table.number.get(choice.host)
+        if number is not None:
+            column[number] = max(column[number], choice.preference)
+    return column
+
+
+def rank_hosts(shape: Shape, ground: Ground, facts: HostFacts) -> Column:
+    """Return all host numbers, the best one first."""
+    if shape.order:
+        columns = HostColumns(facts, ground.free)
+        keys = [_sort_key(columns, *key) for key in reversed(shape.order)]
+    else:
+        keys = [-ground.free[0]]
+    if shape.preference is not None:
+        keys.append(-shape.preference)
+    return np.lexsort(keys)
+
+
+def _sort_key(columns: HostColumns, name: str, is_descending: bool) -> Column:
+    if columns.kind(name) == "boolean":
+        milli, defined = columns.flag(name).astype(np.int64), np.ones(columns.count, np.bool_)
+    else:
+        milli, defined = columns.number(name)
+    return np.where(defined, -milli if is_descending else milli, _LAST)
+
+
+def share_out(
+    shape: Shape, ground: Ground, facts: HostFacts, room: Column, wanted: int
+) -> tuple[Column, Column]:
+    """Return hosts and how many of ``wanted`` alike attempts each gets, each at least one.
+
+    Args:
+        shape: What is placed.
+        ground: What is free before.
+        facts: The hosts.
+        room: How many attempts each host can take.
+        wanted: At least 1 and at most the sum of ``room``.
+    """
+    if shape.order:
+        return _fill(rank_hosts(shape, ground, facts), room, wanted)
+    slots = int(shape.unit[0])
+    if shape.preference is None:
+        shares = level(ground.free[0], room, wanted, slots)
+    else:
+        shares = np.zeros_like(room)
+        for value in np.unique(shape.preference)[::-1].tolist():
+            part = np.where(shape.preference == value, room, 0)
+            size = min(wanted, int(part.sum()))
+            if size:
+                shares += level(ground.free[0], part, size, slots)
+                wanted -= size
+    numbers = np.flatnonzero(shares)
+    return numbers, shares[numbers]
+
+
+def _fill(ranked: Column, room: Column, wanted: int) -> tuple[Column, Column]:
+    room = room[ranked]
+    before = np.cumsum(room) - room
+    shares = np.clip(wanted - before, 0, room)
+    used = shares > 0
+    return ranked[used], shares[used]
+
+
+def level(free: Column, room: Column, wanted: int, slots: int) -> Column:
+    """Return how many attempts each host gets when each goes where most slots are free.
+
+    The result is that of placing them one by one, ties by host number: the k-th attempt on a host
+    finds ``free - (k - 1) * slots`` there, and the ``wanted`` largest of these numbers are taken.
+    The number of the last one taken is found by bisection.
+
+    Args:
+        free: Free slots of each host.
+        room: How many attempts each can take.
+        wanted: At least 1 and at most the sum of ``room``.
+        slots: Slots of one attempt.
+    """
+    if wanted == int(room.sum()):
+        return room
+    used = room > 0
+    high = int(free[used].max()) + 1
+    low = int((free - (room - 1) * slots)[used].min())
+    # Invariant: at least ``wanted`` attempts find ``low`` or more free, fewer find ``high``.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if int(_attempts_above(free, room, middle, slots).sum()) >= wanted:
+            low = middle
+        else:
+            high = middle
+    shares = _attempts_above(free, room, high, slots)
+    more = np.flatnonzero(_attempts_above(free, room, low, slots) > shares)
+    shares[more[: wanted - int(shares.sum())]] += 1
+    return shares
+
+
+def _attempts_above(free: Column, room: Column, floor: int, slots: int) -> Column:
+    """Return how many attempts on each host find at least ``floor`` slots free."""
+    return np.clip((free - floor) // slots + 1, 0, room)

@@ -1,0 +1,177 @@
+"""What a scheduler remembers between sessions: nothing that matters (decision X-23).
+
+A session is exact: it answers from the state alone which requests fit, and why the others do not.
+`Memory` only spares it work whose outcome is certain:
+
+* the masks of a request, as long as no record changed hosts or configuration;
+* the *verdict* "does not fit, for this reason" of a request, as long as what is free when its turn
+  comes is what it was then, to the last unit. Free amounts are compared by content, so a class
+  sleeps on when what came free has gone to a class in front of it. A shortage of pools and what
+  can never run does not depend on hosts at all, and is not tried on them;
+* whether a session is worth running: `Memory.note` hears every applied entry, and only one that
+  brings a kind of change which can cure the reason of a sleeping class, or new work, makes it due.
+
+When is a reason told? Only when its gist differs from the one in the state: another code, another
+resource, other numbers of hosts that are excluded for good, closed or down, or another set of
+codes among the busy ones. Amounts that are free and how many hosts are short of what are as they
+were when the reason was told: they change with every start. Since a session finds the gist of every
+class as it is now, asleep or not, it tells the same as one without memory.
+"""
+
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from xce.model.entry import Entry
+from xce.model.ids import HostNumber
+from xce.model.reason import Reason, Wake
+from xce.model.record import HostDown, SessionRan
+from xce.sched.columns import HostFacts
+from xce.sched.counts import Counts
+from xce.sched.explain import compile_standing, cures, gist
+from xce.sched.ground import Ground
+from xce.sched.policy import Policy
+from xce.sched.shape import Shape, ShapeKey, Verdict
+from xce.state.cluster import ClusterState, RequestClass
+
+_ALWAYS: Final = frozenset({Wake.PENDING, Wake.CONFIG})
+_SHAPES_MAX: Final = 20_000
+_CONTENTS_MAX: Final = 64
+
+
+class Sleeper(NamedTuple):
+    """A class that waits for a cure."""
+
+    reason: Reason
+    accepted: Reason
+    """The reason in the state that says the same, if what was told is accepted."""
+    wakes: frozenset[Wake]
+
+
+class Memory:
+    """Caches, and which kinds of change are waited for."""
+
+    def __init__(self) -> None:
+        self.sleepers: dict[int, Sleeper] = {}
+        """By class: all that waited and did not fit at the end of the last session."""
+        self._has_news = True
+        self._awaits_answer = False
+        self._wanted = _ALWAYS
+        self._facts: HostFacts | None = None
+        self._policy: Policy | None = None
+        self._shapes: dict[ShapeKey, Shape] = {}
+        self._plain: dict[int, Shape] = {}
+        """By class: the shape of its jobs that avoid no host."""
+        self._contents: dict[bytes, int] = {}
+        self._last_content = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a session is worth running: its plan may change something.
+
+        So it may, too, while the last plan has no answer: it may be lost.
+        """
+        return self._has_news or self._awaits_answer
+
+    def note(self, entry: Entry) -> None:
+        """Hear of an applied entry."""
+        for record in entry.records:
+            if isinstance(record, SessionRan):
+                self._awaits_answer = False
+                # What did not hold of a plan left something undone.
+                self._has_news = self._has_news or record.stale > 0
+            elif not record.wakes.isdisjoint(self._wanted) or isinstance(record, HostDown):
+                self._has_news = True
+
+    def open(self, state: ClusterState, policy: Policy) -> HostFacts:
+        """Begin a session: return the facts about hosts, forget what came of other ones."""
+        self._has_news = False
+        facts = self._facts
+        if (
+            facts is None
+            or facts.table is not state.hosts
+            or facts.change != state.hosts.change
+            or self._policy is not policy
+        ):
+            facts = self._facts = HostFacts(state.hosts, state.config)
+            self._policy = policy
+            self._contents.clear()
+            self._shapes.clear()
+            self._plain.clear()
+        elif len(self._shapes) + len(self._plain) > _SHAPES_MAX + 2 * len(state.classes):
+            self._shapes.clear()
+            self._plain.clear()
+        return facts
+
+    def close(
+        self, asleep: dict[RequestClass, Reason], *, is_empty: bool
+    ) -> tuple[tuple[int, Reason], ...]:
+        """End a session.
+
+        Args:
+            asleep: Why the classes that still wait do.
+            is_empty: Whether the plan starts nothing.
+
+        Returns:
+            The reasons to tell, by class.
+        """
+        told: list[tuple[int, Reason]] = []
+        sleepers: dict[int, Sleeper] = {}
+        for found, reason in asleep.items():
+            before = self.sleepers.get(found.cls)
+            if before is not None and before.reason is reason and before.accepted is found.reason:
+                sleepers[found.cls] = before
+                continue
+            accepted = found.reason
+            if gist(reason) != gist(accepted):
+                told.append((found.cls, reason))
+                accepted = reason
+            sleepers[found.cls] = Sleeper(reason, accepted, cures(reason))
+        self.sleepers = sleepers
+        self._wanted = _ALWAYS.union(*{sleeper.wakes for sleeper in sleepers.values()})
+        self._awaits_answer = bool(told) or not is_empty
+        return tuple(sorted(told, key=itemgetter(0)))
+
+    def shape(
+        self,
+        state: ClusterState,
+        found: RequestClass,
+        avoid: tuple[HostNumber, ...],
+        counts: Counts,
+    ) -> Shape:
+        """Return what placement sees of jobs of a class that avoid these hosts."""
+        if not avoid and found.cls in self._plain:
+            return self._plain[found.cls]
+        assert self._facts is not None
+        assert self._policy is not None
+        key = ShapeKey(found.key.request, state.queues[found.key.queue].hosts, avoid)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(key, found)
+            compile_standing(shape, state, self._facts, self._policy)
+            counts.host_rows += self._facts.table.count
+        if not avoid:
+            self._plain[found.cls] = shape
+        return shape
+
+    def verdict(self, shape: Shape, ground: Ground) -> Reason | None:
+        """Return why a request does not fit, if that was found on the same ground before."""
+        verdict = shape.verdict
+        if verdict is None or verdict.content != self._content(ground):
+            return None
+        return verdict.reason
+
+    def store_verdict(self, shape: Shape, ground: Ground, reason: Reason) -> None:
+        """Keep what was found: that a request does not fit on ``ground``."""
+        shape.verdict = Verdict(self._content(ground), reason)
+
+    def _content(self, ground: Ground) -> int:
+        """Return a number that stands for what is free: the same as long as all of it is."""
+        if ground.content is None:
+            content = ground.free.tobytes()
+            if content not in self._contents:
+                if len(self._contents) >= _CONTENTS_MAX:
+                    self._contents.clear()
+                self._last_content += 1
+                self._contents[content] = self._last_content
+            ground.content = self._contents[content]
+        return ground.content
