@@ -1,0 +1,191 @@
+"""What the host state machine wants done, and what the shepherd tells it: plain values.
+
+An action is carried out by the shell, mostly by passing it on to the shepherd as an order. Both
+sides' lists are typed here; the shepherd, which imports the standard library only, uses plain lists
+of the same form. New fields only at the end.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from xce.model.effect import Launch
+from xce.model.ids import Index, JobId, Micros
+from xce.model.observation import AttemptEnded
+
+Key: TypeAlias = tuple[JobId, Index, int]
+"""``(job, index, attempt)``."""
+
+
+class Spawn(msgspec.Struct, frozen=True, gc=False):
+    """Start elements of a launch: ``(index, attempt)`` each."""
+
+    launch: Launch
+    elements: list[tuple[Index, int]]
+
+
+class Signal(msgspec.Struct, frozen=True, gc=False, tag="signal", array_like=True):
+    """Send a signal to everything of an attempt."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    number: int
+    """The signal."""
+    cause: int = 0
+    """Why it is being ended; noted in the run directory before the signal is sent."""
+    step: int = 0
+    """How far its ending is (`xce.worker.ending`); 0: this is not about ending it."""
+    count: int = 0
+    """The user's signals are counted; one that was delivered is not delivered again."""
+
+
+class Suspend(msgspec.Struct, frozen=True, gc=False, tag="suspend", array_like=True):
+    """Stop everything of an attempt, or let it go on."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    suspended: bool
+
+
+class Report(msgspec.Struct, frozen=True, gc=False):
+    """Add the job's report to its output file, then say so (`Appended`)."""
+
+    launch: Launch
+    end: AttemptEnded
+    """Its ages are relative to ``at_us``."""
+    at_us: Micros
+
+
+class Forget(msgspec.Struct, frozen=True, gc=False, tag="forget", array_like=True):
+    """The end is known for good: remove the run directory."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    keep: bool
+    """Whether output in it is kept for its retention."""
+
+
+Action: TypeAlias = Spawn | Signal | Suspend | Report | Forget
+
+
+class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):
+    """The shepherd's first word."""
+
+    protocol: int
+    boot_id: str
+    isolation: str
+    pid: int
+
+
+class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
+    """An attempt that the shepherd has; if it is over, its `Ended` follows."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    note: str
+    """The `Launch` that it came from, as JSON."""
+    pid: int
+    started_us: Micros
+    suspended_us: Micros
+    """Since when it is stopped; 0: it is not."""
+    stopped_us: Micros
+    """How long it was stopped before that."""
+    number: int
+    """The last of the user's signals that was delivered."""
+    cause: int
+    step: int
+    step_us: Micros
+    reported: bool
+
+    @property
+    def key(self) -> Key:
+        """Which attempt."""
+        return self.job, self.index, self.attempt
+
+
+class Listed(msgspec.Struct, frozen=True, tag="listed", array_like=True):
+    """That was all there is; what follows is news."""
+
+
+class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
+    """The job shell runs."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    pid: int
+    started_us: Micros
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
+    """Nothing of the attempt is left."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    started_us: Micros
+    ended_us: Micros
+    exit_code: int = 0
+    signal: int = 0
+    cause: int = 0
+    host_fault: bool = False
+    detail: str = ""
+    user_us: int = 0
+    system_us: int = 0
+    max_mem_kib: int = 0
+    max_processes: int = 0
+    max_threads: int = 0
+    out_of_memory: bool = False
+    wants_report: bool = False
+    """Whether there is an output file that a report belongs into."""
+
+    @property
+    def key(self) -> Key:
+        """Which attempt."""
+        return self.job, self.index, self.attempt
+
+
+class Suspended(msgspec.Struct, frozen=True, tag="suspended", array_like=True):
+    """It was stopped, or goes on."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    suspended: bool
+
+
+class Usage(msgspec.Struct, frozen=True, tag="usage", array_like=True):
+    """It uses more memory than it may."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    mem_kib: int
+    out_of_memory: bool
+
+
+class Appended(msgspec.Struct, frozen=True, tag="appended", array_like=True):
+    """The report is in the output file, or cannot be."""
+
+    job: JobId
+    index: Index
+    attempt: int
+
+
+class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
+    """A piece of a job's output, in base 64."""
+
+    id: int
+    content: str
+    size: int
+    error: str
+
+
+News: TypeAlias = Started | Ended | Suspended | Usage | Appended
+"""What the host state machine is told."""
+Event: TypeAlias = News | Greeting | Present | Listed | Piece
+"""What the shepherd says."""

@@ -1,0 +1,111 @@
+"""Two records of the host state machine: an attempt that lives here, and one that is over. Pure."""
+
+from typing import NamedTuple
+
+from xce.model.effect import Launch
+from xce.model.ids import Index, Micros
+from xce.model.job import EndCause
+from xce.model.observation import AttemptEnded
+from xce.worker import ending
+from xce.worker.action import Ended, Key, Signal
+
+
+class Live:
+    """An attempt that is to run, runs, or is being ended."""
+
+    __slots__ = (
+        "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_running", "launch",
+        "number", "number_signal", "pid", "started_us", "step", "step_us", "stopped_us",
+        "suspended", "suspended_us", "wants_suspended",
+    )  # fmt: skip
+
+    def __init__(self, launch: Launch, index: Index, attempt: int) -> None:
+        self.launch = launch
+        self.index = index
+        self.attempt = attempt
+        self.is_running = False
+        self.pid = 0
+        self.started_us = 0
+        self.wants_suspended = self.suspended = False
+        self.suspended_us = 0
+        """Since when; 0: it is not."""
+        self.stopped_us = 0
+        """How long it was suspended before that."""
+        self.number = self.number_signal = 0
+        """The last of the user's signals, and which it was."""
+        self.cause = EndCause.NONE
+        self.step = ending.STEP_NONE
+        self.step_us = 0
+        self.interval_us = launch.kill_interval_us
+        self.forget = False
+        """Nobody wants to hear of its end."""
+        self.due_us = 0
+        """When something is due, as it stands in the heap; 0: nothing."""
+
+    @property
+    def key(self) -> Key:
+        """Which attempt."""
+        return self.launch.job, self.index, self.attempt
+
+    def signal(self) -> Signal:
+        """Return the signal of the present step."""
+        return Signal(*self.key, ending.STEP_SIGNAL[self.step], self.cause, self.step)
+
+    def note_suspension(self, now_us: Micros, *, suspended: bool) -> None:
+        """Count the time that it is suspended."""
+        if suspended and not self.suspended:
+            self.suspended_us = now_us
+        elif self.suspended and not suspended:
+            self.stopped_us += max(0, now_us - self.suspended_us)
+            self.suspended_us = 0
+        self.suspended = suspended
+
+    def next_us(self) -> Micros:
+        """Return when something is due; 0: nothing."""
+        if self.step:
+            return ending.step_due_us(self.step, self.step_us, self.launch, self.interval_us)
+        limit_us = self.launch.run_limit_us
+        if not limit_us or not self.is_running or self.suspended:
+            return 0
+        return self.started_us + self.stopped_us + limit_us
+
+
+class Over(NamedTuple):
+    """An attempt that is over and not acknowledged."""
+
+    end: AttemptEnded
+    """Without ages."""
+    started_us: Micros
+    """0: it never ran."""
+    ended_us: Micros
+    has_directory: bool
+    """Whether the shepherd knows of it, so that it must be told to forget."""
+
+    def aged(self, now_us: Micros) -> AttemptEnded:
+        """Return the end with its ages as of now."""
+        end = self.end
+        return AttemptEnded(
+            end.job, end.index, end.attempt, end.exit_code, end.signal, end.cause, end.host_fault,
+            end.detail, max(0, now_us - self.started_us) if self.started_us else 0,
+            max(0, now_us - self.ended_us), end.user_us, end.system_us, end.max_mem_kib,
+            end.max_processes, end.max_threads,
+        )  # fmt: skip
+
+
+def over_of(one: Ended, cause: EndCause) -> Over:
+    """Return what the shepherd's word about an end means; ``cause`` is what was decided here."""
+    found = EndCause(one.cause) or cause
+    if not found and one.out_of_memory:
+        found = EndCause.MEMLIMIT
+    end = AttemptEnded(
+        one.job, one.index, one.attempt, exit_code=one.exit_code, signal=one.signal, cause=found,
+        host_fault=one.host_fault, detail=one.detail, user_us=one.user_us,
+        system_us=one.system_us, max_mem_kib=one.max_mem_kib, max_processes=one.max_processes,
+        max_threads=one.max_threads,
+    )  # fmt: skip
+    return Over(end, one.started_us, one.ended_us, has_directory=True)
+
+
+def never_started(key: Key, cause: EndCause, now_us: Micros) -> Over:
+    """Return the end of an attempt that was to be ended before it began."""
+    return Over(AttemptEnded(*key, cause=cause), 0, now_us, has_directory=False)

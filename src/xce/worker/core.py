@@ -1,0 +1,441 @@
+"""The host state machine: which attempts the controller wants here, and which there are. Pure.
+
+Use: feed it effects (`take_effects`), the shepherd's news (`take_news`), the shepherd's whole list
+when a shepherd is (re)found (`take_list`), the time (`tick`, not before `next_due_us`) and
+acknowledgements (`acknowledged`); carry out the actions that each returns, in their order. Send
+what `reports` gives; call `disconnected` when the connection to the controller is lost, and
+`joined` for what to say on a new one. Actions that are lost with a shepherd need not be kept: what
+is still wanted is asked for again after the next list.
+
+Rules:
+
+1. A repeat changes nothing. Effects of a lower epoch are refused. A launch of an attempt that is
+   known, or older than one that is known, does nothing; a newer one waits until the older is gone.
+2. An attempt is started at most once. One that was to be ended before its launch came, or whose end
+   was acknowledged, is remembered, so that a late launch does not start it.
+3. An end is reported until it is acknowledged, and only then is its run directory removed.
+4. A cause is decided before the first signal; the first one stays.
+5. The run limit counts run time only: it stands still while the attempt is suspended.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
+from xce.model.ids import Epoch, Index, JobId, Micros
+from xce.model.job import EndCause
+from xce.model.observation import AttemptSeen
+from xce.worker import ending
+from xce.worker.action import (
+    Action,
+    Appended,
+    Ended,
+    Forget,
+    Key,
+    News,
+    Present,
+    Report,
+    Signal,
+    Spawn,
+    Started,
+    Suspend,
+    Suspended,
+    Usage,
+)
+from xce.worker.attempt import Live, Over, never_started, over_of
+from xce.worker.outbox import Outbox, Reports
+
+REMEMBER_US: Final = 120_000_000
+"""How long an acknowledged end is remembered against late launches."""
+
+Place: TypeAlias = tuple[JobId, Index]
+
+
+class Listing(NamedTuple):
+    """An attempt in the shepherd's list, with its launch, and its end if it is over."""
+
+    present: Present
+    launch: Launch
+    ended: Ended | None
+
+
+class HostState:
+    """All attempts of one host, as they are wanted and as they are."""
+
+    def __init__(self) -> None:
+        self._epoch: Epoch = 0
+        self._live: dict[Place, Live] = {}
+        self._waiting: dict[Place, tuple[Launch, int]] = {}
+        """Newer attempts than the living ones."""
+        self._outbox = Outbox()
+        self._last_over: dict[Place, int] = {}
+        """The newest attempt of each element that is over: nothing up to it is started."""
+        self._remembered: deque[tuple[Micros, Place, int]] = deque()
+        self._due: list[tuple[Micros, Place]] = []
+
+    # The controller's side.
+
+    def take_effects(self, epoch: Epoch, effects: Iterable[Effect], now_us: Micros) -> list[Action]:
+        """Take what the controller wants, and return what is to be done for it now."""
+        if epoch < self._epoch:
+            return []
+        self._epoch = epoch
+        actions: list[Action] = []
+        for effect in effects:
+            match effect:
+                case Launch():
+                    self._launch(effect, now_us, actions)
+                case Terminate():
+                    self._terminate(effect, now_us, actions)
+                case SetSuspended():
+                    self._set_suspended(effect, actions)
+                case SendSignal():
+                    self._send_signal(effect, actions)
+        return actions
+
+    def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
+        """Return the attempts that live here, and those whose end is not acknowledged."""
+        seen = [AttemptSeen(*one.key, one.is_running) for one in self._live.values()]
+        seen += [
+            AttemptSeen(*place, attempt, running=False)
+            for place, (_, attempt) in self._waiting.items()
+        ]
+        return tuple(seen), tuple(self._outbox.over)
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether there is something to report."""
+        return self._outbox.has_reports
+
+    @property
+    def reports_in_flight(self) -> int:
+        """How many batches are sent and not acknowledged."""
+        return self._outbox.in_flight
+
+    def reports(self, now_us: Micros) -> Reports | None:
+        """Return the next batch to send; None: there is nothing to say. It counts as sent."""
+        return self._outbox.reports(now_us)
+
+    def acknowledged(self, number: int, now_us: Micros) -> list[Action]:
+        """Note that all batches up to ``number`` are durable at the controller."""
+        actions: list[Action] = []
+        for key, over in self._outbox.acknowledged(number):
+            self._remember(key, now_us)
+            if over.has_directory:
+                actions.append(Forget(*key, keep=True))
+        return actions
+
+    def disconnected(self) -> None:
+        """Note that the controller may not have got what was sent and not acknowledged."""
+        self._outbox.disconnected()
+
+    # The shepherd's side.
+
+    def take_news(self, news: Iterable[News], now_us: Micros) -> list[Action]:
+        """Take what happened, and return what is to be done about it now."""
+        actions: list[Action] = []
+        for one in news:
+            match one:
+                case Ended():
+                    self._note_end(one, now_us, actions)
+                case Started():
+                    self._note_start(one)
+                case Suspended():
+                    self._note_suspension(one, now_us)
+                case Usage():
+                    self._note_usage(one, now_us, actions)
+                case Appended():
+                    self._outbox.let_say((one.job, one.index, one.attempt))
+        return actions
+
+    def take_list(self, listed: Sequence[Listing], now_us: Micros) -> list[Action]:
+        """Take all that a shepherd has, and return what it takes to make it what is wanted."""
+        actions: list[Action] = []
+        for one in listed:
+            self._note_present(one, now_us, actions)
+        keys = {one.present.key for one in listed}
+        for place, live in list(self._live.items()):
+            if live.key in keys or self._is_ordered(live, actions):
+                continue
+            # A shepherd loses only what has not begun (see its run directories).
+            live.is_running = False
+            self._outbox.withdraw(live.key)
+            if live.step:
+                self._let_be_over(live, never_started(live.key, live.cause, now_us), now_us)
+                self._start_waiting(place, actions)
+                continue
+            actions.append(Spawn(live.launch, [(live.index, live.attempt)]))
+            if live.wants_suspended:
+                actions.append(Suspend(*live.key, suspended=True))
+        return actions
+
+    # Time.
+
+    def next_due_us(self) -> Micros | None:
+        """Return when `tick` has something to do; None: never, as things are."""
+        while self._due:
+            due_us, place = self._due[0]
+            live = self._live.get(place)
+            if live is not None and live.due_us == due_us:
+                return due_us
+            heapq.heappop(self._due)
+        return None
+
+    def tick(self, now_us: Micros) -> list[Action]:
+        """Do what is due."""
+        actions: list[Action] = []
+        while (due_us := self.next_due_us()) is not None and due_us <= now_us:
+            _, place = heapq.heappop(self._due)
+            live = self._live[place]
+            live.due_us = 0
+            if live.step:
+                self._step(live, ending.next_step(live.step), now_us, actions)
+            else:
+                live.cause = EndCause.RUNLIMIT
+                self._step(live, ending.STEP_WARN, now_us, actions)
+        self._let_go(now_us)
+        return actions
+
+    # Effects, one by one.
+
+    def _launch(self, launch: Launch, now_us: Micros, actions: list[Action]) -> None:
+        elements = []
+        for index, attempt in zip(launch.indices, launch.attempts, strict=True):
+            place = (launch.job, index)
+            if attempt <= self._last_over.get(place, 0):
+                continue
+            live = self._live.get(place)
+            if live is None:
+                self._live[place] = Live(launch, index, attempt)
+                elements.append((index, attempt))
+            elif attempt > live.attempt:
+                if attempt > self._waiting.get(place, (launch, 0))[1]:
+                    self._waiting[place] = (launch, attempt)
+                # The controller gave the older one up, or it would not have placed it anew.
+                self._end(live, EndCause.HOST_LOST, now_us, actions)
+        if elements:
+            actions.append(Spawn(launch, elements))
+
+    def _terminate(self, effect: Terminate, now_us: Micros, actions: list[Action]) -> None:
+        place, key = (effect.job, effect.index), (effect.job, effect.index, effect.attempt)
+        live = self._live.get(place)
+        if live is not None and live.attempt == effect.attempt:
+            live.forget = live.forget or effect.forget
+            live.interval_us = effect.kill_interval_us
+            self._end(live, effect.cause, now_us, actions, force=effect.force)
+            return
+        if place in self._waiting and self._waiting[place][1] == effect.attempt:
+            del self._waiting[place]
+        if not effect.forget:
+            if key not in self._outbox.over:
+                self._last_over[place] = max(effect.attempt, self._last_over.get(place, 0))
+                over = never_started(key, effect.cause, now_us)
+                self._outbox.note_end(key, over, ready=True)
+            return
+        kept = self._outbox.withdraw(key)
+        if kept is not None and kept.has_directory:
+            actions.append(Forget(*key, keep=False))
+        self._last_over[place] = max(effect.attempt, self._last_over.get(place, 0))
+        self._remember(key, now_us)
+
+    def _set_suspended(self, effect: SetSuspended, actions: list[Action]) -> None:
+        live = self._live.get((effect.job, effect.index))
+        if live is None or live.attempt != effect.attempt or live.step:
+            return
+        if live.wants_suspended != effect.suspended:
+            live.wants_suspended = effect.suspended
+            actions.append(Suspend(*live.key, suspended=effect.suspended))
+        elif live.suspended == effect.suspended:
+            self._outbox.note_suspension(live.key, suspended=effect.suspended)
+
+    def _send_signal(self, effect: SendSignal, actions: list[Action]) -> None:
+        live = self._live.get((effect.job, effect.index))
+        if live is None or live.attempt != effect.attempt or effect.number <= live.number:
+            return
+        live.number, live.number_signal = effect.number, effect.signal
+        actions.append(Signal(*live.key, effect.signal, count=effect.number))
+
+    # Ending.
+
+    def _end(
+        self, live: Live, cause: EndCause, now_us: Micros, actions: list[Action],
+        *, force: bool = False,
+    ) -> None:  # fmt: skip
+        """Begin to end an attempt, or go on faster."""
+        step = ending.STEP_KILL if force else ending.STEP_INT
+        if live.step >= step:
+            return
+        live.cause = live.cause or cause
+        live.wants_suspended = False
+        self._step(live, step, now_us, actions)
+
+    def _step(self, live: Live, step: int, now_us: Micros, actions: list[Action]) -> None:
+        live.step, live.step_us = step, now_us
+        actions.append(live.signal())
+        self._schedule(live)
+
+    def _schedule(self, live: Live) -> None:
+        due_us = live.next_us()
+        if due_us != live.due_us:
+            live.due_us = due_us
+            if due_us:
+                heapq.heappush(self._due, (due_us, (live.launch.job, live.index)))
+
+    # News, one by one.
+
+    def _named(self, one: Started | Ended | Suspended | Usage) -> Live | None:
+        """Return the living attempt that news are about."""
+        live = self._live.get((one.job, one.index))
+        return live if live is not None and live.attempt == one.attempt else None
+
+    def _note_start(self, one: Started) -> None:
+        live = self._named(one)
+        if live is None or live.is_running:
+            return
+        live.is_running = True
+        live.pid, live.started_us = one.pid, one.started_us
+        if not live.forget:
+            self._outbox.note_start(live.key, one.pid, one.started_us)
+        if live.launch.run_limit_us:
+            self._schedule(live)
+
+    def _note_suspension(self, one: Suspended, now_us: Micros) -> None:
+        live = self._named(one)
+        if live is None:
+            return
+        live.note_suspension(now_us, suspended=one.suspended)
+        if not live.forget:
+            self._outbox.note_suspension(live.key, suspended=one.suspended)
+        self._schedule(live)
+
+    def _note_usage(self, one: Usage, now_us: Micros, actions: list[Action]) -> None:
+        live = self._named(one)
+        if live is None:
+            return
+        limit_kib = live.launch.spec.mem_limit_kib
+        if one.out_of_memory or 0 < limit_kib < one.mem_kib:
+            self._end(live, EndCause.MEMLIMIT, now_us, actions)
+
+    def _note_end(self, one: Ended, now_us: Micros, actions: list[Action]) -> None:
+        live = self._named(one)
+        if live is None:
+            return
+        over = over_of(one, live.cause)
+        self._let_be_over(live, over, now_us, report=one.wants_report)
+        if live.forget:
+            actions.append(Forget(*live.key, keep=False))
+        elif one.wants_report:
+            actions.append(Report(live.launch, over.aged(now_us), now_us))
+        self._start_waiting((one.job, one.index), actions)
+
+    def _let_be_over(self, live: Live, over: Over, now_us: Micros, *, report: bool = False) -> None:
+        """Move an attempt from the living to those whose end is to be reported."""
+        place, key = (live.launch.job, live.index), live.key
+        del self._live[place]
+        self._last_over[place] = max(live.attempt, self._last_over.get(place, 0))
+        if live.forget:
+            self._outbox.withdraw(key)
+            self._remember(key, now_us)
+        else:
+            self._outbox.note_end(key, over, ready=not report)
+
+    def _start_waiting(self, place: Place, actions: list[Action]) -> None:
+        launch, attempt = self._waiting.pop(place, (None, 0))
+        if launch is not None:
+            self._live[place] = Live(launch, place[1], attempt)
+            actions.append(Spawn(launch, [(place[1], attempt)]))
+
+    # The shepherd's list, one by one.
+
+    def _note_present(self, one: Listing, now_us: Micros, actions: list[Action]) -> None:
+        key = one.present.key
+        place = key[:2]
+        over = self._outbox.over.get(key)
+        if over is not None:
+            if not self._outbox.is_said(key):
+                # The report was ordered from a shepherd that is gone.
+                actions.append(Report(one.launch, over.aged(now_us), now_us))
+            return
+        live = self._live.get(place)
+        if live is not None and live.attempt == key[2]:
+            self._match(live, one.present, now_us, actions)
+        elif one.ended is not None:
+            self._note_strange_end(one, one.ended, now_us, actions)
+            return
+        else:
+            live = self._adopt(one, live, now_us)
+        if one.ended is not None:
+            self._note_end(one.ended, now_us, actions)
+        else:
+            self._schedule(live)
+
+    def _note_strange_end(
+        self, one: Listing, ended: Ended, now_us: Micros, actions: list[Action]
+    ) -> None:
+        """Note the end of an attempt that is not among the living."""
+        place, key = ended.key[:2], ended.key
+        if self._last_over.get(place) == key[2]:
+            # Its end was acknowledged; only the order to forget it was lost.
+            actions.append(Forget(*key, keep=True))
+            return
+        self._last_over[place] = max(key[2], self._last_over.get(place, 0))
+        over = over_of(ended, EndCause.NONE)
+        self._outbox.note_end(key, over, ready=not ended.wants_report)
+        if ended.wants_report:
+            actions.append(Report(one.launch, over.aged(now_us), now_us))
+
+    def _adopt(self, one: Listing, other: Live | None, now_us: Micros) -> Live:
+        """Take an attempt that this state did not know."""
+        present = one.present
+        place = (present.job, present.index)
+        if other is not None:
+            # Only one of an element may live: a newer one waits until this one is gone.
+            self._waiting[place] = (other.launch, other.attempt)
+            self._outbox.withdraw(other.key)
+        live = Live(one.launch, present.index, present.attempt)
+        self._live[place] = live
+        live.wants_suspended = bool(present.suspended_us)
+        self._match(live, present, now_us, [])
+        return live
+
+    def _match(self, live: Live, present: Present, now_us: Micros, actions: list[Action]) -> None:
+        """Note how an attempt is, and order again what an earlier shepherd may not have done."""
+        if not live.is_running and present.pid:
+            self._note_start(Started(*live.key, present.pid, present.started_us))
+        live.stopped_us, live.suspended_us = present.stopped_us, present.suspended_us
+        live.suspended = bool(present.suspended_us)
+        if present.step > live.step:
+            live.cause = EndCause(present.cause)
+            live.step, live.step_us = present.step, min(present.step_us, now_us)
+            live.wants_suspended = False
+        elif live.step > present.step:
+            actions.append(live.signal())
+        if live.number > present.number:
+            actions.append(Signal(*live.key, live.number_signal, count=live.number))
+        live.number = max(live.number, present.number)
+        if live.wants_suspended != live.suspended and not live.step:
+            actions.append(Suspend(*live.key, suspended=live.wants_suspended))
+
+    @staticmethod
+    def _is_ordered(live: Live, actions: list[Action]) -> bool:
+        """Whether an attempt has just been ordered to start."""
+        return any(
+            isinstance(one, Spawn)
+            and one.launch is live.launch
+            and (live.index, live.attempt) in one.elements
+            for one in actions
+        )
+
+    # What is over.
+
+    def _remember(self, key: Key, now_us: Micros) -> None:
+        self._remembered.append((now_us, (key[0], key[1]), key[2]))
+
+    def _let_go(self, now_us: Micros) -> None:
+        """Forget ends that were acknowledged long ago."""
+        while self._remembered and self._remembered[0][0] + REMEMBER_US < now_us:
+            _, place, attempt = self._remembered.popleft()
+            if self._last_over.get(place) == attempt:
+                del self._last_over[place]

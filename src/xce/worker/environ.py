@@ -1,0 +1,135 @@
+"""The environment of a job: the submitter's, the account's, LSF's variables and ours. Pure.
+
+It is built in three layers, so that little is done for each element of an array: the base (of all
+jobs of a user with the same submitted environment), the launch, the element.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from xce.model.effect import Launch
+from xce.model.ids import Index
+from xce.worker.streams import expand_path
+
+DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+_HOSTS_MAX_BYTES: Final = 100_000
+"""A longer ``LSB_HOSTS`` is left out, as in LSF: the kernel takes 128 KiB a variable."""
+_NEVER: Final = re.compile(
+    r"""HOME|PWD|OLDPWD|USER|LOGNAME|SHELL|LS_JOBPID|LSB_ACCT_MAP|LSB_EXIT_PRE_ABORT|LSB_EXIT_REQUEUE
+    |LSB_EVENT_ATTRIB|LSB_HOSTS|LSB_INTERACTIVE\w*|LSB_JOBFILENAME|LSB_JOBGROUP|LSB_JOBID
+    |LSB_JOBNAME|LSB_JOB_STARTER|LSB_QUEUE|LSB_RESTART|LSB_TRAPSIGS|LSB_XJOB_SSH|LSF_VERSION
+    |VIRTUAL_HOSTNAME|LSB_SUB_\w*|TERM|TERMCAP|HOSTNAME|_
+    |LSB_JOBINDEX\w*|LSB_BATCH_JID|LSB_DJOB_\w*|LSB_MCPU_HOSTS|LSB_OUTPUTFILE|LSB_ERRORFILE
+    |LSB_INPUTFILE|LSB_EFFECTIVE_RSRCREQ|LSB_PROJECT_NAME|LSB_MAX_NUM_PROCESSORS|LSB_CLUSTER_NAME
+    |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
+    |XCE_RANK""",
+    re.VERBOSE,
+)
+"""Never propagated by LSF, or set anew for each job: a job submitted from a job inherits none."""
+
+
+class Account(NamedTuple):
+    """A user of the host."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    shell: str
+
+
+def base_environment(blob: bytes, account: Account, host: str) -> dict[str, str]:
+    """Return what the submitter's environment and the account say.
+
+    Args:
+        blob: ``NAME=value`` items, separated by NUL; bytes that are no UTF-8 are kept as they are.
+        account: The job's user on this host.
+        host: This host's name.
+    """
+    base = {"PATH": DEFAULT_PATH}
+    for item in blob.split(b"\0"):
+        name, equals, value = item.partition(b"=")
+        if not equals or not name:
+            continue
+        text = name.decode("utf-8", "surrogateescape")
+        if _NEVER.fullmatch(text) is None:
+            base[text] = value.decode("utf-8", "surrogateescape")
+    base["HOME"] = account.home
+    base["USER"] = base["LOGNAME"] = account.name
+    base["SHELL"] = account.shell
+    base["HOSTNAME"] = host
+    return base
+
+
+def launch_environment(
+    launch: Launch, *, cwd: str, script: str, hostfile: str, submit_cwd: str
+) -> dict[str, str]:
+    """Return the variables that all elements of a launch share.
+
+    Args:
+        launch: What is started.
+        cwd: The working directory.
+        script: Path of the script on this host.
+        hostfile: Path of the file with one line for each slot.
+        submit_cwd: The submission directory.
+    """
+    slots = sum(count for _, count in launch.hosts)
+    found = {
+        "PWD": cwd,
+        "LS_SUBCWD": submit_cwd,
+        "LS_EXEC_T": "START",
+        "LSB_JOBID": str(launch.job),
+        "LSB_QUEUE": launch.queue,
+        "LSB_PROJECT_NAME": launch.project,
+        "LSB_CLUSTER_NAME": launch.cluster,
+        "LSB_SUB_HOST": launch.spec.from_host,
+        "LSB_SUB_USER": launch.owner.user,
+        "LSB_JOB_EXECUSER": launch.owner.user,
+        "LSB_MCPU_HOSTS": " ".join(f"{host} {count}" for host, count in launch.hosts),
+        "LSB_DJOB_HOSTFILE": hostfile,
+        "LSB_DJOB_RANKFILE": hostfile,
+        "LSB_DJOB_NUMPROC": str(slots),
+        "LSB_MAX_NUM_PROCESSORS": str(max(launch.tasks_max, slots)),
+        "LSB_JOBFILENAME": script,
+        "LSB_EFFECTIVE_RSRCREQ": launch.resreq,
+        "LSB_EXIT_PRE_ABORT": "99",
+        "XCE_JOBID": str(launch.job),
+        "XCE_NTASKS": str(slots),
+        "XCE_HOST_NTASKS": str(launch.hosts[0][1] if launch.hosts else slots),
+        "XCE_HOSTFILE": hostfile,
+    }
+    names = " ".join(" ".join([host] * count) for host, count in launch.hosts)
+    if len(names) <= _HOSTS_MAX_BYTES:
+        found["LSB_HOSTS"] = names
+    if launch.array_end:
+        found["LSB_JOBINDEX_STEP"] = str(launch.array_step)
+        found["LSB_JOBINDEX_END"] = str(launch.array_end)
+    return found
+
+
+def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str, str]:
+    """Return the variables of one element; files without a pattern are the same for all."""
+    job, spec = launch.job, launch.spec
+    name = spec.name or spec.command
+    found = {
+        "LSB_JOBINDEX": str(index),
+        "LSB_BATCH_JID": f"{job}[{index}]" if index else str(job),
+        "LSB_JOBNAME": f"{name}[{index}]" if index else name,
+        "XCE_JOBINDEX": str(index),
+        "XCE_ATTEMPT": str(attempt),
+    }
+    files = spec.files
+    for variable, path in (
+        ("LSB_OUTPUTFILE", files.output),
+        ("LSB_ERRORFILE", files.error),
+        ("LSB_INPUTFILE", files.input),
+    ):
+        if path:
+            found[variable] = expand_path(path, job=job, index=index)
+    return found
+
+
+def hostfile_text(launch: Launch) -> str:
+    """Return one host name a line for each slot, grouped by host."""
+    return "".join(f"{host}\n" * count for host, count in launch.hosts)

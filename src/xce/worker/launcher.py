@@ -1,0 +1,253 @@
+"""From launches to spawn orders: what must be here first, and what the shepherd needs to know.
+
+A launch whose script, environment, input or account is not at hand is held until it is; orders
+about a held attempt wait behind it, but an order to end it ends it at once: it has not begun.
+"""
+
+import errno
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from xce.model.effect import Launch
+from xce.model.ids import Index, Micros
+from xce.model.job import EndCause
+from xce.worker import streams
+from xce.worker.accounts import Accounts, NoAccountError
+from xce.worker.action import Ended, Key, Signal, Spawn, Suspend
+from xce.worker.environ import (
+    Account,
+    base_environment,
+    element_environment,
+    hostfile_text,
+    launch_environment,
+)
+from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
+from xce.worker.store import Store
+
+_ENVIRONMENTS_MAX: Final = 256
+"""Submitted environments that are kept in memory."""
+_NOTES: Final = msgspec.json.Encoder()
+
+
+class _Held:
+    """Elements of a launch that wait."""
+
+    def __init__(self, launch: Launch, elements: list[tuple[Index, int]]) -> None:
+        self.launch = launch
+        self.elements = elements
+        self.later: list[Signal | Suspend] = []
+
+
+class Prepared(msgspec.Struct):
+    """What came of launches."""
+
+    orders: list[Order]
+    ends: list[Ended]
+    """Elements that cannot be started."""
+    bases: dict[str, dict[str, str]]
+    """Environments that the orders name."""
+
+
+class Launcher:
+    """Prepares launches of one host."""
+
+    def __init__(self, host: str, store: Store, accounts: Accounts) -> None:
+        self._host = host
+        self._store = store
+        self._accounts = accounts
+        self._environments: OrderedDict[str, bytes] = OrderedDict()
+        self._bases: OrderedDict[str, tuple[Account, dict[str, str]]] = OrderedDict()
+        self._held: list[_Held] = []
+        self._missing: set[str] = set()
+        """Blobs that the controller was asked for and has not."""
+
+    def prepare(self, spawn: Spawn, prepared: Prepared, now_us: Micros) -> None:
+        """Add what a launch comes to; hold it if something is not here."""
+        held = _Held(spawn.launch, spawn.elements)
+        if not self._try(held, prepared, now_us):
+            self._held.append(held)
+
+    def hold_back(self, order: Signal | Suspend, prepared: Prepared, now_us: Micros) -> bool:
+        """Keep an order about a held attempt; False: it is not held."""
+        for held in self._held:
+            if held.launch.job != order.job or (order.index, order.attempt) not in held.elements:
+                continue
+            if isinstance(order, Signal) and order.step:
+                held.elements.remove((order.index, order.attempt))
+                key = (order.job, order.index, order.attempt)
+                prepared.ends.append(Ended(*key, 0, now_us, cause=order.cause))
+            else:
+                held.later.append(order)
+            return True
+        return False
+
+    def wanted_blobs(self) -> tuple[str, ...]:
+        """Return the blobs that held launches wait for."""
+        wanted = dict.fromkeys(
+            digest for held in self._held for digest in self._lacking(held.launch)
+        )
+        return tuple(digest for digest in wanted if digest not in self._missing)
+
+    def wanted_accounts(self) -> list[Launch]:
+        """Return a launch for each owner that must be looked up."""
+        wanted = {
+            held.launch.owner.uid: held.launch
+            for held in self._held
+            if self._accounts.known(held.launch.owner) is None
+        }
+        return list(wanted.values())
+
+    def take_blobs(
+        self, asked: Iterable[str], blobs: Iterable[tuple[str, bytes]], prepared: Prepared,
+        now_us: Micros,
+    ) -> None:  # fmt: skip
+        """Keep blobs that came, and go on with what waited for them."""
+        came = dict(blobs)
+        self._missing = {digest for digest in asked if digest not in came}
+        for held in self._held:
+            spec = held.launch.spec
+            try:
+                if spec.script in came:
+                    self._store.store_script(spec.script, came[spec.script])
+                if spec.files.input_blob in came:
+                    self._store.store_input(spec.files.input_blob, came[spec.files.input_blob])
+            except OSError as error:
+                self._fail(held, f"cannot store the job's files: {error}", prepared, now_us)
+            if spec.env in came:
+                self._environments[spec.env] = came[spec.env]
+                self._environments.move_to_end(spec.env)
+        while len(self._environments) > _ENVIRONMENTS_MAX:
+            self._environments.popitem(last=False)
+        self.go_on(prepared, now_us)
+
+    def go_on(self, prepared: Prepared, now_us: Micros) -> None:
+        """Try again what is held."""
+        held, self._held = self._held, []
+        for one in held:
+            if self._missing.intersection(self._lacking(one.launch)):
+                detail = "the job's script, input or environment is not stored any more"
+                self._fail(one, detail, prepared, now_us, host_fault=False)
+            elif not self._try(one, prepared, now_us):
+                self._held.append(one)
+        self._missing = set()
+
+    def fail_account(self, uid: int, reason: str, prepared: Prepared, now_us: Micros) -> None:
+        """Let held launches of a user without an account here fail: the host is to blame."""
+        for held in [one for one in self._held if one.launch.owner.uid == uid]:
+            self._fail(held, reason, prepared, now_us)
+        self._held = [one for one in self._held if one.elements]
+
+    def clear(self) -> None:
+        """Forget what is held: it will be wanted again."""
+        self._held.clear()
+        self._missing = set()
+
+    def _lacking(self, launch: Launch) -> list[str]:
+        spec = launch.spec
+        lacking = []
+        if spec.script and self._store.way_of(spec.script) is None:
+            lacking.append(spec.script)
+        if spec.env and spec.env not in self._environments:
+            lacking.append(spec.env)
+        if spec.files.input_blob and not self._store.has_input(spec.files.input_blob):
+            lacking.append(spec.files.input_blob)
+        return lacking
+
+    def _fail(
+        self, held: _Held, detail: str, prepared: Prepared, now_us: Micros,
+        *, host_fault: bool = True,
+    ) -> None:  # fmt: skip
+        for index, attempt in held.elements:
+            key: Key = (held.launch.job, index, attempt)
+            prepared.ends.append(
+                Ended(
+                    *key, 0, now_us, exit_code=1, cause=EndCause.START_FAILED,
+                    host_fault=host_fault, detail=detail,
+                )
+            )  # fmt: skip
+        held.elements.clear()
+
+    def _try(self, held: _Held, prepared: Prepared, now_us: Micros) -> bool:
+        """Add the orders of a launch; False: something is not here yet."""
+        launch = held.launch
+        if not held.elements:
+            return True
+        account = self._accounts.known(launch.owner)
+        if account is None or self._lacking(launch):
+            return False
+        try:
+            self._order(held, account, prepared)
+        except OSError as error:
+            # No room for the host list, or the script went between look and use.
+            reason = error.strerror or errno.errorcode.get(error.errno or 0, "error")
+            self._fail(held, f"cannot prepare the job: {reason}", prepared, now_us)
+        except NoAccountError as error:
+            self._fail(held, str(error), prepared, now_us)
+        return True
+
+    def _order(self, held: _Held, account: Account, prepared: Prepared) -> None:
+        launch = held.launch
+        spec = launch.spec
+        base = self._base(spec.env, account, prepared)
+        hostfile = self._store.hostfile(hostfile_text(launch))
+        script = self._store.script_path(spec.script)
+        note = _NOTES.encode(launch).decode()
+        way = self._store.way_of(spec.script)
+        assert way is not None
+        for elements in _by_directory(launch, held.elements):
+            cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
+            shared = SpawnShared(
+                note=note,
+                base=base,
+                env=launch_environment(
+                    launch, cwd=cwd, script=script, hostfile=hostfile, submit_cwd=spec.cwd
+                ),
+                uid=account.uid,
+                gid=account.gid,
+                groups=account.groups,
+                cwd=cwd,
+                make_cwd=make_cwd,
+                umask=spec.umask,
+                script=[script, *spec.args],
+                way=way,
+                limit_kib=spec.mem_limit_kib,
+            )
+            items = [self._item(launch, cwd, index, attempt) for index, attempt in elements]
+            prepared.orders.append(SpawnOrder(shared, items))
+        prepared.orders += held.later
+
+    def _item(self, launch: Launch, cwd: str, index: Index, attempt: int) -> SpawnItem:
+        spooled = launch.spec.files.input_blob
+        found = streams.streams_of(
+            launch.spec.files, cwd=cwd, job=launch.job, index=index,
+            input_path=self._store.input_path(spooled) if spooled else "",
+        )  # fmt: skip
+        env = element_environment(launch, index, attempt)
+        return (launch.job, index, attempt, env, found.input, found.output, found.error)
+
+    def _base(self, digest: str, account: Account, prepared: Prepared) -> str:
+        """Return the name of a base environment, which is sent along."""
+        name = f"{digest}.{account.uid}"
+        if name in prepared.bases:
+            return name
+        known = self._bases.get(name)
+        if known is None or known[0] != account:
+            blob = self._environments.get(digest, b"")
+            known = (account, base_environment(blob, account, self._host))
+            self._bases[name] = known
+            if len(self._bases) > _ENVIRONMENTS_MAX:
+                self._bases.popitem(last=False)
+        prepared.bases[name] = known[1]
+        return name
+
+
+def _by_directory(
+    launch: Launch, elements: list[tuple[Index, int]]
+) -> list[list[tuple[Index, int]]]:
+    """Return the elements in groups that share a working directory."""
+    if streams.cwd_has_index(launch):
+        return [[element] for element in elements]
+    return [elements]

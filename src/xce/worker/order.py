@@ -1,0 +1,88 @@
+"""Orders to the shepherd that the host state machine does not know the form of.
+
+The simple ones (`Signal`, `Suspend`, `Forget`) are sent as they are; see `xce.worker.action`.
+"""
+
+import json
+from typing import Any, TypeAlias
+
+import msgspec
+
+from xce.model.ids import Index, JobId
+from xce.worker.action import Forget, Signal, Suspend
+from xce.worker.streams import Target
+
+SpawnItem: TypeAlias = tuple[JobId, Index, int, dict[str, str], str, Target | None, Target | None]
+"""``(job, index, attempt, its own variables, input, output, error)``."""
+
+
+class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
+    """What all elements of one spawn order share."""
+
+    note: str
+    """The `Launch` as JSON."""
+    base: str
+    """Names one of the environments that are sent along."""
+    env: dict[str, str]
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    cwd: str
+    make_cwd: bool
+    umask: int
+    script: list[str]
+    """The script's path and its arguments."""
+    way: str
+    limit_kib: int
+
+
+class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
+    """Start attempts."""
+
+    shared: SpawnShared
+    items: list[SpawnItem]
+
+
+class AppendOrder(msgspec.Struct, frozen=True, tag="append", array_like=True):
+    """Add a report to the output file."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    text: str
+
+
+class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
+    """Read a piece of a job's output."""
+
+    id: int
+    key: tuple[JobId, Index, int]
+    path: str
+    """Empty: output that the cluster keeps."""
+    inside: str
+    """Name of the file, should ``path`` be a directory."""
+    ids: tuple[int, int, tuple[int, ...]]
+    offset: int
+    limit: int
+
+
+Order: TypeAlias = SpawnOrder | Signal | Suspend | AppendOrder | Forget | ReadOrder
+
+
+class OrderFrame(msgspec.Struct, frozen=True):
+    """What one frame to the shepherd holds."""
+
+    orders: list[Order]
+    bases: dict[str, dict[str, str]]
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode_orders(frame: OrderFrame) -> bytes:
+    """Return the frame as JSON; bytes that are no UTF-8 travel as lone surrogates."""
+    try:
+        return _ENCODER.encode(frame)
+    except UnicodeEncodeError:
+        plain: Any = msgspec.to_builtins(frame)
+        return json.dumps(plain).encode()

@@ -1,0 +1,129 @@
+"""What the controller has yet to hear from a host, and what it has not acknowledged. Pure.
+
+A batch is sent once on a connection and counts as heard when it is acknowledged; when the
+connection is lost, what was not acknowledged is to be said again.
+"""
+
+from typing import Final, NamedTuple
+
+from xce.model.ids import Micros
+from xce.model.observation import AttemptEnded, AttemptStarted, SuspensionSeen
+from xce.worker.action import Key
+from xce.worker.attempt import Over
+
+ENDS_MAX: Final = 5_000
+"""Most ends in one batch."""
+
+
+class Reports(NamedTuple):
+    """A batch for the controller."""
+
+    number: int
+    started: tuple[AttemptStarted, ...]
+    ended: tuple[AttemptEnded, ...]
+    suspended: tuple[SuspensionSeen, ...]
+
+
+class _Sent(NamedTuple):
+    started: dict[Key, tuple[int, Micros]]
+    ended: list[Key]
+    suspended: dict[Key, bool]
+
+
+class Outbox:
+    """Reports of one host."""
+
+    def __init__(self) -> None:
+        self.over: dict[Key, Over] = {}
+        """Attempts whose end is not acknowledged; it is said when it is `ready`."""
+        self._started: dict[Key, tuple[int, Micros]] = {}
+        self._ended: dict[Key, None] = {}
+        self._suspended: dict[Key, bool] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._number = 0
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether there is something to say."""
+        return bool(self._ended or self._started or self._suspended)
+
+    @property
+    def in_flight(self) -> int:
+        """How many batches are sent and not acknowledged."""
+        return len(self._sent)
+
+    def note_start(self, key: Key, pid: int, started_us: Micros) -> None:
+        """Let it be said that an attempt runs."""
+        self._started[key] = (pid, started_us)
+
+    def note_suspension(self, key: Key, *, suspended: bool) -> None:
+        """Let it be said that an attempt was stopped, or goes on."""
+        self._suspended[key] = suspended
+
+    def note_end(self, key: Key, over: Over, *, ready: bool) -> None:
+        """Keep an end until it is acknowledged; unless ``ready`` it is not said yet."""
+        self.over[key] = over
+        if ready:
+            self._ended[key] = None
+
+    def let_say(self, key: Key) -> None:
+        """Let an end be said that was not ready."""
+        if key in self.over and not self.is_said(key):
+            self._ended[key] = None
+
+    def is_said(self, key: Key) -> bool:
+        """Whether an end is being said or was said. Costs a look at the batches in flight."""
+        return key in self._ended or any(key in sent.ended for sent in self._sent.values())
+
+    def withdraw(self, key: Key) -> Over | None:
+        """Say nothing of an attempt any more; return its end if it was kept."""
+        self._started.pop(key, None)
+        self._suspended.pop(key, None)
+        self._ended.pop(key, None)
+        return self.over.pop(key, None)
+
+    def reports(self, now_us: Micros) -> Reports | None:
+        """Return the next batch; None: there is nothing to say. It counts as sent."""
+        if not self.has_reports:
+            return None
+        # All starts go, so that no end is said before its start.
+        started, self._started = self._started, {}
+        suspended, self._suspended = self._suspended, {}
+        ended = [key for _, key in zip(range(ENDS_MAX), self._ended, strict=False)]
+        for key in ended:
+            del self._ended[key]
+        self._number += 1
+        # An end that was withdrawn while it was on its way is not in `over` any more.
+        self._sent[self._number] = _Sent(started, ended, suspended)
+        return Reports(
+            self._number,
+            tuple(
+                AttemptStarted(*key, pid, max(0, now_us - at_us))
+                for key, (pid, at_us) in started.items()
+            ),
+            tuple(self.over[key].aged(now_us) for key in ended),
+            tuple(SuspensionSeen(*key, is_so) for key, is_so in suspended.items()),
+        )
+
+    def acknowledged(self, number: int) -> list[tuple[Key, Over]]:
+        """Note that batches up to ``number`` were heard; return the ends that are known now."""
+        known = []
+        for sent in sorted(self._sent):
+            if sent > number:
+                break
+            for key in self._sent.pop(sent).ended:
+                over = self.over.pop(key, None)
+                if over is not None:
+                    known.append((key, over))
+        return known
+
+    def disconnected(self) -> None:
+        """Note that what is not acknowledged may not have been heard."""
+        for number in sorted(self._sent, reverse=True):
+            sent = self._sent[number]
+            self._started = sent.started | self._started
+            self._suspended = sent.suspended | self._suspended
+            again = {key: None for key in sent.ended if key in self.over}
+            self._ended = again | self._ended
+        self._sent.clear()
+        self._number = 0

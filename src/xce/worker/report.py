@@ -1,0 +1,127 @@
+"""LSF's job report, as it is added behind a job's output in its ``-o`` file. Pure.
+
+Clients read it: the status is the line two above ``Resource usage summary:``.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from xce.model.display import end_cause_text
+from xce.model.effect import Launch
+from xce.model.ids import SECOND_US, Micros
+from xce.model.job import EndCause
+from xce.model.observation import AttemptEnded
+
+_DASHES: Final = "-" * 60
+_TEXT_MAX: Final = 64 * 1024
+
+
+def render_report(
+    launch: Launch,
+    end: AttemptEnded,
+    *,
+    script: str,
+    cwd: str,
+    home: str,
+    now_us: Micros,
+    render_date: Callable[[Micros], str],
+) -> str:
+    """Return the report of an attempt that has ended.
+
+    Args:
+        launch: What was started.
+        end: How it ended; its ages are relative to ``now_us``.
+        script: The text that ran.
+        cwd: Where it ran.
+        home: The user's home directory.
+        now_us: The time of the report.
+        render_date: Renders an instant as ``date`` does, in the host's zone.
+    """
+    spec, user, cluster = launch.spec, launch.owner.user, launch.cluster
+    name = spec.name or spec.command
+    label = f"{name}[{spec.array}]" if spec.array and spec.name else name
+    jobid = f"{launch.job}[{end.index}]" if end.index else str(launch.job)
+    is_done = not end.exit_code and not end.cause
+    started_at = now_us - end.started_age_us
+    host = launch.hosts[0][0] if launch.hosts else ""
+    by = f"by user <{user}> in cluster <{cluster}>"
+    submitted = render_date(launch.submit_at_us)
+    lines = [
+        "",
+        _DASHES,
+        f"Sender: LSF System <lsfadmin@{host}>",
+        f"Subject: Job {jobid}: <{label}> in cluster <{cluster}> {'Done' if is_done else 'Exited'}",
+        "",
+        f"Job <{label}> was submitted from host <{spec.from_host}> {by} at {submitted}",
+        *_executed(launch, render_date(started_at)),
+        f"<{home}> was used as the home directory.",
+        f"<{cwd}> was used as the working directory.",
+        f"Started at {render_date(started_at)}",
+        f"Terminated at {render_date(now_us - end.ended_age_us)}",
+        f"Results reported at {render_date(now_us)}",
+        "",
+        "Your job looked like:",
+        "",
+        _DASHES,
+        "# LSBATCH: User input",
+        script[:_TEXT_MAX].rstrip("\n"),
+        _DASHES,
+        "",
+        *_outcome(end),
+        "",
+        "Resource usage summary:",
+        "",
+        *_usage(launch, end, now_us),
+        "",
+        "The output (if any) is above this job summary.",
+        "",
+    ]
+    if spec.files.error:
+        error = spec.files.error.replace("%J", str(launch.job)).replace("%I", str(end.index))
+        lines += ["", "PS:", "", f"Read file <{error}> for stderr output of this job.", ""]
+    return "\n".join(lines) + "\n"
+
+
+def _executed(launch: Launch, started: str) -> list[str]:
+    hosts = [f"{slots}*{host}" if slots > 1 else host for host, slots in launch.hosts] or [""]
+    where = f"in queue <{launch.queue}>, as user <{launch.owner.user}> in cluster"
+    return [
+        f"Job was executed on host(s) <{hosts[0]}>, {where} <{launch.cluster}> at {started}",
+        *(f"{' ' * 28}<{host}>" for host in hosts[1:]),
+    ]
+
+
+def _outcome(end: AttemptEnded) -> list[str]:
+    lines = []
+    if end.cause:
+        lines.append(f"{end_cause_text(EndCause(end.cause))}.")
+    if end.detail:
+        lines.append(end.detail)
+    if end.signal:
+        lines.append(f"Exited with signal termination: {end.signal}.")
+    elif end.exit_code or end.cause:
+        lines.append(f"Exited with exit code {end.exit_code}.")
+    else:
+        lines.append("Successfully completed.")
+    return lines
+
+
+def _usage(launch: Launch, end: AttemptEnded, now_us: Micros) -> list[str]:
+    run_us = end.started_age_us - end.ended_age_us
+    turnaround_us = now_us - end.ended_age_us - launch.submit_at_us
+    max_mib = round(end.max_mem_kib / 1024) if end.max_mem_kib else None
+    asked_mib = launch.mem_request_mib or None
+    delta = None if asked_mib is None or max_mib is None else asked_mib - max_mib
+    values = (
+        ("CPU time :", f"{(end.user_us + end.system_us) / SECOND_US:.2f} sec."),
+        ("Max Memory :", "-" if max_mib is None else f"{max_mib} MB"),
+        ("Average Memory :", "-" if max_mib is None else f"{max_mib:.2f} MB"),
+        ("Total Requested Memory :", "-" if asked_mib is None else f"{asked_mib:.2f} MB"),
+        ("Delta Memory :", "-" if delta is None else f"{delta:.2f} MB"),
+        ("Max Swap :", "-"),
+        ("Max Processes :", str(end.max_processes) if end.max_processes else "-"),
+        ("Max Threads :", str(end.max_threads) if end.max_threads else "-"),
+        ("Run time :", f"{max(0, round(run_us / SECOND_US))} sec."),
+        ("Turnaround time :", f"{max(0, round(turnaround_us / SECOND_US))} sec."),
+    )
+    return [f"    {label:<45}{value}" for label, value in values]

@@ -1,0 +1,369 @@
+"""The worker: the host state machine between the controller and the shepherd.
+
+Everything goes in batches: effects that came together become one frame of orders, news that came
+together become one report. A report leaves at once when none is under way, else it gathers for at
+most 2 ms or until one is acknowledged. There is one timer, for what is due next.
+"""
+
+import asyncio
+import base64
+import logging
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from xce.model.effect import Launch
+from xce.model.ids import Micros
+from xce.model.job import Owner
+from xce.model.observation import HostJoined, Reported
+from xce.net import message as m
+from xce.net.peer import Peer
+from xce.net.unix import run_client
+from xce.worker import streams
+from xce.worker.accounts import Accounts, NoAccountError
+from xce.worker.action import (
+    Action,
+    Event,
+    Forget,
+    Greeting,
+    Listed,
+    News,
+    Piece,
+    Present,
+    Report,
+    Signal,
+    Spawn,
+    Suspend,
+)
+from xce.worker.core import HostState
+from xce.worker.launcher import Launcher, Prepared
+from xce.worker.link import ShepherdLink, ShepherdList, ShepherdOptions
+from xce.worker.order import AppendOrder, OrderFrame, ReadOrder
+from xce.worker.report import render_report
+from xce.worker.store import Store
+
+WINDOW: Final = 4
+"""Most reports under way at once."""
+GATHER_S: Final = 0.002
+HOUSEKEEPING_S: Final = 30.0
+SWEEP_S: Final = 3600.0
+_READ_MAX: Final = 1024 * 1024
+
+
+class WorkerOptions(NamedTuple):
+    """What a worker is told."""
+
+    host: str
+    directory: Path
+    """The host's own: run directories, scripts, kept output."""
+    controller_socket: Path
+    shepherd: ShepherdOptions
+    version: str
+    cpus: int
+    mem_mib: int
+    retention_s: float
+
+
+class Worker:
+    """One host's worker."""
+
+    def __init__(self, options: WorkerOptions, store: Store, log: logging.Logger) -> None:
+        self._options = options
+        self._store = store
+        self._log = log
+        self._accounts = Accounts()
+        self._launcher = Launcher(options.host, store, self._accounts)
+        self._state = HostState()
+        self._link = ShepherdLink(options.shepherd, self._take_list, self._take_events, log)
+        self._listed = asyncio.Event()
+        self._greeting: Greeting | None = None
+        self._peer: Peer | None = None
+        self._epoch = 0
+        self._gather_timer: asyncio.TimerHandle | None = None
+        self._due_timer: asyncio.TimerHandle | None = None
+        self._due_us: Micros | None = None
+        self._last_id = 0
+        self._asked: dict[int, tuple[str, ...]] = {}
+        self._reads: dict[int, int] = {}
+        self._lookups: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Work until cancelled; jobs and shepherd go on."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._link.run())
+            tasks.create_task(self._keep_house())
+            # The controller is told of all that lives here, so that must be known first.
+            await self._listed.wait()
+            hello = m.Hello(m.PROTOCOL, "worker", self._options.host, self._options.version)
+            await run_client(
+                self._options.controller_socket,
+                hello,
+                self._welcome,
+                self._hear,
+                self._lose,
+                on_refused=lambda text: self._log.error("worker-refused", extra={"why": text}),
+            )
+
+    # The controller.
+
+    def _welcome(self, peer: Peer, welcome: m.Welcome) -> None:
+        assert self._greeting is not None
+        self._peer = peer
+        self._epoch = welcome.epoch
+        attempts, unreported = self._state.joined()
+        options = self._options
+        joined = HostJoined(
+            host=options.host,
+            boot_id=self._greeting.boot_id,
+            cpus=options.cpus,
+            mem_mib=options.mem_mib,
+            attempts=attempts,
+            unreported=unreported,
+            isolation=self._greeting.isolation,
+            version=options.version,
+        )
+        peer.send(m.Observe(joined))
+        self._log.info(
+            "controller-found", extra={"epoch": welcome.epoch, "attempts": len(attempts)}
+        )
+        self._asked.clear()
+        self._fetch()
+        self._report()
+
+    def _lose(self, reason: str) -> None:
+        self._peer = None
+        self._state.disconnected()
+        self._log.warning("controller-lost", extra={"why": reason})
+
+    def _hear(self, messages: list[m.Message]) -> None:
+        now_us = clock_us()
+        actions: list[Action] = []
+        for message in messages:
+            match message:
+                case m.Effects(epoch, effects):
+                    actions += self._state.take_effects(epoch, effects, now_us)
+                case m.ReportsTaken(number):
+                    actions += self._state.acknowledged(number, now_us)
+                case m.Blobs():
+                    self._take_blobs(message)
+                case m.ReadOutput():
+                    self._read(message)
+                case m.Refused(text):
+                    self._log.error("worker-refused", extra={"why": text})
+                case _:
+                    self._log.warning("message-strange", extra={"kind": type(message).__name__})
+        self._carry_out(actions, now_us)
+        self._report()
+
+    def _report(self) -> None:
+        """Send reports, as many as may be under way."""
+        if self._peer is None or not self._state.has_reports:
+            return
+        if self._state.reports_in_flight == 0:
+            self._send_report()
+        elif self._gather_timer is None and self._state.reports_in_flight < WINDOW:
+            loop = asyncio.get_running_loop()
+            self._gather_timer = loop.call_later(GATHER_S, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gather_timer = None
+        if self._state.reports_in_flight < WINDOW:
+            self._send_report()
+
+    def _send_report(self) -> None:
+        if self._peer is None:
+            return
+        batch = self._state.reports(clock_us())
+        if batch is not None:
+            reported = Reported(self._options.host, *batch)
+            self._peer.send(m.Observe(reported))
+
+    def _fetch(self) -> None:
+        """Ask for what held launches need and nobody was asked for yet."""
+        if self._peer is None:
+            return
+        asked = {digest for digests in self._asked.values() for digest in digests}
+        wanted = tuple(digest for digest in self._launcher.wanted_blobs() if digest not in asked)
+        if wanted:
+            self._last_id += 1
+            self._asked[self._last_id] = wanted
+            self._peer.send(m.FetchBlobs(self._last_id, wanted))
+
+    def _take_blobs(self, message: m.Blobs) -> None:
+        prepared = Prepared([], [], {})
+        now_us = clock_us()
+        asked = self._asked.pop(message.id, ())
+        self._launcher.take_blobs(asked, message.blobs, prepared, now_us)
+        self._send_prepared(prepared, now_us)
+
+    def _read(self, ask: m.ReadOutput) -> None:
+        """Let the shepherd read a piece of a job's output, as the job's user."""
+        if not self._link.is_ready:
+            self._answer(ask.id, b"", 0, f"host {ask.host} is just starting; try again")
+            return
+        path = ""
+        if ask.path:
+            path = streams.expand_path(ask.path, job=ask.job, index=ask.index)
+            cwd = streams.expand_path(ask.cwd, job=ask.job, index=ask.index)
+            path = os.path.join(cwd, path)  # noqa: PTH118 - pathlib would drop a last slash
+        suffix = "err" if ask.stream == "stderr" else "out"
+        owner = Owner(ask.user, ask.uid, ask.gid)
+        account = self._accounts.known(owner)
+        groups = account.groups if account is not None else (ask.gid,)
+        self._last_id += 1
+        self._reads[self._last_id] = ask.id
+        order = ReadOrder(
+            self._last_id, (ask.job, ask.index, ask.attempt), path, f"{ask.job}.{suffix}",
+            (ask.uid, ask.gid, groups), ask.offset, min(ask.limit, _READ_MAX),
+        )  # fmt: skip
+        self._link.send(OrderFrame([order], {}))
+
+    def _answer(self, ask_id: int, content: bytes, size: int, error: str) -> None:
+        if self._peer is not None:
+            self._peer.send(m.OutputChunk(ask_id, content, size, error))
+
+    # The shepherd.
+
+    def _take_list(self, found: ShepherdList) -> None:
+        now_us = clock_us()
+        self._greeting = found.greeting
+        # What was held for an earlier shepherd is wanted again where it still is.
+        self._launcher.clear()
+        for ask_id in self._reads.values():
+            self._answer(ask_id, b"", 0, "the host's shepherd was restarted; try again")
+        self._reads.clear()
+        self._carry_out(self._state.take_list(found.listed, now_us), now_us)
+        if not self._listed.is_set():
+            self._log.info("isolation-found", extra={"isolation": found.greeting.isolation})
+            self._listed.set()
+        self._report()
+
+    def _take_events(self, events: list[Event]) -> None:
+        now_us = clock_us()
+        news: list[News] = []
+        for event in events:
+            if isinstance(event, Piece):
+                ask_id = self._reads.pop(event.id, None)
+                if ask_id is not None:
+                    content = base64.b64decode(event.content)
+                    self._answer(ask_id, content, event.size, event.error)
+            elif not isinstance(event, Greeting | Present | Listed):
+                news.append(event)
+        if news:
+            self._carry_out(self._state.take_news(news, now_us), now_us)
+            self._report()
+
+    def _carry_out(self, actions: Iterable[Action], now_us: Micros) -> None:
+        """Pass actions on to the shepherd, in one frame, and set the timer for what is due."""
+        prepared = Prepared([], [], {})
+        for action in actions:
+            match action:
+                case Spawn():
+                    self._launcher.prepare(action, prepared, now_us)
+                case Signal() | Suspend():
+                    if not self._launcher.hold_back(action, prepared, now_us):
+                        prepared.orders.append(action)
+                case Forget():
+                    prepared.orders.append(action)
+                case Report():
+                    prepared.orders.append(self._append(action))
+        self._send_prepared(prepared, now_us)
+        self._fetch()
+        self._look_up()
+        self._set_timer()
+
+    def _send_prepared(self, prepared: Prepared, now_us: Micros) -> None:
+        if prepared.orders:
+            self._link.send(OrderFrame(prepared.orders, prepared.bases))
+        if prepared.ends:
+            # What could not be started is over; that may be what something newer waited for.
+            self._carry_out(self._state.take_news(prepared.ends, now_us), now_us)
+            self._report()
+
+    def _append(self, action: Report) -> AppendOrder:
+        """Return the order that adds a job's report to its output."""
+        launch, end = action.launch, action.end
+        now_us = time.time_ns() // 1000 - (clock_us() - action.at_us)
+        account = self._accounts.known(launch.owner)
+        cwd, _ = streams.working_directory(launch, end.index, self._options.host)
+        text = render_report(
+            launch,
+            end,
+            script=self._store.load_script(launch.spec.script) or launch.spec.command,
+            cwd=cwd,
+            home=account.home if account is not None else launch.spec.home,
+            now_us=now_us,
+            render_date=render_date,
+        )
+        return AppendOrder(end.job, end.index, end.attempt, text)
+
+    # Time, and what is slow.
+
+    def _set_timer(self) -> None:
+        due_us = self._state.next_due_us()
+        if due_us == self._due_us:
+            return
+        self._due_us = due_us
+        if self._due_timer is not None:
+            self._due_timer.cancel()
+            self._due_timer = None
+        if due_us is not None:
+            delay_s = max(0.0, (due_us - clock_us()) / 1e6)
+            self._due_timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._due_us = None
+        now_us = clock_us()
+        self._carry_out(self._state.tick(now_us), now_us)
+
+    def _look_up(self) -> None:
+        """Look up accounts beside the loop."""
+        if self._lookups:
+            return
+        for launch in self._launcher.wanted_accounts():
+            task = asyncio.get_running_loop().create_task(self._load_account(launch))
+            self._lookups.add(task)
+            task.add_done_callback(self._looked_up)
+
+    async def _load_account(self, launch: Launch) -> None:
+        prepared = Prepared([], [], {})
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(None, self._accounts.load, launch.owner)
+        except NoAccountError as error:
+            self._launcher.fail_account(launch.owner.uid, str(error), prepared, clock_us())
+        else:
+            self._launcher.go_on(prepared, clock_us())
+        self._send_prepared(prepared, clock_us())
+
+    def _looked_up(self, task: asyncio.Task[None]) -> None:
+        self._lookups.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._log.error("lookup-failed", extra={"why": str(task.exception())})
+        self._fetch()
+        self._look_up()
+
+    async def _keep_house(self) -> None:
+        loop = asyncio.get_running_loop()
+        sweep_at = loop.time() + 60.0
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            self._tick()
+            if loop.time() >= sweep_at:
+                sweep_at = loop.time() + SWEEP_S
+                await loop.run_in_executor(None, self._sweep)
+
+    def _sweep(self) -> None:
+        self._store.sweep(retention_s=self._options.retention_s, log=self._log)
+
+
+def clock_us() -> Micros:
+    """Return the monotonic clock."""
+    return time.monotonic_ns() // 1000
+
+
+def render_date(at_us: Micros) -> str:
+    """Return an instant as LSF's report prints it, in the host's own zone."""
+    return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at_us / 1e6))

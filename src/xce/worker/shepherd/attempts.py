@@ -1,0 +1,243 @@
+"""An attempt as the shepherd knows it, what it tells the worker of it, and how it comes back.
+
+Events are plain lists, the name first; `xce.worker.action` has their typed form. Instants are
+microseconds of the monotonic clock, which all processes of one boot share.
+"""
+
+import array
+import contextlib
+import fcntl
+import os
+import struct
+from typing import Any, Final
+
+from xce.worker.shepherd import rundir
+from xce.worker.shepherd.proc import load_mark
+from xce.worker.shepherd.rundir import Key, Stored
+from xce.worker.shepherd.spawn import CAUSE_OUTPUT, Ids, Trouble
+
+Event = list[Any]
+
+CAUSE_STATUS_LOST: Final = 100
+CAUSE_HOST_RESTARTED: Final = 101
+"""Numbers of `xce.model.job.EndCause`, which this program cannot import."""
+
+RUNNING: Final = 0
+LEAVING: Final = 1
+"""The job shell has ended; something may be left."""
+ENDED: Final = 2
+
+_PIDFD_GET_INFO: Final = 0xC040FF0B
+_PIDFD_INFO_EXIT: Final = 1 << 3
+_PIDFD_INFO: Final = struct.Struct("=QQ11Ii")
+
+
+class Attempt:
+    """One attempt, from its intent until the worker forgets it."""
+
+    __slots__ = (
+        "cause", "code", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child", "key",
+        "kills", "limit_kib", "mark", "max_mem_kib", "max_processes", "max_threads", "name",
+        "note", "number", "oom", "path", "pid", "pidfd", "report", "reported", "retry_us",
+        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
+        "system_us", "user_us",
+    )  # fmt: skip
+
+    def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
+        self.key = key
+        self.name = rundir.name_of(key)
+        self.path = path
+        self.ids = ids
+        self.note = note
+        """The worker's own words; given back to it, never looked at."""
+        self.mark = mark
+        self.state = RUNNING
+        self.pid = 0
+        self.pidfd = -1
+        self.is_child = True
+        self.grouped = False
+        self.limit_kib = 0
+        self.started_us = self.ended_us = 0
+        self.suspended_us = 0
+        """Since when it is stopped; 0: it is not."""
+        self.stopped_us = 0
+        """How long it has been stopped before that."""
+        self.number = 0
+        """The last of the user's signals that was delivered."""
+        self.cause = self.step = self.step_us = 0
+        self.code = self.signal = 0
+        self.detail = self.report = ""
+        self.host_fault = self.reported = self.oom = False
+        self.user_us = self.system_us = 0
+        self.max_mem_kib = self.max_processes = self.max_threads = 0
+        self.kills = self.retry_us = 0
+
+    def fail(self, trouble: Trouble, now_us: int) -> None:
+        """Let it end without having run."""
+        self.state = ENDED
+        self.code = trouble.exit_code
+        self.cause = trouble.cause
+        self.detail = trouble.detail
+        self.host_fault = trouble.host_fault
+        self.started_us = self.ended_us = now_us
+
+    def leave(self, *, code: int, signal: int, now_us: int) -> None:
+        """Note that the job shell has ended."""
+        self.state = LEAVING
+        self.code, self.signal, self.ended_us = code, signal, now_us
+        self.retry_us = 0
+
+    def lose(self, cause: int, detail: str, now_us: int) -> None:
+        """Note that nobody knows how the job shell ended."""
+        self.leave(code=1, signal=0, now_us=now_us)
+        self.cause = self.cause or cause
+        self.detail = self.detail or detail
+
+    def note_stop(self, now_us: int, *, suspended: bool) -> None:
+        """Count the time that it is stopped."""
+        if suspended and not self.suspended_us:
+            self.suspended_us = now_us
+        elif not suspended and self.suspended_us:
+            self.stopped_us += now_us - self.suspended_us
+            self.suspended_us = 0
+
+    def present(self) -> Event:
+        """Return how it is told to a worker that has just come."""
+        return [
+            "present", *self.key, self.note, self.pid, self.started_us, self.suspended_us,
+            self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
+        ]  # fmt: skip
+
+    def started(self) -> Event:
+        """Return the event that it runs."""
+        return ["started", *self.key, self.pid, self.started_us]
+
+    def ended(self) -> Event:
+        """Return the event that nothing is left of it."""
+        cause, code = self.cause, self.code
+        if self.detail and not cause:
+            cause, code = CAUSE_OUTPUT, code or 1
+        return [
+            "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
+            self.host_fault, printable(self.detail), self.user_us, self.system_us, self.max_mem_kib,
+            self.max_processes, self.max_threads, self.oom, bool(self.report),
+        ]  # fmt: skip
+
+
+def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
+    """Return the first line of the attempt's intent."""
+    return {
+        "key": list(attempt.key),
+        "mark": attempt.mark,
+        "boot": boot,
+        "at": attempt.started_us,
+        "uid": attempt.ids.uid,
+        "gid": attempt.ids.gid,
+        "groups": list(attempt.ids.groups),
+        "limit_kib": attempt.limit_kib,
+        "grouped": attempt.grouped,
+        "report": attempt.report,
+        "detail": attempt.detail,
+        "note": attempt.note,
+    }
+
+
+def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
+    """Return an attempt as its run directory tells it: running, leaving or ended.
+
+    One whose job shell has not written its pid yet is returned with pid 0 and still running; the
+    caller looks for it by its mark.
+    """
+    intent = stored.intent
+    ids = Ids(int(intent["uid"]), int(intent["gid"]), tuple(intent["groups"]))
+    attempt = Attempt(stored.key, path, ids=ids, note=intent["note"], mark=intent["mark"])
+    attempt.is_child = False
+    attempt.limit_kib = int(intent["limit_kib"])
+    attempt.grouped = bool(intent["grouped"])
+    attempt.started_us = int(intent["at"])
+    attempt.report, attempt.detail = intent["report"], intent["detail"]
+    attempt.pid = stored.pid
+    for note in stored.notes:
+        _read_note(attempt, note)
+    if intent["boot"] != boot:
+        if attempt.state != ENDED:
+            attempt.lose(0, "the host was restarted while it ran", now_us)
+            attempt.cause = CAUSE_HOST_RESTARTED
+        # The monotonic clock began anew: all that can be said is that it is over.
+        attempt.started_us = attempt.ended_us = now_us
+        attempt.suspended_us = attempt.stopped_us = 0
+        attempt.state = ENDED
+    elif attempt.state == ENDED:
+        return attempt
+    elif stored.exit_code >= 0:
+        attempt.leave(code=stored.exit_code, signal=0, now_us=now_us - stored.status_age_us)
+    elif attempt.pid and not watch(attempt):
+        attempt.lose(CAUSE_STATUS_LOST, "its shell and the shepherd were both killed", now_us)
+    return attempt
+
+
+def watch(attempt: Attempt) -> bool:
+    """Hold on to a living job shell that is no child of ours; False: it does not live."""
+    try:
+        pidfd = os.pidfd_open(attempt.pid)
+    except (OSError, ValueError):
+        return False
+    # Only now: a pid that is used again between look and open would be somebody else.
+    if load_mark(attempt.pid) != attempt.mark:
+        os.close(pidfd)
+        return False
+    attempt.pidfd = pidfd
+    return True
+
+
+def load_exit(attempt: Attempt) -> tuple[int, int] | None:
+    """Return exit code and signal of an adopted job shell that has ended; None: nobody knows.
+
+    The status file says it; where the shell was killed, the kernel says it from 6.15 on.
+    """
+    stored = rundir.load(attempt.path, attempt.key, wall_us=0)
+    if stored is not None and stored.exit_code >= 0:
+        return stored.exit_code, 0
+    answer = array.array("B", _PIDFD_INFO.pack(_PIDFD_INFO_EXIT, *([0] * 13)))
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(attempt.pidfd, _PIDFD_GET_INFO, answer, True)
+        fields = _PIDFD_INFO.unpack(answer.tobytes())
+        if fields[0] & _PIDFD_INFO_EXIT:
+            return split_status(fields[-1])
+    return None
+
+
+def printable(text: str) -> str:
+    """Return a text without the escapes that stand for bytes that are no UTF-8."""
+    return text if text.isascii() else os.fsencode(text).decode("utf-8", "replace")
+
+
+def split_status(status: int) -> tuple[int, int]:
+    """Return exit code and signal of a wait status: 128 + n when signal n ended it."""
+    code = os.waitstatus_to_exitcode(status)
+    return (128 - code, -code) if code < 0 else (code, 0)
+
+
+def _read_note(attempt: Attempt, note: list[Any]) -> None:
+    match note:
+        case ["ending", int(cause), int(step), int(at_us)]:
+            attempt.cause, attempt.step, attempt.step_us = cause, step, at_us
+        case ["signal", int(number)]:
+            attempt.number = number
+        case ["suspended", bool(suspended), int(at_us)]:
+            attempt.note_stop(at_us, suspended=suspended)
+        case ["reported"]:
+            attempt.reported = True
+        case ["ended", dict(fields)]:
+            for name, value in fields.items():
+                setattr(attempt, name, value)
+            attempt.state = ENDED
+        case _:
+            pass
+
+
+ENDED_FIELDS: Final = (
+    "started_us", "ended_us", "code", "signal", "cause", "host_fault", "detail", "user_us",
+    "system_us", "max_mem_kib", "max_processes", "max_threads", "oom", "report",
+)  # fmt: skip
+"""What is written down of an ended attempt when the shepherd leaves or the status is not enough."""

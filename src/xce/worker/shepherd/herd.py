@@ -1,0 +1,491 @@
+"""The herd: all attempts on this host, what the worker orders, and what became of them.
+
+Orders are plain lists, the name first (typed in `xce.worker.action`); so are the events that come
+back. An order about an attempt that is not here, or that was carried out before, changes nothing.
+An end is told when nothing of the attempt is left, and again to every new worker, until an order
+``forget`` says that it is known for good.
+"""
+
+import base64
+import contextlib
+import os
+import signal
+import stat
+import time
+from typing import Any, Final
+
+from xce.worker.shepherd import attempts, rundir
+from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
+from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.reach import Reach
+from xce.worker.shepherd.rundir import Key, name_of
+from xce.worker.shepherd.spawn import (
+    CAUSE_START_FAILED,
+    As,
+    Files,
+    Ids,
+    Stream,
+    Trouble,
+    open_files,
+    start_shell,
+)
+
+SAMPLE_US: Final = 2_000_000
+SAMPLE_LIMITED_US: Final = 500_000
+"""Between two looks at memory, where a job has a limit that the kernel does not hold."""
+SAMPLE_AGE_US: Final = 1_000_000
+"""Younger attempts are not looked at: most are over before."""
+_RETRY_US: Final = 20_000
+_RETRY_MAX_US: Final = 5_000_000
+_READ_MAX: Final = 4 * 1024 * 1024
+
+
+def clock_us() -> int:
+    """Return the monotonic clock."""
+    return time.monotonic_ns() // 1000
+
+
+class Herd:
+    """All attempts of one host."""
+
+    def __init__(self, runs: str, kept: str, *, boot: str, groups: Groups | None) -> None:
+        self._runs = runs
+        self._kept = kept
+        self._boot = boot
+        self._groups = groups
+        self._reach = Reach(groups)
+        self._attempts: dict[Key, Attempt] = {}
+        self._leaving: dict[Key, Attempt] = {}
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._sample_us = 0
+        self.adopted: dict[int, Attempt] = {}
+        """By pidfd: living shells that are no children of ours."""
+        self.events: list[Event] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs."""
+        return all(one.state == ENDED for one in self._attempts.values())
+
+    def load(self) -> None:
+        """Take over what an earlier shepherd has left."""
+        now_us, wall_us = clock_us(), time.time_ns() // 1000
+        unsure = []
+        for name in sorted(os.listdir(self._runs)):  # noqa: PTH208
+            key = rundir.key_of(name)
+            if key is None:
+                continue
+            path = f"{self._runs}/{name}"
+            stored = rundir.load(path, key, wall_us=wall_us)
+            if stored is None:
+                rundir.clean(path, kept="")
+                continue
+            attempt = attempts.restore(stored, path, boot=self._boot, now_us=now_us)
+            attempt.grouped = attempt.grouped and self._groups is not None
+            self._attempts[key] = attempt
+            if attempt.state == ENDED:
+                continue
+            self._reach.add(attempt)
+            if attempt.state == LEAVING:
+                self._leaving[key] = attempt
+            elif attempt.pid:
+                self.adopted[attempt.pidfd] = attempt
+            else:
+                unsure.append(attempt)
+        self._settle(unsure)
+
+    def present(self) -> list[Event]:
+        """Return what there is, for a worker that has just come."""
+        self.events = []
+        told = []
+        for attempt in self._attempts.values():
+            told.append(attempt.present())
+            if attempt.state == ENDED:
+                told.append(attempt.ended())
+        return told
+
+    def take(self, orders: list[list[Any]], bases: dict[str, dict[str, str]]) -> None:
+        """Carry out orders, in their order.
+
+        Args:
+            orders: See `xce.worker.action`.
+            bases: Environments that the spawn orders among them name.
+        """
+        self._reach.begin()
+        for order in orders:
+            match order:
+                case ["spawn", dict(shared), list(items)]:
+                    self._spawn(shared, items, bases)
+                case ["signal", job, index, attempt, number, cause, step, count]:
+                    self._signal((job, index, attempt), number, cause, step, count)
+                case ["suspend", job, index, attempt, suspended]:
+                    self._suspend((job, index, attempt), suspended=suspended)
+                case ["append", job, index, attempt, text]:
+                    self._append((job, index, attempt), text)
+                case ["forget", job, index, attempt, keep]:
+                    self._forget((job, index, attempt), keep=keep)
+                case ["read", *fields]:
+                    self._read(*fields)
+                case _:
+                    raise ValueError(f"unknown order {order[:1]}")
+
+    def reap(self) -> None:
+        """Take what has ended."""
+        shells = 0
+        now_us = clock_us()
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            attempt = self._reach.shell_of(pid)
+            if attempt is None or not attempt.is_child or attempt.state != RUNNING:
+                attempt = self._reach.reap_orphan(pid)
+            else:
+                shells += 1
+                code, number = attempts.split_status(status)
+                attempt.leave(code=code, signal=number, now_us=now_us)
+                self._leaving[attempt.key] = attempt
+            if attempt is not None:
+                attempt.user_us += int(usage.ru_utime * 1e6)
+                attempt.system_us += int(usage.ru_stime * 1e6)
+                attempt.max_mem_kib = max(attempt.max_mem_kib, usage.ru_maxrss)
+        if self._leaving:
+            self._reach.begin()
+            self.check_leaving(at_once=True)
+
+    def take_adopted(self, pidfd: int) -> None:
+        """Take the end of a shell that was no child of ours."""
+        attempt = self.adopted.pop(pidfd)
+        found = attempts.load_exit(attempt)
+        os.close(pidfd)
+        attempt.pidfd = -1
+        if found is None:
+            attempt.lose(attempts.CAUSE_STATUS_LOST, "its shell was killed unseen", clock_us())
+        else:
+            attempt.leave(code=found[0], signal=found[1], now_us=clock_us())
+        self._leaving[attempt.key] = attempt
+        self._reach.begin()
+        self.check_leaving(at_once=True)
+
+    def check_leaving(self, *, at_once: bool = False) -> None:
+        """End what has nothing left; kill what is left of the others."""
+        now_us = clock_us()
+        if self._groups is None:
+            self._reach.look_for_orphans()
+        for attempt in list(self._leaving.values()):
+            if not at_once and attempt.retry_us > now_us:
+                continue
+            self._note_group(attempt)
+            if self._reach.is_gone(attempt):
+                self._end(attempt)
+            elif attempt.retry_us <= now_us:
+                self._reach.kill(attempt)
+                attempt.kills += 1
+                attempt.retry_us = now_us + min(_RETRY_US << min(attempt.kills, 10), _RETRY_MAX_US)
+
+    def look(self) -> None:
+        """Measure what runs, if it is time."""
+        now_us = clock_us()
+        if now_us < self._sample_us:
+            return
+        self._sample_us = now_us + self._sample_span_us()
+        old = [
+            attempt
+            for attempt in self._attempts.values()
+            if attempt.state == RUNNING and now_us - attempt.started_us >= SAMPLE_AGE_US
+        ]
+        if not old:
+            return
+        self._reach.begin()
+        self._reach.measure(old)
+        for attempt in old:
+            # Where the kernel holds the limit, what it counts is right: pages are shared.
+            is_held = attempt.grouped and self._groups is not None and self._groups.limits_memory
+            over = 0 < attempt.limit_kib < attempt.max_mem_kib and not is_held
+            if over or attempt.oom:
+                self.events.append(["usage", *attempt.key, attempt.max_mem_kib, attempt.oom])
+
+    def next_due_us(self) -> int:
+        """Return when `check_leaving` or `look` has something to do; 0: not before an event."""
+        due = [attempt.retry_us for attempt in self._leaving.values()]
+        if len(self._attempts) > len(self._leaving):
+            due.append(self._sample_us)
+        return min(due, default=0)
+
+    def leave_worker(self) -> None:
+        """Stop telling: there is nobody to hear it; whoever comes next is told all."""
+        self.events.clear()
+
+    def close(self) -> None:
+        """Write down what is known of ended attempts: nobody will be here to tell it."""
+        for attempt in self._attempts.values():
+            if attempt.state == ENDED:
+                fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
+                with contextlib.suppress(OSError):
+                    rundir.note(attempt.path, ["ended", fields])
+        if self._groups is not None:
+            self._groups.close()
+
+    def _spawn(
+        self, shared: dict[str, Any], items: list[list[Any]], bases: dict[str, dict[str, str]]
+    ) -> None:
+        ids = Ids(shared["uid"], shared["gid"], tuple(shared["groups"]))
+        base = bases.get(shared["base"], {}) | shared["env"]
+        for job, index, number, env, source, output, error in items:
+            key = (job, index, number)
+            if key in self._attempts:
+                continue
+            path = f"{self._runs}/{name_of(key)}"
+            mark = f"{name_of(key)}.{os.urandom(6).hex()}"
+            attempt = Attempt(key, path, ids=ids, note=shared["note"], mark=mark)
+            attempt.limit_kib = shared["limit_kib"]
+            attempt.started_us = clock_us()
+            self._attempts[key] = attempt
+            files = Files(
+                shared["cwd"],
+                shared["make_cwd"],
+                source,
+                Stream(*output) if output else None,
+                Stream(*error) if error else None,
+                str(job),
+            )
+            try:
+                self._start(attempt, shared, base | env, files)
+            except Trouble as trouble:
+                attempt.fail(trouble, clock_us())
+                self.events.append(attempt.ended())
+            else:
+                self._reach.add(attempt)
+                self.events.append(attempt.started())
+        os.chdir("/")
+
+    def _start(
+        self, attempt: Attempt, shared: dict[str, Any], env: dict[str, str], files: Files
+    ) -> None:
+        ids, path = attempt.ids, attempt.path
+        opened = None
+        status = -1
+        try:
+            rundir.create(path, mode=0o700 if ids.are_ours else 0o711)
+            env["XCE_JOB_HOST_DIR"] = self._job_directory(path, ids)
+            opened = open_files(files, ids, umask=shared["umask"], path=path, null=self._null)
+            attempt.report, attempt.detail = opened.report, opened.detail
+            attempt.grouped = self._groups is not None
+            status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
+            self._enter_groups(attempt)
+            try:
+                os.umask(shared["umask"])
+                attempt.pid = start_shell(
+                    script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
+                    opened=opened, status=status, ids=ids,
+                )  # fmt: skip
+            finally:
+                os.umask(0o077)
+                self._leave_groups(attempt)
+        except OSError as error:
+            self._undo(attempt)
+            raise Trouble(
+                f"cannot prepare the job: {error}",
+                cause=CAUSE_START_FAILED,
+                exit_code=1,
+                host_fault=True,
+            ) from error
+        except Trouble:
+            self._undo(attempt)
+            raise
+        finally:
+            if opened is not None:
+                opened.close(self._null)
+            if status >= 0:
+                os.close(status)
+
+    def _undo(self, attempt: Attempt) -> None:
+        """Remove what a failed start has left."""
+        if attempt.grouped and self._groups is not None:
+            self._groups.remove(attempt.name)
+        rundir.clean(attempt.path, kept="")
+        attempt.report = ""
+
+    def _job_directory(self, path: str, ids: Ids) -> str:
+        """Return the directory that the job may use for itself."""
+        if ids.are_ours:
+            return path
+        inner = f"{path}/{rundir.JOB}"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(inner, 0o700)  # noqa: PTH102
+        os.chown(inner, ids.uid, ids.gid, follow_symlinks=False)
+        return inner
+
+    def _enter_groups(self, attempt: Attempt) -> None:
+        if self._groups is not None:
+            self._groups.enter(attempt.name)
+            if attempt.limit_kib:
+                self._groups.enter_memory(attempt.name)
+
+    def _leave_groups(self, attempt: Attempt) -> None:
+        if self._groups is not None:
+            self._groups.leave()
+            if attempt.limit_kib:
+                self._groups.leave_memory()
+                self._groups.limit_memory(attempt.name, attempt.limit_kib)
+
+    def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
+        attempt = self._attempts.get(key)
+        if attempt is None or attempt.state != RUNNING:
+            return
+        if count:
+            if count <= attempt.number:
+                return
+            attempt.number = count
+            rundir.note(attempt.path, ["signal", count])
+        if step:
+            attempt.cause, attempt.step, attempt.step_us = cause, step, clock_us()
+            rundir.note(attempt.path, ["ending", cause, step, attempt.step_us])
+        if number == signal.SIGKILL:
+            self._reach.kill(attempt)
+        else:
+            self._reach.send(attempt, number)
+        if step and attempt.suspended_us:
+            # What is stopped would take the signal only when somebody resumes it.
+            self._suspend(key, suspended=False)
+
+    def _suspend(self, key: Key, *, suspended: bool) -> None:
+        attempt = self._attempts.get(key)
+        if attempt is None or attempt.state != RUNNING:
+            return
+        if suspended != bool(attempt.suspended_us):
+            now_us = clock_us()
+            rundir.note(attempt.path, ["suspended", suspended, now_us])
+            attempt.note_stop(now_us, suspended=suspended)
+        if suspended:
+            self._reach.stop(attempt)
+        else:
+            self._reach.go_on(attempt)
+        self.events.append(["suspended", *key, suspended])
+
+    def _append(self, key: Key, text: str) -> None:
+        """Add the job's report to its output file, once, as the job's user."""
+        attempt = self._attempts.get(key)
+        if attempt is None:
+            return
+        if attempt.report and not attempt.reported:
+            attempt.reported = True
+            with contextlib.suppress(OSError):
+                rundir.note(attempt.path, ["reported"])
+            with contextlib.suppress(OSError), As(attempt.ids):
+                _append_text(attempt.report, text.encode("utf-8", "surrogateescape"))
+        self.events.append(["appended", *key])
+
+    def _forget(self, key: Key, *, keep: bool) -> None:
+        attempt = self._attempts.get(key)
+        if attempt is None or attempt.state != ENDED:
+            return
+        del self._attempts[key]
+        rundir.clean(attempt.path, kept=f"{self._kept}/{attempt.name}" if keep else "")
+
+    def _read(
+        self, number: int, key: list[int], path: str, inside: str, ids: list[Any],
+        offset: int, limit: int,
+    ) -> None:  # fmt: skip
+        """Read a piece of a job's output: a file as the job's user sees it, or what we kept."""
+        content, size, error = b"", 0, ""
+        name = name_of((key[0], key[1], key[2]))
+        try:
+            if path:
+                with As(Ids(ids[0], ids[1], tuple(ids[2]))):
+                    content, size = _read_piece(path, offset, limit, inside=inside)
+        except OSError as trouble:
+            error = f"cannot read {path}: {trouble.strerror}"
+        if error or not path:
+            for kept in (f"{self._runs}/{name}/{rundir.OUT}", f"{self._kept}/{name}"):
+                with contextlib.suppress(OSError):
+                    content, size = _read_piece(kept, offset, limit, flags=os.O_NOFOLLOW)
+                    error = ""
+                    break
+        text = base64.b64encode(content).decode()
+        self.events.append(["read", number, text, size, attempts.printable(error)])
+
+    def _end(self, attempt: Attempt) -> None:
+        """Note that nothing of an attempt is left."""
+        del self._leaving[attempt.key]
+        self._reach.drop(attempt)
+        attempt.state = ENDED
+        if attempt.signal or attempt.kills or not attempt.is_child:
+            # The status file does not say this, so it must be written down.
+            fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
+            with contextlib.suppress(OSError):
+                rundir.note(attempt.path, ["ended", fields])
+        self.events.append(attempt.ended())
+
+    def _note_group(self, attempt: Attempt) -> None:
+        """Take from the control group what only it knows, before it is removed."""
+        if not attempt.grouped or self._groups is None:
+            return
+        if attempt.limit_kib:
+            attempt.oom = attempt.oom or self._groups.ooms(attempt.name) > 0
+            if attempt.oom:
+                peak_kib = self._groups.peak_kib(attempt.name)
+                attempt.max_mem_kib = max(attempt.max_mem_kib, peak_kib)
+        if not attempt.is_child:
+            user_us, system_us = self._groups.cpu_us(attempt.name)
+            attempt.user_us = max(attempt.user_us, user_us)
+            attempt.system_us = max(attempt.system_us, system_us)
+
+    def _settle(self, unsure: list[Attempt]) -> None:
+        """Find the shells that had not written their pid when the last shepherd was killed.
+
+        A shell writes it before anything of the user's runs, so one that is not found has done
+        nothing, and its attempt may be started as if it never had been.
+        """
+        self._reach.begin()
+        for attempt in unsure:
+            for pid in self._reach.pids(attempt):
+                attempt.pid = pid
+                if attempts.watch(attempt):
+                    self._reach.add(attempt)
+                    self.adopted[attempt.pidfd] = attempt
+                    break
+            else:
+                self._reach.drop(attempt)
+                del self._attempts[attempt.key]
+                if attempt.grouped and self._groups is not None:
+                    self._groups.remove(attempt.name)
+                rundir.clean(attempt.path, kept="")
+
+    def _sample_span_us(self) -> int:
+        if any(one.limit_kib and one.state == RUNNING for one in self._attempts.values()):
+            return SAMPLE_LIMITED_US
+        return SAMPLE_US
+
+
+def _append_text(path: str, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    fd = os.open(path, flags)
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            while content:
+                content = content[os.write(fd, content) :]
+    finally:
+        os.close(fd)
+
+
+def _read_piece(
+    path: str, offset: int, limit: int, *, flags: int = 0, inside: str = ""
+) -> tuple[bytes, int]:
+    """Return a piece of a regular file and the file's size now.
+
+    In a directory the file ``inside`` is meant.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | flags)
+    try:
+        found = os.fstat(fd)
+        if inside and stat.S_ISDIR(found.st_mode):
+            return _read_piece(f"{path}/{inside}", offset, limit, flags=flags)
+        if not stat.S_ISREG(found.st_mode):
+            return b"", 0
+        return os.pread(fd, max(0, min(limit, _READ_MAX)), max(0, offset)), found.st_size
+    finally:
+        os.close(fd)

@@ -1,0 +1,194 @@
+"""Reaching everything that an attempt has started: to count, signal, stop or miss it.
+
+With a control group nothing escapes. Without one (an ordinary user's cluster) a process is found by
+its session, by its ancestors, or by the attempt's mark in the environment that it was started with;
+the shepherd is the subreaper of its jobs, so whatever loses its parent becomes the shepherd's child
+and is seen. **What can escape then**: a process that has left the session (`setsid`), was started
+with an environment without the mark, and lost its parent, all before any look at the processes saw
+it below the job shell (a look is taken every two seconds, at each signal, and when a shell ends).
+After the shepherd itself was killed, orphans are not its children any more; the other ways remain.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from typing import Final
+
+from xce.worker.shepherd import proc
+from xce.worker.shepherd.attempts import ENDED, RUNNING, Attempt
+from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.spawn import CAUGHT
+
+_PASSES_MAX: Final = 5
+"""How often processes are looked for again at once, while new ones keep appearing."""
+_SHELL_TAKES: Final = frozenset({*CAUGHT, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT})
+
+
+class Reach:
+    """Finds and signals the processes of attempts."""
+
+    def __init__(self, groups: Groups | None) -> None:
+        self.groups = groups
+        self._own_pid = os.getpid()
+        self._families = proc.Families()
+        self._shells: dict[int, Attempt] = {}
+        self._marks: dict[str, Attempt] = {}
+        self._orphans: dict[int, str] = {}
+        """Children of ours that no attempt's shell is, with the mark of whose they are."""
+        self._counts_orphans = proc.load_children(self._own_pid) is not None
+        self._look: dict[str, list[int]] | None = None
+        self._processes: dict[int, proc.Process] = {}
+
+    def add(self, attempt: Attempt) -> None:
+        """Know an attempt whose shell runs or ran."""
+        self._marks[attempt.mark] = attempt
+        if attempt.pid:
+            self._shells[attempt.pid] = attempt
+
+    def drop(self, attempt: Attempt) -> None:
+        """Forget an attempt of which nothing is left."""
+        self._marks.pop(attempt.mark, None)
+        if self._shells.get(attempt.pid) is attempt:
+            del self._shells[attempt.pid]
+
+    def shell_of(self, pid: int) -> Attempt | None:
+        """Return the attempt whose job shell a pid is."""
+        return self._shells.get(pid)
+
+    def reap_orphan(self, pid: int) -> Attempt | None:
+        """Note that a child of ours that is no shell has ended; return whose it was."""
+        return self._marks.get(self._orphans.pop(pid, ""))
+
+    def begin(self) -> None:
+        """Forget the last look at the processes: time has passed."""
+        self._look = None
+
+    def pids(self, attempt: Attempt) -> list[int]:
+        """Return the processes of an attempt, those known at the last look since `begin`."""
+        if attempt.grouped and self.groups is not None:
+            return self.groups.pids(attempt.name)
+        if self._look is None:
+            self._processes = proc.load_processes()
+            # A shell that has ended leads no session: who has its pid now is somebody else.
+            sessions = {
+                pid: one.mark
+                for pid, one in self._shells.items()
+                if one.state == RUNNING or pid not in self._processes
+            }
+            self._look = self._families.sort(
+                self._processes, sessions=sessions, is_current=self._marks.__contains__
+            )
+        return self._look.get(attempt.mark, [])
+
+    def process(self, pid: int) -> proc.Process | None:
+        """Return what /proc says of a process, as of the last look where there was one."""
+        if self._look is not None and pid in self._processes:
+            return self._processes[pid]
+        return proc.load_process(pid)
+
+    def send(self, attempt: Attempt, number: int) -> None:
+        """Send a signal to everything of an attempt.
+
+        A signal that the job shell does not catch goes past it, so that it can note the status of
+        what died of it.
+        """
+        pids = self.pids(attempt)
+        if number not in _SHELL_TAKES and len(pids) > 1:
+            pids = [pid for pid in pids if pid != attempt.pid]
+        _send(pids, number)
+
+    def kill(self, attempt: Attempt) -> None:
+        """Kill everything of an attempt, also what it starts meanwhile."""
+        if attempt.grouped and self.groups is not None:
+            if self.groups.kill(attempt.name):
+                return
+            self.groups.freeze(attempt.name, frozen=True)
+            _send(self.groups.pids(attempt.name), signal.SIGKILL)
+            self.groups.freeze(attempt.name, frozen=False)
+            return
+        done: set[int] = set()
+        for _ in range(_PASSES_MAX):
+            fresh = set(self.pids(attempt)) - done
+            if not fresh:
+                return
+            _send(fresh, signal.SIGKILL)
+            done |= fresh
+            self.begin()
+
+    def stop(self, attempt: Attempt) -> None:
+        """Stop everything of an attempt."""
+        if attempt.grouped and self.groups is not None:
+            self.groups.freeze(attempt.name, frozen=True)
+            return
+        done: set[int] = set()
+        for _ in range(_PASSES_MAX):
+            fresh = set(self.pids(attempt)) - done
+            if not fresh:
+                return
+            _send(fresh, signal.SIGSTOP)
+            done |= fresh
+            self.begin()
+
+    def go_on(self, attempt: Attempt) -> None:
+        """Let everything of an attempt go on."""
+        if attempt.grouped and self.groups is not None:
+            self.groups.freeze(attempt.name, frozen=False)
+        _send(self.pids(attempt), signal.SIGCONT)
+
+    def is_gone(self, attempt: Attempt) -> bool:
+        """Whether nothing of an attempt is left, now that its shell has ended."""
+        if attempt.grouped and self.groups is not None:
+            if not self.groups.remove(attempt.name):
+                return False
+        elif attempt.is_child and self._counts_orphans:
+            if attempt.mark in self._orphans.values():
+                return False
+        elif self.pids(attempt):
+            return False
+        return True
+
+    def look_for_orphans(self) -> None:
+        """See which children have come to us, and whose they are.
+
+        Costs one small file, and two more for each new orphan.
+        """
+        children = proc.load_children(self._own_pid) or []
+        shells, orphans = self._shells, self._orphans
+        for pid in children:
+            if pid in shells or pid in orphans:
+                continue
+            process = proc.load_process(pid)
+            if process is None or process.state in "ZX":
+                continue
+            leader = shells.get(process.session)
+            mark = leader.mark if leader else self._families.recall(pid, process.started)
+            orphans[pid] = mark or proc.load_mark(pid)
+
+    def measure(self, attempts: Iterable[Attempt]) -> None:
+        """Note how much attempts use now; grouped ones cost a file for each process."""
+        for attempt in attempts:
+            memory = processes = threads = user = system = 0
+            for pid in self.pids(attempt):
+                process = self.process(pid)
+                if process is not None and attempt.state != ENDED:
+                    memory += process.rss_kib
+                    processes += 1
+                    threads += process.threads
+                    user += process.user_us
+                    system += process.system_us
+            attempt.max_mem_kib = max(attempt.max_mem_kib, memory)
+            attempt.max_processes = max(attempt.max_processes, processes)
+            attempt.max_threads = max(attempt.max_threads, threads)
+            if not attempt.is_child:
+                # Nobody will tell us what it used in all, so the last look counts.
+                attempt.user_us = max(attempt.user_us, user)
+                attempt.system_us = max(attempt.system_us, system)
+            if attempt.grouped and attempt.limit_kib and self.groups is not None:
+                attempt.oom = self.groups.ooms(attempt.name) > 0
+
+
+def _send(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)

@@ -1,0 +1,199 @@
+"""Run directories: what must outlive the shepherd, in as few files as it can be.
+
+``<runs>/<jobid>.<index>.<attempt>/`` holds
+
+* ``intent``: written before the spawn; its first line says what is being started, each further
+  line what became of it that no process tells (a signal was sent, it was stopped, ...).
+* ``status``: the job shell's own file: its first line, written before anything of the user's runs,
+  is its pid, its second the exit status. Writing aside and renaming would take a program of its
+  own for every job (0.6 ms); a single short `write` with a newline at its end is as good: a line
+  without its newline counts as absent.
+* ``out``: output that the cluster keeps, because no file was named or none could be opened. When
+  the attempt is forgotten it is moved beside the run directories, until its retention is over.
+* ``job``: the job's own directory there, only where jobs run under other user ids.
+
+An empty ``status`` means that nothing of the user's has run. A process is the job shell of an
+attempt if the attempt's mark, with a token that is in ``intent`` only, stands in its environment:
+that is stronger than a start time, which two starts in one clock tick share.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from typing import Any, Final, NamedTuple
+
+Key = tuple[int, int, int]
+"""``(jobid, index, attempt)``."""
+
+INTENT: Final = "intent"
+STATUS: Final = "status"
+OUT: Final = "out"
+JOB: Final = "job"
+_FILE_MAX: Final = 4 * 1024 * 1024
+
+
+class Stored(NamedTuple):
+    """What a run directory says."""
+
+    key: Key
+    intent: dict[str, Any]
+    notes: list[list[Any]]
+    pid: int
+    """The job shell's; 0: it has not run."""
+    exit_code: int
+    """-1: not there."""
+    status_age_us: int
+    """How long ago the status file was written to."""
+
+
+def name_of(key: Key) -> str:
+    """Return the name of an attempt's run directory."""
+    return f"{key[0]}.{key[1]}.{key[2]}"
+
+
+def key_of(name: str) -> Key | None:
+    """Return the attempt that a run directory is named after; None: it is no such name."""
+    words = name.split(".")
+    if len(words) != 3 or not all(word.isdecimal() for word in words):
+        return None
+    return int(words[0]), int(words[1]), int(words[2])
+
+
+def create(path: str, *, mode: int) -> None:
+    """Make a run directory.
+
+    Raises:
+        OSError: The host is to blame: no space, no inodes, no permission.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, mode)  # noqa: PTH102
+
+
+def store_intent(path: str, intent: dict[str, Any]) -> int:
+    """Write what is about to be started; return the open status file.
+
+    Raises:
+        OSError: The host is to blame; or the intent is there already: never start twice.
+    """
+    fd = os.open(f"{path}/{INTENT}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        content = (json.dumps(intent) + "\n").encode()
+        if os.write(fd, content) != len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(fd)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    return os.open(f"{path}/{STATUS}", flags, 0o600)
+
+
+def note(path: str, line: list[Any]) -> None:
+    """Add a line to an attempt's intent, before what it tells of is done.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    fd = os.open(f"{path}/{INTENT}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        os.write(fd, (json.dumps(line) + "\n").encode())
+    finally:
+        os.close(fd)
+
+
+def open_out(path: str, *, uid: int, gid: int) -> int:
+    """Return the open file of output that the cluster keeps, which belongs to the job's user.
+
+    Raises:
+        OSError: The host is to blame.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(f"{path}/{OUT}", flags, 0o600)
+    if uid != os.geteuid():
+        os.fchown(fd, uid, gid)
+    return fd
+
+
+def load(path: str, key: Key, *, wall_us: int) -> Stored | None:
+    """Return what a run directory says; None: nothing was started from it."""
+    lines = _lines(f"{path}/{INTENT}", owner=os.geteuid())
+    try:
+        intent = json.loads(lines[0]) if lines else None
+        notes = [json.loads(line) for line in lines[1:]]
+    except ValueError:
+        return None
+    if not isinstance(intent, dict) or intent.get("key") != list(key):
+        return None
+    status = _lines(f"{path}/{STATUS}", owner=os.geteuid())
+    numbers = [int(line) if line.strip().isdigit() else -1 for line in status[:2]]
+    age_us = 0
+    with contextlib.suppress(OSError):
+        written = os.stat(f"{path}/{STATUS}", follow_symlinks=False)  # noqa: PTH116
+        age_us = max(0, wall_us - written.st_mtime_ns // 1000)
+    return Stored(
+        key=key,
+        intent=intent,
+        notes=notes,
+        pid=max(0, numbers[0]) if numbers else 0,
+        exit_code=numbers[1] & 255 if len(numbers) > 1 and numbers[1] >= 0 else -1,
+        status_age_us=age_us,
+    )
+
+
+def clean(path: str, *, kept: str) -> None:
+    """Remove a run directory; output in it that is not empty becomes the file ``kept``.
+
+    ``kept`` is on the same filesystem; empty: the output goes too.
+    """
+    for name in (INTENT, STATUS, OUT):
+        file = f"{path}/{name}"
+        with contextlib.suppress(OSError):
+            if name == OUT and kept and os.lstat(file).st_size:
+                os.rename(file, kept)  # noqa: PTH104
+            else:
+                os.unlink(file)  # noqa: PTH108
+    try:
+        os.rmdir(path)  # noqa: PTH106
+    except FileNotFoundError:
+        return
+    except OSError:
+        _remove_tree(path)
+
+
+def _remove_tree(path: str) -> None:
+    """Remove what a user has left in a run directory, never following a link out of it."""
+    with contextlib.suppress(OSError):
+        for _, folders, files, fd in os.fwalk(path, topdown=False, follow_symlinks=False):
+            for name in files:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=fd)
+            for name in folders:
+                try:
+                    os.rmdir(name, dir_fd=fd)
+                except OSError:
+                    with contextlib.suppress(OSError):  # a link to a folder is a file
+                        os.unlink(name, dir_fd=fd)
+        os.rmdir(path)  # noqa: PTH106
+
+
+def _lines(path: str, *, owner: int) -> list[bytes]:
+    """Return the whole lines of a file of ours; a cut last line does not count."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return []
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != owner:
+            return []
+        content = b""
+        while len(content) < _FILE_MAX:
+            more = os.read(fd, 1 << 16)
+            if not more:
+                break
+            content += more
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+    return content.split(b"\n")[:-1]
