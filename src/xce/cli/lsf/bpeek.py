@@ -61,9 +61,7 @@ def _named(context: Context) -> Row | None:
     if bracket and not index.isdigit():
         raise BadValueError(f"{label}: one element at a time")
     try:
-        row: Row = context.api.call(
-            "GET", f"/jobs/{job}", [("index", index)] if bracket else [("fields", _FIELDS)]
-        )
+        row: Row = context.api.call("GET", f"/jobs/{job}", [("index", index)] if bracket else [])
     except ProblemError as error:
         if error.status != 404:
             raise

@@ -71,10 +71,11 @@ OPTIONS = Options(
                 "-hostfile", "-data", "-datagrp", "-datachk", "-Lp", "-ar", "-rnc", "-Zs",
                 "-clusters", "-ln_slots", "-ln_mem", "-cn_cu", "-cn_mem", "-alloc_flags",
                 "-core_isolation", "-smt", "-step_cgroup", "-csm", "-jsm", "-network", "-stage",
-                "-freq", "-jobaff", "-rcacct", "-gpu",
+                "-freq", "-jobaff", "-rcacct",
             ),
             "",
         ),
+        "-gpu": "no GPUs are scheduled yet",
         "-nnodes": 'use -n with -R "span[ptile=n]"',
     },
     bundled=False,
@@ -268,6 +269,18 @@ def _drop_unreadable(context: Context, body: dict[str, Any]) -> None:
 def _wait(context: Context, job: int) -> int:
     """Wait for the end of the job and return its exit code; 126 when it never ran."""
     context.err("<<Waiting for dispatch ...>>")
+    try:
+        row = _wait_for_end(context, job)
+    except KeyboardInterrupt:
+        context.err(f"Job {job} goes on; 'bkill {job}' ends it.")
+        raise
+    shown = f"Job {job}" if context.environ.get("LSB_SUBK_SHOW_JOBID") else "Job"
+    context.err(f"<<{shown} is finished>>")
+    return exit_status(row)
+
+
+def _wait_for_end(context: Context, job: int) -> dict[str, Any]:
+    """Return the job's row once it has ended; the host is told when it is known."""
     row: dict[str, Any] = {}
     show_host = bool(context.environ.get("LSB_SUBK_SHOW_EXEC_HOST"))
     while not row:
@@ -280,9 +293,7 @@ def _wait(context: Context, job: int) -> int:
             if seen.get("hosts"):
                 context.err(f"<<Starting on {seen['hosts'][0][0]}>>")
                 show_host = False
-    shown = f"Job {job}" if context.environ.get("LSB_SUBK_SHOW_JOBID") else "Job"
-    context.err(f"<<{shown} is finished>>")
-    return exit_status(row)
+    return row
 
 
 def exit_status(row: dict[str, Any]) -> int:

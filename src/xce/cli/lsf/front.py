@@ -171,6 +171,9 @@ def run_main(
         status = 141
     except KeyboardInterrupt:
         status = 130
+    except OSError as error:  # stdout is closed, or its file system is full
+        _write_stderr(f"{error.strerror}\n".encode())
+        status = FAILED
     os._exit(status)
 
 

@@ -65,7 +65,7 @@ def size_text(mib: float | None, unit: str) -> str:
     if letter in _POWERS:
         hundredths = -int(-mib * 100 // 1024.0 ** _POWERS[letter])
         return f"{hundredths / 100:.2f}{letter}"
-    value, power = float(mib), 1
+    value, power = float(mib) * 1024, 0
     while value >= 1024 and power < len(_PREFIXES) - 1:
         value, power = value / 1024, power + 1
     number = f"{value:.1f}".removesuffix(".0")

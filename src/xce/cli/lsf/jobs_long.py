@@ -167,7 +167,7 @@ def _ended(row: Row) -> list[str]:
     if row["stat"] == "DONE":
         return [f"Done successfully. {used}"]
     code = exit_code(row)
-    if row.get("signal") and not row.get("exit_code"):
+    if row.get("signal"):
         first = f"Exited by signal {row['signal']}. {used}"
     elif row.get("start_at") is None or code is None:
         first = f"Exited. {used}"
@@ -185,5 +185,5 @@ def _paragraphs(row: Row) -> list[tuple[str, list[str]]]:
     elif row["stat"] in {"USUSP", "SSUSP"}:
         found.append(("SUSPENDING REASONS:", [f"{text};" for text in reason_lines(row)]))
     if row.get("max_mem_mib") and row.get("start_at") is not None:
-        found.append(("MEMORY USAGE:", [f"MAX MEM: {row['max_mem_mib']} Mbytes;"]))
+        found.append(("MEMORY USAGE:", [f"MAX MEM: {-int(-row['max_mem_mib'] // 1)} Mbytes;"]))
     return found

@@ -216,7 +216,7 @@ def _add_surroundings(body: dict[str, Any], options: Parsed, environ: Mapping[st
     os.umask(mask)
     body["umask"] = mask
     chosen = choose_environment(environ, options.given.get("-env", []))
-    body["env"] = [f"{name}={value}" for name, value in chosen.items()]
+    body["env"] = [f"{name}={value}" for name, value in chosen.items() if name]
 
 
 def submission_directory(environ: Mapping[str, str]) -> str:

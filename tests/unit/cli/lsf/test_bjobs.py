@@ -241,6 +241,7 @@ def test_sizes_and_limits_are_lsfs():
         "5.2 Gbytes",
         "1 Pbytes",
     ]
+    assert size_text(0.5, "") == "512 Kbytes"
     assert size_text(10, "G") == "0.01G"
     assert size_text(1, "KB") == "1024.00K"
     assert size_text(522, "S") == "522M"
@@ -272,6 +273,10 @@ def test_the_long_form_says_what_clients_look_for():
         "Started 1 Task(s) on Host(s) <n060>,",
     ):
         assert part in text
+    killed = ended("EXIT", exit_code=137, signal=9, max_mem_mib=0.25)
+    text = "\n".join(render_long(killed, NOW, wrapped=False, with_year=False))
+    assert "Exited by signal 9. The CPU time used is 2.1 seconds." in text
+    assert "MAX MEM: 1 Mbytes;" in text
     text = "\n".join(render_long(ended(), NOW, wrapped=False, with_year=False))
     assert "Done successfully. The CPU time used is 2.1 seconds." in text
     reason = make_reason("New job is waiting for scheduling")
