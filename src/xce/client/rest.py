@@ -202,9 +202,10 @@ class Api:
                 if not was_open:  # else the server closed a connection that had been idle
                     self._wait_for_retry(error.strerror or str(error))
                 continue
-            if self._is_busy(answer):
+            trouble = _busy(answer) if repeatable else ""
+            if trouble:
                 self._min_seq = 0
-                self._wait_for_retry(f"status {answer.status}")
+                self._wait_for_retry(trouble)
                 continue
             self._note_success(answer, is_write=method != "GET")
             return answer
@@ -390,17 +391,6 @@ class Api:
             yield from self._counted(left)
             self._line()
 
-    def _is_busy(self, answer: Answer) -> bool:
-        """Return whether asking again may help."""
-        if answer.status not in _BUSY:
-            return False
-        try:
-            document = answer.value()
-        except ValueError:
-            return True
-        code = document.get("code") if isinstance(document, dict) else ""
-        return code not in _FINAL_CODES
-
     def _note_success(self, answer: Answer, *, is_write: bool) -> None:
         """Start counting afresh, and keep the seq that the answer reflects."""
         self._since = 0.0
@@ -435,6 +425,21 @@ class Api:
             self._progress(PROGRESS)
         time.sleep(min(self._pause_s, left))
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
+
+
+def _busy(answer: Answer) -> str:
+    """Return why asking again may help; empty where it does not."""
+    if answer.status not in _BUSY:
+        return ""
+    try:
+        document = answer.value()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return f"status {answer.status}"
+    if document.get("code") in _FINAL_CODES:
+        return ""
+    return str(document.get("detail") or f"status {answer.status}").rstrip(".")
 
 
 def open_api(

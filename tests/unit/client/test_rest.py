@@ -118,6 +118,16 @@ def test_a_busy_cluster_is_asked_again():
         assert ask(Api(fake.path, wait_s=10), "GET", "/x") == {"ok": 1}
 
 
+def test_a_write_that_may_not_be_repeated_is_not_sent_again_to_a_busy_cluster():
+    away = (503, {}, {"code": "controller-away", "detail": "it starts."})
+    with FakeApi({"POST /x": away, "GET /x": away}) as fake:
+        with pytest.raises(ProblemError, match="it starts"):
+            ask(Api(fake.path, wait_s=30), "POST", "/x", (), {}, repeatable=False)
+        assert len(fake.requests) == 1
+        with pytest.raises(UnreachableError, match=r": it starts\. 'xce up'"):
+            ask(Api(fake.path, wait_s=0), "GET", "/x")
+
+
 def test_a_full_journal_is_a_refusal_and_not_waited_for():
     refusal = (503, {}, {"code": "journal-full", "detail": "full"})
     with FakeApi({"POST /jobs": refusal}) as fake:

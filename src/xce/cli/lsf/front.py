@@ -156,6 +156,7 @@ def run_main(
 ) -> NoReturn:
     """Run a command on the process's own words and streams, and end the process."""
     gc.disable()
+    _hold_streams()
     try:
         status = run(
             sys.argv[1:],
@@ -171,10 +172,19 @@ def run_main(
         status = 141
     except KeyboardInterrupt:
         status = 130
-    except OSError as error:  # stdout is closed, or its file system is full
+    except OSError as error:  # its file system is full
         _write_stderr(f"{error.strerror}\n".encode())
         status = FAILED
     os._exit(status)
+
+
+def _hold_streams() -> None:
+    """Let closed standard streams lead nowhere, lest the connection take their numbers."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open("/dev/null", os.O_RDWR)  # takes the lowest free number
 
 
 def _write_stdout(text: bytes) -> None:

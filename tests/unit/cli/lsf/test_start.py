@@ -28,6 +28,12 @@ HEAVY = {
 }
 
 
+PROGRAM = (
+    f'import sys; sys.path.insert(0, "{SOURCE}"); '
+    "from xce.cli.lsf.bjobs import main; del sys.argv[1]; main()"
+)
+
+
 def launch(command, *words, environ=None):
     code = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); sys.argv[0] = {command!r}\n"
@@ -64,3 +70,9 @@ def test_a_closed_pipe_and_an_unreachable_cluster_end_without_a_traceback():
     result = launch("bkill", "-l", "-V")
     assert result.returncode == 0
     assert result.stderr.splitlines()[-1].startswith("XCE ")
+
+
+def test_closed_streams_do_not_mix_with_the_connection():
+    script = f"{sys.executable} -I -S -c '{PROGRAM}' bjobs -h <&- >&- 2>&-"
+    result = subprocess.run(["/bin/sh", "-c", script], timeout=30, check=False)
+    assert result.returncode == 0
