@@ -1,0 +1,270 @@
+"""The connection to the controller: commands go there, entries come back.
+
+While it is away, who wants to write waits a little and is then told to come again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from logging import Logger
+from pathlib import Path
+from typing import Final, Protocol
+
+from xce.apiserver.problems import (
+    CONTROLLER_AWAY,
+    OUTCOME_UNKNOWN,
+    ProblemError,
+    make_problem,
+    refused,
+)
+from xce.apiserver.replica import Replica
+from xce.journal.codec import decode_batch
+from xce.model.command import Command
+from xce.model.errors import XceError
+from xce.model.refusal import RefusalCode
+from xce.net.ask import ConnectionLostError, Requests
+from xce.net.follow import AskAgain, Began, Came, Follower, IsLive, Step
+from xce.net.frame import WireError
+from xce.net.message import (
+    Answer,
+    Ask,
+    Batch,
+    Blobs,
+    CaughtUp,
+    FetchBlobs,
+    Hello,
+    Message,
+    OutputChunk,
+    Ping,
+    Pong,
+    ReadOutput,
+    SnapshotPart,
+    Welcome,
+)
+from xce.net.peer import Peer
+from xce.net.unix import run_client
+
+AWAY_S: Final = 10.0
+"""How long a write waits for the controller."""
+ANSWER_S: Final = 60.0
+RETRY_AFTER_S: Final = 1
+
+
+class Link(Protocol):
+    """What routes need of the controller."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the controller is there now."""
+        ...
+
+    async def ask(
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+    ) -> Answer:
+        """Have a command decided; return its answer when that is durable."""
+        ...
+
+    async def read_output(self, make: Callable[[int], ReadOutput]) -> OutputChunk:
+        """Read a piece of a job's output from its host."""
+        ...
+
+    async def fetch_blob(self, digest: str) -> bytes | None:
+        """Return the content of a blob."""
+        ...
+
+
+class ControllerLink:
+    """Dials the controller again and again, keeps the replica and carries requests.
+
+    Args:
+        path: The controller's socket.
+        hello: Who we are.
+        replica: What to keep.
+        log: Where things are told.
+        away_s: How long a write waits for the controller.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        hello: Hello,
+        replica: Replica,
+        log: Logger,
+        *,
+        away_s: float = AWAY_S,
+    ) -> None:
+        self.failed: asyncio.Future[XceError] = asyncio.get_running_loop().create_future()
+        """Set when the replica cannot be kept any more."""
+        self._path = path
+        self._hello = hello
+        self._replica = replica
+        self._log = log
+        self._away_s = away_s
+        self._requests = Requests()
+        self._follower = Follower(decode_batch)
+        self._peer: Peer | None = None
+        self._connected = asyncio.Event()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the controller is there now."""
+        return self._connected.is_set()
+
+    async def run(self) -> None:
+        """Stay connected until cancelled."""
+
+        def note_refusal(text: str) -> None:
+            self._log.warning("connection-refused", extra={"why": text})
+
+        await run_client(
+            self._path,
+            self._hello,
+            self._welcome,
+            self._take,
+            self._lose,
+            on_refused=note_refusal,
+        )
+
+    def _welcome(self, peer: Peer, welcome: Welcome) -> None:
+        self._peer = peer
+        self._replica.epoch = welcome.epoch
+        peer.send(self._follower.follow(welcome.epoch))
+        self._connected.set()
+        self._log.info(
+            "controller-connected", extra={"epoch": welcome.epoch, "seq": self._replica.seq}
+        )
+
+    def _lose(self, reason: str) -> None:
+        self._peer = None
+        self._connected.clear()
+        self._replica.note_away()
+        self._requests.fail_all(reason)
+        self._log.warning("controller-lost", extra={"why": reason})
+
+    def _take(self, messages: list[Message]) -> None:
+        for message in messages:
+            if self._requests.settle(message):
+                continue
+            match message:
+                case SnapshotPart() | Batch() | CaughtUp():
+                    self._follow(message)
+                case Ping(number):
+                    self._send(Pong(number))
+                case _:
+                    raise WireError(f"{type(message).__name__} is not for an apiserver")
+
+    def _send(self, message: Message) -> None:
+        if self._peer is not None:
+            self._peer.send(message)
+
+    def _follow(self, message: SnapshotPart | Batch | CaughtUp) -> None:
+        try:
+            for step in self._follower.take(message):
+                self._take_step(step)
+        except XceError as error:
+            if not self.failed.done():
+                self.failed.set_result(error)
+            raise WireError(str(error)) from error
+
+    def _take_step(self, step: Step) -> None:
+        match step:
+            case Began(seq, parts):
+                self._log.info("replica-began", extra={"seq": seq})
+                self._replica.begin(parts)
+            case Came(entries):
+                self._replica.take(entries)
+            case IsLive():
+                self._replica.note_live()
+            case AskAgain(follow, why):
+                self._log.warning("stream-damaged", extra={"why": why})
+                self._replica.note_away()
+                self._send(follow)
+
+    async def ask(
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+    ) -> Answer:
+        """Have a command decided; return its answer when that is durable.
+
+        Args:
+            command: The command.
+            by: Who asks.
+            basis: On what ground it is allowed.
+            repeatable: Whether it may be sent again when the connection was lost before its answer.
+
+        Raises:
+            ProblemError: The controller is away, or what became of the command is not known.
+        """
+        deadline = time.monotonic() + self._away_s
+        while True:
+            peer = await self._reach(deadline)
+            try:
+                answer = await self._requests.request(
+                    peer, lambda number: Ask(number, command, by, basis), timeout_s=ANSWER_S
+                )
+            except ConnectionLostError as error:
+                if not repeatable:
+                    raise refused(
+                        OUTCOME_UNKNOWN,
+                        "the controller was lost before it answered: whether this was done is not "
+                        "known; look before you send it again",
+                        status=500,
+                    ) from error
+            except TimeoutError as error:
+                raise _away("the controller has not answered: its journal may be full") from error
+            except WireError as error:
+                raise refused(RefusalCode.TOO_LARGE, f"too large at once: {error}") from error
+            else:
+                assert isinstance(answer, Answer)
+                return answer
+
+    async def read_output(self, make: Callable[[int], ReadOutput]) -> OutputChunk:
+        """Read a piece of a job's output from its host.
+
+        Raises:
+            ProblemError: The controller is away.
+        """
+        answer = await self._request(make)
+        assert isinstance(answer, OutputChunk)
+        return answer
+
+    async def fetch_blob(self, digest: str) -> bytes | None:
+        """Return the content of a blob; None: it is not there.
+
+        Raises:
+            ProblemError: The controller is away.
+        """
+        answer = await self._request(lambda number: FetchBlobs(number, (digest,)))
+        assert isinstance(answer, Blobs)
+        return dict(answer.blobs).get(digest)
+
+    async def _request(self, make: Callable[[int], Message]) -> Message:
+        deadline = time.monotonic() + self._away_s
+        while True:
+            peer = await self._reach(deadline)
+            try:
+                return await self._requests.request(peer, make, timeout_s=ANSWER_S)
+            except ConnectionLostError:
+                continue
+            except TimeoutError as error:
+                raise _away("the host has not answered in time") from error
+
+    async def _reach(self, deadline: float) -> Peer:
+        """Return the connection; wait for one until ``deadline``."""
+        while self._peer is None or not self._peer.is_open:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise _away("the controller is away; it may be starting again")
+            # A connection that is closing is still there for a moment.
+            self._connected.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._connected.wait()
+            except TimeoutError:
+                continue
+        return self._peer
+
+
+def _away(text: str) -> ProblemError:
+    return ProblemError(
+        make_problem(CONTROLLER_AWAY, text, status=503), retry_after_s=RETRY_AFTER_S
+    )

@@ -1,0 +1,376 @@
+"""Which jobs a listing shows: filters, ids, order and pages."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from xce.apiserver.fields import RowWriter, parse_fields
+from xce.apiserver.problems import refused
+from xce.apiserver.replica import Replica
+from xce.apiserver.rows import (
+    ALL_STATES,
+    STATES,
+    UNFINISHED_STATES,
+    Element,
+    Listing,
+    past_elements,
+)
+from xce.control.dependency import matches
+from xce.journal.history_reader import HistoryReader
+from xce.model.ids import Index, JobId, Micros
+from xce.model.ranges import Ranges, count, unite
+from xce.model.refusal import RefusalCode
+from xce.resreq.array import parse_job_ref
+from xce.resreq.errors import JobRefError
+from xce.state.job import Job
+
+LIMIT_MAX: Final = 1_000_000
+SLICE: Final = 5_000
+"""So many jobs are rendered before others get a turn."""
+IDS_MAX: Final = 100_000
+
+JobRef = tuple[str, JobId, tuple[tuple[Index, Index], ...]]
+"""As asked for; the id; index runs, none: the whole job."""
+
+
+class Query(msgspec.Struct, frozen=True):
+    """What ``GET /jobs`` asks for, checked."""
+
+    user: str = ""
+    """Only this user's; empty: everybody's."""
+    queue: str = ""
+    name: str = ""
+    host: str = ""
+    states: frozenset[str] = UNFINISHED_STATES
+    refs: tuple[JobRef, ...] = ()
+    by_id: bool = False
+    fields: tuple[str, ...] = ()
+    limit: int = 0
+    """0: all."""
+    cursor: tuple[JobId, Index] = (0, -1)
+    """Rows behind this one."""
+
+
+def parse_states(text: str, *, finished: bool, by_id: bool) -> frozenset[str]:
+    """Return the states that are wanted.
+
+    Raises:
+        ProblemError: There is no such state.
+    """
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in STATES:
+            raise refused(
+                RefusalCode.BAD_REQUEST, f"no state is called {name!r}: {', '.join(STATES)}"
+            )
+    if names:
+        return frozenset(names)
+    return ALL_STATES if finished or by_id else UNFINISHED_STATES
+
+
+def parse_refs(text: str) -> tuple[JobRef, ...]:
+    """Return the jobs that ``ids=12,13[1-5]`` names, each once, in the order asked for.
+
+    Raises:
+        ProblemError: One is no job id, or there are too many.
+    """
+    found: dict[str, JobRef] = {}
+    for item in split_refs(text):
+        try:
+            job, runs = parse_job_ref(item)
+        except JobRefError as error:
+            raise refused(
+                RefusalCode.BAD_REQUEST, error.message, lsf=f"{item}: Illegal job ID"
+            ) from error
+        found[item] = (item, job, runs)
+        if len(found) > IDS_MAX:
+            raise refused(RefusalCode.BAD_REQUEST, f"more than {IDS_MAX} ids in one request")
+    return tuple(found.values())
+
+
+def split_refs(text: str) -> list[str]:
+    """Return the items of a list whose commas inside brackets belong to the items."""
+    if "[" not in text:
+        return [item.strip() for item in text.split(",") if item.strip()]
+    items, depth, start = [], 0, 0
+    for place, character in enumerate(text):
+        if character == "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
+        elif character == "," and depth <= 0:
+            items.append(text[start:place].strip())
+            start = place + 1
+    items.append(text[start:].strip())
+    return [item for item in items if item]
+
+
+def parse_cursor(text: str) -> tuple[JobId, Index]:
+    """Return the place that a cursor names.
+
+    Raises:
+        ProblemError: It is none of ours.
+    """
+    job, dot, index = text.partition(".")
+    if not (dot and job.isascii() and job.isdigit() and index.isascii() and index.isdigit()):
+        raise refused(RefusalCode.BAD_REQUEST, f"{text!r} is no cursor; take it from `next`")
+    return int(job), int(index)
+
+
+def parse_query(values: dict[str, str], *, caller: str) -> Query:
+    """Return what the parameters of ``GET /jobs`` ask for.
+
+    Raises:
+        ProblemError: A parameter has no meaning.
+    """
+    by_id = "ids" in values
+    user = values.get("user", "" if by_id else caller)
+    limit = parse_number(values, "limit", 0, low=0, high=LIMIT_MAX)
+    return Query(
+        user="" if user == "all" else user,
+        queue=values.get("queue", ""),
+        name=values.get("name", ""),
+        host=values.get("host", ""),
+        states=parse_states(
+            values.get("state", ""), finished=parse_flag(values, "finished"), by_id=by_id
+        ),
+        refs=parse_refs(values["ids"]) if by_id else (),
+        by_id=by_id,
+        fields=parse_fields(values.get("fields", "")),
+        limit=limit,
+        cursor=parse_cursor(values["cursor"]) if values.get("cursor") else (0, -1),
+    )
+
+
+def parse_flag(values: dict[str, str], name: str) -> bool:
+    """Return whether a flag is set.
+
+    Raises:
+        ProblemError: It is neither 0 nor 1.
+    """
+    text = values.get(name, "0")
+    if text not in {"", "0", "1", "false", "true"}:
+        raise refused(RefusalCode.BAD_REQUEST, f"{name}={text}: expected 0 or 1")
+    return text in {"1", "true"}
+
+
+def parse_number(values: dict[str, str], name: str, default: int, *, low: int, high: int) -> int:
+    """Return a whole number from the parameters.
+
+    Raises:
+        ProblemError: It is none, or out of bounds.
+    """
+    text = values.get(name)
+    if text is None or text == "":
+        return default
+    if not (text.isascii() and text.isdigit() and low <= int(text[:19]) <= high):
+        raise refused(
+            RefusalCode.BAD_REQUEST, f"{name}={text}: expected a whole number, {low} to {high}"
+        )
+    return int(text)
+
+
+class JobLister:
+    """Renders the answer to one query, a slice at a time.
+
+    Args:
+        replica: Where the jobs are.
+        history: Where those are that left.
+        query: What is asked for.
+        now_us: The time now.
+    """
+
+    def __init__(
+        self, replica: Replica, history: HistoryReader, query: Query, now_us: Micros
+    ) -> None:
+        self.seq = replica.seq
+        self.missing: list[str] = []
+        self.next = ""
+        """Cursor of the next page; empty: there is none."""
+        self._replica = replica
+        self._history = history
+        self._query = query
+        self._writer = RowWriter(query.fields)
+        self._now_us = now_us
+        self._shared: dict[tuple[int, int], bytes] = {}
+        self._left = query.limit or -1
+        self._last: tuple[JobId, Index] = (0, 0)
+
+    def slices(self) -> Iterator[list[bytes]]:
+        """Yield rendered rows; the state may go on between two slices."""
+        if self._query.by_id:
+            yield from self._named()
+            return
+        jobs = self._candidates()
+        for start in range(0, len(jobs), SLICE):
+            rows: list[bytes] = []
+            listing = self._listing()
+            for job_id in jobs[start : start + SLICE]:
+                job = self._replica.state.jobs.get(job_id)
+                if job is not None and not self._add(rows, listing, job, None):
+                    yield rows
+                    return
+            yield rows
+
+    def _listing(self) -> Listing:
+        return Listing(
+            self._replica.state,
+            self._replica.gangs,
+            now_us=self._now_us,
+            states=self._query.states,
+            with_reason=self._writer.has_reason,
+        )
+
+    def _candidates(self) -> list[JobId]:
+        """Return the ids of the jobs that may be shown, rising."""
+        state, query = self._replica.state, self._query
+        jobs: list[JobId]
+        if query.states & {"done", "exit"}:
+            if query.user:
+                named = state.names.get(query.user, {})
+                jobs = [job for ids in named.values() for job in ids]
+            else:
+                jobs = list(state.jobs)
+        elif query.user:
+            jobs = list(state.unfinished.get(query.user, ()))
+        else:
+            jobs = [job for ids in state.unfinished.values() for job in ids]
+        if query.host and not query.states & {"done", "exit"}:
+            there = self._on_host(query.host)
+            jobs = [job for job in jobs if job in there]
+        jobs.sort()
+        first = query.cursor[0]
+        return [job for job in jobs if job >= first] if first else jobs
+
+    def _on_host(self, host: str) -> set[JobId]:
+        """Return the jobs with a live attempt that holds something on ``host``."""
+        state = self._replica.state
+        number = state.hosts.number.get(host)
+        if number is None:
+            return set()
+        found: set[JobId] = set()
+        for first, places in state.on_host.items():
+            for job_id, position in places:
+                attempt = state.attempt(job_id, position)
+                if first == number or (attempt is not None and number in attempt.hosts):
+                    found.add(job_id)
+        return found
+
+    def _matches(self, job: Job) -> bool:
+        state, query = self._replica.state, self._query
+        if query.user and job.owner.user != query.user:
+            return False
+        if query.queue and state.key(job).queue != query.queue:
+            return False
+        return not query.name or matches(state.spec(job).name, query.name)
+
+    def _add(self, rows: list[bytes], listing: Listing, job: Job, among: Ranges | None) -> bool:
+        """Add the rows of a job; return whether there is room for more."""
+        if not self._matches(job):
+            return True
+        key = (job.spec_id, job.cls)
+
+        def shared() -> bytes:
+            found = self._shared.get(key)
+            if found is None:
+                cls, spec = self._replica.state.classes[job.cls], self._replica.state.spec(job)
+                found = self._shared[key] = self._writer.shared(spec, cls.key, cls.resreq)
+            return found
+
+        return self._emit(rows, listing.elements(job, among), shared)
+
+    def _emit(
+        self, rows: list[bytes], elements: list[Element], shared: Callable[[], bytes]
+    ) -> bool:
+        """Render the rows of one job as far as they are wanted; return whether there is room."""
+        query = self._query
+        if query.host:
+            elements = [e for e in elements if any(h == query.host for h, _ in e.hosts)]
+        if elements and elements[0].jobid == query.cursor[0]:
+            elements = [e for e in elements if e.index > query.cursor[1]]
+        if not elements:
+            return True
+        if self._left == 0:
+            self.next = f"{self._last[0]}.{self._last[1]}"
+            return False
+        if 0 < self._left < len(elements):
+            elements = elements[: self._left]
+            self.next = f"{elements[-1].jobid}.{elements[-1].index}"
+        rows += self._writer.render(elements, shared())
+        self._last = (elements[-1].jobid, elements[-1].index)
+        if self._left > 0:
+            self._left -= len(elements)
+        return not self.next
+
+    def _named(self) -> Iterator[list[bytes]]:
+        """Yield the rows of the jobs that were named, by id and index, each once."""
+        wanted: dict[JobId, list[JobRef]] = {}
+        for ref in self._query.refs:
+            wanted.setdefault(ref[1], []).append(ref)
+        first = self._query.cursor[0]
+        jobs = sorted(job for job in wanted if job >= first)
+        for start in range(0, len(jobs), SLICE):
+            rows: list[bytes] = []
+            listing = self._listing()
+            for job_id in jobs[start : start + SLICE]:
+                if not self._add_named(rows, listing, job_id, wanted[job_id]):
+                    yield rows
+                    return
+            yield rows
+        if first:
+            self.missing.clear()
+
+    def _add_named(
+        self, rows: list[bytes], listing: Listing, job_id: JobId, refs: list[JobRef]
+    ) -> bool:
+        job = self._replica.state.jobs.get(job_id)
+        if job is None:
+            return self._add_past(rows, job_id, refs)
+        among: Ranges | None = ()
+        for text, _, runs in refs:
+            if not runs:
+                among = None
+                continue
+            for low, high in runs:
+                positions = job.positions(low, high)
+                if not count(positions):
+                    self.missing.append(_part(text, job_id, runs, low, high))
+                elif among is not None:
+                    among = unite(among, positions)
+        return self._add(rows, listing, job, among)
+
+    def _add_past(self, rows: list[bytes], job_id: JobId, refs: list[JobRef]) -> bool:
+        """Add the rows of a job that has left the state."""
+        whole = any(not runs for _, _, runs in refs)
+        runs = ((0, 1 << 62),) if whole else tuple(run for ref in refs for run in ref[2])
+        past = self._history.job(job_id, runs)
+        if past is None:
+            self.missing.extend(text for text, _, _ in refs)
+            return True
+        query = self._query
+        if (
+            (query.user and past.owner.user != query.user)
+            or (query.queue and past.key.queue != query.queue)
+            or (query.name and not matches(past.spec.name, query.name))
+        ):
+            return True
+        elements = past_elements(past, query.states)
+        for text, _, asked in refs:
+            for low, high in asked:
+                if past.array is None or not past.array.position_from(
+                    high + 1
+                ) > past.array.position_from(low):
+                    self.missing.append(_part(text, job_id, asked, low, high))
+        return self._emit(
+            rows, elements, lambda: self._writer.shared(past.spec, past.key, past.resreq)
+        )
+
+
+def _part(
+    text: str, job: JobId, runs: tuple[tuple[Index, Index], ...], low: Index, high: Index
+) -> str:
+    """Return the name of the elements of a reference that do not exist."""
+    if len(runs) == 1:
+        return text
+    return f"{job}[{low}]" if low == high else f"{job}[{low}-{high}]"

@@ -1,0 +1,1 @@
+"""The routes of REST, one family a file; `table` lists them all."""

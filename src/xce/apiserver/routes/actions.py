@@ -1,0 +1,225 @@
+"""``POST /jobs/actions`` and ``POST /hosts/actions``: what is done to jobs and hosts."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from xce.apiserver.backend import Backend
+from xce.apiserver.call import Call, answer, decode
+from xce.apiserver.identity import Caller
+from xce.apiserver.listing import IDS_MAX
+from xce.apiserver.problems import refused
+from xce.model.command import (
+    Accepted,
+    KillJobs,
+    ResumeJobs,
+    Selection,
+    SetHostsOpen,
+    SignalJobs,
+    StopJobs,
+)
+from xce.model.refusal import Refusal, RefusalCode
+from xce.resreq.array import parse_job_ref
+from xce.resreq.errors import JobRefError
+
+SIGNAL_MAX: Final = 64
+Text = Annotated[str, Meta(max_length=4096)]
+
+
+class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Which jobs: named ones, or ``all`` or the ``newest`` of those that match the filters."""
+
+    jobs: Annotated[list[Text], Meta(max_length=IDS_MAX)] = []
+    user: Text | None = None
+    """``all``: everybody's that the caller may touch; not given: the caller's own."""
+    queue: Text = ""
+    name: Text = ""
+    host: Text = ""
+    newest: bool = False
+    all: bool = False
+
+
+class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What to do to which jobs."""
+
+    action: Literal["kill", "stop", "resume", "signal"]
+    select: SelectBody
+    force: bool = False
+    """With ``kill``: at once, without a chance to clean up."""
+    signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
+
+
+class ActionError(msgspec.Struct, frozen=True):
+    """Why something was not done."""
+
+    code: str
+    text: str
+    lsf: str
+
+
+class JobDone(msgspec.Struct, frozen=True):
+    """Something was done to a job or element."""
+
+    job: str
+    """``12`` or ``12[3]``."""
+    jobid: int
+    text: str
+
+
+class JobNotDone(msgspec.Struct, frozen=True):
+    """Nothing was done to a job or element; ``job`` is empty when nothing matched."""
+
+    job: str
+    error: ActionError
+
+
+class JobActions(msgspec.Struct, frozen=True):
+    """What became of each job."""
+
+    seq: int
+    results: list[JobDone | JobNotDone]
+
+
+class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What to do to which hosts."""
+
+    action: Literal["open", "close"]
+    hosts: Annotated[list[Text], Meta(min_length=1)]
+    comment: Text = ""
+
+
+class HostDone(msgspec.Struct, frozen=True):
+    """Something was done to a host."""
+
+    host: str
+    text: str
+
+
+class HostNotDone(msgspec.Struct, frozen=True):
+    """Nothing was done to a host."""
+
+    host: str
+    error: ActionError
+
+
+class HostActions(msgspec.Struct, frozen=True):
+    """What became of each host."""
+
+    seq: int
+    results: list[HostDone | HostNotDone]
+
+
+_JOBS: Final = msgspec.json.Decoder(ActionBody)
+_HOSTS: Final = msgspec.json.Decoder(HostsBody)
+
+
+async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
+    """Kill, stop, resume or signal jobs."""
+    body: ActionBody = decode(_JOBS, await call.body())
+    caller = call.caller
+    selection, bad = _selection(body.select, caller)
+    if not selection.jobs and bad:
+        return answer(backend.replica.seq, JobActions(backend.replica.seq, list(bad)))
+    command = _command(body, selection, caller)
+    reply = await backend.write(command, caller, repeatable=body.action != "signal")
+    results: list[JobDone | JobNotDone] = list(bad)
+    for item in reply.results:
+        results.append(_not_done(backend, item) if isinstance(item, Refusal) else _done(item))
+    return answer(backend.replica.seq, JobActions(reply.seq, results))
+
+
+def _command(
+    body: ActionBody, selection: Selection, caller: Caller
+) -> KillJobs | StopJobs | ResumeJobs | SignalJobs:
+    user, is_admin = caller.user, caller.is_admin
+    if body.force and body.action != "kill":
+        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
+    if (body.signal != 0) != (body.action == "signal"):
+        raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
+    match body.action:
+        case "kill":
+            return KillJobs(user, is_admin, selection, body.force)
+        case "stop":
+            return StopJobs(user, is_admin, selection)
+        case "resume":
+            return ResumeJobs(user, is_admin, selection)
+        case "signal":
+            return SignalJobs(user, is_admin, selection, body.signal)
+
+
+def _selection(select: SelectBody, caller: Caller) -> tuple[Selection, tuple[JobNotDone, ...]]:
+    """Return the selection, and the named jobs that are none."""
+    if not select.jobs:
+        if not (select.all or select.newest):
+            raise refused(
+                RefusalCode.BAD_REQUEST,
+                "select names no job: give jobs, or all or newest with the filters",
+            )
+        user = caller.user if select.user is None else select.user
+        return (
+            Selection(
+                user="" if user == "all" else user,
+                queue=select.queue,
+                name=select.name,
+                host=select.host,
+                newest=select.newest,
+                all=select.all,
+            ),
+            (),
+        )
+    if select.all or select.newest or select.user or select.queue or select.name or select.host:
+        raise refused(RefusalCode.BAD_REQUEST, "select: jobs stand alone, without filters")
+    jobs, bad = [], []
+    for text in dict.fromkeys(select.jobs):
+        try:
+            jobs.append(parse_job_ref(text))
+        except JobRefError as error:
+            code = RefusalCode.BAD_REQUEST
+            bad.append(JobNotDone(text, ActionError(code, error.message, error.lsf)))
+    return Selection(jobs=tuple(jobs)), tuple(bad)
+
+
+def job_label(job: int, first: int, last: int) -> str:
+    """Return ``12``, ``12[3]`` or ``12[3-5]``; ``first`` -1: the whole job."""
+    if first < 0:
+        return str(job)
+    return f"{job}[{first}]" if first == last else f"{job}[{first}-{last}]"
+
+
+def _done(item: Accepted) -> JobDone:
+    return JobDone(job_label(item.job, item.first, item.last), item.job, item.text)
+
+
+def _not_done(backend: Backend, item: Refusal) -> JobNotDone:
+    if not item.job:
+        return JobNotDone("", ActionError(item.code, item.text, item.lsf))
+    code, text, lsf = item.code, item.text, item.lsf
+    is_gone = code is RefusalCode.UNKNOWN_JOB and item.job not in backend.replica.state.jobs
+    if is_gone and backend.past(item.job, with_elements=False) is not None:
+        # The state has forgotten it, the history has not (decision X-8).
+        code, lsf = RefusalCode.ALREADY_FINISHED, "Job has already finished"
+        text = f"job {item.job} has already finished"
+    return JobNotDone(str(item.job), ActionError(code, text, lsf))
+
+
+async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
+    """Open or close hosts for new work."""
+    body: HostsBody = decode(_HOSTS, await call.body())
+    if not call.caller.is_admin:
+        raise refused(
+            RefusalCode.DENIED,
+            "hosts are opened and closed by administrators",
+            lsf="User permission denied",
+        )
+    names = tuple(dict.fromkeys(body.hosts))
+    command = SetHostsOpen(call.caller.user, names, body.action == "open", body.comment)
+    reply = await backend.write(command, call.caller)
+    results: list[HostDone | HostNotDone] = []
+    for name, item in zip(names, reply.results, strict=True):
+        if isinstance(item, Refusal):
+            results.append(HostNotDone(name, ActionError(item.code, item.text, item.lsf)))
+        else:
+            results.append(HostDone(name, item.text))
+    return answer(backend.replica.seq, HostActions(reply.seq, results))

@@ -1,0 +1,90 @@
+"""``GET /jobs`` and what can be asked about one job."""
+
+import asyncio
+import time
+from typing import Final
+
+from aiohttp import web
+
+from xce.apiserver.backend import Backend, must_own
+from xce.apiserver.call import ENCODER, Call, answer, raw_answer
+from xce.apiserver.listing import JobLister, parse_number, parse_query
+from xce.apiserver.problems import GONE, refused
+from xce.apiserver.subject import WHOLE, Subject
+from xce.apiserver.why import explain
+from xce.model.refusal import RefusalCode
+
+WAIT_S_MAX: Final = 60
+INDEX_MAX: Final = (1 << 31) - 1
+
+
+async def list_jobs(backend: Backend, call: Call) -> web.StreamResponse:
+    """List jobs: the caller's unfinished ones, or those that match."""
+    query = parse_query(call.query, caller=call.caller.user)
+    lister = JobLister(backend.replica, backend.history, query, backend.now_us)
+    rows: list[bytes] = []
+    for part in lister.slices():
+        rows += part
+        await asyncio.sleep(0)
+    body = b'{"seq":%d,"now":%s,"jobs":[%s],"missing":%s,"next":%s}' % (
+        lister.seq,
+        ENCODER.encode(backend.now()),
+        b",".join(rows),
+        ENCODER.encode(lister.missing),
+        ENCODER.encode(lister.next or None),
+    )
+    return raw_answer(lister.seq, body)
+
+
+def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
+    """Return the job, and perhaps element, that a path and its parameters name.
+
+    Raises:
+        ProblemError: There is none.
+    """
+    text = call.words["id"]
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise refused(
+            RefusalCode.BAD_REQUEST, f"{text!r} is no job id", lsf=f"{text}: Illegal job ID"
+        )
+    index = WHOLE
+    if query.get("index"):
+        index = parse_number(query, "index", 0, low=0, high=INDEX_MAX)
+    subject = Subject(backend, int(text), index)
+    if index == 0 and subject.is_array:
+        subject.index = WHOLE
+    return subject
+
+
+async def show_job(backend: Backend, call: Call) -> web.StreamResponse:
+    """Show one job, element or array, whatever its state and owner."""
+    return raw_answer(backend.replica.seq, subject_of(backend, call, call.query).render())
+
+
+async def show_why(backend: Backend, call: Call) -> web.StreamResponse:
+    """Tell why a job is where it is."""
+    return answer(backend.replica.seq, explain(subject_of(backend, call, call.query)))
+
+
+async def show_script(backend: Backend, call: Call) -> web.StreamResponse:
+    """Show the text that a job runs."""
+    subject = subject_of(backend, call, call.query)
+    must_own(call.caller, subject.owner.user, subject.job_id)
+    content = await backend.link.fetch_blob(subject.spec.script)
+    if content is None:
+        raise refused(GONE, f"the script of job {subject.job_id} is not kept any more", status=410)
+    return raw_answer(backend.replica.seq, content, content_type="text/plain; charset=utf-8")
+
+
+async def wait_for_job(backend: Backend, call: Call) -> web.StreamResponse:
+    """Wait for the end of a job or element; 204 when it has not come in time."""
+    query = call.query
+    timeout_s = parse_number(query, "timeout", WAIT_S_MAX, low=0, high=86_400)
+    deadline = time.monotonic() + min(timeout_s, WAIT_S_MAX)
+    subject = subject_of(backend, call, query)
+    while not subject.is_over:
+        left = deadline - time.monotonic()
+        if left <= 0 or not await backend.waits.wait(subject.job_id, left):
+            return web.Response(status=204, headers={"XCE-Seq": str(backend.replica.seq)})
+        subject = subject_of(backend, call, query)
+    return raw_answer(backend.replica.seq, subject.render())

@@ -1,0 +1,203 @@
+"""Every route of REST: method, path, what it does, what it takes and gives."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from xce.apiserver.backend import Backend
+from xce.apiserver.call import JSON, NDJSON, Call
+from xce.apiserver.events import JobEvent
+from xce.apiserver.fields import JobsAnswer, Row
+from xce.apiserver.routes import actions, cluster, jobs, output, submit, watch
+from xce.apiserver.subject import ArrayHead
+from xce.apiserver.submission import SubmissionBody
+from xce.apiserver.why import WhyAnswer
+
+PREFIX: Final = "/xce/v1"
+
+Handler = Callable[[Backend, Call], Awaitable[web.StreamResponse]]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter behind the question mark."""
+
+    name: str
+    text: str
+    kind: str = "string"
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One route."""
+
+    method: str
+    path: str
+    """Below ``/xce/v1``; ``{id}`` stands for a job id."""
+    handler: Handler
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    takes: Any = None
+    """Type of the body; None: there is none."""
+    takes_lines: Any = None
+    """Type of each line of an NDJSON body."""
+    gives: Any = None
+    """Type of the answer; None: bytes of ``gives_media``."""
+    gives_media: str = JSON
+    status: int = 200
+    is_read: bool = True
+    """Whether ``XCE-Min-Seq`` makes it wait."""
+
+
+_INDEX: Final = Parameter("index", "the element of an array", "integer")
+_FILTERS: Final = (
+    Parameter("user", "a user, or `all`; without it and without ids: the caller"),
+    Parameter("name", "job name, * stands for anything"),
+    Parameter("finished", "1: also jobs that have ended", "integer"),
+)
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/cluster",
+        handler=cluster.show_cluster,
+        summary="The cluster's name, version and settings, and who you are",
+        gives=cluster.ClusterRow,
+    ),
+    Route(
+        method="GET",
+        path="/jobs",
+        handler=jobs.list_jobs,
+        summary="List jobs; one row may stand for a run of elements that are alike",
+        parameters=(
+            *_FILTERS,
+            Parameter("queue", "only jobs of this queue"),
+            Parameter("host", "only jobs on this host"),
+            Parameter("state", "any of pend,psusp,run,susp,done,exit"),
+            Parameter("ids", "12,13[1-5]: these, whatever state and owner, also long gone"),
+            Parameter("fields", "members of the rows, separated by commas"),
+            Parameter("limit", "most rows", "integer"),
+            Parameter("cursor", "`next` of the page before"),
+        ),
+        gives=JobsAnswer,
+    ),
+    Route(
+        method="POST",
+        path="/jobs",
+        handler=submit.submit_jobs,
+        summary="Submit a job, several, or (application/x-ndjson) one a line",
+        takes=SubmissionBody | submit.Submissions,
+        takes_lines=SubmissionBody,
+        gives=submit.SubmitAnswer,
+        status=201,
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/jobs/actions",
+        handler=actions.act_on_jobs,
+        summary="Kill, stop, resume or signal jobs",
+        takes=actions.ActionBody,
+        gives=actions.JobActions,
+        is_read=False,
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{id}",
+        handler=jobs.show_job,
+        summary="One job, element, or array with the counts of its elements",
+        parameters=(_INDEX,),
+        gives=Row | ArrayHead,
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{id}/why",
+        handler=jobs.show_why,
+        summary="Why a job is where it is, and what could be done",
+        parameters=(_INDEX,),
+        gives=WhyAnswer,
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{id}/output",
+        handler=output.read_output,
+        summary="What a job wrote: a piece, or all of it as it comes",
+        parameters=(
+            _INDEX,
+            Parameter("stream", "stdout or stderr"),
+            Parameter("offset", "first byte", "integer"),
+            Parameter("limit", "most bytes, at most 1 MiB", "integer"),
+            Parameter("follow", "1: until the job is over", "integer"),
+        ),
+        gives_media=output.BYTES,
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{id}/script",
+        handler=jobs.show_script,
+        summary="The text that a job runs",
+        gives_media="text/plain",
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{id}/wait",
+        handler=jobs.wait_for_job,
+        summary="Wait for the end of a job: its row, or 204 after the timeout",
+        parameters=(_INDEX, Parameter("timeout", "seconds, at most 60", "integer")),
+        gives=Row | ArrayHead,
+    ),
+    Route(
+        method="GET",
+        path="/arrays",
+        handler=cluster.list_arrays,
+        summary="List arrays with how many of their elements are in which state",
+        parameters=(*_FILTERS, Parameter("ids", "12,13: these")),
+        gives=cluster.ArraysAnswer,
+    ),
+    Route(
+        method="GET",
+        path="/hosts",
+        handler=cluster.list_hosts,
+        summary="List the hosts",
+        gives=cluster.HostsAnswer,
+    ),
+    Route(
+        method="POST",
+        path="/hosts/actions",
+        handler=actions.act_on_hosts,
+        summary="Open or close hosts for new work",
+        takes=actions.HostsBody,
+        gives=actions.HostActions,
+        is_read=False,
+    ),
+    Route(
+        method="GET",
+        path="/queues",
+        handler=cluster.list_queues,
+        summary="List the queues",
+        gives=cluster.QueuesAnswer,
+    ),
+    Route(
+        method="GET",
+        path="/watch",
+        handler=watch.watch,
+        summary="What happens to jobs, as server-sent events",
+        parameters=(
+            Parameter("from_seq", "begin behind this entry; else with what comes now", "integer"),
+            Parameter("user", "only this user's jobs"),
+            Parameter("jobs", "12,13: only these"),
+        ),
+        gives=JobEvent,
+        gives_media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/ready",
+        handler=cluster.show_ready,
+        summary="Whether reads come from a live replica",
+        gives=cluster.ReadyAnswer,
+        is_read=False,
+    ),
+)
+
+LINES_MEDIA: Final = NDJSON

@@ -1,0 +1,446 @@
+"""Job rows: what a listing says of the elements of a job, read off the state or the history.
+
+A row has two halves: what all jobs of one spec and class have alike is rendered once for a whole
+answer, the rest for each row.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from xce.apiserver.replica import Allocation
+from xce.journal.past import PastJob
+from xce.model.display import end_cause_keyword, end_cause_text
+from xce.model.ids import SECOND_US, JobId, Micros
+from xce.model.job import ArraySpec, EndCause, JobSpec, Outcome
+from xce.model.ranges import Ranges, intersect
+from xce.model.reason import Reason, ReasonCode, render_lsf, render_plain
+from xce.model.request import ClassKey
+from xce.state.cluster import ClusterState
+from xce.state.job import CHUNK, Attempt, Ended, Job
+from xce.state.view import pend_reason, stat_of_attempt
+
+HostSlots = tuple[tuple[str, int], ...]
+
+
+class HostReasonRow(msgspec.Struct, frozen=True):
+    """One line of the table "why not these hosts"."""
+
+    code: str
+    hosts: int
+    resource: str
+    needed: int
+    best: int
+
+
+class ReasonRow(msgspec.Struct, frozen=True):
+    """Why a job pends."""
+
+    code: str
+    text: str
+    lsf: tuple[str, ...]
+    unsatisfiable: bool
+    hosts: tuple[HostReasonRow, ...]
+    needed: int
+    available: int
+    resource: str
+
+
+class Shared(msgspec.Struct, frozen=True, gc=False):
+    """The half of a row that every job of one spec and one class has alike."""
+
+    user: str
+    queue: str
+    project: str
+    from_host: str
+    name: str
+    """The job's name, or its command when it was given none."""
+    named: bool
+    command: str
+    tasks_min: int
+    tasks_max: int
+    run_limit_s: float
+    estimate_s: float
+    mem_limit_kib: int
+    resreq_asked: str
+    resreq: str
+    dependency: str
+    hosts_asked: str
+    exclusive: bool
+    cwd: str
+    cwd_given: str
+    """``-cwd`` as given; relative to ``cwd``, with patterns; empty: not given."""
+    home: str
+    input: str
+    output: str
+    error: str
+    output_append: bool
+    error_append: bool
+    array: str
+    priority: int
+
+
+class Element(msgspec.Struct, gc=False):
+    """The other half: one element, or ``count`` of them that are alike."""
+
+    jobid: int
+    index: int
+    stat: str
+    submit_at: float
+    count: int = 1
+    step: int = 1
+    hosts: HostSlots = ()
+    """In rank order, each with the slots that it gives."""
+    slots: int = 0
+    start_at: float | None = None
+    end_at: float | None = None
+    attempt: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: str = ""
+    cause_text: str = ""
+    ended_by: str = ""
+    detail: str = ""
+    cpu_s: float | None = None
+    max_mem_mib: float | None = None
+    pid: int | None = None
+    begin_at: float | None = None
+    array_limit: int = 0
+    ending: bool = False
+    """It was decided that it ends, and it is not gone yet."""
+    reason: ReasonRow | None = None
+
+
+STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
+UNFINISHED_STATES: Final = frozenset(STATES[:4])
+ALL_STATES: Final = frozenset(STATES)
+
+
+def at_s(at_us: Micros) -> float | None:
+    """Return an instant in seconds; None for 0, which stands for "not yet"."""
+    return at_us / SECOND_US if at_us else None
+
+
+def number_s(span_us: Micros) -> float:
+    """Return a span in seconds, a whole number where it is one."""
+    whole, rest = divmod(span_us, SECOND_US)
+    return span_us / SECOND_US if rest else whole
+
+
+def shared_half(spec: JobSpec, key: ClassKey, resreq: str) -> Shared:
+    """Return what all jobs of this spec and class have alike."""
+    request, files = key.request, spec.files
+    return Shared(
+        user=key.user,
+        queue=key.queue,
+        project=key.project,
+        from_host=spec.from_host,
+        name=spec.name or spec.command,
+        named=bool(spec.name),
+        command=spec.command,
+        tasks_min=request.tasks_min,
+        tasks_max=request.tasks_max,
+        run_limit_s=number_s(key.run_limit_us),
+        estimate_s=number_s(key.estimate_us),
+        mem_limit_kib=spec.mem_limit_kib,
+        resreq_asked=spec.requested,
+        resreq=resreq,
+        dependency=spec.dependency,
+        hosts_asked=spec.hosts_asked,
+        exclusive=request.exclusive,
+        cwd=spec.cwd,
+        cwd_given=spec.cwd_asked,
+        home=spec.home,
+        input=files.input,
+        output=files.output,
+        error=files.error,
+        output_append=files.output_append,
+        error_append=files.error_append,
+        array=spec.array,
+        priority=key.priority,
+    )
+
+
+def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
+    """Return a reason as REST shows it."""
+    return ReasonRow(
+        code=reason.code,
+        text=render_plain(reason, now_us=now_us),
+        lsf=render_lsf(reason),
+        unsatisfiable=reason.unsatisfiable,
+        hosts=tuple(
+            HostReasonRow(item.code, item.hosts, item.resource, item.needed, item.best)
+            for item in reason.host_reasons
+        ),
+        needed=reason.needed,
+        available=reason.available,
+        resource=reason.resource,
+    )
+
+
+def index_runs(array: ArraySpec | None, first: int, last: int) -> list[tuple[int, int, int]]:
+    """Return the elements at positions ``first..last`` as runs ``(index, count, step)``."""
+    if array is None:
+        return [(0, 1, 1)]
+    found: list[tuple[int, int, int]] = []
+    before = 0
+    for low, high, step in array.runs:
+        size = (high - low) // step + 1
+        begin, end = max(first - before, 0), min(last - before, size - 1)
+        if begin <= end:
+            found.append((low + begin * step, end - begin + 1, step))
+        before += size
+        if before > last:
+            break
+    return found
+
+
+class Listing:
+    """What the rows of one answer are made from.
+
+    Args:
+        state: The state now.
+        gangs: Where ended elements ran on several hosts.
+        now_us: The time now.
+        states: Which elements are wanted.
+        with_reason: Whether anybody will look at the reasons.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        gangs: dict[tuple[JobId, int], Allocation],
+        *,
+        now_us: Micros,
+        states: frozenset[str] = ALL_STATES,
+        with_reason: bool = True,
+    ) -> None:
+        self.state = state
+        self.states = states
+        self._gangs = gangs
+        self._now_us = now_us
+        self._with_reason = with_reason
+        self._names = state.hosts.names
+        self._reasons: dict[int, tuple[Reason, ReasonRow]] = {}
+        self._ended_wanted = bool(states & {"done", "exit"})
+
+    def elements(self, job: Job, among: Ranges | None = None) -> list[Element]:
+        """Return the rows of a job in index order.
+
+        Args:
+            job: A job of the state.
+            among: Only elements at these positions; None: all.
+        """
+        if job.size == 1 and (among is None or among):
+            return self._single(job)
+        found: list[tuple[int, Element]] = []
+        states = self.states
+        if "pend" in states and job.pending:
+            self._add_waiting(found, job, _within(job.pending, among), held=False)
+        if "psusp" in states and job.held:
+            self._add_waiting(found, job, _within(job.held, among), held=True)
+        for position, attempt in (job.live or {}).items():
+            if _has(among, position) and self._wants_live(attempt):
+                found.append((position, self._live(job, position, attempt)))
+        if self._ended_wanted:
+            self._add_ended(found, job, among)
+        found.sort(key=_position)
+        return [element for _, element in found]
+
+    def _single(self, job: Job) -> list[Element]:
+        states = self.states
+        if job.live:
+            position, attempt = next(iter(job.live.items()))
+            return [self._live(job, position, attempt)] if self._wants_live(attempt) else []
+        found: list[tuple[int, Element]] = []
+        if job.pending:
+            if "pend" in states:
+                self._add_waiting(found, job, job.pending, held=False)
+        elif job.held:
+            if "psusp" in states:
+                self._add_waiting(found, job, job.held, held=True)
+        elif self._ended_wanted:
+            self._add_ended(found, job, None)
+        return [element for _, element in found]
+
+    def _wants_live(self, attempt: Attempt) -> bool:
+        return ("susp" if attempt.suspended else "run") in self.states
+
+    def _add_waiting(
+        self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
+    ) -> None:
+        reason = self._reason(job, held=held) if self._with_reason else None
+        submit_at, begin_at = job.submit_at_us / SECOND_US, at_s(job.begin_at_us)
+        limit = job.array.limit if job.array is not None else 0
+        stat = "PSUSP" if held else "PEND"
+        for first, last in ranges:
+            position = first
+            for index, count, step in index_runs(job.array, first, last):
+                element = Element(job.id, index, stat, submit_at, count, step)
+                element.begin_at = begin_at
+                element.array_limit = limit
+                element.reason = reason
+                found.append((position, element))
+                position += count
+
+    def _reason(self, job: Job, *, held: bool) -> ReasonRow:
+        reason = pend_reason(self.state, job, held=held)
+        known = self._reasons.get(id(reason))
+        if known is None:
+            row = render_reason(reason, self._now_us)
+            # Only what the state keeps has an address that nobody takes over meanwhile.
+            known = (reason, row)
+            if reason.code not in _MADE_ANEW:
+                self._reasons[id(reason)] = known
+        return known[1]
+
+    def _live(self, job: Job, position: int, attempt: Attempt) -> Element:
+        names = self._names
+        return Element(
+            jobid=job.id,
+            index=0 if job.array is None else job.array.index_of(position),
+            stat=stat_of_attempt(attempt),
+            submit_at=job.submit_at_us / SECOND_US,
+            hosts=tuple((names[h], n) for h, n in zip(attempt.hosts, attempt.tasks, strict=True)),
+            slots=sum(attempt.tasks),
+            start_at=at_s(attempt.started_at_us or attempt.placed_at_us),
+            attempt=attempt.number,
+            ended_by=attempt.end_by,
+            pid=attempt.pid or None,
+            begin_at=at_s(job.begin_at_us),
+            array_limit=job.array.limit if job.array is not None else 0,
+            ending=attempt.end_cause != EndCause.NONE,
+        )
+
+    def _add_ended(self, found: list[tuple[int, Element]], job: Job, among: Ranges | None) -> None:
+        if job.ended is not None:
+            self._add_one_ended(found, job, 0, job.ended)
+        for number, chunk in (job.chunks or {}).items():
+            places = np.flatnonzero(chunk.rows["outcome"])
+            for place, row in zip(places.tolist(), chunk.rows[places].tolist(), strict=True):
+                position = number * CHUNK + place
+                if _has(among, position):
+                    self._add_one_ended(found, job, position, Ended(*row))
+        if "exit" not in self.states:
+            return
+        for item in job.withdrawn:
+            for first, last in _within(item.ranges, among):
+                position = first
+                for index, count, step in index_runs(job.array, first, last):
+                    element = withdrawn_element(
+                        job.id, job.submit_at_us, (index, count, step), item.cause, item.by
+                    )
+                    element.end_at = at_s(item.at_us)
+                    element.array_limit = job.array.limit if job.array is not None else 0
+                    found.append((position, element))
+                    position += count
+
+    def _add_one_ended(
+        self, found: list[tuple[int, Element]], job: Job, position: int, ended: Ended
+    ) -> None:
+        if ("done" if ended.outcome == Outcome.DONE else "exit") not in self.states:
+            return
+        gang = self._gangs.get((job.id, position))
+        hosts: HostSlots = ()
+        if gang is not None:
+            hosts = tuple((self._names[h], n) for h, n in zip(*gang, strict=True))
+        elif ended.host >= 0:
+            request = self.state.key(job).request
+            hosts = ((self._names[ended.host], request.tasks_max if request.is_serial else 1),)
+        index = 0 if job.array is None else job.array.index_of(position)
+        element = ended_element_row(job.id, index, job.submit_at_us, ended, hosts)
+        element.array_limit = job.array.limit if job.array is not None else 0
+        element.ended_by = job.ended_by.get(position, "") if job.ended_by else ""
+        element.detail = job.details.get(position, "") if job.details else ""
+        found.append((position, element))
+
+
+_MADE_ANEW: Final = frozenset(
+    (
+        ReasonCode.HELD, ReasonCode.DEPENDENCY, ReasonCode.DEPENDENCY_NEVER,
+        ReasonCode.BEGIN_TIME, ReasonCode.ARRAY_LIMIT, ReasonCode.QUEUE_CLOSED,
+    )
+)  # fmt: skip
+"""Reasons that are read off the job, so that each is an object of its own."""
+
+
+def _position(item: tuple[int, Element]) -> int:
+    return item[0]
+
+
+def _within(ranges: Ranges, among: Ranges | None) -> Ranges:
+    return ranges if among is None else intersect(ranges, among)
+
+
+def _has(among: Ranges | None, position: int) -> bool:
+    return among is None or any(first <= position <= last for first, last in among)
+
+
+def ended_element_row(
+    job: JobId, index: int, submit_at_us: Micros, ended: Ended, hosts: HostSlots
+) -> Element:
+    """Return the row of an element that ended after it had been placed."""
+    cause = EndCause(ended.cause)
+    return Element(
+        jobid=job,
+        index=index,
+        stat="DONE" if ended.outcome == Outcome.DONE else "EXIT",
+        submit_at=submit_at_us / SECOND_US,
+        hosts=hosts,
+        slots=sum(slots for _, slots in hosts),
+        start_at=at_s(ended.started_at_us),
+        end_at=at_s(ended.ended_at_us),
+        attempt=ended.attempt,
+        exit_code=ended.exit_code,
+        signal=ended.signal or None,
+        cause=end_cause_keyword(cause),
+        cause_text=end_cause_text(cause),
+        cpu_s=ended.cpu_us / SECOND_US,
+        max_mem_mib=round(ended.max_mem_kib / 1024, 2),
+    )
+
+
+def withdrawn_element(
+    job: JobId, submit_at_us: Micros, run: tuple[int, int, int], cause: int, by: str
+) -> Element:
+    """Return the row of elements that ended before they started."""
+    index, count, step = run
+    return Element(
+        jobid=job,
+        index=index,
+        stat="EXIT",
+        submit_at=submit_at_us / SECOND_US,
+        count=count,
+        step=step,
+        cause=end_cause_keyword(EndCause(cause)),
+        cause_text=end_cause_text(EndCause(cause)),
+        ended_by=by,
+    )
+
+
+def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[Element]:
+    """Return the rows of a job that only the history knows, in index order."""
+    found: list[Element] = []
+    limit = past.array.limit if past.array is not None else 0
+    for item in past.elements:
+        if ("done" if item.ended.outcome == Outcome.DONE else "exit") not in states:
+            continue
+        element = ended_element_row(past.job, item.index, past.submit_at_us, item.ended, item.hosts)
+        element.ended_by, element.detail = item.by, item.detail
+        found.append(element)
+    for gone in past.withdrawn if "exit" in states else ():
+        if past.array is None:
+            runs = [(0, 1, 1)]
+        else:
+            low = past.array.position_from(gone.first)
+            high = past.array.position_from(gone.last + 1) - 1
+            runs = index_runs(past.array, low, high)
+        for run in runs:
+            element = withdrawn_element(past.job, past.submit_at_us, run, gone.cause, gone.by)
+            element.end_at = at_s(gone.at_us)
+            found.append(element)
+    for element in found:
+        element.array_limit = limit
+    found.sort(key=lambda element: element.index)
+    return found

@@ -1,0 +1,162 @@
+"""One job or element that a request is about, in the state or in the history."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from xce.apiserver.backend import Backend, unknown_job
+from xce.apiserver.call import ENCODER
+from xce.apiserver.fields import RowWriter
+from xce.apiserver.problems import refused
+from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, past_elements, shared_half
+from xce.journal.past import PastJob
+from xce.model.ids import Index, JobId
+from xce.model.job import JobSpec, Owner
+from xce.model.refusal import RefusalCode
+from xce.state.job import Job
+from xce.state.view import counts
+
+WHOLE: Index = -1
+
+
+class ArrayHead(msgspec.Struct, frozen=True):
+    """An array as a whole; what all its elements have alike follows in the same object."""
+
+    jobid: int
+    submit_at: float
+    begin_at: float | None
+    array_limit: int
+    size: int
+    elements: dict[str, int]
+    """How many are in which state."""
+
+
+class Subject:
+    """A job with the element that is meant, if one is.
+
+    Attributes:
+        job: Of the state; None: it has left it.
+        past: Of the history; None: it is in the state.
+        index: The element; -1: the whole job.
+    """
+
+    def __init__(self, backend: Backend, job_id: JobId, index: Index) -> None:
+        self.job_id = job_id
+        self.index = index
+        self._backend = backend
+        self.job: Job | None = backend.replica.state.jobs.get(job_id)
+        self.past: PastJob | None = None
+        if self.job is None:
+            runs = ((0, 1 << 62),) if index == WHOLE else ((index, index),)
+            self.past = backend.past(job_id, runs, with_elements=index != WHOLE)
+            if self.past is None:
+                raise unknown_job(str(job_id))
+            if self.past.array is None and index == WHOLE:
+                self.past = backend.past(job_id)
+        array = self.job.array if self.job is not None else self._past.array
+        if index != WHOLE and not (index == 0 if array is None else array.has(index)):
+            raise unknown_job(f"{job_id}[{index}]")
+
+    @property
+    def _past(self) -> PastJob:
+        assert self.past is not None
+        return self.past
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        return self.job.owner if self.job is not None else self._past.owner
+
+    @property
+    def spec(self) -> JobSpec:
+        """What it runs."""
+        return self._backend.replica.state.spec(self.job) if self.job else self._past.spec
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        array = self.job.array if self.job is not None else self._past.array
+        return array is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job, or the element that is meant, has ended."""
+        if self.job is None:
+            return True
+        if self.index == WHOLE or self.job.is_finished:
+            return self.job.is_finished
+        position = self.job.position(self.index)
+        job = self.job
+        waiting = (*job.pending, *job.held)
+        return position not in (job.live or {}) and not any(
+            first <= position <= last for first, last in waiting if position is not None
+        )
+
+    def elements(self) -> Sequence[Element]:
+        """Return the rows of the element that is meant, or of all."""
+        if self.past is not None:
+            return past_elements(self.past, ALL_STATES)
+        assert self.job is not None
+        among = None
+        if self.index != WHOLE and self.job.array is not None:
+            among = self.job.positions(self.index, self.index)
+        replica = self._backend.replica
+        listing = Listing(replica.state, replica.gangs, now_us=self._backend.now_us)
+        return listing.elements(self.job, among)
+
+    def must_be_one(self) -> None:
+        """Check that one element is meant.
+
+        Raises:
+            ProblemError: It is a whole array.
+        """
+        if self.is_array and self.index == WHOLE:
+            raise refused(
+                RefusalCode.BAD_REQUEST, f"job {self.job_id} is an array: name an element (index=)"
+            )
+
+    def render(self) -> bytes:
+        """Return the row as JSON: the element's, or the array's with its counts."""
+        if self.is_array and self.index == WHOLE:
+            return self._render_array()
+        elements = self.elements()
+        if not elements:
+            raise unknown_job(f"{self.job_id}[{self.index}]")
+        return RowWriter().render(elements[:1], self._shared())[0]
+
+    def _shared(self) -> bytes:
+        writer = RowWriter()
+        if self.past is not None:
+            return writer.shared(self.past.spec, self.past.key, self.past.resreq)
+        assert self.job is not None
+        state = self._backend.replica.state
+        cls = state.classes[self.job.cls]
+        return writer.shared(state.spec(self.job), cls.key, cls.resreq)
+
+    def _render_array(self) -> bytes:
+        if self.job is not None:
+            job, cls = self.job, self._backend.replica.state.classes[self.job.cls]
+            limit = job.array.limit if job.array is not None else 0
+            head = ArrayHead(
+                job.id,
+                job.submit_at_us / 1_000_000,
+                at_s(job.begin_at_us),
+                limit,
+                job.size,
+                counts(job),
+            )
+            shared = shared_half(self.spec, cls.key, cls.resreq)
+        else:
+            past = self._past
+            states = dict.fromkeys(("pend", "psusp", "run", "ususp", "ssusp"), 0)
+            limit = past.array.limit if past.array is not None else 0
+            head = ArrayHead(
+                past.job,
+                past.submit_at_us / 1_000_000,
+                None,
+                limit,
+                past.size,
+                {**states, "done": past.done, "exit": past.exited},
+            )
+            shared = shared_half(past.spec, past.key, past.resreq)
+        return ENCODER.encode(head)[:-1] + b"," + ENCODER.encode(shared)[1:]

@@ -1,0 +1,351 @@
+"""A submission as REST takes it, and the typed one that the controller gets.
+
+Texts in LSF's small languages are read here, with the configuration that holds now; what needs the
+other jobs and queues is judged by the controller.
+"""
+
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from xce.apiserver.identity import Caller
+from xce.apiserver.problems import ProblemError, refused
+from xce.model.config import ClusterConfig
+from xce.model.errors import TextError
+from xce.model.ids import SECOND_US, Micros
+from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission
+from xce.model.refusal import RefusalCode
+from xce.model.request import TASKS_MAX, Request
+from xce.resreq.array import parse_job_name
+from xce.resreq.compile import compile_request
+from xce.resreq.errors import HostListError, JobNameError, LanguageError, NotBuiltError
+
+SCRIPT_MAX: Final = 16 * 1024 * 1024
+ENV_MAX: Final = 4 * 1024 * 1024
+INPUT_MAX: Final = 32 * 1024 * 1024
+PATH_MAX: Final = 4096
+TEXT_MAX: Final = 64 * 1024
+"""Longest text of any other kind."""
+ARGS_MAX: Final = 128 * 1024
+SPAN_S_MAX: Final = 10 * 366 * 86_400
+AT_S_MAX: Final = 253_402_300_799
+MEM_KIB_MAX: Final = 1 << 50
+PRIORITY_MAX: Final = 1 << 31
+_REMEMBERED: Final = 4096
+
+Text = Annotated[str, Meta(max_length=TEXT_MAX)]
+Path = Annotated[str, Meta(max_length=PATH_MAX)]
+Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
+
+
+class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """One job. Exactly one of ``command``, ``script`` and ``script_data`` says what runs."""
+
+    command: str | None = None
+    script: str | None = None
+    script_data: bytes | None = None
+    """A script that is not UTF-8, in base64."""
+    script_name: Path = ""
+    args: list[str] = []
+    """Arguments of a script."""
+    env: list[str] = []
+    """``NAME=value``."""
+    cwd: Path = "/"
+    cwd_given: Path = ""
+    """Where the job shall run: relative to ``cwd``, ``%J`` and the like are filled in."""
+    name: str = ""
+    """May carry an index list: ``name[1-10]%5``."""
+    array: Text = ""
+    """The index list, perhaps with ``%limit``."""
+    queue: Text = ""
+    project: Text = ""
+    tasks: tuple[int, int] = (1, 1)
+    """Fewest and most."""
+    resreq: list[Text] = []
+    unit_for_limits: str = ""
+    hosts: Text = ""
+    exclusive: bool = False
+    hold: bool = False
+    begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
+    run_limit_s: Span | None = None
+    estimate_s: Span | None = None
+    mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] = 0
+    dependency: Text = ""
+    input: Path = ""
+    input_data: bytes | None = None
+    """Content of the input, in base64: it is kept with the job."""
+    output: Path = ""
+    error: Path = ""
+    output_append: bool = True
+    error_append: bool = True
+    from_host: Annotated[str, Meta(max_length=255)] = ""
+    home: Path = ""
+    umask: Annotated[int, Meta(ge=0, le=0o777)] = 0o022
+    priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """A submission with the blobs that it names."""
+
+    submission: Submission
+    blobs: tuple[tuple[str, bytes], ...]
+
+
+class SubmissionCompiler:
+    """Makes submissions; remembers what many of them have alike.
+
+    Args:
+        home_of: Gives the home directory of a user id.
+        host: The name of this machine.
+    """
+
+    def __init__(
+        self, *, home_of: Callable[[int], str] = lambda _: "", host: str | None = None
+    ) -> None:
+        self._home_of = home_of
+        self._host = socket.gethostname() if host is None else host
+        self._config: ClusterConfig | None = None
+        self._requests: dict[tuple[object, ...], Request] = {}
+        self._names: dict[str, tuple[str, ArraySpec | None, str]] = {}
+        self._hashes: dict[bytes, str] = {}
+
+    def compile(self, body: SubmissionBody, caller: Caller, config: ClusterConfig) -> Compiled:
+        """Return what ``body`` asks for.
+
+        Raises:
+            ProblemError: It cannot be read, or is too large.
+        """
+        if config is not self._config:
+            self._config = config
+            self._requests.clear()
+            self._names.clear()
+        text, command = _program(body)
+        env = _environment(body.env)
+        name, array, index_list = self._name(body, config)
+        blobs = [(self._hash(text), text)]
+        env_hash = ""
+        if env:
+            env_hash = self._hash(env)
+            blobs.append((env_hash, env))
+        files = self._files(body, blobs)
+        _check_paths(body)
+        spec = JobSpec(
+            name=name,
+            command=command,
+            script=blobs[0][0],
+            env=env_hash,
+            cwd=body.cwd,
+            files=files,
+            from_host=body.from_host or self._host,
+            home=body.home or self._home_of(caller.owner.uid),
+            umask=body.umask,
+            mem_limit_kib=body.mem_limit_kib,
+            dependency=body.dependency.strip(),
+            requested=" ".join(body.resreq),
+            hosts_asked=body.hosts,
+            array=index_list,
+            cwd_asked=body.cwd_given,
+            args=_arguments(body),
+        )
+        submission = Submission(
+            spec=spec,
+            request=self._request(body, config),
+            queue=body.queue,
+            project=body.project,
+            array=array,
+            hold=body.hold,
+            begin_at_us=_micros(body.begin_at),
+            run_limit_us=_micros(body.run_limit_s),
+            estimate_us=_micros(body.estimate_s),
+            priority=body.priority,
+        )
+        return Compiled(submission, tuple(blobs))
+
+    def _files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
+        input_blob = ""
+        if body.input_data is not None:
+            if len(body.input_data) > INPUT_MAX:
+                raise _too_large("input_data", len(body.input_data), INPUT_MAX)
+            input_blob = self._hash(body.input_data)
+            blobs.append((input_blob, body.input_data))
+        return Files(
+            body.input, body.output, body.error, body.output_append, body.error_append, input_blob
+        )
+
+    def _hash(self, content: bytes) -> str:
+        found = self._hashes.get(content)
+        if found is None:
+            found = hashlib.blake2b(content, digest_size=16).hexdigest()
+            if len(content) <= TEXT_MAX:
+                if len(self._hashes) >= _REMEMBERED:
+                    self._hashes.clear()
+                self._hashes[content] = found
+        return found
+
+    def _name(
+        self, body: SubmissionBody, config: ClusterConfig
+    ) -> tuple[str, ArraySpec | None, str]:
+        """Return the name, the array, and the index list as given."""
+        if not body.name and not body.array:
+            return "", None, ""
+        text = f"{body.name or '-'}{_brackets(body.array)}" if body.array else body.name
+        found = self._names.get(text)
+        if found is None:
+            try:
+                found = parse_job_name(text, max_size=config.max_array_size)
+            except JobNameError as error:
+                raise _name_refused(error) from error
+            if len(self._names) >= _REMEMBERED:
+                self._names.clear()
+            self._names[text] = found
+        return found if body.name else ("", *found[1:])
+
+    def _request(self, body: SubmissionBody, config: ClusterConfig) -> Request:
+        unit = body.unit_for_limits or config.lsf_unit_for_limits
+        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit)
+        found = self._requests.get(key)
+        if found is None:
+            found = _compile_request(body, config, unit)
+            if len(self._requests) >= _REMEMBERED:
+                self._requests.clear()
+            self._requests[key] = found
+        return found
+
+
+def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
+    least, most = body.tasks
+    if not 1 <= least <= most:
+        raise refused(
+            RefusalCode.TOO_FEW_TASKS,
+            f"tasks {least},{most}: expected 1 <= min <= max",
+            lsf="Too few processors requested",
+        )
+    if most > TASKS_MAX:
+        raise refused(
+            RefusalCode.TOO_MANY_TASKS,
+            f"{most} tasks; at most {TASKS_MAX} are allowed",
+            lsf="Too many processors requested",
+        )
+    try:
+        return compile_request(
+            body.resreq,
+            config=config,
+            tasks=body.tasks,
+            hosts=body.hosts,
+            exclusive=body.exclusive,
+            unit=unit,
+        )
+    except LanguageError as error:
+        raise language_refused(error) from error
+    except TextError as error:
+        raise refused(RefusalCode.BAD_RESREQ, error.message, column=error.column) from error
+
+
+def language_refused(error: LanguageError) -> ProblemError:
+    """Return the refusal of a text that could not be read."""
+    if isinstance(error, NotBuiltError):
+        code = RefusalCode.NOT_BUILT
+    elif isinstance(error, HostListError):
+        code = RefusalCode.UNKNOWN_HOST
+    else:
+        code = RefusalCode.BAD_RESREQ
+    return refused(code, error.message, lsf=error.lsf, column=error.column)
+
+
+def _name_refused(error: JobNameError) -> ProblemError:
+    if "too large" in error.lsf:
+        code = RefusalCode.ARRAY_TOO_LARGE
+    elif "array" in error.lsf:
+        code = RefusalCode.BAD_ARRAY
+    else:
+        code = RefusalCode.BAD_REQUEST
+    return refused(code, error.message, lsf=error.lsf, column=error.column)
+
+
+def _brackets(array: str) -> str:
+    items, percent, limit = array.partition("%")
+    return f"[{items}]{percent}{limit}"
+
+
+def _program(body: SubmissionBody) -> tuple[bytes, str]:
+    """Return the text that runs, and the command as listings show it."""
+    given = [x for x in (body.command, body.script, body.script_data) if x is not None]
+    if len(given) != 1:
+        raise refused(
+            RefusalCode.EMPTY_JOB if not given else RefusalCode.BAD_REQUEST,
+            f"{len(given)} of command, script and script_data were given; exactly one is needed",
+            lsf="" if given else "Empty job",
+        )
+    content = given[0] if isinstance(given[0], bytes) else _encode(given[0], "the command")
+    if not content.strip():
+        raise refused(RefusalCode.EMPTY_JOB, "there is no command", lsf="Empty job")
+    if len(content) > SCRIPT_MAX:
+        raise _too_large("the script", len(content), SCRIPT_MAX)
+    if b"\0" in content:
+        raise refused(RefusalCode.BAD_REQUEST, "the script holds NUL bytes, so it is no text")
+    if body.command is None and body.script_name:
+        shown = " ".join([body.script_name, *body.args])
+    else:
+        shown = body.command if body.command is not None else content.decode("utf-8", "replace")
+        shown = shown.strip("\n")
+    return content, shown.replace("\n", ";")[:COMMAND_MAX]
+
+
+def _environment(items: Sequence[str]) -> bytes:
+    if not items:
+        return b""
+    joined = "\0".join(items)
+    if joined.count("\0") != len(items) - 1:
+        raise refused(RefusalCode.BAD_REQUEST, "an item of env holds a NUL character")
+    for item in items:
+        if item.find("=") < 1:
+            raise refused(
+                RefusalCode.BAD_REQUEST, f"env: {item[:40]!r} is not of the form NAME=value"
+            )
+    content = _encode(joined, "env")
+    if len(content) > ENV_MAX:
+        raise _too_large("env", len(content), ENV_MAX)
+    return content
+
+
+def _arguments(body: SubmissionBody) -> tuple[str, ...]:
+    if not body.args:
+        return ()
+    if body.command is not None:
+        raise refused(RefusalCode.BAD_REQUEST, "args belong to a script; a command has its own")
+    if sum(map(len, body.args)) > ARGS_MAX or "\0" in "".join(body.args):
+        raise refused(
+            RefusalCode.TOO_LARGE, f"args are longer than {ARGS_MAX} characters, or hold NUL"
+        )
+    return tuple(body.args)
+
+
+def _check_paths(body: SubmissionBody) -> None:
+    if not os.path.isabs(body.cwd):  # noqa: PTH117 - a text, not a path of this machine
+        raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
+    for text in (
+        body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name
+    ):  # fmt: skip
+        if "\0" in text:
+            raise refused(RefusalCode.BAD_REQUEST, f"the path {text!r} holds a NUL character")
+
+
+def _encode(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise refused(RefusalCode.BAD_REQUEST, f"{what} is not valid Unicode") from error
+
+
+def _too_large(what: str, size: int, most: int) -> ProblemError:
+    return refused(RefusalCode.TOO_LARGE, f"{what} has {size} bytes, at most {most} are allowed")
+
+
+def _micros(seconds: float | None) -> Micros:
+    """Return seconds in microseconds, rounded up."""
+    return 0 if seconds is None else -int(-seconds * SECOND_US // 1)

@@ -1,0 +1,255 @@
+"""Rows about hosts, queues and arrays, read off the state."""
+
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+
+from xce.journal.past import PastJob
+from xce.model.ids import HostNumber
+from xce.model.ranges import count
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+from xce.state.view import counts
+
+
+class HostRow(msgspec.Struct, frozen=True):
+    """A host. Jobs are counted in slots."""
+
+    name: str
+    status: str
+    """``ok``, ``closed_Adm``, ``closed_Full``, ``closed_Excl`` or ``unavail``."""
+    slots_max: int
+    njobs: int
+    run: int
+    ssusp: int
+    ususp: int
+    rsv: int
+    mem_mib: int
+    mem_used_mib: int
+    """What running jobs have reserved."""
+    cpus: int
+    counters: dict[str, tuple[int, int]]
+    """Total and used."""
+    attributes: dict[str, int | str | bool]
+    isolation: str
+    version: str
+    comment: str
+    boot_id: str
+
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """A queue. Jobs are counted in slots."""
+
+    name: str
+    priority: int
+    open: bool
+    active: bool
+    default: bool
+    description: str
+    max: int
+    """Most slots that its jobs may use; 0: no such limit."""
+    njobs: int
+    pend: int
+    run: int
+    susp: int
+    ssusp: int
+    ususp: int
+    rsv: int
+    run_limit_s: float
+    default_run_limit_s: float
+    tasks_min: int
+    tasks_max: int
+    mem_limit_mib: int
+    exclusive: bool
+    users: tuple[str, ...]
+    hosts: tuple[str, ...]
+
+
+class ArrayRow(msgspec.Struct, frozen=True):
+    """An array and how many of its elements are in which state."""
+
+    jobid: int
+    name: str
+    array: str
+    array_limit: int
+    user: str
+    njobs: int
+    pend: int
+    done: int
+    run: int
+    exit: int
+    ssusp: int
+    ususp: int
+    psusp: int
+
+
+def host_rows(state: ClusterState) -> list[HostRow]:
+    """Return all hosts of the configuration, and those that left it and still run jobs."""
+    table = state.hosts
+    suspended = _suspended_slots(state)
+    total, used = table.total.tolist(), table.used.tolist()
+    rows = []
+    for number, name in enumerate(table.names):
+        if not table.is_configured[number] and not table.attempts[number]:
+            continue
+        slots, busy = total[0][number], used[0][number]
+        stopped = suspended.get(number, 0)
+        rows.append(
+            HostRow(
+                name=name,
+                status=host_status(state, number),
+                slots_max=slots,
+                njobs=busy,
+                run=busy - stopped,
+                ssusp=0,
+                ususp=stopped,
+                rsv=0,
+                mem_mib=total[1][number],
+                mem_used_mib=used[1][number],
+                cpus=table.cpus[number],
+                counters={
+                    resource: (total[row][number], used[row][number])
+                    for row, resource in enumerate(table.resources)
+                    if row > 1 and total[row][number]
+                },
+                attributes=dict(table.attributes(number)),
+                isolation=table.isolation[number],
+                version=table.versions[number],
+                comment=table.comments[number],
+                boot_id=table.boot_ids[number],
+            )
+        )
+    return rows
+
+
+def host_status(state: ClusterState, number: HostNumber) -> str:
+    """Return LSF's word for whether a host takes work."""
+    table = state.hosts
+    if not table.is_up[number]:
+        return "unavail"
+    if not table.is_open[number] or not table.is_configured[number]:
+        return "closed_Adm"
+    if table.exclusive[number]:
+        return "closed_Excl"
+    if table.used[0, number] >= table.total[0, number]:
+        return "closed_Full"
+    return "ok"
+
+
+def _suspended_slots(state: ClusterState) -> dict[HostNumber, int]:
+    """Return the slots of suspended attempts on each host."""
+    found: dict[HostNumber, int] = defaultdict(int)
+    if not any(item.suspended for item in state.classes.values()):
+        return found
+    for places in state.on_host.values():
+        for job, position in places:
+            attempt = state.attempt(job, position)
+            if attempt is not None and attempt.suspended:
+                for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
+                    found[host] += tasks
+    return found
+
+
+class _Load:
+    """Slots of a queue's jobs."""
+
+    __slots__ = ("pend", "run", "ususp")
+
+    def __init__(self) -> None:
+        self.pend = self.run = self.ususp = 0
+
+
+def queue_rows(state: ClusterState) -> list[QueueRow]:
+    """Return all queues, the one of highest priority first."""
+    loads: dict[str, _Load] = defaultdict(_Load)
+    flexible: set[int] = set()
+    for item in state.classes.values():
+        load, request = loads[item.key.queue], item.key.request
+        load.pend += (item.pending + item.held) * request.tasks_min
+        if request.tasks_min == request.tasks_max:
+            load.run += (item.live - item.suspended) * request.tasks_max
+            load.ususp += item.suspended * request.tasks_max
+        elif item.live:
+            flexible.add(item.cls)
+    if flexible:
+        _add_flexible(state, flexible, loads)
+    rows = []
+    for queue in sorted(state.config.queues, key=lambda q: -q.priority):
+        load = loads[queue.name]
+        rows.append(
+            QueueRow(
+                name=queue.name,
+                priority=queue.priority,
+                open=queue.open,
+                active=queue.active,
+                default=queue.name == state.default_queue,
+                description=queue.description,
+                max=0,
+                njobs=load.pend + load.run + load.ususp,
+                pend=load.pend,
+                run=load.run,
+                susp=load.ususp,
+                ssusp=0,
+                ususp=load.ususp,
+                rsv=0,
+                run_limit_s=queue.run_limit_us / 1_000_000,
+                default_run_limit_s=queue.default_run_limit_us / 1_000_000,
+                tasks_min=queue.tasks_min,
+                tasks_max=queue.tasks_max,
+                mem_limit_mib=queue.mem_limit_mib,
+                exclusive=queue.exclusive,
+                users=queue.users,
+                hosts=queue.hosts,
+            )
+        )
+    return rows
+
+
+def _add_flexible(state: ClusterState, classes: set[int], loads: dict[str, _Load]) -> None:
+    """Count the slots of attempts whose number of tasks was chosen at their start."""
+    for places in state.on_host.values():
+        for job, position in places:
+            attempt = state.attempt(job, position)
+            if attempt is None or attempt.cls not in classes:
+                continue
+            load, slots = loads[state.classes[attempt.cls].key.queue], sum(attempt.tasks)
+            if attempt.suspended:
+                load.ususp += slots
+            else:
+                load.run += slots
+
+
+def array_row(state: ClusterState, job: Job) -> ArrayRow:
+    """Return the row of an array of the state."""
+    spec = state.spec(job)
+    return ArrayRow(
+        jobid=job.id,
+        name=spec.name or spec.command,
+        array=spec.array,
+        array_limit=job.array.limit if job.array is not None else 0,
+        user=job.owner.user,
+        njobs=job.size,
+        **counts(job),
+    )
+
+
+def past_array_row(past: PastJob) -> ArrayRow:
+    """Return the row of an array that left the state."""
+    zero: dict[str, Any] = dict.fromkeys(("pend", "run", "ssusp", "ususp", "psusp"), 0)
+    return ArrayRow(
+        jobid=past.job,
+        name=past.spec.name or past.spec.command,
+        array=past.spec.array,
+        array_limit=past.array.limit if past.array is not None else 0,
+        user=past.owner.user,
+        njobs=past.size,
+        done=past.done,
+        exit=past.exited,
+        **zero,
+    )
+
+
+def pending_count(job: Job) -> int:
+    """Return how many elements pend or are held."""
+    return count(job.pending) + count(job.held)

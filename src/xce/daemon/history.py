@@ -1,0 +1,209 @@
+"""``python -m xce.daemon.history --dir D``: writes what was submitted and how it ended.
+
+A follower with a cursor on disk: it tells the controller how far it came, and only then may ended
+jobs leave the state and entries the journal.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from logging import Logger
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from xce.client.version import VERSION
+from xce.daemon.logs import open_log
+from xce.daemon.paths import Layout, open_layout
+from xce.daemon.settings import load_settings
+from xce.daemon.signals import stop_event
+from xce.journal.codec import decode_batch
+from xce.journal.history import HistoryError, HistoryWriter
+from xce.model.errors import XceError
+from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.message import (
+    PROTOCOL,
+    Batch,
+    CaughtUp,
+    FollowedTo,
+    Hello,
+    Message,
+    Ping,
+    Pong,
+    SnapshotPart,
+    Welcome,
+)
+from xce.net.peer import Peer
+from xce.net.unix import run_client
+from xce.state.snapshot import load
+
+GATHER_S: Final = 0.25
+"""From the first row that waits to its commit."""
+ROWS_MAX: Final = 20_000
+"""With so many rows it is committed at once."""
+RETRY_S: Final = 2.0
+
+
+class HistoryKeeper:
+    """Follows the journal and keeps the history store.
+
+    Args:
+        writer: The store.
+        log: Where things are told.
+    """
+
+    def __init__(self, writer: HistoryWriter, log: Logger) -> None:
+        self.failed: asyncio.Future[XceError] = asyncio.get_running_loop().create_future()
+        """Set when it cannot go on."""
+        self._writer = writer
+        self._log = log
+        self._peer: Peer | None = None
+        self._follower = self._new_follower()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_troubled = False
+
+    def _new_follower(self) -> Follower:
+        writer = self._writer
+        return Follower(decode_batch, seq=writer.seq, crc=writer.crc, epoch=writer.epoch)
+
+    def welcome(self, peer: Peer, welcome: Welcome) -> None:
+        """Begin on a new connection, behind what is gathered already."""
+        self._peer = peer
+        peer.send(self._follower.follow(welcome.epoch))
+        self._log.info("following", extra={"from": self._follower.seq, "epoch": welcome.epoch})
+
+    def lose(self, reason: str) -> None:
+        """Note that the connection ended."""
+        self._peer = None
+        self._log.info("controller-lost", extra={"why": reason})
+
+    def take(self, messages: list[Message]) -> None:
+        """Take what arrived together."""
+        try:
+            for message in messages:
+                if isinstance(message, SnapshotPart | Batch | CaughtUp):
+                    for step in self._follower.take(message):
+                        self._take_step(step)
+                elif isinstance(message, Ping) and self._peer is not None:
+                    self._peer.send(Pong(message.number))
+        except XceError as error:
+            self._fail(error)
+            return
+        self._plan_commit()
+
+    def _take_step(self, step: Began | Came | IsLive | AskAgain) -> None:
+        match step:
+            case Began(seq, parts):
+                state = load(parts) if parts else None
+                if state is None and (self._writer.seq or self._writer.has_news):
+                    raise HistoryError(
+                        f"{self._writer.path}: has everything up to entry {self._writer.seq}, and "
+                        "the journal begins anew: it is another one. Move the history file away"
+                    )
+                if state is not None:
+                    self._log.info("snapshot-taken", extra={"seq": seq})
+                    self._writer.begin(state, epoch=self._follower.epoch)
+            case Came(entries):
+                self._writer.take(entries, crc=self._follower.crc, epoch=self._follower.epoch)
+            case AskAgain(_, why):
+                # A new beginning is not for us: what is stored is the beginning.
+                self._log.warning("stream-damaged", extra={"why": why})
+                self.commit()
+                self._follower = self._new_follower()
+                if self._peer is not None:
+                    self._peer.close(why)
+            case IsLive(seq):
+                self._log.debug("caught-up", extra={"seq": seq})
+
+    def _fail(self, error: XceError) -> None:
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    def _plan_commit(self) -> None:
+        if not self._writer.has_news or self._is_troubled:
+            return
+        if self._writer.pending_rows >= ROWS_MAX:
+            self.commit()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(GATHER_S, self.commit)
+
+    def commit(self) -> None:
+        """Store what was gathered and tell the controller; on trouble stop reading and retry."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._writer.has_news:
+            return
+        try:
+            self._writer.commit()
+        except HistoryError as error:
+            if not self._is_troubled:
+                self._log.error("history-not-stored", extra={"why": str(error)})
+            self._is_troubled = True
+            if self._peer is not None:
+                self._peer.pause_reading()
+            self._timer = asyncio.get_running_loop().call_later(RETRY_S, self.commit)
+            return
+        if self._is_troubled:
+            self._is_troubled = False
+            self._log.info("history-stored-again", extra={"seq": self._writer.seq})
+            if self._peer is not None:
+                self._peer.resume_reading()
+        if self._peer is not None:
+            self._peer.send(FollowedTo(self._writer.seq))
+
+
+async def run(layout: Layout, log: Logger) -> int:
+    """Keep the history until told to stop; return the exit status."""
+    stop = stop_event()
+    writer = HistoryWriter(layout.history_file)
+    keeper = HistoryKeeper(writer, log)
+    log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
+
+    def note_refusal(text: str) -> None:
+        log.warning("connection-refused", extra={"why": text})
+
+    client = asyncio.create_task(
+        run_client(
+            layout.controller_socket,
+            Hello(PROTOCOL, "history", "history", VERSION),
+            keeper.welcome,
+            keeper.take,
+            keeper.lose,
+            on_refused=note_refusal,
+        )
+    )
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((stopping, keeper.failed, client), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    client.cancel()
+    await asyncio.gather(client, stopping, return_exceptions=True)
+    if keeper.failed.done():
+        log.error("history-ended", extra={"why": str(keeper.failed.result())})
+        writer.close()
+        return 1
+    keeper.commit()
+    writer.close()
+    log.info("history-closed", extra={"seq": writer.seq})
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the history writer; return its exit status."""
+    parser = argparse.ArgumentParser(prog="xce.daemon.history")
+    parser.add_argument("--dir")
+    given = parser.parse_args(arguments)
+    log = open_log("history")
+    try:
+        layout = open_layout(Path(load_settings(given.dir).state_dir))
+        return uvloop.run(run(layout, log))
+    except XceError as error:
+        log.error("history-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
