@@ -7,6 +7,7 @@ from xce.model.command import Tick
 from xce.model.ids import JobId, Micros
 from xce.model.job import EndCause
 from xce.model.record import (
+    AvoidanceLifted,
     JobsForgotten,
     JobsReleased,
     KeysForgotten,
@@ -37,6 +38,13 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(JobsReleased(sorted(set(begun)), from_dependency=False))
     if doomed:
         records.append(withdraw_orphans(state, sorted(set(doomed)), now_us))
+    retry_us = state.config.start_retry_us
+    table = state.hosts
+    lifted = [
+        host for host in sorted(state.avoiders) if table.fault_at_us[host] + retry_us <= now_us
+    ]
+    if lifted:
+        records.append(AvoidanceLifted(lifted))
     records.extend(_forget(state, tick, now_us))
     return records
 

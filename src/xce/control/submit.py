@@ -17,7 +17,7 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import TASKS_MAX, ClassKey, Request
 from xce.model.units import render_span
 from xce.resreq.compile import render_request
-from xce.state.cluster import ClusterState
+from xce.state.cluster import ClusterState, key_time_us
 from xce.state.hosts import Flags
 
 
@@ -76,10 +76,10 @@ def _refuse_expired(
     state: ClusterState, command: SubmitJobs, now_us: Micros
 ) -> list[Accepted | Refusal] | None:
     """Refuse a timed key ``<epoch seconds>-<random>`` whose first try is older than the window."""
-    seconds, dash, _ = command.key.partition("-")
-    if not dash or not seconds.isdecimal() or len(seconds) > 12:
+    made_us = key_time_us(command.key)
+    if not made_us:
         return None
-    age_us = now_us - int(seconds) * 1_000_000
+    age_us = (command.wall_us or now_us) - made_us
     window = state.config.key_window_us
     if age_us <= window:
         return None

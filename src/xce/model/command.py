@@ -24,6 +24,9 @@ class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True
     past: tuple[tuple[JobId, int, int], ...] = ()
     """``(job, outcome, exit code)`` of jobs that dependencies name and that only the history knows
     (decision X-34)."""
+    wall_us: Micros = 0
+    """What the wall clock said when it came: the age of a timed key is told by that clock, which
+    may have been set back while the controller's goes on (decision X-21). 0: the controller's."""
 
 
 class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

@@ -101,3 +101,5 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     output_retention_us: Micros = 30 * 24 * HOUR_US
     start_failures_max: int = 3
     """Failed starts through the host's fault, one after another, until it is closed."""
+    start_retry_us: Micros = 300 * SECOND_US
+    """So long after a host's last such failure, jobs that failed there may try it again."""

@@ -258,6 +258,14 @@ class LaunchFailed(msgspec.Struct, frozen=True, tag="launch-failed", array_like=
     detail: str
 
 
+class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array_like=True):
+    """Jobs that failed to start on these hosts long ago may try them again."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    hosts: list[HostNumber]
+
+
 class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array_like=True):
     """Live attempts shall be stopped or resumed; the hosts are told until they are."""
 
@@ -350,6 +358,7 @@ Record: TypeAlias = (
     | EndDecided
     | Ended
     | LaunchFailed
+    | AvoidanceLifted
     | SuspensionAsked
     | SuspensionDone
     | SignalAsked

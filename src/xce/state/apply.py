@@ -16,7 +16,7 @@ from xce.model.job import EndCause, Outcome, Phase
 from xce.model.ranges import EMPTY, ZERO, Ranges, contains, count, positions, subtract, unite
 from xce.resreq.dependency import subjects_of
 from xce.state import usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, key_time_us
 from xce.state.job import (
     CHUNK,
     DOOMED,
@@ -81,6 +81,8 @@ def index_job(state: ClusterState, job: Job) -> None:
         state.finished.append((job.finished_at_us, job.id, state.seq))
     else:
         state.unfinished.setdefault(owner, {})[job.id] = None
+        for host in job.avoid:
+            state.avoiders.setdefault(host, {})[job.id] = None
     state.names.setdefault(owner, {}).setdefault(state.spec(job).name, {})[job.id] = None
     if job.waits & WAITS_DEPENDENCY and job.dependency is not None:
         for subject in subjects_of(job.dependency):
@@ -161,7 +163,23 @@ def _hosts_opened(state: ClusterState, record: r.HostsOpened) -> None:
         state.hosts.is_open[number] = record.is_open
         state.hosts.comments[number] = record.comment
         state.hosts.failures[number] = 0
+        if record.is_open:
+            _lift_avoidance(state, number)
     state.hosts.change += 1
+
+
+def _avoidance_lifted(state: ClusterState, record: r.AvoidanceLifted) -> None:
+    for number in record.hosts:
+        _lift_avoidance(state, number)
+
+
+def _lift_avoidance(state: ClusterState, number: HostNumber) -> None:
+    """Let the jobs that failed on a host try it again."""
+    state.hosts.fault_at_us[number] = 0
+    for job_id in state.avoiders.pop(number, {}):
+        job = state.jobs[job_id]
+        job.avoid = tuple(host for host in job.avoid if host != number)
+        job.revision += 1
 
 
 def _spec_stored(state: ClusterState, record: r.SpecStored) -> None:
@@ -216,13 +234,17 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
 def _key_used(state: ClusterState, record: r.KeyUsed) -> None:
     use = state.keys.get((record.user, record.key))
     if use is None:
-        use = state.keys[record.user, record.key] = KeyUse(state.now_us, {})
+        # A clock that goes before ours makes keys that live longer, so that none is forgotten
+        # before it is too old to be taken for new.
+        latest_us = state.now_us + state.config.key_window_us
+        at_us = max(state.now_us, min(key_time_us(record.key), latest_us))
+        use = state.keys[record.user, record.key] = KeyUse(at_us, {})
     for place, job in enumerate(record.jobs):
         use.lines[record.line + place] = job
 
 
 def _keys_forgotten(state: ClusterState, record: r.KeysForgotten) -> None:
-    # Keys stand in the order of their first use, which is the order of time.
+    # Keys stand in the order of their first use, which is nearly the order of time.
     for key, use in list(state.keys.items()):
         if use.at_us >= record.before_us:
             break
@@ -513,6 +535,8 @@ def _finish(state: ClusterState, job: Job, at_us: int) -> None:
     if job.waits & WAITS_DEPENDENCY:
         job.waits &= ~WAITS_DEPENDENCY
         _forget_subjects(state, job)
+    for host in job.avoid:
+        state.avoiders.get(host, {}).pop(job.id, None)
     # The order of the queue is the order of the instants; a report's age may reach back a little.
     last = state.finished[-1][0] if state.finished else 0
     job.finished_at_us = max(job.finished_at_us, last)
@@ -528,6 +552,8 @@ def _launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
         job.attempts[position] = attempt.number
         if host not in job.avoid:
             job.avoid = (*job.avoid, host)
+        state.avoiders.setdefault(host, {})[job_id] = None
+        state.hosts.fault_at_us[host] = state.now_us
         job.pending = unite(job.pending, ((position, position),))
         job.revision += 1
         state.classes[job.cls].pending += 1
@@ -624,6 +650,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.EndDecided: _end_decided,
     r.Ended: _ended,
     r.LaunchFailed: _launch_failed,
+    r.AvoidanceLifted: _avoidance_lifted,
     r.SuspensionAsked: _suspension_asked,
     r.SuspensionDone: _suspension_done,
     r.SignalAsked: _signal_asked,

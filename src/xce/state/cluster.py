@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from xce.model.config import ClusterConfig, QueueConfig
-from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.ids import SECOND_US, HostNumber, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.reason import NEW, Reason
 from xce.model.request import ClassKey
@@ -82,6 +82,13 @@ class KeyUse(msgspec.Struct, gc=False, array_like=True):
     lines: dict[int, JobId]
 
 
+def key_time_us(key: str) -> Micros:
+    """Return when a timed key ``<epoch seconds>-<random>`` was made; 0: it is not timed."""
+    seconds, dash, _ = key.partition("-")
+    is_timed = dash and seconds.isascii() and seconds.isdecimal() and len(seconds) <= 12
+    return int(seconds) * SECOND_US if is_timed else 0
+
+
 class ClusterState:
     """What is true after entry ``seq``."""
 
@@ -113,6 +120,8 @@ class ClusterState:
         """Of these, the ones about which the host must be told something."""
         self.dependents: dict[JobId, dict[JobId, None]] = {}
         """By the job waited for."""
+        self.avoiders: dict[HostNumber, dict[JobId, None]] = {}
+        """Unfinished jobs that failed to start on a host through its fault."""
         self.due: list[tuple[Micros, JobId]] = []
         """Heap of instants at which a pending job must be looked at again."""
         self.finished: deque[tuple[Micros, JobId, Seq]] = deque()

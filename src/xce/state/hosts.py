@@ -37,6 +37,8 @@ class HostTable:
         self.is_up: Flags = np.zeros(0, np.bool_)
         self.failures: list[int] = []
         """Failed starts through the host's fault since the last start that worked."""
+        self.fault_at_us: list[int] = []
+        """When the last of them was; 0: no job avoids the host."""
         self.boot_ids: list[str] = []
         self.cpus: list[int] = []
         self.mem_mib: list[int] = []
@@ -68,7 +70,7 @@ class HostTable:
         self.is_up = np.append(self.is_up, np.False_)
         for column in (self.boot_ids, self.isolation, self.versions, self.comments):
             column.append("")
-        for numbers in (self.cpus, self.mem_mib, self.failures):
+        for numbers in (self.cpus, self.mem_mib, self.failures, self.fault_at_us):
             numbers.append(0)
         self.reported.append({})
         self.config.append(HostConfig(name=name))

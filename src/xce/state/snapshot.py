@@ -37,6 +37,7 @@ class _Host(msgspec.Struct, array_like=True):
     comment: str
     failures: int
     reported: dict[str, int | str | bool]
+    fault_at_us: Micros
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -106,7 +107,7 @@ def dump(state: ClusterState) -> list[bytes]:
             _Host(
                 bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
                 table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
-                table.failures[n], table.reported[n],
+                table.failures[n], table.reported[n], table.fault_at_us[n],
             )
             for n in range(table.count)
         ],
@@ -170,6 +171,7 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
     table.isolation[number], table.versions[number] = host.isolation, host.version
     table.comments[number], table.failures[number] = host.comment, host.failures
     table.reported[number] = host.reported
+    table.fault_at_us[number] = host.fault_at_us
     table.join(number)
 
 

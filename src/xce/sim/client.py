@@ -1,0 +1,189 @@
+"""A user of a world: submits and controls jobs, and asks again until there is an answer."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import msgspec
+
+from xce.model.command import (
+    Accepted,
+    Command,
+    KillJobs,
+    ResumeJobs,
+    Selection,
+    SetHostsOpen,
+    SignalJobs,
+    StopJobs,
+    SubmitJobs,
+)
+from xce.model.ids import SECOND_US, Index, JobId, Micros
+from xce.model.job import Owner, Submission
+from xce.model.refusal import Refusal, RefusalCode
+from xce.net import message as m
+from xce.sim.loop import Loop, Process
+from xce.sim.network import Network, Wire
+from xce.sim.oracles import Truth, demand
+
+PATIENCE_US: Final = 8 * SECOND_US
+
+
+class Wish(msgspec.Struct):
+    """One thing that a user wants, until it is answered."""
+
+    make: Callable[[], Command]
+    key: str = ""
+    asked: int = 0
+    """Id of the last question; 0: none."""
+    results: tuple[Accepted | Refusal, ...] | None = None
+    is_doubted: bool = False
+    """It was answered, and is asked once more all the same."""
+
+
+class Client(Process):
+    """A user."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        network: Network,
+        rng: Random,
+        truth: Truth,
+        *,
+        owner: Owner,
+        wall_us: Callable[[], Micros],
+        is_admin: bool = False,
+    ) -> None:
+        super().__init__(loop)
+        self.owner = owner
+        self.jobs: list[JobId] = []
+        self.wishes: list[Wish] = []
+        self.is_admin = is_admin
+        self._network = network
+        self._rng = rng
+        self._truth = truth
+        self._wall_us = wall_us
+        self._wire: Wire | None = None
+        self._is_welcome = False
+        self._asked = 0
+        self._by_id: dict[int, Wish] = {}
+        self._dial()
+
+    @property
+    def is_content(self) -> bool:
+        """Whether every wish was answered."""
+        return all(wish.results is not None and not wish.is_doubted for wish in self.wishes)
+
+    # Wishes.
+
+    def submit(self, *jobs: Submission, blobs: tuple[tuple[str, bytes], ...] = ()) -> None:
+        """Wish that jobs run."""
+        seconds = self._wall_us() // SECOND_US
+        key = f"{seconds}-{self.owner.user}{len(self.wishes)}"
+
+        def make() -> SubmitJobs:
+            return SubmitJobs(self.owner, jobs, blobs, key, wall_us=self._wall_us())
+
+        self._wish(Wish(make, key))
+
+    def control(self, kind: type[Command], selection: Selection, *, signal: int = 10) -> None:
+        """Wish that something is done to jobs."""
+        by, admin = self.owner.user, self.is_admin
+        make: dict[type, Callable[[], Command]] = {
+            KillJobs: lambda: KillJobs(by, admin, selection),
+            StopJobs: lambda: StopJobs(by, admin, selection),
+            ResumeJobs: lambda: ResumeJobs(by, admin, selection),
+            SignalJobs: lambda: SignalJobs(by, admin, selection, signal),
+        }
+        self._wish(Wish(make[kind]))
+
+    def open_hosts(self, names: tuple[str, ...]) -> None:
+        """Wish that hosts are open."""
+        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, True)))
+
+    def some_job(self) -> tuple[JobId, tuple[tuple[Index, Index], ...]] | None:
+        """Return one of this user's jobs, or some of its elements."""
+        if not self.jobs:
+            return None
+        job = self._rng.choice(self.jobs)
+        if self._rng.random() < 0.5:
+            return job, ()
+        first = self._rng.randrange(8)
+        return job, ((first, first + self._rng.randrange(4)),)
+
+    def _wish(self, wish: Wish) -> None:
+        self.wishes.append(wish)
+        self._ask(wish)
+
+    def _ask(self, wish: Wish) -> None:
+        if self._wire is None or not self._is_welcome:
+            return
+        self._asked += 1
+        wish.asked = self._asked
+        self._by_id[self._asked] = wish
+        self._wire.send(self, m.Ask(self._asked, wish.make(), self.owner.user, "owner"))
+        self.after(PATIENCE_US, self._lose_patience, wish, self._asked)
+
+    def _lose_patience(self, wish: Wish, asked: int) -> None:
+        is_open = wish.results is None or wish.is_doubted
+        if is_open and wish.asked == asked and self._wire is not None:
+            wire = self._wire
+            wire.close(self)
+            self.lose(wire)
+
+    # The connection.
+
+    def _dial(self) -> None:
+        self._network.dial("apiserver", self.owner.user, self, self._dialled, self)
+
+    def _dialled(self, wire: Wire | None) -> None:
+        self._wire = wire
+        if wire is None:
+            self.after(100_000 + self._rng.randrange(400_000), self._dial)
+
+    def lose(self, wire: Wire) -> None:
+        """Learn that the connection has ended."""
+        if wire is self._wire:
+            self._wire = None
+            self._is_welcome = False
+            self.after(self._rng.randrange(500_000), self._dial)
+
+    def hear(self, wire: Wire, message: object) -> None:
+        """Take an answer."""
+        if wire is not self._wire:
+            return
+        match message:
+            case m.Welcome():
+                self._is_welcome = True
+                for wish in self.wishes:
+                    if wish.results is None or wish.is_doubted:
+                        self._ask(wish)
+            case m.Answer():
+                self._take(self._by_id.pop(message.id), message)
+            case _:
+                raise AssertionError(f"a client is told {message!r}")
+
+    def _take(self, wish: Wish, answer: m.Answer) -> None:
+        truth = self._truth
+        codes = {item.code for item in answer.results if isinstance(item, Refusal)}
+        if RefusalCode.JOURNAL_FULL in codes:
+            self.after(SECOND_US, self._ask, wish)
+            return
+        demand(answer.seq <= truth.state.seq, "an answer came before its entry was durable")
+        demand(RefusalCode.KEY_EXPIRED not in codes, "a key of now is said to be too old")
+        if not wish.key:
+            wish.results = answer.results
+            return
+        ids = [item.job for item in answer.results if isinstance(item, Accepted)]
+        for job in ids:
+            demand(job in truth.jobs, f"job {job} is acknowledged and not in the journal")
+        if wish.results is not None:
+            before = [item.job for item in wish.results if isinstance(item, Accepted)]
+            demand(before == ids, f"one key gave jobs {before} and {ids}")
+            wish.is_doubted = False
+            return
+        wish.results = answer.results
+        self.jobs.extend(ids)
+        if self._rng.random() < 0.1:
+            wish.is_doubted = True
+            self.after(self._rng.randrange(2 * SECOND_US), self._ask, wish)

@@ -1,0 +1,147 @@
+"""A virtual disk under the journal: slow, sometimes full, and it survives every crash.
+
+What is being written when the controller is killed is there afterwards, or it is not; nobody can
+know which.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Final
+
+import msgspec
+
+from xce.journal.codec import FIRST_CRC, decode_batch
+from xce.journal.interface import Blob, JournalOrderError, StoredBatch
+from xce.model.entry import Entry
+from xce.model.ids import Epoch, Micros, Seq
+from xce.sim.faults import Faults
+from xce.sim.loop import Loop
+
+OnStored = Callable[[list[Entry]], object]
+KEPT_BATCHES: Final = 3
+
+
+class StoredParts(msgspec.Struct, frozen=True):
+    """A snapshot."""
+
+    seq: Seq
+    crc: int
+    contents: tuple[bytes, ...]
+    directory: str = "snapshot"
+
+    @property
+    def count(self) -> int:
+        """Number of parts."""
+        return len(self.contents)
+
+    def part(self, number: int) -> bytes:
+        """Return a part."""
+        return self.contents[number]
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield all parts."""
+        yield from self.contents
+
+
+class _Write(msgspec.Struct):
+    batch: StoredBatch
+    blobs: Sequence[Blob]
+    on_end: Callable[[bool], object]
+    is_over: bool = False
+
+
+class Disk:
+    """The journal's storage, as `xce.journal.interface.JournalReader` reads it."""
+
+    def __init__(self, loop: Loop, rng: Random, faults: Faults, on_stored: OnStored) -> None:
+        self.batches: list[StoredBatch] = []
+        self.blobs: dict[str, bytes] = {}
+        self.epoch: Epoch = 0
+        self.is_failing = False
+        self._snapshot: StoredParts | None = None
+        self._loop = loop
+        self._rng = rng
+        self._faults = faults
+        self._on_stored = on_stored
+        self._flying: _Write | None = None
+
+    def lead(self) -> Epoch:
+        """Begin a reign."""
+        self.epoch += 1
+        return self.epoch
+
+    def write(
+        self, batch: StoredBatch, blobs: Sequence[Blob], on_end: Callable[[bool], object]
+    ) -> None:
+        """Make a batch durable some time later, or fail; ``on_end`` is told which."""
+        assert self._flying is None, "two batches are being written at once"
+        self._flying = _Write(batch, blobs, on_end)
+        span_us: Micros = 30 + self._rng.randrange(self._faults.commit_us_max)
+        self._loop.after(span_us, self._end, self._flying)
+
+    def _end(self, write: _Write) -> None:
+        if write.is_over:
+            return
+        self._flying = None
+        write.is_over = True
+        if not self.is_failing:
+            self.append(write.batch, write.blobs)
+        write.on_end(not self.is_failing)
+
+    def crash(self) -> None:
+        """Note that the writer was killed: what it was writing is stored, or it is not."""
+        write, self._flying = self._flying, None
+        if write is not None:
+            write.is_over = True
+            if not self.is_failing and self._rng.random() < 0.5:
+                self.append(write.batch, write.blobs)
+
+    def append(self, batch: StoredBatch, blobs: Sequence[Blob]) -> None:
+        """Store a batch, which must follow."""
+        last_seq, last_crc = self.stored_seq(), self.last_crc
+        if batch.first != last_seq + 1 or batch.crc_before != last_crc:
+            raise JournalOrderError(f"batch {batch.first} does not follow entry {last_seq}")
+        entries, _ = decode_batch(batch.content, previous_crc=last_crc, expected_seq=batch.first)
+        self.batches.append(msgspec.structs.replace(batch, epoch=self.epoch))
+        self.blobs.update(blobs)
+        self._on_stored(entries)
+
+    def store_snapshot(self, seq: Seq, crc: int, parts: Sequence[bytes]) -> None:
+        """Store a snapshot, and drop most of what lies before it."""
+        self._snapshot = StoredParts(seq, crc, tuple(parts))
+        while len(self.batches) > KEPT_BATCHES and self.batches[0].last <= seq:
+            del self.batches[0]
+
+    @property
+    def last_crc(self) -> int:
+        """The crc of the last stored entry."""
+        return self.batches[-1].crc if self.batches else FIRST_CRC
+
+    def first_seq(self) -> Seq:
+        """Return the first stored entry; 0: none."""
+        return self.batches[0].first if self.batches else 0
+
+    def stored_seq(self) -> Seq:
+        """Return the last stored entry; 0: none."""
+        return self.batches[-1].last if self.batches else 0
+
+    def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the batches from the one that holds ``from_seq`` on."""
+        for batch in list(self.batches):
+            if batch.last >= from_seq:
+                yield batch
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return a blob."""
+        return self.blobs.get(digest)
+
+    def load_snapshot(self) -> StoredParts | None:
+        """Return the newest snapshot."""
+        return self._snapshot
+
+    def place(self) -> str:
+        """Return the name of the storage."""
+        return "virtual disk"
+
+    def close(self) -> None:
+        """Nothing is to be given back."""

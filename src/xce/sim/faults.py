@@ -1,0 +1,74 @@
+"""What goes wrong in a world, drawn from its seed."""
+
+from random import Random
+from typing import Final
+
+import msgspec
+
+from xce.model.ids import SECOND_US, Micros
+
+
+class Faults(msgspec.Struct):
+    """How much goes wrong. All rates are per thousand; counts are over the whole life."""
+
+    until_us: Micros = 30 * SECOND_US
+    """When faults stop."""
+    break_permille: int = 0
+    """Of messages: the connection breaks, and the message with it."""
+    slow_permille: int = 0
+    slow_us_max: Micros = 2 * SECOND_US
+    delay_us_max: Micros = 2_000
+    commit_us_max: Micros = 3_000
+    controller_crashes: int = 0
+    scheduler_crashes: int = 0
+    worker_crashes: int = 0
+    shepherd_crashes: int = 0
+    reboots: int = 0
+    cuts: int = 0
+    partitions: int = 0
+    disk_troubles: int = 0
+    clock_jumps: int = 0
+    bad_starts_permille: int = 0
+    """Of starts on the one bad host: they fail through the host's fault."""
+    lost_status_permille: int = 0
+    """Of ends while no shepherd lives: the exit status is gone."""
+    snapshots: int = 0
+
+    def stop(self) -> None:
+        """Let nothing go wrong any more."""
+        self.break_permille = self.slow_permille = 0
+        self.bad_starts_permille = self.lost_status_permille = 0
+
+
+NONE: Final = Faults()
+
+
+def draw_faults(rng: Random) -> Faults:
+    """Return a mix of faults: some lives are calm, some have one kind of trouble, some all."""
+    mix = rng.random()
+    if mix < 0.08:
+        return Faults(snapshots=rng.randrange(2))
+    share = 0.35 if mix < 0.6 else 0.8
+
+    def some(most: int) -> int:
+        return rng.randint(1, most) if rng.random() < share else 0
+
+    return Faults(
+        until_us=rng.randint(10, 40) * SECOND_US,
+        break_permille=some(20),
+        slow_permille=some(60),
+        delay_us_max=rng.choice((500, 2_000, 50_000)),
+        commit_us_max=rng.choice((300, 3_000, 100_000)),
+        controller_crashes=some(4),
+        scheduler_crashes=some(3),
+        worker_crashes=some(5),
+        shepherd_crashes=some(4),
+        reboots=some(2),
+        cuts=some(8),
+        partitions=some(3),
+        disk_troubles=some(3),
+        clock_jumps=some(2),
+        bad_starts_permille=some(400),
+        lost_status_permille=some(300),
+        snapshots=some(3),
+    )

@@ -1,0 +1,154 @@
+"""A host of a world: the worker's shell around the real host state machine."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from xce.model.ids import Micros
+from xce.model.observation import HostJoined, Reported
+from xce.net import message as m
+from xce.sim.loop import Process
+from xce.sim.network import Network, Wire
+from xce.sim.shepherd import Ground, Shepherd
+from xce.worker.action import Action, News
+from xce.worker.core import HostState
+
+REPORTS_MAX: Final = 4
+"""Most batches that a worker has on the way."""
+
+
+class Worker(Process):
+    """One life of a worker."""
+
+    def __init__(
+        self,
+        network: Network,
+        ground: Ground,
+        rng: Random,
+        *,
+        cpus: int,
+        mem_mib: int,
+        machine: type[HostState] = HostState,
+    ) -> None:
+        super().__init__(ground.loop)
+        self.ground = ground
+        self.core = machine()
+        self._network = network
+        self._rng = rng
+        self._cpus = cpus
+        self._mem_mib = mem_mib
+        self._wire: Wire | None = None
+        self._shepherd: Shepherd | None = None
+        self._is_joined = False
+        self._epoch = 0
+        self._has_list = False
+        self._due_us: Micros = 0
+        self.after(self._rng.randrange(20_000), self._find_shepherd)
+
+    def kill(self) -> None:
+        """Die at once."""
+        self.is_alive = False
+        if self._shepherd is not None:
+            self._shepherd.detach()
+        self._network.cut_all(self)
+
+    # The shepherd's side.
+
+    def _find_shepherd(self) -> None:
+        shepherd = self.ground.shepherd
+        if shepherd is None:
+            self.after(20_000, self._find_shepherd)
+            return
+        self._shepherd = shepherd
+        listed = shepherd.attach(self._hear_news)
+        self._do(self.core.take_list(listed, self.loop.now_us))
+        if not self._has_list:
+            self._has_list = True
+            self._dial()
+        self._look()
+
+    def note_shepherd_killed(self) -> None:
+        """Learn that the shepherd is gone."""
+        self._shepherd = None
+        self.after(self._rng.randrange(50_000), self._find_shepherd)
+
+    def _hear_news(self, news: list[News]) -> None:
+        if self.is_alive:
+            self._do(self.core.take_news(news, self.loop.now_us))
+            self._look()
+
+    def _do(self, actions: Sequence[Action]) -> None:
+        shepherd = self._shepherd
+        if shepherd is None:
+            return
+        for action in actions:
+            shepherd.after(20, shepherd.take, action)  # in order, as on a socket
+
+    # The controller's side.
+
+    def _dial(self) -> None:
+        self._network.dial("worker", self.ground.name, self, self._dialled, self)
+
+    def _dialled(self, wire: Wire | None) -> None:
+        self._wire = wire
+        self._is_joined = False
+        if wire is None:
+            self.after(50_000 + self._rng.randrange(400_000), self._dial)
+
+    def lose(self, wire: Wire) -> None:
+        """Learn that the connection to the controller has ended."""
+        if wire is self._wire:
+            self._wire = None
+            self._is_joined = False
+            self.core.disconnected()
+            self.after(self._rng.randrange(300_000), self._dial)
+
+    def hear(self, wire: Wire, message: object) -> None:
+        """Take a message of the controller."""
+        if wire is not self._wire:
+            return
+        now_us = self.loop.now_us
+        match message:
+            case m.Welcome():
+                self._join(wire)
+            case m.Effects(epoch, effects):
+                self._do(self.core.take_effects(epoch, effects, now_us))
+            case m.ReportsTaken(number):
+                self._do(self.core.acknowledged(number, now_us))
+            case _:
+                raise AssertionError(f"a worker is told {message!r}")
+        self._look()
+
+    def _join(self, wire: Wire) -> None:
+        attempts, unreported = self.core.joined()
+        boot = f"boot-{self.ground.boot}"
+        seen = HostJoined(self.ground.name, boot, self._cpus, self._mem_mib, attempts, unreported)
+        wire.send(self, m.Observe(seen))
+        self._is_joined = True
+
+    def _look(self) -> None:
+        """Report what is to be reported, and have the clock looked at when something is due."""
+        wire = self._wire
+        while (
+            wire is not None
+            and self._is_joined
+            and self.core.has_reports
+            and self.core.reports_in_flight < REPORTS_MAX
+        ):
+            found = self.core.reports(self.loop.now_us)
+            if found is None:
+                break
+            reported = Reported(
+                self.ground.name, found.number, found.started, found.ended, found.suspended
+            )
+            wire.send(self, m.Observe(reported))
+        due_us = self.core.next_due_us()
+        if due_us is not None and due_us != self._due_us:
+            self._due_us = due_us
+            self.after(max(0, due_us - self.loop.now_us), self._tick, due_us)
+
+    def _tick(self, due_us: Micros) -> None:
+        if due_us == self._due_us:
+            self._due_us = 0
+            self._do(self.core.tick(self.loop.now_us))
+            self._look()

@@ -1,0 +1,255 @@
+"""The controller process of a world: a `Desk` between the virtual network, disk and clock.
+
+It does what `xce.daemon.controller_shell` does with sockets: nothing is told before its commit.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeAlias
+
+from xce.control.clock import next_now_us
+from xce.control.controller import Controller, Input, Reply
+from xce.control.desk import Batch, Desk
+from xce.control.due import next_due_us
+from xce.journal.codec import encode_batch
+from xce.journal.interface import StoredBatch
+from xce.journal.recover import recover
+from xce.model.command import ApplyConfig, Command, Tick
+from xce.model.config import ClusterConfig
+from xce.model.ids import SECOND_US, Micros
+from xce.model.observation import HostDisconnected, Observation, Reported
+from xce.net import message as m
+from xce.net.follow import FollowerFeed
+from xce.sim.disk import Disk
+from xce.sim.loop import Loop, Process
+from xce.sim.network import Network, Wire
+from xce.state.apply import apply
+from xce.state.cluster import ClusterState
+from xce.state.snapshot import load
+
+TICK_US = SECOND_US
+REPEAT_US = 3 * SECOND_US
+RETRY_US = SECOND_US // 2
+
+OnReply: TypeAlias = Callable[[Reply], object]
+
+
+class Leader(Process):
+    """One reign. Made again after each crash, from what the disk has."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        network: Network,
+        disk: Disk,
+        rng: Random,
+        *,
+        config: ClusterConfig,
+        wall_us: Callable[[], Micros],
+        controller: type[Controller] = Controller,
+    ) -> None:
+        super().__init__(loop)
+        self.disk = disk
+        self.network = network
+        self._rng = rng
+        self._wall_us = wall_us
+        self.epoch = disk.lead()
+        state, _, self._crc = recover(disk, restore=load, empty=ClusterState, apply_entry=apply)
+        self.recovered_seq = state.seq
+        self.desk = Desk(controller(state))
+        self._now_us = state.now_us
+        self._mono_us = loop.now_us
+        self._waiting: dict[int, OnReply] = {}
+        self._last_ticket = 0
+        self._is_turn_due = False
+        self.workers: dict[str, Wire] = {}
+        self.feeds: dict[Wire, FollowerFeed] = {}
+        self._roles: dict[Wire, tuple[str, str]] = {}
+        self._settle(config)
+        self.after(TICK_US, self._tick)
+        self.after(REPEAT_US, self._repeat)
+        network.listener, network.listening = self.accept, self
+
+    @property
+    def state(self) -> ClusterState:
+        """The state, ahead of what is durable."""
+        return self.desk.controller.state
+
+    def _settle(self, config: ClusterConfig) -> None:
+        self.give(ApplyConfig("root", config), by="root", basis="admin")
+        table = self.state.hosts
+        for number, name in enumerate(table.names):
+            if table.is_up[number]:
+                self.give(HostDisconnected(name), by="controller", basis="component")
+
+    def kill(self) -> None:
+        """Die at once."""
+        self.is_alive = False
+        self.network.listener = self.network.listening = None
+        self.network.cut_all(self)
+        self.disk.crash()
+
+    def now_us(self) -> Micros:
+        """Return the present instant (decision X-21)."""
+        elapsed_us = self.loop.now_us - self._mono_us
+        self._mono_us = self.loop.now_us
+        self._now_us = next_now_us(self._now_us, elapsed_us=elapsed_us, wall_us=self._wall_us())
+        return self._now_us
+
+    def give(
+        self,
+        body: Command | Observation,
+        *,
+        by: str = "",
+        basis: str = "",
+        on_reply: OnReply | None = None,
+    ) -> None:
+        """Have something decided; ``on_reply`` is called when it is durable."""
+        ticket = 0
+        if on_reply is not None:
+            self._last_ticket += 1
+            ticket = self._last_ticket
+            self._waiting[ticket] = on_reply
+        self.desk.give(Input(body, by, basis, ticket))
+        self._turn_soon()
+
+    def _turn_soon(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self.after(self._rng.randrange(200), self._turn)
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        self.desk.turn(self.now_us())
+        self.pump()
+
+    def pump(self) -> None:
+        """Tell and write what can be told and written."""
+        for reply in self.desk.take_refused():
+            self._reply(reply)
+        while (batch := self.desk.next_batch()) is not None:
+            if batch.entries:
+                self._commit(batch)
+                break
+            self._release(self.desk.committed(batch), None)
+        if self.desk.has_work and not self.desk.trouble:
+            self._turn_soon()
+
+    def _commit(self, batch: Batch) -> None:
+        content, crc = encode_batch(batch.entries, self._crc)
+        stored = StoredBatch(
+            first=batch.entries[0].seq,
+            last=batch.entries[-1].seq,
+            crc_before=self._crc,
+            crc=crc,
+            content=content,
+        )
+        self._crc = crc
+        self._write(batch, stored)
+
+    def _write(self, batch: Batch, stored: StoredBatch) -> None:
+        def end(is_stored: bool) -> None:
+            if not self.is_alive:
+                return
+            if not is_stored:
+                self.desk.set_trouble("no space left on the virtual disk")
+                self.pump()
+                self.after(RETRY_US, self._write, batch, stored)
+                return
+            if self.desk.trouble:
+                self.desk.set_trouble("")
+            self._release(self.desk.committed(batch), stored)
+            self.pump()
+
+        self.disk.write(stored, batch.blobs, end)
+
+    def _release(self, batch: Batch, stored: StoredBatch | None) -> None:
+        """Tell what is durable: followers first."""
+        if stored is not None:
+            for wire, feed in list(self.feeds.items()):
+                if feed.takes_live(stored.first, stored.last, 0):
+                    wire.send(self, m.Batch(stored.first, stored.last, stored.content))
+                else:
+                    self._send_stored(wire, feed)
+        names = self.state.hosts.names
+        for host, effects in batch.effects:
+            link = self.workers.get(names[host])
+            if link is not None:
+                link.send(self, m.Effects(self.epoch, effects))
+        for reply in batch.replies:
+            self._reply(reply)
+
+    def _send_stored(self, wire: Wire, feed: FollowerFeed) -> None:
+        for message in feed.next_messages(0):
+            wire.send(self, message)
+
+    def _reply(self, reply: Reply) -> None:
+        on_reply = self._waiting.pop(reply.ticket, None)
+        if on_reply is not None:
+            on_reply(reply)
+
+    def _tick(self) -> None:
+        self.desk.give(Input(Tick(history_seq=self.desk.durable_seq)))
+        self._turn_soon()
+        due_us = next_due_us(self.state)
+        span_us = min(TICK_US, max(10_000, due_us - self._now_us)) if due_us else TICK_US
+        self.after(span_us, self._tick)
+
+    def _repeat(self) -> None:
+        for name in self.workers:
+            number = self.state.hosts.number.get(name)
+            if number is not None:
+                self.desk.repeat(number)
+        self.pump()
+        self.after(REPEAT_US, self._repeat)
+
+    # Connections.
+
+    def accept(self, wire: Wire, role: str, name: str) -> bool:
+        """Take a connection."""
+        self._roles[wire] = (role, name)
+        if role == "worker":
+            earlier = self.workers.get(name)
+            self.workers[name] = wire
+            if earlier is not None:
+                earlier.close(self)
+        cluster = self.state.config.cluster_name
+        wire.send(self, m.Welcome(m.PROTOCOL, self.epoch, cluster, "sim", self.desk.durable_seq))
+        return True
+
+    def hear(self, wire: Wire, message: object) -> None:
+        """Take a message."""
+        role, name = self._roles[wire]
+        match message:
+            case m.Ask():
+                self._ask(wire, role, message)
+            case m.Follow():
+                feed = self.feeds[wire] = FollowerFeed(self.disk, message, epoch=self.epoch)
+                self._send_stored(wire, feed)
+            case m.Observe(observation=Reported() as seen):
+                self._report(wire, name, seen)
+            case m.Observe():
+                self.give(message.observation, by=f"host {name}", basis="component")
+            case _:
+                raise AssertionError(f"a controller is told {message!r}")
+
+    def _ask(self, wire: Wire, role: str, ask: m.Ask) -> None:
+        def answer(reply: Reply) -> None:
+            wire.send(self, m.Answer(ask.id, reply.seq, reply.results))
+
+        by = "scheduler" if role == "scheduler" else ask.by
+        self.give(ask.command, by=by, basis=ask.basis or "component", on_reply=answer)
+
+    def _report(self, wire: Wire, name: str, seen: Reported) -> None:
+        def taken(_: Reply) -> None:
+            wire.send(self, m.ReportsTaken(seen.number))
+
+        self.give(seen, by=f"host {name}", basis="component", on_reply=taken)
+
+    def lose(self, wire: Wire) -> None:
+        """Learn that a connection has ended."""
+        role, name = self._roles.pop(wire)
+        self.feeds.pop(wire, None)
+        if role == "worker" and self.workers.get(name) is wire:
+            del self.workers[name]
+            self.give(HostDisconnected(name), by=f"host {name}", basis="component")

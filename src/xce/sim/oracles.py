@@ -1,0 +1,244 @@
+"""What must be true of a world: judged by what it did, and by what its disk has.
+
+Nothing here asks the controller what it believes.
+"""
+
+from collections import Counter
+
+from xce.journal.recover import recover
+from xce.model.dependency import And, Condition, Dependency, Test
+from xce.model.effect import Launch
+from xce.model.entry import Entry
+from xce.model.ids import Index, JobId
+from xce.model.job import EndCause, Outcome
+from xce.model.record import Ended, JobSubmitted, LaunchFailed, Record, Withdrawn
+from xce.sim.disk import Disk
+from xce.state.apply import apply, apply_records, begin_entry
+from xce.state.check import check_not_over_committed, check_state
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+from xce.state.snapshot import digest, load
+from xce.worker.action import Key
+
+CHECK_EVERY = 25
+"""Stored batches between two looks at the whole state."""
+
+
+class UntrueError(AssertionError):
+    """Something happened that must never happen."""
+
+
+def demand(holds: bool, what: str) -> None:
+    """Complain unless something holds.
+
+    Raises:
+        UntrueError: It does not.
+    """
+    if not holds:
+        raise UntrueError(what)
+
+
+class Truth:
+    """What really happened: entries on the disk, processes on the hosts."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState()
+        """What the entries on the disk make of nothing."""
+        self.running: dict[Key, tuple[str, Launch]] = {}
+        self.jobs: dict[JobId, JobSubmitted] = {}
+        self.ends: Counter[JobId] = Counter()
+        """Ended elements of each job."""
+        self.started = 0
+        self._sizes: dict[JobId, int] = {}
+        self._started: set[tuple[str, int, Key]] = set()
+        self._ever: set[Key] = set()
+        self._codes: dict[Key, tuple[int, bool]] = {}
+        self._rebooted: set[Key] = set()
+        self._final: dict[tuple[JobId, Index], int | None] = {}
+        """Exit status of elements that ended; None: unknown, or never ran."""
+        self._batches = 0
+
+    # The disk.
+
+    def note_stored(self, entries: list[Entry]) -> None:
+        """Learn that entries are durable."""
+        for entry in entries:
+            begin_entry(self.state, seq=entry.seq, at_us=entry.at_us)
+            for record in entry.records:
+                self._judge(record)
+                apply_records(self.state, (record,))
+                if isinstance(record, JobSubmitted):
+                    self.jobs[record.job] = record
+                    self._sizes[record.job] = self.state.jobs[record.job].size
+        check_not_over_committed(self.state)
+        self._batches += 1
+        if self._batches % CHECK_EVERY == 0:
+            check_state(self.state)
+
+    def _judge(self, record: Record) -> None:
+        match record:
+            case Ended():
+                self._judge_ends(record)
+            case Withdrawn():
+                for job_id, first, last in zip(
+                    record.jobs, record.firsts, record.lasts, strict=True
+                ):
+                    job = self.state.jobs[job_id]
+                    for lo, hi in job.positions(first, last):
+                        for position in range(lo, hi + 1):
+                            self._judge_withdrawn(job, position)
+            case LaunchFailed():
+                for job_id, index in zip(record.jobs, record.indices, strict=True):
+                    key = (job_id, index, self._attempt(job_id, index))
+                    demand(key not in self._ever, f"{key} ran, and is said to have failed to start")
+            case _:
+                pass
+
+    def _attempt(self, job_id: JobId, index: Index) -> int:
+        job = self.state.jobs[job_id]
+        position = job.position(index)
+        attempt = self.state.attempt(job_id, position) if position is not None else None
+        return attempt.number if attempt is not None else 0
+
+    def _judge_withdrawn(self, job: Job, position: int) -> None:
+        element = (job.id, job.index(position))
+        demand(not self._runs(element), f"{element} is withdrawn while it runs")
+        self._note_end(element, None)
+
+    def _runs(self, element: tuple[JobId, Index]) -> bool:
+        return any(key[:2] == element for key in self.running)
+
+    def _note_end(self, element: tuple[JobId, Index], code: int | None) -> None:
+        demand(element not in self._final, f"{element} ends twice")
+        self._final[element] = code
+        self.ends[element[0]] += 1
+
+    def _judge_ends(self, record: Ended) -> None:
+        rows = zip(
+            record.jobs, record.indices, record.attempts, record.outcomes, record.exit_codes,
+            record.causes, record.started_at_us, record.ended_at_us, strict=True,
+        )  # fmt: skip
+        for job, index, attempt, outcome, code, cause, started_us, ended_us in rows:
+            key = (job, index, attempt)
+            demand(not self._runs((job, index)), f"{key} is said to have ended while it runs")
+            real, is_known = self._codes.get(key, (None, False))
+            if outcome == Outcome.DONE:
+                demand(real == 0 and is_known, f"{key} is DONE, its process said {real}")
+            elif cause == EndCause.NONE:
+                demand(is_known and real == code, f"{key}: exit {code}, its process said {real}")
+            elif cause in {EndCause.STATUS_LOST, EndCause.HOST_RESTARTED}:
+                is_excused = not is_known or key in self._rebooted
+                demand(is_excused, f"{key}: cause {cause}, its process said {real}")
+            demand(ended_us >= started_us, f"{key} ended before it began")
+            self._note_end((job, index), real if is_known else None)
+
+    # The hosts.
+
+    def note_process(self, host: str, boot: int, key: Key, launch: Launch) -> None:
+        """Learn that a process was started."""
+        demand((host, boot, key) not in self._started, f"{key} was started twice")
+        demand(not self._runs(key[:2]), f"{key} was started beside another attempt")
+        job = self.state.jobs.get(key[0])
+        demand(job is not None, f"{key} was started before its job was durable")
+        assert job is not None
+        position = job.position(key[1])
+        live = self.state.attempt(job.id, position) if position is not None else None
+        demand(
+            live is not None and live.number == key[2],
+            f"{key} was started, and the journal has no such attempt that lives",
+        )
+        demand(self._is_met(self.jobs[job.id].dependency), f"{key} started before its dependency")
+        self.running[key] = (host, launch)
+        self._started.add((host, boot, key))
+        self._ever.add(key)
+        self.started += 1
+        self._check_array_limit(job)
+        self._check_room()
+
+    def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:
+        """Learn that nothing of an attempt is left, and its exit status."""
+        self.running.pop(key, None)
+        self._codes[key] = (exit_code, is_known)
+
+    def note_reboot(self, host: str) -> None:
+        """Learn that a host was restarted: ends that it had not told may be unknown for ever."""
+        for place, _, key in self._started:
+            if place == host:
+                self._rebooted.add(key)
+
+    def _is_met(self, tree: Dependency | None) -> bool:
+        """Judge what is easy to judge: that all of some jobs are done."""
+        match tree:
+            case Condition(Test.DONE, subjects):
+                return all(
+                    self._final.get((subject.job, index)) == 0
+                    for subject in subjects
+                    for index in self._indices(subject.job, subject.index)
+                )
+            case And(parts):
+                return all(self._is_met(part) for part in parts)
+            case _:
+                return True
+
+    def _indices(self, job: JobId, index: Index) -> list[Index]:
+        if index >= 0:
+            return [index]
+        array = self.jobs[job].array
+        return [0] if array is None else [array.index_of(place) for place in range(array.count)]
+
+    def _check_array_limit(self, job: Job) -> None:
+        if job.array is not None and job.array.limit:
+            running = sum(key[0] == job.id for key in self.running)
+            demand(running <= job.array.limit, f"{running} elements of job {job.id} run")
+
+    def _check_room(self) -> None:
+        """What runs fits: slots, memory, counters, pools; exclusive jobs are alone."""
+        used: Counter[tuple[str, str]] = Counter()
+        guests: Counter[str] = Counter()
+        lonely: set[str] = set()
+        for key, (_, launch) in self.running.items():
+            request = self.state.classes[self.state.jobs[key[0]].cls].key.request
+            tasks = sum(count for _, count in launch.hosts)
+            for place, (host, count) in enumerate(launch.hosts):
+                used[host, "slots"] += count
+                guests[host] += 1
+                if request.exclusive:
+                    lonely.add(host)
+                for amount in request.amounts:
+                    if amount.per == "task":
+                        used[host, amount.resource] += amount.value * count
+                    elif amount.per == "host" or place == 0:
+                        used[host, amount.resource] += amount.value
+            for amount in request.amounts:
+                times = tasks if amount.per == "task" else 1
+                used["", amount.resource] += amount.value * times
+        config = self.state.config
+        for host_config in config.hosts:
+            name = host_config.name
+            totals = {"slots": host_config.slots, "mem": host_config.mem_mib}
+            for resource, total in {**totals, **host_config.counters}.items():
+                in_use = used[name, resource]
+                demand(total is None or in_use <= total, f"{in_use} {resource} in use on {name}")
+            demand(name not in lonely or guests[name] == 1, f"{name} is shared")
+        for pool in config.pools:
+            demand(used["", pool.name] <= pool.total, f"pool {pool.name} is over-committed")
+
+    # The end.
+
+    def unended(self) -> list[JobId]:
+        """Return the jobs that have elements which have not ended."""
+        return [job for job, size in self._sizes.items() if self.ends[job] < size]
+
+    def check_recovery(self, disk: Disk) -> None:
+        """What the disk has makes the state that its entries made."""
+        state, seq, _ = recover(disk, restore=load, empty=ClusterState, apply_entry=apply)
+        demand(seq == self.state.seq, f"recovered {seq}, stored {self.state.seq}")
+        check_state(state)
+        demand(digest(state) == digest(self.state), "snapshot and entries give another state")
+
+    def check_quiet(self) -> None:
+        """Nothing runs and nothing is given out."""
+        demand(not self.running, f"still running: {list(self.running)}")
+        check_state(self.state)
+        demand(not self.state.hosts.used.any(), "amounts are still given out")
+        demand(not any(self.state.pools.used.values()), "pools are still in use")

@@ -1,0 +1,128 @@
+"""The scheduler process of a world: a follower that runs sessions and proposes their plans."""
+
+from collections.abc import Callable
+from random import Random
+
+from xce.journal.codec import decode_batch
+from xce.model.command import ProposePlan
+from xce.model.ids import Micros, Seq
+from xce.model.plan import Plan
+from xce.net import message as m
+from xce.net.follow import AskAgain, Began, Came, Follower
+from xce.sched.session import run_session
+from xce.sched.waiting import Memory
+from xce.sim.loop import Loop, Process
+from xce.sim.network import Network, Wire
+from xce.state.apply import apply
+from xce.state.cluster import ClusterState
+from xce.state.snapshot import dump, load
+
+RECHECK_PERMILLE = 30
+"""Of sessions: they are run again on a fresh view, which must give the same plan."""
+
+
+class Planner(Process):
+    """One life of the scheduler."""
+
+    def __init__(
+        self, loop: Loop, network: Network, rng: Random, wall_us: Callable[[], Micros]
+    ) -> None:
+        super().__init__(loop)
+        self.state = ClusterState()
+        self.sessions = 0
+        self._network = network
+        self._rng = rng
+        self._wall_us = wall_us
+        self._memory = Memory()
+        self._follower = Follower(decode_batch)
+        self._wire: Wire | None = None
+        self._is_timer_set = False
+        self._asked = 0
+        self._in_flight = False
+        self._answer_seq: Seq = 0
+        self._dial()
+
+    def kill(self) -> None:
+        """Die at once."""
+        self.is_alive = False
+        self._network.cut_all(self)
+
+    def _dial(self) -> None:
+        self._network.dial("scheduler", "scheduler", self, self._dialled, self)
+
+    def _dialled(self, wire: Wire | None) -> None:
+        self._wire = wire
+        if wire is None:
+            self.after(50_000 + self._rng.randrange(300_000), self._dial)
+
+    def lose(self, wire: Wire) -> None:
+        """Learn that the connection has ended."""
+        if wire is self._wire:
+            self._wire = None
+            self._in_flight = False
+            self.after(self._rng.randrange(300_000), self._dial)
+
+    def hear(self, wire: Wire, message: object) -> None:
+        """Take a message."""
+        match message:
+            case m.Welcome():
+                self._in_flight = False
+                self._answer_seq = 0
+                wire.send(self, self._follower.follow(message.epoch))
+            case m.SnapshotPart() | m.Batch() | m.CaughtUp():
+                self._take(wire, message)
+            case m.Answer():
+                if message.id == self._asked:
+                    self._in_flight = False
+                    self._answer_seq = message.seq
+            case _:
+                raise AssertionError(f"a scheduler is told {message!r}")
+        self._plan_soon()
+
+    def _take(self, wire: Wire, message: m.SnapshotPart | m.Batch | m.CaughtUp) -> None:
+        for step in self._follower.take(message):
+            match step:
+                case Came(entries):
+                    for entry in entries:
+                        apply(self.state, entry)
+                        self._memory.note(entry)
+                case Began(_, parts):
+                    self.state = load(parts) if parts else ClusterState()
+                    self._memory = Memory()
+                case AskAgain(_, why):
+                    raise AssertionError(f"the stream had to begin again: {why}")
+                case _:
+                    pass
+
+    def _plan_soon(self) -> None:
+        if self._is_timer_set or self._in_flight or not self._follower.is_live:
+            return
+        if self.state.seq < self._answer_seq or not self._memory.is_due:
+            return
+        self._is_timer_set = True
+        self.after(self.state.config.session_gather_us, self._plan)
+
+    def _plan(self) -> None:
+        self._is_timer_set = False
+        wire = self._wire
+        if wire is None or self._in_flight or not self._follower.is_live:
+            return
+        now_us = max(self.state.now_us, self._wall_us())
+        plan = self.make_plan(now_us)
+        if plan.is_empty:
+            self._plan_soon()
+            return
+        self._in_flight = True
+        self._asked += 1
+        wire.send(self, m.Ask(self._asked, ProposePlan(plan)))
+
+    def make_plan(self, now_us: Micros) -> Plan:
+        """Run a session; now and then also on a fresh view, which must give the same plan."""
+        self.sessions += 1
+        twin = None
+        if self._rng.random() * 1000 < RECHECK_PERMILLE:
+            twin = run_session(load(dump(self.state)), now_us=now_us, memory=Memory())
+        plan = run_session(self.state, now_us=now_us, memory=self._memory)
+        if twin is not None:
+            assert twin == plan, f"a session on a fresh view at {plan.seq} gives another plan"
+        return plan

@@ -1,0 +1,282 @@
+"""A host of a world below its worker: processes, run directories, and the shepherd that has them.
+
+Processes live on when the shepherd or the worker is killed, and die with the host. A run directory
+outlives both, and mostly a reboot.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, Protocol
+
+import msgspec
+
+from xce.model.effect import Launch
+from xce.model.ids import Micros
+from xce.model.job import EndCause
+from xce.sim.faults import Faults
+from xce.sim.loop import Loop, Process
+from xce.worker import action as a
+from xce.worker.core import Listing
+
+LOCAL_US: Final = 300
+"""Longest way between a worker and its shepherd."""
+_INT, _KILL, _TERM = 2, 9, 15
+
+
+class Oracle(Protocol):
+    """Whoever watches what really happens."""
+
+    def note_process(self, host: str, boot: int, key: a.Key, launch: Launch) -> None:
+        """Learn that a process was started."""
+        ...
+
+    def note_gone(self, host: str, key: a.Key, exit_code: int, *, is_known: bool) -> None:
+        """Learn that nothing of an attempt is left, and what its exit status was."""
+        ...
+
+
+class RunDirectory(msgspec.Struct):
+    """What is on disk of an attempt, and how its process is."""
+
+    key: a.Key
+    launch: Launch
+    boot: int
+    pid: int
+    started_us: Micros
+    left_us: Micros
+    """How much longer it would run by itself."""
+    exit_code: int
+    ignores: frozenset[int]
+    resumed_us: Micros = 0
+    """Since when it runs without a stop."""
+    suspended_us: Micros = 0
+    stopped_us: Micros = 0
+    number: int = 0
+    cause: int = 0
+    step: int = 0
+    step_us: Micros = 0
+    life: int = 0
+    """Counts stops and goes, so that an old plan for its end is not followed."""
+    ended_us: Micros = 0
+    code: int = 0
+    signal: int = 0
+    host_fault: bool = False
+    detail: str = ""
+    is_over: bool = False
+    reported: bool = False
+    signals: list[int] = []
+
+
+class Ground:
+    """What survives the shepherd: the host's processes and its run directories.
+
+    A command line says what its process does: ``run MICROS EXIT_CODE [ignore SIGNAL...]``.
+    """
+
+    def __init__(
+        self, loop: Loop, rng: Random, faults: Faults, oracle: Oracle, name: str, *, is_bad: bool
+    ) -> None:
+        self.loop = loop
+        self.name = name
+        self.boot = 1
+        self.directories: dict[a.Key, RunDirectory] = {}
+        self.shepherd: Shepherd | None = None
+        self.faults = faults
+        self._rng = rng
+        self._oracle = oracle
+        self._is_bad = is_bad
+        self._pid = 100
+
+    def start(self, launch: Launch, key: a.Key) -> RunDirectory:
+        """Start a process, or fail to."""
+        _, micros, code, *rest = launch.spec.command.split()
+        self._pid += 1
+        one = RunDirectory(
+            key, launch, self.boot, self._pid, self.loop.now_us,
+            left_us=int(micros) * (1 + key[1] % 3), exit_code=int(code),
+            ignores=frozenset(int(word) for word in rest[1:]), resumed_us=self.loop.now_us,
+        )  # fmt: skip
+        self.directories[key] = one
+        if self._is_bad and self._rng.random() * 1000 < self.faults.bad_starts_permille:
+            one.is_over, one.host_fault, one.detail = True, True, "no space left on the host"
+            one.pid, one.code, one.cause = 0, 1, EndCause.START_FAILED
+            one.ended_us = self.loop.now_us
+            return one
+        self._oracle.note_process(self.name, self.boot, key, launch)
+        self._plan_end(one)
+        return one
+
+    def _plan_end(self, one: RunDirectory) -> None:
+        one.life += 1
+        self.loop.after(one.left_us, self._run_out, one, one.life)
+
+    def _run_out(self, one: RunDirectory, life: int) -> None:
+        if one.life == life and not one.is_over and one.boot == self.boot:
+            self._end(one, one.exit_code, 0)
+
+    def _end(self, one: RunDirectory, code: int, signal: int) -> None:
+        """Let the process be gone, with its status in the run directory or not."""
+        one.is_over, one.ended_us = True, self.loop.now_us
+        one.code, one.signal = code, signal
+        is_lost = self.shepherd is None and (
+            signal == _KILL or self._rng.random() * 1000 < self.faults.lost_status_permille
+        )
+        if is_lost:
+            one.code, one.signal = 1, 0
+            one.cause = one.cause or EndCause.STATUS_LOST
+            one.detail = "its shell and the shepherd were both killed"
+        self._oracle.note_gone(self.name, one.key, code, is_known=not is_lost)
+        if self.shepherd is not None:
+            self.shepherd.tell_end(one)
+
+    def send_signal(self, one: RunDirectory, signal: int) -> None:
+        """Send a signal to a living process; a stopped one dies of KILL only."""
+        one.signals.append(signal)
+        if signal == _KILL or (
+            signal in {_INT, _TERM} and signal not in one.ignores and not one.suspended_us
+        ):
+            self._end(one, 128 + signal, signal)
+
+    def suspend(self, one: RunDirectory, *, suspended: bool) -> None:
+        """Stop a living process, or let it go on."""
+        now_us = self.loop.now_us
+        if suspended and not one.suspended_us:
+            one.suspended_us = now_us
+            one.left_us -= now_us - one.resumed_us
+            one.life += 1
+        elif not suspended and one.suspended_us:
+            one.stopped_us += now_us - one.suspended_us
+            one.suspended_us, one.resumed_us = 0, now_us
+            self._plan_end(one)
+
+    def reboot(self) -> None:
+        """Lose every process, and some run directories that were not on the disk yet."""
+        for one in list(self.directories.values()):
+            if not one.is_over:
+                self._oracle.note_gone(self.name, one.key, 0, is_known=False)
+            if self._rng.random() < 0.3:
+                del self.directories[one.key]
+                continue
+            if not one.is_over:
+                one.cause, one.code = EndCause.HOST_RESTARTED, 1
+                one.detail = "the host was restarted while it ran"
+            one.is_over = True
+            one.started_us = one.ended_us = self.loop.now_us
+            one.suspended_us = one.stopped_us = 0
+        self.boot += 1
+
+
+Hear = Callable[[list[a.News]], object]
+
+
+class Shepherd(Process):
+    """One life of the shepherd. It tells one worker."""
+
+    def __init__(self, ground: Ground, rng: Random) -> None:
+        super().__init__(ground.loop)
+        self.ground = ground
+        ground.shepherd = self
+        self._rng = rng
+        self._hear: Hear | None = None
+        self._arrives_us = 0
+
+    def kill(self) -> None:
+        """Die at once; what it was about to tell is not told."""
+        self.is_alive = False
+        self._hear = None
+        self.ground.shepherd = None
+
+    def attach(self, hear: Hear) -> list[Listing]:
+        """Tell a worker what there is, and from now on what happens."""
+        self._hear = hear
+        return [
+            Listing(_present(one), one.launch, _ended(one) if one.is_over else None)
+            for one in self.ground.directories.values()
+        ]
+
+    def detach(self) -> None:
+        """Note that the worker is gone."""
+        self._hear = None
+
+    def _tell(self, news: a.News) -> None:
+        hear = self._hear
+        if hear is None:
+            return
+        at_us = max(self._arrives_us, self.loop.now_us + self._rng.randrange(LOCAL_US))
+        self._arrives_us = at_us
+
+        def arrive() -> None:
+            if self._hear is hear:
+                hear([news])
+
+        self.after(at_us - self.loop.now_us, arrive)
+
+    def tell_end(self, one: RunDirectory) -> None:
+        """Tell that nothing is left of an attempt."""
+        self._tell(_ended(one))
+
+    def take(self, action: a.Action) -> None:
+        """Carry out an order; one that was carried out before changes nothing."""
+        match action:
+            case a.Spawn(launch, elements):
+                for index, attempt in elements:
+                    self.spawn(launch, (launch.job, index, attempt))
+            case a.Signal():
+                self._signal(action)
+            case a.Suspend(job, index, attempt, suspended):
+                one = self._living((job, index, attempt))
+                if one is not None:
+                    self.ground.suspend(one, suspended=suspended)
+                    self._tell(a.Suspended(job, index, attempt, suspended))
+            case a.Report(launch, end, _):
+                found = self.ground.directories.get((launch.job, end.index, end.attempt))
+                if found is not None:
+                    found.reported = True
+                    self._tell(a.Appended(*found.key))
+            case a.Forget(job, index, attempt, _):
+                found = self.ground.directories.get((job, index, attempt))
+                if found is not None and found.is_over:
+                    del self.ground.directories[found.key]
+
+    def spawn(self, launch: Launch, key: a.Key) -> None:
+        """Start an attempt unless there is a run directory of it."""
+        if key in self.ground.directories:
+            return
+        one = self.ground.start(launch, key)
+        if one.is_over:
+            self._tell(_ended(one))
+        else:
+            self._tell(a.Started(*key, one.pid, one.started_us))
+
+    def _living(self, key: a.Key) -> RunDirectory | None:
+        one = self.ground.directories.get(key)
+        return one if one is not None and not one.is_over else None
+
+    def _signal(self, order: a.Signal) -> None:
+        one = self._living((order.job, order.index, order.attempt))
+        if one is None:
+            return
+        if order.count:
+            if order.count <= one.number:
+                return
+            one.number = order.count
+        if order.step:
+            one.cause, one.step, one.step_us = order.cause, order.step, self.loop.now_us
+        if order.step and one.suspended_us:
+            self.ground.suspend(one, suspended=False)
+            self._tell(a.Suspended(*one.key, suspended=False))
+        self.ground.send_signal(one, order.number)
+
+
+def _present(one: RunDirectory) -> a.Present:
+    return a.Present(
+        *one.key, "", one.pid, one.started_us, one.suspended_us, one.stopped_us, one.number,
+        one.cause, one.step, one.step_us, one.reported,
+    )  # fmt: skip
+
+
+def _ended(one: RunDirectory) -> a.Ended:
+    return a.Ended(
+        *one.key, one.started_us, one.ended_us, one.code, one.signal, one.cause, one.host_fault,
+        one.detail, 1_000, 500, 2_048, wants_report=bool(one.launch.spec.files.output),
+    )  # fmt: skip

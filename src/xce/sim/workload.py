@@ -1,0 +1,146 @@
+"""What the users of a world want, drawn from its seed."""
+
+import hashlib
+from random import Random
+
+from xce.model.command import KillJobs, ResumeJobs, Selection, SignalJobs, StopJobs
+from xce.model.config import (
+    ClusterConfig,
+    HostConfig,
+    PoolConfig,
+    QueueConfig,
+    ResourceConfig,
+)
+from xce.model.ids import HOUR_US, SECOND_US
+from xce.model.job import ArraySpec, Files, JobSpec, Submission
+from xce.model.request import Amount, HostChoice, Request
+from xce.sim.client import Client
+
+HOPELESS_TASKS = 999
+QUEUES = (
+    QueueConfig(name="normal", priority=30, default=True),
+    QueueConfig(name="night", priority=10, exclusive=True),
+)
+
+
+def draw_config(rng: Random) -> ClusterConfig:
+    """Return a small cluster."""
+    hosts = tuple(
+        HostConfig(
+            name=f"h{number}",
+            slots=rng.choice((2, 4, 4, 8)),
+            mem_mib=8_192,
+            counters={"lic": 2},
+        )
+        for number in range(1, rng.randint(2, 4) + 1)
+    )
+    return ClusterConfig(
+        hosts=hosts,
+        resources=(ResourceConfig(name="lic", kind="counter"),),
+        pools=(PoolConfig(name="tokens", total=3),),
+        queues=QUEUES,
+        admins=("root",),
+        clean_period_us=rng.choice((5 * SECOND_US, HOUR_US)),
+        orphan_grace_us=rng.choice((0, 0, 3 * SECOND_US)),
+        term_grace_us=2 * SECOND_US,
+        kill_interval_us=SECOND_US,
+        key_window_us=HOUR_US,
+        start_retry_us=5 * SECOND_US,
+    )
+
+
+def draw_request(rng: Random, config: ClusterConfig) -> Request:
+    """Return a request that the idle cluster could hold."""
+    slots = [host.slots or 1 for host in config.hosts]
+    amounts = []
+    if rng.random() < 0.3:
+        amounts.append(Amount("mem", rng.randint(100, 4_000), rng.choice(("task", "job"))))
+    if rng.random() < 0.2:
+        amounts.append(Amount("lic", 1, rng.choice(("host", "job"))))
+    if rng.random() < 0.2:
+        amounts.append(Amount("tokens", rng.randint(1, 3), "job"))
+    tasks = 1
+    one_host = False
+    if rng.random() < 0.3:
+        one_host = rng.random() < 0.4
+        tasks = rng.randint(2, 2 if one_host or amounts else max(2, min(6, sum(slots) - 1)))
+    more = rng.choice((0, 0, 2)) if tasks > 1 else 0
+    asked = ()
+    if rng.random() < 0.1 and tasks == 1:
+        asked = (HostChoice(rng.choice(config.hosts).name),)
+    return Request(
+        tasks_min=tasks,
+        tasks_max=tasks + more,
+        amounts=tuple(sorted(amounts)),
+        one_host=one_host,
+        hosts=asked,
+        other_hosts=bool(asked),
+        exclusive=rng.random() < 0.06,
+    )
+
+
+def draw_submission(
+    rng: Random, config: ClusterConfig, client: Client, now_us: int
+) -> tuple[Submission, tuple[str, bytes]]:
+    """Return a job and the blob of its script."""
+    request = draw_request(rng, config)
+    micros = rng.choice((20_000, 500_000, 2_000_000, 6_000_000))
+    code = rng.choice((0, 0, 0, 1, 3))
+    stubborn = " ignore 2 15" if rng.random() < 0.15 else ""
+    command = f"run {micros} {code}{stubborn}"
+    script = command.encode()
+    digest = hashlib.blake2b(script, digest_size=16).hexdigest()
+    after = ""
+    if client.jobs and rng.random() < 0.35:
+        mark = rng.choice(("", "", "", "!"))
+        test = rng.choice(("done", "done", "ended", "exit", "started"))
+        after = f"{mark}{test}({rng.choice(client.jobs)})"
+        if rng.random() < 0.3:
+            after += rng.choice((" && ", " || ")) + f"done({rng.choice(client.jobs)})"
+    array = None
+    if rng.random() < 0.4:
+        last = rng.randint(2, 12)
+        array = ArraySpec(((1, last, rng.choice((1, 1, 2))),), rng.choice((0, 0, 1, 3)))
+    spec = JobSpec(
+        name=rng.choice(("", "a", "b")),
+        command=command,
+        script=digest,
+        files=Files(output=rng.choice(("", "out.%J"))),
+        dependency=after,
+    )
+    submission = Submission(
+        spec=spec,
+        request=request,
+        queue="night" if request.exclusive else rng.choice(("normal", "normal", "night")),
+        array=array,
+        hold=rng.random() < 0.06,
+        begin_at_us=now_us + rng.randrange(10 * SECOND_US) if rng.random() < 0.1 else 0,
+        run_limit_us=rng.choice((0, 0, 0, SECOND_US)),
+    )
+    return submission, (digest, script)
+
+
+def hopeless() -> Submission:
+    """Return a job that the cluster can never hold."""
+    spec = JobSpec(name="hopeless", command="run 1000 0", script="none")
+    request = Request(tasks_min=HOPELESS_TASKS, tasks_max=HOPELESS_TASKS)
+    return Submission(spec=spec, request=request)
+
+
+def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None:
+    """Let a user wish something."""
+    what = rng.random()
+    if what < 0.62:
+        count = rng.choice((1, 1, 1, 2, 4))
+        drawn = [draw_submission(rng, config, client, now_us) for _ in range(count)]
+        jobs = tuple(job for job, _ in drawn)
+        client.submit(*jobs, blobs=tuple(blob for _, blob in drawn))
+    elif what < 0.64:
+        client.submit(hopeless(), blobs=(("none", b"run 1000 0"),))
+    else:
+        kind = rng.choice((KillJobs, KillJobs, StopJobs, StopJobs, ResumeJobs, SignalJobs))
+        some = client.some_job()
+        if some is None or rng.random() < 0.1:
+            client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
+        else:
+            client.control(kind, Selection(jobs=(some,)), signal=rng.choice((10, 15)))

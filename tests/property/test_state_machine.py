@@ -1,0 +1,251 @@
+"""Random commands and reports: the state keeps its invariants and is what its entries make."""
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from xce.model.command import (
+    ApplyConfig,
+    KillJobs,
+    ProposePlan,
+    ResumeJobs,
+    Selection,
+    SetHostsOpen,
+    SignalJobs,
+    StopJobs,
+    SubmitJobs,
+    Tick,
+)
+from xce.model.ids import SECOND_US
+from xce.model.job import EndCause
+from xce.model.observation import (
+    AttemptEnded,
+    AttemptSeen,
+    AttemptStarted,
+    HostDisconnected,
+    HostJoined,
+    Reported,
+    SuspensionSeen,
+)
+from xce.model.plan import BulkStart, GangStart, Plan
+from xce.state.check import check_not_over_committed, check_state
+from xce.state.snapshot import digest, dump, load
+from xce.testing.builders import ALICE, BOB, cluster, config, replayed
+from xce.testing.strategies import submissions
+
+HOSTS = ("h1", "h2", "h3")
+SETTINGS = {
+    "hosts": {"h1": 4, "h2": 2, "h3": 4},
+    "counters": ("lic",),
+    "pools": {"tokens": 4},
+    "clean_period_us": 20 * SECOND_US,
+    "key_window_us": 20 * SECOND_US,
+    "orphan_grace_us": 5 * SECOND_US,
+}
+hosts = st.sampled_from(HOSTS)
+small = st.integers(1, 12)
+
+
+class Cluster(RuleBasedStateMachine):
+    """One controller under whatever may come."""
+
+    def __init__(self):
+        super().__init__()
+        self.controller = cluster(**SETTINGS)
+        self.boots = dict.fromkeys(HOSTS, 1)
+        self.shrunk = False
+
+    @property
+    def state(self):
+        return self.controller.state
+
+    def live(self):
+        return [
+            (job, position, attempt)
+            for job in self.state.jobs.values()
+            for position, attempt in (job.live or {}).items()
+        ]
+
+    def selection(self, data):
+        if data.draw(st.booleans()):
+            names = st.sampled_from(("", "a", "a*"))
+            return Selection(
+                all=True,
+                name=data.draw(names),
+                host=data.draw(st.sampled_from(("", "", "h1"))),
+                newest=data.draw(st.booleans()),
+            )
+        jobs = []
+        for job in data.draw(st.lists(small, min_size=1, max_size=3)):
+            runs = data.draw(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), max_size=2))
+            jobs.append((job, tuple((first, first + more) for first, more in runs)))
+        return Selection(jobs=tuple(jobs))
+
+    @rule(data=st.data(), owner=st.sampled_from((ALICE, BOB)), key=st.sampled_from(("", "k1")))
+    def submit(self, data, owner, key):
+        given = submissions(
+            now_us=self.controller.now_us,
+            jobs=min(12, self.state.next_job - 1),
+            hosts=HOSTS,
+            resources=("lic", "tokens"),
+        )
+        jobs = tuple(data.draw(st.lists(given, min_size=1, max_size=3)))
+        line = data.draw(st.integers(0, 2)) if key else 0
+        self.controller.tell(SubmitJobs(owner, jobs, key=key, line=line))
+
+    @rule(data=st.data(), admin=st.booleans(), force=st.booleans())
+    def kill(self, data, admin, force):
+        self.controller.tell(KillJobs("alice", admin, self.selection(data), force))
+
+    @rule(data=st.data(), admin=st.booleans())
+    def stop(self, data, admin):
+        self.controller.tell(StopJobs("alice", admin, self.selection(data)))
+
+    @rule(data=st.data(), admin=st.booleans())
+    def resume(self, data, admin):
+        self.controller.tell(ResumeJobs("alice", admin, self.selection(data)))
+
+    @rule(data=st.data(), signal=st.sampled_from((10, 15)))
+    def signal(self, data, signal):
+        self.controller.tell(SignalJobs("alice", False, self.selection(data), signal))
+
+    @rule(data=st.data())
+    def place(self, data):
+        """Any plan, sensible or not: the controller takes what holds."""
+        bulk, gangs = [], []
+        for job in list(self.state.jobs.values())[:8]:
+            if not data.draw(st.booleans()):
+                continue
+            some = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
+            request = self.state.key(job).request
+            index = job.index(data.draw(st.integers(0, job.size - 1)))
+            if request.is_serial:
+                counts = [data.draw(st.integers(1, 5)) for _ in some]
+                bulk.append(
+                    BulkStart(job.cls, [job.id], [job.index(0)], [max(index, 0)], some, counts)
+                )
+            else:
+                tasks = [data.draw(st.integers(1, 3)) for _ in some]
+                gangs.append(GangStart(job.cls, job.id, index, some, tasks))
+        version = self.state.config_version - data.draw(st.sampled_from((0, 0, 0, 1)))
+        plan = Plan(self.state.seq, version, self.state.now_us, tuple(bulk), tuple(gangs))
+        self.controller.tell(ProposePlan(plan))
+
+    @rule(data=st.data(), start=st.booleans(), end=st.booleans(), suspended=st.booleans())
+    def report(self, data, start, end, suspended):
+        live = self.live()
+        if not live:
+            return
+        number = st.integers(0, len(live) - 1)
+        chosen = [live[i] for i in data.draw(st.lists(number, min_size=1, max_size=4))]
+        items = {"started": [], "ended": [], "suspended": []}
+        host = self.state.hosts.names[chosen[0][2].hosts[0]]
+        for job, position, attempt in chosen:
+            index, late = job.index(position), data.draw(st.sampled_from((0, 0, 0, 1)))
+            place = (job.id, index, attempt.number - late)
+            if start:
+                items["started"].append(AttemptStarted(*place, pid=9, age_us=50))
+            if end:
+                items["ended"].append(
+                    AttemptEnded(
+                        *place,
+                        exit_code=data.draw(st.sampled_from((0, 0, 1))),
+                        host_fault=data.draw(st.sampled_from((False, False, False, True))),
+                        detail=data.draw(st.sampled_from(("", "why"))),
+                    )
+                )
+            else:
+                items["suspended"].append(SuspensionSeen(*place, suspended))
+        columns = {name: tuple(found) for name, found in items.items()}
+        self.controller.tell(Reported(host, 1, **columns))
+
+    @rule(host=hosts)
+    def leave(self, host):
+        self.controller.tell(HostDisconnected(host))
+
+    @rule(data=st.data(), host=hosts, reboot=st.sampled_from((0, 0, 1)))
+    def join(self, data, host, reboot):
+        self.boots[host] += reboot
+        number = self.state.hosts.number[host]
+        known, unreported = [], []
+        for job, position, attempt in self.live():
+            if attempt.hosts[0] != number or reboot:
+                continue
+            place = (job.id, job.index(position), attempt.number)
+            match data.draw(st.integers(0, 3)):
+                case 0 | 1:
+                    known.append(AttemptSeen(*place, running=True))
+                case 2:
+                    unreported.append(place)
+                case _:
+                    pass
+        self.controller.tell(
+            HostJoined(host, f"b{self.boots[host]}", 4, 8192, tuple(known), tuple(unreported))
+        )
+
+    @rule(host=hosts, is_open=st.booleans())
+    def open_or_close(self, host, is_open):
+        self.controller.tell(SetHostsOpen("root", (host, "nobody"), is_open))
+
+    @rule(seconds=st.sampled_from((1, 10, 40)), behind=st.sampled_from((0, 5)))
+    def tick(self, seconds, behind):
+        self.controller.tell(
+            Tick(max(0, self.state.seq - behind)), after_us=seconds * SECOND_US
+        )
+
+    @rule(
+        with_h3=st.booleans(),
+        counters=st.sampled_from((("lic",), (), ("a", "lic"), ("tokens",))),
+        pools=st.sampled_from(({"tokens": 4}, {}, {"lic": 1})),
+        closed=st.booleans(),
+    )
+    def configure(self, with_h3, counters, pools, closed):
+        self.shrunk = True
+        given = config(**{**SETTINGS, "counters": counters, "pools": pools})
+        found = [
+            msgspec.structs.replace(
+                host, counters=dict.fromkeys(counters, 3), closed=closed and host.name == "h2"
+            )
+            for host in given.hosts
+            if with_h3 or host.name != "h3"
+        ]
+        self.controller.tell(
+            ApplyConfig("root", msgspec.structs.replace(given, hosts=tuple(found)))
+        )
+
+    @invariant()
+    def it_holds_together(self):
+        check_state(self.state)
+        if not self.shrunk:
+            check_not_over_committed(self.state)
+
+    @invariant()
+    def a_snapshot_is_the_state(self):
+        parts = dump(self.state)
+        loaded = load(parts)
+        check_state(loaded)
+        assert dump(loaded) == parts
+        assert loaded.hosts.total.tolist() == self.state.hosts.total.tolist()
+        for cls, found in self.state.classes.items():
+            assert loaded.classes[cls].eligible() == found.eligible()
+
+    def teardown(self):
+        assert digest(replayed(self.controller.entries)) == digest(self.state)
+        entries = self.controller.entries
+        middle = load(dump(replayed(entries[: len(entries) // 2])))
+        for entry in entries[len(entries) // 2 :]:
+            from xce.state.apply import apply
+
+            apply(middle, entry)
+        assert digest(middle) == digest(self.state)
+        check_state(middle)
+
+
+Cluster.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestCluster = Cluster.TestCase
