@@ -174,7 +174,8 @@ class NodeManager:
         if now_s - watched.since_s >= STEADY_S:
             watched.failures = 0
         watched.last_exit = _render_exit(status)
-        self._log.warning("daemon-ended", extra={**_keys(watched), "exit": watched.last_exit})
+        level = logging.INFO if self._stopping else logging.WARNING
+        self._log.log(level, "daemon-ended", extra={**_keys(watched), "exit": watched.last_exit})
         watched.due_s = now_s + restart_pause_s(watched.failures)
         watched.process = watched.pidfd = None
         watched.failures += 1

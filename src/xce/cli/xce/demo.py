@@ -133,7 +133,7 @@ def tell_results(api: Api, jobs: list[DemoJob]) -> bool:
     for job in jobs:
         if job.expected == "PEND":
             why: dict[str, Any] = api.call("GET", f"/jobs/{job.jobid}/why")
-            print(f"\njob {job.jobid} pends: {why['sentence']}")
+            print(f"\n{why['sentence']}")
             for text in why.get("next") or []:
                 print(f"    {text}")
     if not is_fine:

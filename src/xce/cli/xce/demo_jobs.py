@@ -88,9 +88,9 @@ def submit_all(results: Path, environ: Mapping[str, str], jobs: list[DemoJob]) -
 
     submit("hello", _named("hello", 'echo "hello from $LSB_HOSTS"'), "DONE", "hello from demo")
     submit("parallel", ["<", "tasks.sh"], "DONE", "4 tasks on demo", stdin="tasks.sh")
-    array = submit(
-        "array", ["-J", f"array[1-{ARRAY_SIZE}]", "-o", "squares/%I", "./square.sh"], "DONE"
-    )
+    words = ["-J", f"array[1-{ARRAY_SIZE}]", "-o", "squares/%I", "./square.sh"]
+    array = submit("array", words, "DONE")
+    jobs[-1].check = _count_check(results / "squares")
     submit(
         "sum",
         ["-w", f"done({array})", *_named("sum", "./sum.sh")],
@@ -150,5 +150,16 @@ def _output_check(path: Path, wanted: tuple[str, ...]) -> Callable[[DemoJob], st
                 job.said = line.strip()
                 return ""
         return f"{path} has no line '{wanted[0]} ...'"
+
+    return check
+
+
+def _count_check(directory: Path) -> Callable[[DemoJob], str]:
+    """Return the check that every element has left a file."""
+
+    def check(job: DemoJob) -> str:
+        count = sum(1 for _ in directory.iterdir())
+        job.said = f"{count} files in {directory.name}/"
+        return "" if count == ARRAY_SIZE else f"{count} files instead of {ARRAY_SIZE}"
 
     return check

@@ -1,6 +1,7 @@
 """`xce logs`: the daemons' JSON lines as lines for people, in the order of their time."""
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from xce.daemon.settings import Settings
 
 _TAIL_BYTES = 1 << 20
 _LOOK_S = 0.2
+_AT = re.compile(r'{"at": (?:"([^"]*)"|([0-9.]+))')
 _SHOWN_FIRST = ("at", "level", "component", "event")
 
 
@@ -53,7 +55,7 @@ def render_line(line: str, *, as_json: bool) -> str:
     rest = " ".join(
         f"{key}={_brief(value)}" for key, value in entry.items() if key not in _SHOWN_FIRST
     )
-    head = f"{entry.get('at', '')} {entry.get('level', ''):7} {entry.get('component', ''):14}"
+    head = f"{_iso(entry.get('at'))} {entry.get('level', ''):7} {entry.get('component', ''):14}"
     return f"{head} {entry['event']} {rest}".rstrip()
 
 
@@ -105,9 +107,18 @@ def _is_meant(name: str, daemon: str) -> bool:
 
 def _instant(line: str) -> str:
     """Return the time of a line; lines without one sort to the end of what is shown."""
-    if line.startswith('{"at": "'):
-        return line[8:32]
-    return "9"
+    match = _AT.match(line)
+    if match is None:
+        return "9"
+    return _iso(match[1]) if match[1] else _iso(float(match[2]))
+
+
+def _iso(at: object) -> str:
+    """Return an instant as ISO 8601; the shepherd writes seconds since the epoch."""
+    if not isinstance(at, float | int):
+        return str(at or "")
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))
+    return f"{whole}.{int(at % 1 * 1000):03d}Z"
 
 
 def _brief(value: object) -> str:

@@ -1,5 +1,6 @@
 """One line that tells how far something is: refreshed on a terminal, else a line a change."""
 
+import shutil
 import sys
 import time
 from typing import TextIO
@@ -22,7 +23,8 @@ class Progress:
             return
         now_s = time.monotonic()
         if self._is_terminal:
-            self._stream.write(f"\r\x1b[K{text}")
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write(f"\r\x1b[K{text[:width]}")
             self._is_open = True
         elif at_once or now_s - self._shown_at_s >= self._every_s:
             self._stream.write(f"{text}\n")
