@@ -36,14 +36,15 @@ def render_openapi(routes: Sequence[Route], version: str) -> dict[str, Any]:
     """Return the whole document."""
     types: list[Any] = [Problem]
     for route in routes:
-        types += [kind for kind in (route.takes, route.takes_lines, route.gives) if kind]
+        types += [*route.takes, *_lines(route), *route.gives]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     known = iter(schemas)
     problem = next(known)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         takes, lines, gives = (
-            next(known) if kind else None for kind in (route.takes, route.takes_lines, route.gives)
+            _one_of([next(known) for _ in kinds])
+            for kinds in (route.takes, _lines(route), route.gives)
         )
         operation = _operation(route, takes, lines, gives, problem)
         paths.setdefault(f"{PREFIX}{route.path}", {})[route.method.lower()] = operation
@@ -53,6 +54,16 @@ def render_openapi(routes: Sequence[Route], version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": components},
     }
+
+
+def _lines(route: Route) -> tuple[Any, ...]:
+    return (route.takes_lines,) if route.takes_lines else ()
+
+
+def _one_of(schemas: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if len(schemas) > 1:
+        return {"oneOf": schemas}
+    return schemas[0] if schemas else None
 
 
 def _operation(

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 from aiohttp import web
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
@@ -59,27 +59,21 @@ class ActionError(msgspec.Struct, frozen=True):
     lsf: str
 
 
-class JobDone(msgspec.Struct, frozen=True):
-    """Something was done to a job or element."""
+class JobResult(msgspec.Struct, frozen=True):
+    """What was done to a job or element, or why nothing was."""
 
     job: str
-    """``12`` or ``12[3]``."""
-    jobid: int
-    text: str
-
-
-class JobNotDone(msgspec.Struct, frozen=True):
-    """Nothing was done to a job or element; ``job`` is empty when nothing matched."""
-
-    job: str
-    error: ActionError
+    """``12`` or ``12[3]``; empty when nothing matched."""
+    jobid: int | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    error: ActionError | UnsetType = UNSET
 
 
 class JobActions(msgspec.Struct, frozen=True):
     """What became of each job."""
 
     seq: int
-    results: list[JobDone | JobNotDone]
+    results: list[JobResult]
 
 
 class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -90,25 +84,19 @@ class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
     comment: Text = ""
 
 
-class HostDone(msgspec.Struct, frozen=True):
-    """Something was done to a host."""
+class HostResult(msgspec.Struct, frozen=True):
+    """What was done to a host, or why nothing was."""
 
     host: str
-    text: str
-
-
-class HostNotDone(msgspec.Struct, frozen=True):
-    """Nothing was done to a host."""
-
-    host: str
-    error: ActionError
+    text: str | UnsetType = UNSET
+    error: ActionError | UnsetType = UNSET
 
 
 class HostActions(msgspec.Struct, frozen=True):
     """What became of each host."""
 
     seq: int
-    results: list[HostDone | HostNotDone]
+    results: list[HostResult]
 
 
 _JOBS: Final = msgspec.json.Decoder(ActionBody)
@@ -124,7 +112,7 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
         return answer(backend.replica.seq, JobActions(backend.replica.seq, list(bad)))
     command = _command(body, selection, caller)
     reply = await backend.write(command, caller, repeatable=body.action != "signal")
-    results: list[JobDone | JobNotDone] = list(bad)
+    results: list[JobResult] = list(bad)
     for item in reply.results:
         results.append(_not_done(backend, item) if isinstance(item, Refusal) else _done(item))
     return answer(backend.replica.seq, JobActions(reply.seq, results))
@@ -149,7 +137,7 @@ def _command(
             return SignalJobs(user, is_admin, selection, body.signal)
 
 
-def _selection(select: SelectBody, caller: Caller) -> tuple[Selection, tuple[JobNotDone, ...]]:
+def _selection(select: SelectBody, caller: Caller) -> tuple[Selection, tuple[JobResult, ...]]:
     """Return the selection, and the named jobs that are none."""
     if not select.jobs:
         if not (select.all or select.newest):
@@ -177,7 +165,7 @@ def _selection(select: SelectBody, caller: Caller) -> tuple[Selection, tuple[Job
             jobs.append(parse_job_ref(text))
         except JobRefError as error:
             code = RefusalCode.BAD_REQUEST
-            bad.append(JobNotDone(text, ActionError(code, error.message, error.lsf)))
+            bad.append(JobResult(text, error=ActionError(code, error.message, error.lsf)))
     return Selection(jobs=tuple(jobs)), tuple(bad)
 
 
@@ -188,20 +176,20 @@ def job_label(job: int, first: int, last: int) -> str:
     return f"{job}[{first}]" if first == last else f"{job}[{first}-{last}]"
 
 
-def _done(item: Accepted) -> JobDone:
-    return JobDone(job_label(item.job, item.first, item.last), item.job, item.text)
+def _done(item: Accepted) -> JobResult:
+    return JobResult(job_label(item.job, item.first, item.last), item.job, item.text)
 
 
-def _not_done(backend: Backend, item: Refusal) -> JobNotDone:
+def _not_done(backend: Backend, item: Refusal) -> JobResult:
     if not item.job:
-        return JobNotDone("", ActionError(item.code, item.text, item.lsf))
+        return JobResult("", error=ActionError(item.code, item.text, item.lsf))
     code, text, lsf = item.code, item.text, item.lsf
     is_gone = code is RefusalCode.UNKNOWN_JOB and item.job not in backend.replica.state.jobs
     if is_gone and backend.past(item.job, with_elements=False) is not None:
         # The state has forgotten it, the history has not (decision X-8).
         code, lsf = RefusalCode.ALREADY_FINISHED, "Job has already finished"
         text = f"job {item.job} has already finished"
-    return JobNotDone(str(item.job), ActionError(code, text, lsf))
+    return JobResult(str(item.job), error=ActionError(code, text, lsf))
 
 
 async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
@@ -216,10 +204,10 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
     names = tuple(dict.fromkeys(body.hosts))
     command = SetHostsOpen(call.caller.user, names, body.action == "open", body.comment)
     reply = await backend.write(command, call.caller)
-    results: list[HostDone | HostNotDone] = []
+    results: list[HostResult] = []
     for name, item in zip(names, reply.results, strict=True):
         if isinstance(item, Refusal):
-            results.append(HostNotDone(name, ActionError(item.code, item.text, item.lsf)))
+            results.append(HostResult(name, error=ActionError(item.code, item.text, item.lsf)))
         else:
-            results.append(HostDone(name, item.text))
+            results.append(HostResult(name, item.text))
     return answer(backend.replica.seq, HostActions(reply.seq, results))

@@ -1,14 +1,17 @@
 """``POST /jobs``: one submission, several in one body, or one a line."""
 
+import asyncio
 import os
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
 from aiohttp import web
+from msgspec import UNSET, UnsetType
 
-from xce.apiserver.backend import Backend
+from xce.apiserver.backend import REPLICA_S, Backend
 from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answer
 from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_problem, refused
 from xce.apiserver.submission import Compiled, SubmissionBody
@@ -24,6 +27,8 @@ LINES: Final = 2_000
 """Most jobs in one command."""
 COMMAND_BYTES: Final = 8 * 1024 * 1024
 """With so many bytes of blobs and specs a command is sent, however few its jobs are."""
+IN_FLIGHT: Final = 2
+"""So many commands wait for their answers while the next is made ready."""
 LINE_MAX: Final = BODY_MAX
 KEY_MAX: Final = 128
 
@@ -34,27 +39,22 @@ class Submissions(msgspec.Struct, forbid_unknown_fields=True):
     jobs: list[SubmissionBody]
 
 
-class Submitted(msgspec.Struct, frozen=True):
-    """A job that was taken."""
+class SubmitResult(msgspec.Struct, frozen=True):
+    """A job that was taken, or why it was not."""
 
-    jobid: int
-    queue: str
-    default_queue: bool
+    jobid: int | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    default_queue: bool | UnsetType = UNSET
     """Whether the queue was chosen for lack of a named one."""
-    warning: str = ""
-
-
-class NotSubmitted(msgspec.Struct, frozen=True):
-    """A submission that was refused, in a body of several."""
-
-    error: Problem
+    warning: str | UnsetType = UNSET
+    error: Problem | UnsetType = UNSET
 
 
 class SubmitAnswer(msgspec.Struct, frozen=True):
     """What became of the submissions, in their order."""
 
     seq: int
-    results: list[Submitted | NotSubmitted]
+    results: list[SubmitResult]
 
 
 _ONE: Final = msgspec.json.Decoder(SubmissionBody)
@@ -71,19 +71,23 @@ async def submit_jobs(backend: Backend, call: Call) -> web.StreamResponse:
         )
     key = parse_key(call.header("Idempotency-Key"))
     if call.request.content_type == NDJSON:
-        batch = _Batch(backend, call, key or _make_key())
-        async for line in read_lines(call.request.content.iter_any()):
-            await batch.add_line(line)
-        return await batch.answer()
+        bulk = _Bulk(backend, call, key or _make_key())
+        try:
+            async for line in read_lines(call.request.content.iter_any()):
+                await bulk.add_line(line)
+            return await bulk.answer()
+        finally:
+            bulk.cancel()
     content = await call.body()
-    if content.lstrip()[:8].startswith(b'{"jobs"') or b'"jobs"' in content[:64]:
+    if b'"jobs"' in content[:64]:
         bodies = decode(_SEVERAL, content).jobs
-        if not bodies:
-            raise refused(RefusalCode.BAD_REQUEST, "jobs is empty")
-        batch = _Batch(backend, call, key or (_make_key() if len(bodies) > 1 else ""))
-        for body in bodies:
-            await batch.add(body)
-        return await batch.answer()
+        bulk = _Bulk(backend, call, key or (_make_key() if len(bodies) > 1 else ""))
+        try:
+            for body in bodies:
+                await bulk.add(body)
+            return await bulk.answer()
+        finally:
+            bulk.cancel()
     return await _submit_one(backend, call, decode(_ONE, content), key)
 
 
@@ -108,8 +112,8 @@ async def _submit_one(
     return raw_answer(replica.seq, ENCODER.encode(document), status=201)
 
 
-def _submitted(result: Accepted, compiled: Compiled) -> Submitted:
-    return Submitted(result.job, result.queue, not compiled.submission.queue, result.warning)
+def _submitted(result: Accepted, compiled: Compiled) -> SubmitResult:
+    return SubmitResult(result.job, result.queue, not compiled.submission.queue, result.warning)
 
 
 def parse_key(text: str) -> str:
@@ -191,14 +195,19 @@ async def read_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield rest
 
 
-class _Batch:
-    """A bulk submit: gathers jobs into commands, numbered under one key, and their results."""
+class _Bulk:
+    """A bulk submit: gathers jobs into commands, numbered under one key, and their results.
+
+    While the controller decides one command the next is made ready.
+    """
 
     def __init__(self, backend: Backend, call: Call, key: str) -> None:
         self._backend = backend
         self._call = call
         self._key = key
-        self._results: list[Submitted | NotSubmitted] = []
+        self._parts: list[asyncio.Task[list[SubmitResult]] | list[SubmitResult]] = []
+        """Results, in the order of the lines: of commands, and of lines that never got there."""
+        self._running: deque[asyncio.Task[list[SubmitResult]]] = deque()
         self._seq = 0
         self._jobs: list[Compiled] = []
         self._blobs: dict[str, bytes] = {}
@@ -244,47 +253,76 @@ class _Batch:
         The lines of a command follow one another, so those before it are sent first.
         """
         await self._send()
-        line = self._first + 1
-        detail = f"job {line} of the request: {problem.detail}"
-        self._results.append(NotSubmitted(msgspec.structs.replace(problem, detail=detail)))
+        detail = f"job {self._first + 1} of the request: {problem.detail}"
+        refusal = SubmitResult(error=msgspec.structs.replace(problem, detail=detail))
+        if self._parts and isinstance(self._parts[-1], list):
+            self._parts[-1].append(refusal)
+        else:
+            self._parts.append([refusal])
         self._first += 1
 
     async def _send(self) -> None:
         if not self._jobs:
             return
-        backend = self._backend
-        jobs, blobs = self._jobs, tuple(self._blobs.items())
+        task = asyncio.create_task(
+            self._submit(self._jobs, self._first, self._blobs, has_dependency=self._has_dependency)
+        )
+        self._parts.append(task)
+        self._running.append(task)
+        self._first += len(self._jobs)
+        self._jobs, self._blobs, self._bytes, self._has_dependency = [], {}, 0, False
+        # The task must have sent its command before the next one is made.
+        await asyncio.sleep(0)
+        while len(self._running) > IN_FLIGHT:
+            await self._running.popleft()
+
+    async def _submit(
+        self,
+        jobs: list[Compiled],
+        first: int,
+        named: dict[str, bytes],
+        *,
+        has_dependency: bool,
+    ) -> list[SubmitResult]:
+        """Have jobs submitted; return their results."""
+        backend, caller, blobs = self._backend, self._call.caller, tuple(named.items())
         command = SubmitJobs(
-            owner=self._call.caller.owner,
+            owner=caller.owner,
             jobs=tuple(item.submission for item in jobs),
             blobs=backend.sent.unsent(blobs),
             key=self._key,
-            line=self._first,
-            past=past_outcomes(backend, jobs) if self._has_dependency else (),
+            line=first,
+            past=past_outcomes(backend, jobs) if has_dependency else (),
         )
-        self._jobs, self._blobs, self._bytes, self._has_dependency = [], {}, 0, False
-        self._first += len(jobs)
-        basis = "admin" if self._call.caller.is_admin else "owner"
+        basis = "admin" if caller.is_admin else "owner"
         answer = await backend.link.ask(
-            command, by=self._call.caller.user, basis=basis, repeatable=bool(self._key)
+            command, by=caller.user, basis=basis, repeatable=bool(self._key)
         )
         self._seq = max(self._seq, answer.seq)
-        taken = False
-        for compiled, result in zip(jobs, answer.results, strict=True):
-            if isinstance(result, Refusal):
-                self._results.append(NotSubmitted(from_refusal(result)))
-            else:
-                taken = True
-                self._results.append(_submitted(result, compiled))
-        if taken and not any(isinstance(r, NotSubmitted) for r in self._results[-len(jobs) :]):
+        results = [
+            SubmitResult(error=from_refusal(result))
+            if isinstance(result, Refusal)
+            else _submitted(result, compiled)
+            for compiled, result in zip(jobs, answer.results, strict=True)
+        ]
+        if not any(isinstance(result, Refusal) for result in answer.results):
             backend.sent.note(blobs)
+        return results
+
+    def cancel(self) -> None:
+        """Forget about what runs: whoever asked is gone, or hears of a trouble."""
+        for task in self._running:
+            task.cancel()
 
     async def answer(self) -> web.StreamResponse:
         """Send what is left and return the answer to all."""
         await self._send()
-        if not self._results:
+        results: list[SubmitResult] = []
+        for part in self._parts:
+            results += part if isinstance(part, list) else await part
+        if not results:
             raise ProblemError(make_problem(RefusalCode.BAD_REQUEST, "there is no job in the body"))
         replica = self._backend.replica
-        await replica.reach(self._seq, 10.0)
-        document = SubmitAnswer(self._seq or replica.seq, self._results)
+        await replica.reach(self._seq, REPLICA_S)
+        document = SubmitAnswer(self._seq or replica.seq, results)
         return raw_answer(replica.seq, ENCODER.encode(document), status=201)

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from xce.apiserver.backend import Backend
-from xce.apiserver.call import JSON, NDJSON, Call
+from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
 from xce.apiserver.routes import actions, cluster, jobs, output, submit, watch
@@ -37,12 +37,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     handler: Handler
     summary: str
     parameters: tuple[Parameter, ...] = ()
-    takes: Any = None
-    """Type of the body; None: there is none."""
+    takes: tuple[Any, ...] = ()
+    """Types that the body may have; none: there is no body."""
     takes_lines: Any = None
     """Type of each line of an NDJSON body."""
-    gives: Any = None
-    """Type of the answer; None: bytes of ``gives_media``."""
+    gives: tuple[Any, ...] = ()
+    """Types that the answer may have; none: bytes of ``gives_media``."""
     gives_media: str = JSON
     status: int = 200
     is_read: bool = True
@@ -62,7 +62,7 @@ ROUTES: Final = (
         path="/cluster",
         handler=cluster.show_cluster,
         summary="The cluster's name, version and settings, and who you are",
-        gives=cluster.ClusterRow,
+        gives=(cluster.ClusterRow,),
     ),
     Route(
         method="GET",
@@ -79,16 +79,16 @@ ROUTES: Final = (
             Parameter("limit", "most rows", "integer"),
             Parameter("cursor", "`next` of the page before"),
         ),
-        gives=JobsAnswer,
+        gives=(JobsAnswer,),
     ),
     Route(
         method="POST",
         path="/jobs",
         handler=submit.submit_jobs,
         summary="Submit a job, several, or (application/x-ndjson) one a line",
-        takes=SubmissionBody | submit.Submissions,
+        takes=(SubmissionBody, submit.Submissions),
         takes_lines=SubmissionBody,
-        gives=submit.SubmitAnswer,
+        gives=(submit.SubmitAnswer,),
         status=201,
         is_read=False,
     ),
@@ -97,8 +97,8 @@ ROUTES: Final = (
         path="/jobs/actions",
         handler=actions.act_on_jobs,
         summary="Kill, stop, resume or signal jobs",
-        takes=actions.ActionBody,
-        gives=actions.JobActions,
+        takes=(actions.ActionBody,),
+        gives=(actions.JobActions,),
         is_read=False,
     ),
     Route(
@@ -107,7 +107,7 @@ ROUTES: Final = (
         handler=jobs.show_job,
         summary="One job, element, or array with the counts of its elements",
         parameters=(_INDEX,),
-        gives=Row | ArrayHead,
+        gives=(Row, ArrayHead),
     ),
     Route(
         method="GET",
@@ -115,7 +115,7 @@ ROUTES: Final = (
         handler=jobs.show_why,
         summary="Why a job is where it is, and what could be done",
         parameters=(_INDEX,),
-        gives=WhyAnswer,
+        gives=(WhyAnswer,),
     ),
     Route(
         method="GET",
@@ -144,7 +144,7 @@ ROUTES: Final = (
         handler=jobs.wait_for_job,
         summary="Wait for the end of a job: its row, or 204 after the timeout",
         parameters=(_INDEX, Parameter("timeout", "seconds, at most 60", "integer")),
-        gives=Row | ArrayHead,
+        gives=(Row, ArrayHead),
     ),
     Route(
         method="GET",
@@ -152,22 +152,22 @@ ROUTES: Final = (
         handler=cluster.list_arrays,
         summary="List arrays with how many of their elements are in which state",
         parameters=(*_FILTERS, Parameter("ids", "12,13: these")),
-        gives=cluster.ArraysAnswer,
+        gives=(cluster.ArraysAnswer,),
     ),
     Route(
         method="GET",
         path="/hosts",
         handler=cluster.list_hosts,
         summary="List the hosts",
-        gives=cluster.HostsAnswer,
+        gives=(cluster.HostsAnswer,),
     ),
     Route(
         method="POST",
         path="/hosts/actions",
         handler=actions.act_on_hosts,
         summary="Open or close hosts for new work",
-        takes=actions.HostsBody,
-        gives=actions.HostActions,
+        takes=(actions.HostsBody,),
+        gives=(actions.HostActions,),
         is_read=False,
     ),
     Route(
@@ -175,7 +175,7 @@ ROUTES: Final = (
         path="/queues",
         handler=cluster.list_queues,
         summary="List the queues",
-        gives=cluster.QueuesAnswer,
+        gives=(cluster.QueuesAnswer,),
     ),
     Route(
         method="GET",
@@ -187,7 +187,7 @@ ROUTES: Final = (
             Parameter("user", "only this user's jobs"),
             Parameter("jobs", "12,13: only these"),
         ),
-        gives=JobEvent,
+        gives=(JobEvent,),
         gives_media="text/event-stream",
     ),
     Route(
@@ -195,9 +195,7 @@ ROUTES: Final = (
         path="/ready",
         handler=cluster.show_ready,
         summary="Whether reads come from a live replica",
-        gives=cluster.ReadyAnswer,
+        gives=(cluster.ReadyAnswer,),
         is_read=False,
     ),
 )
-
-LINES_MEDIA: Final = NDJSON
