@@ -1,5 +1,6 @@
 """Which daemons a cluster on one machine has, and the command line of each."""
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -51,7 +52,7 @@ def find_daemons(state_dir: Path) -> dict[str, ProcessId]:
     They are found by their command lines, so those of a killed node manager are among them.
     """
     found: dict[str, ProcessId] = {}
-    for pid, words in each_command_line():
+    for pid, words in each_command_line(owner_of(state_dir)):
         if len(words) < 5 or "-m" not in words:
             continue
         module = words.index("-m") + 1
@@ -64,6 +65,14 @@ def find_daemons(state_dir: Path) -> dict[str, ProcessId]:
         name = words[module].removeprefix("xce.daemon.").replace("_", "-")
         found[f"{name}-{options[3]}" if options[2:3] == ["--host"] else name] = process
     return found
+
+
+def owner_of(state_dir: Path) -> int:
+    """Return the user id of who runs the cluster; this user's where there is none yet."""
+    try:
+        return state_dir.stat().st_uid
+    except OSError:
+        return os.geteuid()
 
 
 def end_daemons(daemons: Mapping[str, ProcessId], *, grace_s: float) -> None:

@@ -39,13 +39,14 @@ def is_alive(process: ProcessId) -> bool:
     return identify(process.pid) == process
 
 
-def each_command_line() -> Iterator[tuple[int, list[str]]]:
-    """Yield process id and words of every process of this user."""
+def each_command_line(uid: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Yield process id and words of every process of a user, by default of this one."""
+    owner = os.geteuid() if uid is None else uid
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            if entry.stat().st_uid != os.geteuid():
+            if entry.stat().st_uid != owner:
                 continue
             words = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
         except OSError:

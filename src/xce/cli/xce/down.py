@@ -1,5 +1,6 @@
 """`xce down`: end the daemons of this machine; jobs go on, unless they are to be ended first."""
 
+import os
 import sys
 import time
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from xce.cli.xce.cluster import NODE_MANAGER, count_running, open_api, running_daemons
 from xce.cli.xce.progress import Progress
 from xce.client.rest import ProblemError, UnreachableError
-from xce.daemon.components import end_daemons
+from xce.daemon.components import end_daemons, owner_of
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.processes import ProcessId, each_command_line, end_processes, identify
 from xce.daemon.settings import Settings
@@ -21,6 +22,9 @@ STOP_GRACE_S: Final = 60.0
 def run_down(settings: Settings, *, with_jobs: bool) -> int:
     """End the cluster on this machine; return the exit status."""
     layout = find_layout(settings.state_dir)
+    if owner_of(layout.root) != os.geteuid():
+        print(f"xce down: the cluster of {layout.root} is run by somebody else", file=sys.stderr)
+        return 1
     daemons = running_daemons(layout)
     shepherds = find_shepherds(layout)
     if not daemons:
