@@ -149,6 +149,7 @@ CLUSTER: Final = Table(
         "default_project": Key("default_project", read_line(128)),
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
+        "start_retry_s": Key("start_retry_us", read_seconds),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
     },
     not_built=frozenset(

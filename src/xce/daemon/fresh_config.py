@@ -193,6 +193,7 @@ cluster_name: CLUSTER
 # key_window_s: 3600        # how long a repeated submit is recognised
 # output_retention_s: 30d   # how long output without -o is kept
 # start_failures_max: 3     # failed starts in a row until a host is closed
+# start_retry_s: 300        # until a job tries a host again on which its start failed
 # session_gather_ms: 2      # how long the scheduler gathers news before it looks
 # lsf:
 #   unit_for_limits: MB     # KB | MB | GB | TB | classic: unit of -M and mem without one

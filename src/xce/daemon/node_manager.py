@@ -111,7 +111,7 @@ class NodeManager:
         log_file = self._layout.log_file(watched.component.name)
         _rotate(log_file)
         mode = 0o644 if os.geteuid() == 0 else 0o600
-        log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
+        log = _open_log_file(log_file, mode)
         try:
             child = subprocess.Popen(
                 command_line(watched.component.arguments),
@@ -120,7 +120,7 @@ class NodeManager:
                 stderr=log,
                 start_new_session=True,
                 cwd="/",
-                env={**os.environ, "XCE_DIR": str(self._layout.root)},
+                env={**_clean_environ(), "XCE_DIR": str(self._layout.root)},
             )
         finally:
             os.close(log)
@@ -223,8 +223,11 @@ class NodeManager:
         }
         path = self._layout.node_manager_file
         aside = path.with_name(f"{path.name}.{os.getpid()}")
-        aside.write_text(json.dumps(content, indent=1))
-        aside.replace(path)
+        try:
+            aside.write_text(json.dumps(content, indent=1))
+            aside.replace(path)
+        except OSError as error:  # a full disk must not end whoever keeps the rest alive
+            self._log.warning("state-not-stored", extra={"why": str(error)})
 
 
 def restart_pause_s(failures: int) -> float:
@@ -245,13 +248,30 @@ def _render_exit(status: int | None) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
+def _clean_environ() -> dict[str, str]:
+    """Return the environment without what marks a job: `xce up` may be run inside one."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LSB_", "LS_", "XCE_"))
+    }
+
+
+def _open_log_file(path: Path, mode: int) -> int:
+    """Return a descriptor that appends to a log; on a full disk, one that forgets."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, mode)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
 def _rotate(path: Path) -> None:
     """Begin a new log when the old one has grown large."""
     try:
         if path.stat().st_size > LOG_BYTES_MAX // 2:
             path.replace(path.with_suffix(".log.1"))
-    except FileNotFoundError:
-        pass
+    except OSError:
+        pass  # there is none yet, or the disk is full
 
 
 def _rotate_live(path: Path) -> None:
@@ -262,8 +282,8 @@ def _rotate_live(path: Path) -> None:
                 while chunk := log.read(1 << 20):
                     old.write(chunk)
                 log.truncate(0)
-    except FileNotFoundError:
-        pass
+    except OSError:
+        pass  # there is none yet, or the disk is full
 
 
 def lock_state_dir(layout: Layout) -> int | None:

@@ -70,11 +70,14 @@ def count_running(layout: Layout) -> int | None:
 
 
 def load_daemons(layout: Layout) -> list[DaemonState]:
-    """Return the daemons as the node manager last wrote them down; empty when it did not."""
+    """Return the daemons as the running node manager last wrote them down, else nothing."""
     try:
         content = json.loads(layout.node_manager_file.read_text())
     except (OSError, ValueError):
         return []
+    manager = running_daemons(layout).get(NODE_MANAGER)
+    if manager is None or manager.pid != content.get("pid"):
+        return []  # what an earlier one has left
     return [
         DaemonState(**{name: item.get(name) for name in DaemonState._fields})
         for item in content.get("components", [])

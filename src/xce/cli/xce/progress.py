@@ -14,7 +14,7 @@ class Progress:
         self._is_terminal = self._stream.isatty()
         self._every_s = every_s
         self._shown = ""
-        self._shown_at_s = float("-inf")
+        self._shown_at_s = time.monotonic()
         self._is_open = False
 
     def show(self, text: str, *, at_once: bool = False) -> None:

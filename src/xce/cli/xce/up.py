@@ -53,7 +53,7 @@ def run_up(settings: Settings, options: UpOptions) -> int:
             return 1
         write_fresh_config(layout.config, options.hosts, cluster_name=options.cluster_name)
         config = load_config(layout.config)
-    except (StateDirectoryError, ConfigError) as error:
+    except (StateDirectoryError, ConfigError, OSError) as error:
         print(f"xce up: {error}", file=sys.stderr)
         return 1
     hosts = [host.name for host in config.hosts]
@@ -76,7 +76,6 @@ def _start_node_manager(layout: Layout) -> None:
     mode = 0o644 if os.geteuid() == 0 else 0o600
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     log = os.open(layout.log_file(NODE_MANAGER), flags, mode)
-    layout.node_manager_file.unlink(missing_ok=True)
     try:
         subprocess.Popen(
             command_line(node_manager_arguments(layout.root)),
@@ -128,13 +127,9 @@ def _find_trouble(layout: Layout, *, grace_over: bool) -> str | None:
     for daemon in load_daemons(layout):
         if daemon.failures >= FAILURES_MAX or (grace_over and daemon.failures >= 2):
             return daemon.name
-    started = layout.node_manager_file.exists() or NODE_MANAGER in running_daemons(layout)
-    return None if started else _node_manager_ended(layout)
-
-
-def _node_manager_ended(layout: Layout) -> str | None:
-    """Return the node manager's name if it is gone; it may not have been seen yet."""
-    time.sleep(0.5)
+    if NODE_MANAGER in running_daemons(layout):
+        return None
+    time.sleep(0.5)  # it may not have been seen yet
     return None if NODE_MANAGER in running_daemons(layout) else NODE_MANAGER
 
 

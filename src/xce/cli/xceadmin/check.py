@@ -40,12 +40,13 @@ def render_summary(config: ClusterConfig) -> str:
     default = next((queue.name for queue in config.queues if queue.default), "none")
     closed = sum(host.closed for host in config.hosts)
     pools = ", ".join(f"{pool.name} {pool.total}" for pool in config.pools)
-    counters = ", ".join(item.name for item in config.resources if item.kind == "counter")
     lines = [
         f"cluster  {config.cluster_name}",
         f"hosts    {len(config.hosts)}" + (f", {closed} of them closed" if closed else ""),
         f"queues   {', '.join(queue.name for queue in config.queues)} (default: {default})",
     ]
-    lines += [f"counters {counters}"] if counters else []
     lines += [f"pools    {pools}"] if pools else []
+    for item in config.resources:
+        unit = f" in {item.unit}" if item.unit else ""
+        lines.append(f"resource {item.name} ({item.kind}{unit}) {item.description}".rstrip())
     return "\n".join(lines)

@@ -17,11 +17,12 @@ def test_on_a_terminal_one_line_is_refreshed() -> None:
     assert stream.getvalue() == "\r\x1b[K1 of 2\r\x1b[K2 of 2\n"
 
 
-def test_elsewhere_a_line_is_written_now_and_then_and_the_last_always() -> None:
+def test_elsewhere_lines_are_few_and_the_last_is_always_written() -> None:
     stream = io.StringIO()
     progress = Progress(stream, every_s=1000)
     for text in ("1", "2", "3"):
         progress.show(text)
+    progress.show("2", at_once=True)
     progress.close("3")
     progress.close("3")
-    assert stream.getvalue() == "1\n3\n"
+    assert stream.getvalue() == "2\n3\n"
