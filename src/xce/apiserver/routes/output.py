@@ -21,7 +21,7 @@ POLL_S: Final = 0.2
 POLL_MAX_S: Final = 1.0
 OFFSET_MAX: Final = (1 << 62) - 1
 BYTES: Final = "application/octet-stream"
-_AWAY: Final = ("not connected", "is gone")
+_AWAY: Final = ("not connected", "is gone", "try again")
 
 
 class Output:
@@ -77,7 +77,7 @@ class Output:
                 attempt=self._attempt,
                 stream=self._stream,
                 path=self._path,
-                cwd=posixpath.join(spec.cwd, spec.cwd_asked),
+                cwd=posixpath.join(spec.cwd, spec.cwd_asked) if spec.cwd_asked else spec.cwd,
                 user=owner.user,
                 uid=owner.uid,
                 gid=owner.gid,
@@ -85,7 +85,20 @@ class Output:
                 limit=limit,
             )
 
-        return await self._backend.link.read_output(make)
+        chunk = await self._backend.link.read_output(make)
+        if chunk.error and self._path and not is_away(chunk):
+            # A file that could not be opened: then the cluster has kept the output.
+            named, self._path = self._path, ""
+            kept = await self._backend.link.read_output(make)
+            if not kept.error:
+                return kept
+            self._path = named
+        return chunk
+
+
+def is_away(chunk: OutputChunk) -> bool:
+    """Return whether the host, rather than the file, is the trouble."""
+    return any(words in chunk.error for words in _AWAY)
 
 
 def check_chunk(chunk: OutputChunk) -> None:
@@ -96,7 +109,7 @@ def check_chunk(chunk: OutputChunk) -> None:
     """
     if not chunk.error:
         return
-    if any(words in chunk.error for words in _AWAY):
+    if is_away(chunk):
         raise refused(RefusalCode.UNREACHABLE_HOST, chunk.error)
     raise refused(NO_OUTPUT, chunk.error, status=404)
 

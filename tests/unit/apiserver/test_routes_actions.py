@@ -1,0 +1,133 @@
+from rest_cluster import run_rest
+
+from xce.testing.builders import place, report_started, run_job, submit
+
+
+def test_jobs_are_killed_stopped_and_resumed_by_name():
+    async def story(rest):
+        job = await rest.submit()
+        array = await rest.submit(array="1-9")
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "stop", "select": {"jobs": [str(job)]}}
+        )
+        assert document["results"] == [{"job": str(job), "jobid": job, "text": "stopped"}]
+        _, row = await rest.get(f"/jobs/{job}")
+        assert row["stat"] == "PSUSP"
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "resume", "select": {"all": True}}
+        )
+        assert [r["text"] for r in document["results"]] == ["resumed", "resumed"]
+        _, document = await rest.post(
+            "/jobs/actions",
+            {"action": "kill", "select": {"jobs": [f"{array}[2,4-5]", "77", "nonsense"]}},
+        )
+        texts = {r["job"]: r.get("text") or r["error"]["lsf"] for r in document["results"]}
+        assert texts == {
+            f"{array}[2]": "killed",
+            f"{array}[4-5]": "killed",
+            "77": "No matching job found",
+            "nonsense": "Illegal job ID",
+        }
+
+    run_rest(story)
+
+
+def test_a_filter_takes_the_callers_own_jobs_unless_it_names_a_user():
+    async def story(rest):
+        mine = await rest.submit()
+        rest.be("bob")
+        theirs = await rest.submit()
+        _, document = await rest.post("/jobs/actions", {"action": "kill", "select": {"all": True}})
+        assert [r["jobid"] for r in document["results"]] == [theirs]
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": {"all": True, "user": "all"}}
+        )
+        assert document["results"][0]["job"] == ""
+        assert document["results"][0]["error"]["code"] == "unknown-job"
+        rest.be("carol", is_admin=True)
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": {"all": True, "user": "all"}}
+        )
+        assert [r["jobid"] for r in document["results"]] == [mine]
+
+    run_rest(story)
+
+
+def test_somebody_elses_job_is_not_touched():
+    async def story(rest):
+        job = await rest.submit()
+        rest.be("bob")
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": {"jobs": [str(job)]}}
+        )
+        assert document["results"][0]["error"]["lsf"] == "User permission denied"
+
+    run_rest(story)
+
+
+def test_a_job_that_only_the_history_knows_has_finished():
+    async def story(rest):
+        job = submit(rest.controller)
+        run_job(rest.controller, job)
+        rest.link.pump()
+        rest.keep_history()
+        del rest.replica.state.jobs[job]
+        del rest.controller.state.jobs[job]
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": {"jobs": [str(job)]}}
+        )
+        assert document["results"][0]["error"]["lsf"] == "Job has already finished"
+
+    run_rest(story)
+
+
+def test_a_signal_reaches_a_running_job_and_may_not_be_repeated():
+    async def story(rest):
+        job = await rest.submit()
+        place(rest.controller, job)
+        report_started(rest.controller, job)
+        rest.link.pump()
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "signal", "signal": 10, "select": {"jobs": [str(job)]}}
+        )
+        assert document["results"][0]["text"] == "signaled"
+        assert rest.link.asked[-1][3] is False
+
+    run_rest(story)
+
+
+def test_actions_that_make_no_sense_are_refused():
+    async def story(rest):
+        for body in (
+            {"action": "dance", "select": {"all": True}},
+            {"action": "kill", "select": {}},
+            {"action": "kill", "select": {"queue": "normal"}},
+            {"action": "kill", "select": {"jobs": ["1"], "all": True}},
+            {"action": "stop", "force": True, "select": {"all": True}},
+            {"action": "signal", "select": {"all": True}},
+            {"action": "kill", "signal": 9, "select": {"all": True}},
+            {"action": "signal", "signal": 99, "select": {"all": True}},
+        ):
+            status, document = await rest.post("/jobs/actions", body)
+            assert (status, document["code"]) == (400, "bad-request"), body
+
+    run_rest(story)
+
+
+def test_hosts_are_closed_by_administrators_only():
+    async def story(rest):
+        body = {"action": "close", "hosts": ["h1", "nope"], "comment": "disk"}
+        status, document = await rest.post("/hosts/actions", body)
+        assert (status, document["code"]) == (403, "denied")
+        rest.be("root", is_admin=True)
+        status, document = await rest.post("/hosts/actions", body)
+        assert status == 200
+        assert document["results"][0] == {"host": "h1", "text": "closed"}
+        assert document["results"][1]["error"]["code"] == "unknown-host"
+        _, document = await rest.get("/hosts")
+        assert (document["hosts"][0]["status"], document["hosts"][0]["comment"]) == (
+            "closed_Adm",
+            "disk",
+        )
+
+    run_rest(story)

@@ -1,0 +1,294 @@
+import base64
+import json
+
+import pytest
+from rest_cluster import run_rest
+
+from xce.model.config import QueueConfig
+from xce.model.job import ArraySpec
+from xce.testing.builders import run_job, submit
+
+
+def lines(*bodies):
+    return b"".join(
+        (body if isinstance(body, bytes) else json.dumps(body).encode()) + b"\n" for body in bodies
+    )
+
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def test_every_member_of_a_submission_arrives_in_the_job():
+    async def story(rest):
+        status, document = await rest.post(
+            "/jobs",
+            {
+                "script": "#!/bin/sh\necho $1\n",
+                "script_name": "./job.sh",
+                "args": ["a b", "c"],
+                "env": ["A=1", "B=x y"],
+                "cwd": "/work",
+                "cwd_given": "sub/%J",
+                "name": "n[1-4:3]%2",
+                "project": "p",
+                "tasks": [1, 2],
+                "resreq": ["select[mem>10]", "rusage[mem=1GB]"],
+                "hosts": "h1",
+                "exclusive": False,
+                "hold": True,
+                "run_limit_s": 90,
+                "estimate_s": 30.5,
+                "mem_limit_kib": 4096,
+                "input": "in.txt",
+                "input_data": base64.b64encode(b"spooled").decode(),
+                "output": "o",
+                "error": "e",
+                "output_append": False,
+                "umask": 0o27,
+                "priority": 7,
+                "from_host": "laptop",
+                "home": "/h",
+            },
+        )
+        assert status == 201, document
+        (result,) = document["results"]
+        assert (result["queue"], result["default_queue"]) == ("normal", True)
+        (command, by, basis, repeatable) = rest.link.asked[-1]
+        assert (by, basis, repeatable) == ("alice", "owner", False)
+        (job,) = command.jobs
+        spec = job.spec
+        assert spec.name == "n"
+        assert spec.command == "./job.sh a b c"
+        assert spec.args == ("a b", "c")
+        assert (spec.cwd, spec.cwd_asked, spec.home) == ("/work", "sub/%J", "/h")
+        assert (spec.files.output, spec.files.output_append) == ("o", False)
+        assert spec.files.input == "in.txt"
+        assert (spec.umask, spec.mem_limit_kib, spec.from_host) == (0o27, 4096, "laptop")
+        assert spec.requested == "select[mem>10] rusage[mem=1GB]"
+        assert spec.array == "1-4:3"
+        assert job.array == ArraySpec(((1, 4, 3),), 2)
+        assert (job.run_limit_us, job.estimate_us) == (90_000_000, 30_500_000)
+        assert (job.hold, job.priority, job.project) == (True, 7, "p")
+        assert [(a.resource, a.value) for a in job.request.amounts] == [("mem", 1024)]
+        assert rest.link.blobs[spec.script] == b"#!/bin/sh\necho $1\n"
+        assert rest.link.blobs[spec.env] == b"A=1\0B=x y"
+        assert rest.link.blobs[spec.files.input_blob] == b"spooled"
+
+    run_rest(story)
+
+
+def test_a_command_is_its_own_script_and_a_script_is_shown_on_one_line():
+    async def story(rest):
+        await rest.submit("echo  hi")
+        (command, *_) = rest.link.asked[-1]
+        spec = command.jobs[0].spec
+        assert (spec.command, rest.link.blobs[spec.script]) == ("echo  hi", b"echo  hi")
+        status, _ = await rest.post("/jobs", {"script": "#!/bin/sh\n\na\nb\n"})
+        assert status == 201
+        (command, *_) = rest.link.asked[-1]
+        assert command.jobs[0].spec.command == "#!/bin/sh;;a;b"
+        await rest.post("/jobs", {"script_data": base64.b64encode(b"echo \xff").decode()})
+        (command, *_) = rest.link.asked[-1]
+        assert rest.link.blobs[command.jobs[0].spec.script] == b"echo \xff"
+
+    run_rest(story)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "bad-request"),
+        (b"{", 400, "bad-request"),
+        (b"[]", 400, "bad-request"),
+        (b'{"command":"x","comand":"y"}', 400, "bad-request"),
+        (b'{"command":7}', 400, "bad-request"),
+        (b'{"command":"\\ud800"}', 400, "bad-request"),
+        ({}, 422, "empty-job"),
+        ({"command": " "}, 422, "empty-job"),
+        ({"command": "a", "script": "b"}, 400, "bad-request"),
+        ({"command": "a\0b"}, 400, "bad-request"),
+        ({"command": "a", "args": ["b"]}, 400, "bad-request"),
+        ({"command": "a", "env": ["NOEQUALS"]}, 400, "bad-request"),
+        ({"command": "a", "env": ["=x"]}, 400, "bad-request"),
+        ({"command": "a", "env": ["A=\0"]}, 400, "bad-request"),
+        ({"command": "a", "cwd": "relative"}, 400, "bad-request"),
+        ({"command": "a", "name": "x" * 5000}, 400, "bad-request"),
+        ({"command": "a", "name": "x[5-1]"}, 422, "bad-array"),
+        ({"command": "a", "array": "1-10000001"}, 422, "array-too-large"),
+        ({"command": "a", "tasks": [0, 1]}, 422, "too-few-tasks"),
+        ({"command": "a", "tasks": [5, 2]}, 422, "too-few-tasks"),
+        ({"command": "a", "tasks": [1, 99999999]}, 422, "too-many-tasks"),
+        ({"command": "a", "tasks": [1]}, 400, "bad-request"),
+        ({"command": "a", "resreq": ["select["]}, 422, "bad-resreq"),
+        ({"command": "a", "resreq": ["rusage[nope=1]"]}, 422, "bad-resreq"),
+        ({"command": "a", "resreq": ["same[model]"]}, 422, "not-built"),
+        ({"command": "a", "hosts": "h1 h9"}, 422, "unknown-host"),
+        ({"command": "a", "queue": "nope"}, 422, "unknown-queue"),
+        ({"command": "a", "dependency": "done("}, 422, "bad-dependency"),
+        ({"command": "a", "dependency": "done(99)"}, 422, "dependency-unknown-job"),
+        ({"command": "a", "run_limit_s": -1}, 400, "bad-request"),
+        ({"command": "a", "begin_at": 1e18}, 400, "bad-request"),
+        ({"command": "a", "umask": 4096}, 400, "bad-request"),
+        ({"jobs": []}, 400, "bad-request"),
+    ],
+)
+def test_a_submission_that_cannot_be_taken_is_a_problem_document(body, status, code):
+    async def story(rest):
+        found, document = await rest.post("/jobs", body)
+        assert (found, document["code"]) == (status, code), document
+        assert document["type"] == f"urn:xce:problem:{code}"
+        assert document["status"] == status
+        assert document["detail"]
+        assert not rest.replica.state.jobs
+
+    run_rest(story)
+
+
+def test_a_text_that_cannot_be_read_names_its_column_and_lsf_words():
+    async def story(rest):
+        _, document = await rest.post("/jobs", {"command": "a", "resreq": ["select[mem>"]})
+        assert document["column"] == 12
+        assert document["lsf"].startswith("Error in select section")
+
+    run_rest(story)
+
+
+def test_a_body_that_is_too_large_is_refused():
+    async def story(rest):
+        status, document = await rest.post(
+            "/jobs", {"command": "a", "env": ["A=" + "x" * 5 * 2**20]}
+        )
+        assert (status, document["code"]) == (413, "too-large")
+
+    run_rest(story)
+
+
+def test_the_same_key_gives_the_same_job():
+    async def story(rest):
+        headers = {"Idempotency-Key": f"{rest.controller.now_us // 1_000_000}-abc"}
+        first = await rest.post("/jobs", {"command": "a"}, headers)
+        again = await rest.post("/jobs", {"command": "a"}, headers)
+        assert first[1]["results"][0]["jobid"] == again[1]["results"][0]["jobid"]
+        assert len(rest.replica.state.jobs) == 1
+        status, document = await rest.post(
+            "/jobs", {"command": "a"}, {"Idempotency-Key": "x" * 200}
+        )
+        assert (status, document["code"]) == (400, "bad-request")
+
+    run_rest(story)
+
+
+def test_blobs_that_the_journal_has_are_not_sent_again():
+    async def story(rest):
+        await rest.submit("a", env=["E=1"])
+        await rest.submit("b", env=["E=1"])
+        first, second = (asked[0] for asked in rest.link.asked)
+        assert len(first.blobs) == 2
+        assert [content for _, content in second.blobs] == [b"b"]
+        await rest.post("/jobs", {"command": "c", "queue": "nope"})
+        await rest.submit("c")
+        assert [content for _, content in rest.link.asked[-1][0].blobs] == [b"c"]
+        rest.replica.begin(())
+        assert rest.backend.sent.unsent([("h", b"")]) == (("h", b""),)
+
+    run_rest(story)
+
+
+def test_several_jobs_in_one_body_are_judged_one_by_one():
+    async def story(rest):
+        status, document = await rest.post(
+            "/jobs", {"jobs": [{"command": "a"}, {"command": ""}, {"command": "b", "queue": "q"}]}
+        )
+        assert status == 201
+        first, second, third = document["results"]
+        assert first["jobid"] == 1
+        assert second["error"]["code"] == "empty-job"
+        assert "job 2 of the request" in second["error"]["detail"]
+        assert third["error"]["code"] == "unknown-queue"
+
+    run_rest(story)
+
+
+def test_lines_are_submitted_in_order_and_bad_ones_are_told_in_their_place():
+    async def story(rest):
+        body = lines({"command": "a"}, b"", b"{broken", {"command": "b"}, b"  ", {"command": "c"})
+        status, document = await rest.post("/jobs", body[:-1], NDJSON)
+        assert status == 201
+        results = document["results"]
+        assert [result.get("jobid") for result in results] == [1, None, 2, 3]
+        assert results[1]["error"]["code"] == "bad-request"
+        assert [asked[0].line for asked in rest.link.asked] == [0, 2]
+
+    run_rest(story)
+
+
+def test_a_bulk_submit_that_is_sent_again_makes_no_job_twice():
+    async def story(rest):
+        headers = {**NDJSON, "Idempotency-Key": "bulk"}
+        body = lines(*({"command": f"echo {n}"} for n in range(4_500)))
+        _, first = await rest.post("/jobs", body, headers)
+        assert len(rest.link.asked) == 3
+        _, again = await rest.post("/jobs", body, headers)
+        assert [r["jobid"] for r in first["results"]] == [r["jobid"] for r in again["results"]]
+        assert len(rest.replica.state.jobs) == 4_500
+
+    run_rest(story)
+
+
+def test_an_empty_bulk_submit_is_refused():
+    async def story(rest):
+        status, document = await rest.post("/jobs", b"\n \n", NDJSON)
+        assert (status, document["code"]) == (400, "bad-request")
+
+    run_rest(story)
+
+
+def test_a_dependency_on_a_job_of_the_history_is_answered_from_there():
+    async def story(rest):
+        job = submit(rest.controller)
+        run_job(rest.controller, job)
+        rest.link.pump()
+        rest.keep_history()
+        del rest.replica.state.jobs[job]
+        after = await rest.submit(dependency=f"done({job}) || exit({job}, 3)")
+        assert rest.link.asked[-1][0].past == ((job, 1, 0),)
+        assert rest.replica.state.jobs[after].dependency is None
+
+    run_rest(story)
+
+
+def test_a_cluster_that_is_not_roots_runs_no_jobs_of_others():
+    async def story(rest):
+        rest.be("bob", may_run=False)
+        status, document = await rest.post("/jobs", {"command": "a"})
+        assert (status, document["code"]) == (403, "denied")
+
+    run_rest(story)
+
+
+def test_a_write_while_the_controller_is_away_asks_to_come_again():
+    async def story(rest):
+        rest.link.is_connected = False
+        status, document = await rest.post("/jobs", {"command": "a"})
+        assert (status, document["code"]) == (503, "controller-away")
+        assert rest.headers["Retry-After"] == "1"
+
+    run_rest(story)
+
+
+def test_a_misfit_is_taken_with_a_warning():
+    async def story(rest):
+        status, document = await rest.post("/jobs", {"command": "a", "tasks": [999, 999]})
+        assert status == 201
+        assert "999" in document["results"][0]["warning"]
+
+    run_rest(story)
+
+
+def test_the_queue_that_was_named_is_not_the_default_one():
+    async def story(rest):
+        _, document = await rest.post("/jobs", {"command": "a", "queue": "short"})
+        assert document["results"][0]["queue"] == "short"
+        assert document["results"][0]["default_queue"] is False
+
+    run_rest(story, queues=[QueueConfig(name="normal", default=True), QueueConfig(name="short")])

@@ -1,0 +1,231 @@
+import sqlite3
+import time
+
+import pytest
+
+from xce.journal.history import HistoryError, HistoryWriter
+from xce.journal.history_reader import HistoryReader
+from xce.model.entry import Cause, Entry
+from xce.model.job import EndCause, Outcome
+from xce.model.record import Ended
+from xce.state.snapshot import dump, load
+from xce.testing.builders import (
+    cluster,
+    gang,
+    kill,
+    place,
+    propose,
+    replayed,
+    report_ended,
+    report_started,
+    run_job,
+    submission,
+    submit,
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.db"
+
+
+def keep(path, entries):
+    """Store ``entries`` that are not stored yet; return the cursor."""
+    writer = HistoryWriter(path)
+    fresh = [entry for entry in entries if entry.seq > writer.seq]
+    if fresh:
+        writer.take(fresh, crc=7, epoch=3)
+        writer.commit()
+    seq = writer.seq
+    assert not writer.has_news
+    writer.close()
+    return seq
+
+
+@pytest.fixture
+def read(path):
+    reader = HistoryReader(path)
+    yield reader
+    reader.close()
+
+
+def test_a_job_is_told_with_all_that_was_known_of_it(path, read):
+    controller = cluster(["h1"])
+    job = submit(controller, submission("sleep 1", name="n", tasks=1, project="p"))
+    place(controller, job)
+    report_started(controller, job)
+    report_ended(controller, job, exit_code=3)
+    assert keep(path, controller.entries) == controller.state.seq
+    past = read.job(job)
+    assert past.spec == submission("sleep 1", name="n").spec
+    assert (past.owner.user, past.key.queue, past.key.project) == ("alice", "normal", "p")
+    assert past.resreq == controller.state.classes[1].resreq
+    (element,) = past.elements
+    assert element.ended == controller.state.jobs[job].ended
+    assert element.hosts == (("h1", 1),)
+    assert (past.is_finished, past.outcome) == (True, Outcome.EXIT)
+    assert read.outcomes([job, 99]) == [(job, Outcome.EXIT, 3)]
+
+
+def test_a_job_that_never_was_is_none_also_before_there_is_a_file(path, read):
+    assert read.job(1) is None
+    keep(path, cluster().entries)
+    assert read.job(1) is None
+    assert read.outcomes([1]) == []
+
+
+def test_elements_ended_and_withdrawn_are_told_by_index(path, read):
+    controller = cluster(["h1"])
+    job = submit(controller, submission(elements="1-9:2,20", name="a"))
+    place(controller, job, 3, 5)
+    for index in (3, 5):
+        report_started(controller, job, index)
+    report_ended(controller, job, 3)
+    kill(controller, (job, 7, 20))
+    keep(path, controller.entries)
+    past = read.job(job)
+    assert [element.index for element in past.elements] == [3]
+    assert [(gone.first, gone.last) for gone in past.withdrawn] == [(7, 20)]
+    assert (past.done, past.exited, past.size, past.is_finished) == (1, 3, 6, False)
+    assert read.outcomes([job]) == []
+    part = read.job(job, ((8, 9),))
+    assert part.elements == ()
+    assert [(gone.first, gone.last) for gone in part.withdrawn] == [(8, 9)]
+
+
+def test_hosts_of_a_parallel_job_and_who_ended_it_are_told(path, read):
+    controller = cluster({"h1": 4, "h2": 4})
+    job = submit(controller, submission(tasks=6))
+    propose(controller, gang(controller, job, hosts={"h2": 4, "h1": 2}))
+    report_started(controller, job)
+    kill(controller, job)
+    report_ended(controller, job, signal=15, exit_code=143)
+    keep(path, controller.entries)
+    (element,) = read.job(job).elements
+    assert element.hosts == (("h2", 4), ("h1", 2))
+    assert element.by == "alice"
+    assert element.ended.cause == EndCause.OWNER
+
+
+def test_a_writer_that_died_goes_on_behind_its_cursor(path, read):
+    controller = cluster()
+    job = submit(controller)
+    place(controller, job)
+    half = len(controller.entries)
+    report_started(controller, job)
+    report_ended(controller, job)
+    writer = HistoryWriter(path)
+    writer.take(controller.entries[:half], crc=1, epoch=1)
+    writer.commit()
+    writer.take(controller.entries[half:], crc=1, epoch=1)
+    writer.close()  # what was not committed is lost
+    writer = HistoryWriter(path)
+    assert (writer.seq, writer.crc, writer.epoch) == (controller.entries[half - 1].seq, 1, 1)
+    writer.close()
+    keep(path, controller.entries)
+    assert len(read.job(job).elements) == 1
+
+
+def test_the_name_and_queue_of_a_job_are_found_also_by_a_writer_that_began_later(path, read):
+    controller = cluster()
+    submit(controller, submission(name="one"))
+    keep(path, controller.entries)
+    second = submit(controller, submission(name="one"))
+    keep(path, controller.entries)
+    rows = sqlite3.connect(path)
+    found = rows.execute("SELECT name, queue FROM jobs WHERE job = ?", (second,)).fetchone()
+    rows.close()
+    assert found == ("one", "normal")
+
+
+def test_a_history_that_begins_late_takes_the_state_as_it_is(path, read, tmp_path):
+    controller = cluster({"h1": 4, "h2": 4})
+    serial = submit(controller, submission(name="s"))
+    run_job(controller, serial)
+    array = submit(controller, submission(elements="1-10", name="a"))
+    place(controller, array, 2, 3)
+    report_started(controller, array, 2)
+    report_ended(controller, array, 2, exit_code=9)
+    kill(controller, (array, 5, 6))
+    wide = submit(controller, submission(tasks=6))
+    propose(controller, gang(controller, wide, hosts={"h1": 3, "h2": 3}))
+    report_started(controller, wide)
+    kill(controller, wide)
+    state = load(dump(replayed(controller.entries)))
+    writer = HistoryWriter(path)
+    writer.begin(state, epoch=2)
+    writer.commit()
+    assert writer.seq == state.seq
+    writer.close()
+    report_ended(controller, wide, signal=9)
+    report_started(controller, array, 3)
+    report_ended(controller, array, 3)
+    keep(path, controller.entries)
+    whole = tmp_path / "whole.db"
+    keep(whole, controller.entries)
+    other = HistoryReader(whole)
+    for job in (serial, array, wide):
+        assert read.job(job) == other.job(job)
+    other.close()
+
+
+def test_a_history_that_is_given_a_later_state_fails_loudly(path):
+    controller = cluster()
+    submit(controller)
+    keep(path, controller.entries)
+    writer = HistoryWriter(path)
+    with pytest.raises(HistoryError, match="what happened between is lost"):
+        writer.begin(replayed(controller.entries), epoch=1)
+    writer.close()
+
+
+def test_a_commit_that_fails_keeps_what_was_gathered(path, read, monkeypatch):
+    controller = cluster()
+    job = submit(controller)
+    writer = HistoryWriter(path)
+    writer.take(controller.entries, crc=1, epoch=1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer._connection.execute("PRAGMA busy_timeout = 1")
+    with pytest.raises(HistoryError, match="locked"):
+        writer.commit()
+    other.execute("ROLLBACK")
+    other.close()
+    assert writer.has_news
+    writer.commit()
+    writer.close()
+    assert read.job(job) is not None
+
+
+def test_a_file_of_another_release_or_no_database_is_refused(path):
+    keep(path, cluster().entries)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("UPDATE schema SET version = 99")
+    other.close()
+    with pytest.raises(HistoryError, match="has schema 99"):
+        HistoryWriter(path)
+    reader = HistoryReader(path)
+    with pytest.raises(HistoryError, match="has schema 99"):
+        reader.job(1)
+    junk = path.with_name("junk.db")
+    junk.write_bytes(b"this is no database at all, but long enough to be read as one" * 20)
+    with pytest.raises(HistoryError):
+        HistoryWriter(junk)
+
+
+def test_a_selection_of_many_ended_elements_costs_little_each(path):
+    controller = cluster(["h1"])
+    job = submit(controller, submission(elements="1-50000"))
+    writer = HistoryWriter(path)
+    writer.take(controller.entries, crc=1, epoch=1)
+    writer.commit()
+    count = 50_000
+    zeros, seq = [0] * count, controller.state.seq + 1
+    record = Ended([job] * count, list(range(1, count + 1)), [1] * count, [1] * count, zeros,
+                   zeros, zeros, zeros, zeros, zeros, zeros, zeros)  # fmt: skip
+    begin = time.process_time()
+    writer.take([Entry(seq, 1, Cause("reported"), (record,))], crc=1, epoch=1)
+    writer.commit()
+    each_us = (time.process_time() - begin) * 1e6 / count
+    writer.close()
+    assert each_us < 20
