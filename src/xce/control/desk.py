@@ -24,6 +24,10 @@ class Batch(msgspec.Struct):
     """What one commit makes true, and what may be told behind it."""
 
     entries: list[Entry] = []
+    joins: list[Reply] = []
+    """Replies to `HostJoined`, to be told before the effects: a worker's connection gets effects
+    only from its own join on. What was owed before was owed to another connection, which may have
+    been one to a host that has been restarted since."""
     replies: list[Reply] = []
     effects: list[tuple[HostNumber, tuple[Effect, ...]]] = []
     blobs: list[tuple[str, bytes]] = []
@@ -31,7 +35,7 @@ class Batch(msgspec.Struct):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write and nothing to tell."""
-        return not (self.entries or self.replies or self.effects)
+        return not (self.entries or self.joins or self.replies or self.effects)
 
 
 class Desk:
@@ -76,8 +80,16 @@ class Desk:
         inputs, self._inbox = self._inbox, []
         step = self.controller.step(inputs, now_us)
         batch = self._open
+        joined = {
+            given.ticket: given.body for given in inputs if isinstance(given.body, HostJoined)
+        }
+        if joined:
+            numbers = self.controller.state.hosts.number
+            hosts = {numbers.get(seen.host) for seen in joined.values()}
+            batch.effects = [item for item in batch.effects if item[0] not in hosts]
         batch.entries.extend(step.entries)
-        batch.replies.extend(step.replies)
+        for reply in step.replies:
+            (batch.joins if reply.ticket in joined else batch.replies).append(reply)
         batch.effects.extend(step.effects)
         batch.blobs.extend(step.blobs)
 

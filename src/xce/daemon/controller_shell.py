@@ -188,9 +188,11 @@ class ControllerShell:
             for link in self.followers:
                 link.note_batch(stored.first, stored.last, frame)
         names = self.state.hosts.names
+        for reply in batch.joins:
+            self._reply(reply)
         for host, effects in batch.effects:
             link_to = self.workers.get(names[host])
-            if link_to is not None:
+            if link_to is not None and link_to.is_joined:
                 link_to.peer.send(m.Effects(self.epoch, effects))
         for reply in batch.replies:
             self._reply(reply)

@@ -14,6 +14,8 @@ class WorkerLink:
     def __init__(self, peer: Peer, host: str) -> None:
         self.peer = peer
         self.host = host
+        self.is_joined = False
+        """Whether its join is durable; before that nothing is told to it."""
         self._owed_before: frozenset[tuple[JobId, int]] = frozenset()
 
     def is_stale(self, owed: Mapping[tuple[JobId, int], None] | None) -> bool:

@@ -182,6 +182,7 @@ class Reception:
 
     def _join(self, link: WorkerLink, seen: HostJoined, by: str) -> None:
         def joined(reply: Reply) -> None:
+            link.is_joined = True
             for result in reply.results:
                 if isinstance(result, Refusal):
                     self._shell.log.warning(

@@ -105,7 +105,8 @@ class Client(Process):
         """Return one of this user's jobs, or some of its elements."""
         if not self.jobs:
             return None
-        job = self._rng.choice(self.jobs)
+        lately = self._rng.random() < 0.7
+        job = self._rng.choice(self.jobs[-3:] if lately else self.jobs)
         if self._rng.random() < 0.5:
             return job, ()
         first = self._rng.randrange(8)

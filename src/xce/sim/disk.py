@@ -5,6 +5,7 @@ know which.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -12,6 +13,7 @@ import msgspec
 
 from xce.journal.codec import FIRST_CRC, decode_batch
 from xce.journal.interface import Blob, JournalOrderError, StoredBatch
+from xce.journal.snapshot import Manifest, PartDigest, Snapshot
 from xce.model.entry import Entry
 from xce.model.ids import Epoch, Micros, Seq
 from xce.sim.faults import Faults
@@ -21,18 +23,10 @@ OnStored = Callable[[list[Entry]], object]
 KEPT_BATCHES: Final = 3
 
 
-class StoredParts(msgspec.Struct, frozen=True):
-    """A snapshot."""
+class StoredParts(Snapshot, frozen=True, kw_only=True):
+    """A snapshot that lies in no directory."""
 
-    seq: Seq
-    crc: int
     contents: tuple[bytes, ...]
-    directory: str = "snapshot"
-
-    @property
-    def count(self) -> int:
-        """Number of parts."""
-        return len(self.contents)
 
     def part(self, number: int) -> bytes:
         """Return a part."""
@@ -108,7 +102,11 @@ class Disk:
 
     def store_snapshot(self, seq: Seq, crc: int, parts: Sequence[bytes]) -> None:
         """Store a snapshot, and drop most of what lies before it."""
-        self._snapshot = StoredParts(seq, crc, tuple(parts))
+        digests = tuple(PartDigest(len(part), "") for part in parts)
+        manifest = Manifest(format=1, seq=seq, crc=crc, parts=digests)
+        self._snapshot = StoredParts(
+            directory=Path("virtual"), manifest=manifest, contents=tuple(parts)
+        )
         while len(self.batches) > KEPT_BATCHES and self.batches[0].last <= seq:
             del self.batches[0]
 

@@ -54,7 +54,7 @@ def draw_faults(rng: Random) -> Faults:
         return rng.randint(1, most) if rng.random() < share else 0
 
     return Faults(
-        until_us=rng.randint(10, 40) * SECOND_US,
+        until_us=rng.randint(6, 25) * SECOND_US,
         break_permille=some(20),
         slow_permille=some(60),
         delay_us_max=rng.choice((500, 2_000, 50_000)),
@@ -62,13 +62,13 @@ def draw_faults(rng: Random) -> Faults:
         controller_crashes=some(4),
         scheduler_crashes=some(3),
         worker_crashes=some(5),
-        shepherd_crashes=some(4),
+        shepherd_crashes=some(6),
         reboots=some(2),
         cuts=some(8),
         partitions=some(3),
         disk_troubles=some(3),
         clock_jumps=some(2),
         bad_starts_permille=some(400),
-        lost_status_permille=some(300),
+        lost_status_permille=some(900),
         snapshots=some(3),
     )

@@ -17,7 +17,7 @@ from xce.journal.recover import recover
 from xce.model.command import ApplyConfig, Command, Tick
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Micros
-from xce.model.observation import HostDisconnected, Observation, Reported
+from xce.model.observation import HostDisconnected, HostJoined, Observation, Reported
 from xce.net import message as m
 from xce.net.follow import FollowerFeed
 from xce.sim.disk import Disk
@@ -64,6 +64,8 @@ class Leader(Process):
         self._is_turn_due = False
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
+        self._joined: dict[Wire, None] = {}
+        """Connections of workers whose join is durable."""
         self._roles: dict[Wire, tuple[str, str]] = {}
         self._settle(config)
         self.after(TICK_US, self._tick)
@@ -171,10 +173,12 @@ class Leader(Process):
                     wire.send(self, m.Batch(stored.first, stored.last, stored.content))
                 else:
                     self._send_stored(wire, feed)
+        for reply in batch.joins:
+            self._reply(reply)
         names = self.state.hosts.names
         for host, effects in batch.effects:
             link = self.workers.get(names[host])
-            if link is not None:
+            if link is not None and link in self._joined:
                 link.send(self, m.Effects(self.epoch, effects))
         for reply in batch.replies:
             self._reply(reply)
@@ -228,8 +232,8 @@ class Leader(Process):
                 self._send_stored(wire, feed)
             case m.Observe(observation=Reported() as seen):
                 self._report(wire, name, seen)
-            case m.Observe():
-                self.give(message.observation, by=f"host {name}", basis="component")
+            case m.Observe(observation=HostJoined() as seen):
+                self._join(wire, name, seen)
             case _:
                 raise AssertionError(f"a controller is told {message!r}")
 
@@ -239,6 +243,14 @@ class Leader(Process):
 
         by = "scheduler" if role == "scheduler" else ask.by
         self.give(ask.command, by=by, basis=ask.basis or "component", on_reply=answer)
+
+    def _join(self, wire: Wire, name: str, seen: HostJoined) -> None:
+        def joined(reply: Reply) -> None:
+            assert not reply.results, f"host {name} is refused"
+            if wire in self._roles:
+                self._joined[wire] = None
+
+        self.give(seen, by=f"host {name}", basis="component", on_reply=joined)
 
     def _report(self, wire: Wire, name: str, seen: Reported) -> None:
         def taken(_: Reply) -> None:
@@ -250,6 +262,7 @@ class Leader(Process):
         """Learn that a connection has ended."""
         role, name = self._roles.pop(wire)
         self.feeds.pop(wire, None)
+        self._joined.pop(wire, None)
         if role == "worker" and self.workers.get(name) is wire:
             del self.workers[name]
             self.give(HostDisconnected(name), by=f"host {name}", basis="component")

@@ -42,13 +42,14 @@ def main() -> int:
     low, high = int(first), int(last or first)
     began = time.monotonic()
     failures = try_all(low, high, workers=options.workers if high > low else 1)
+    say = sys.stdout.write
     for seed, text in failures:
-        print(f"seed {seed} fails:\n{text}")
+        say(f"seed {seed} fails:\n{text}\n")
     took_s = time.monotonic() - began
     count = high - low + 1
-    print(f"{count} seeds, {len(failures)} fail, {took_s * 1000 / count:.0f} ms a seed")
+    say(f"{count} seeds, {len(failures)} fail, {took_s * 1000 / count:.0f} ms a seed\n")
     if failures:
-        print("again: python -m xce.sim.swarm --seeds", failures[0][0])
+        say(f"again: python -m xce.sim.swarm --seeds {failures[0][0]}\n")
     return 1 if failures else 0
 
 

@@ -65,7 +65,7 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
         one_host = rng.random() < 0.4
         tasks = rng.randint(2, 2 if one_host or amounts else max(2, min(6, sum(slots) - 1)))
     more = rng.choice((0, 0, 2)) if tasks > 1 else 0
-    asked = ()
+    asked: tuple[HostChoice, ...] = ()
     if rng.random() < 0.1 and tasks == 1:
         asked = (HostChoice(rng.choice(config.hosts).name),)
     return Request(
@@ -84,7 +84,7 @@ def draw_submission(
 ) -> tuple[Submission, tuple[str, bytes]]:
     """Return a job and the blob of its script."""
     request = draw_request(rng, config)
-    micros = rng.choice((20_000, 500_000, 2_000_000, 6_000_000))
+    micros = rng.choice((20_000, 500_000, 2_000_000, 2_000_000, 8_000_000))
     code = rng.choice((0, 0, 0, 1, 3))
     stubborn = " ignore 2 15" if rng.random() < 0.15 else ""
     command = f"run {micros} {code}{stubborn}"
@@ -138,9 +138,14 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
     elif what < 0.64:
         client.submit(hopeless(), blobs=(("none", b"run 1000 0"),))
     else:
-        kind = rng.choice((KillJobs, KillJobs, StopJobs, StopJobs, ResumeJobs, SignalJobs))
-        some = client.some_job()
-        if some is None or rng.random() < 0.1:
-            client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
-        else:
-            client.control(kind, Selection(jobs=(some,)), signal=rng.choice((10, 15)))
+        control(rng, client)
+
+
+def control(rng: Random, client: Client) -> None:
+    """Let a user do something to jobs."""
+    kind = rng.choice((KillJobs, StopJobs, StopJobs, ResumeJobs, ResumeJobs, SignalJobs))
+    some = client.some_job()
+    if some is None or rng.random() < 0.1:
+        client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
+    else:
+        client.control(kind, Selection(jobs=(some,)), signal=rng.choice((10, 15)))

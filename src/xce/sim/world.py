@@ -11,7 +11,7 @@ from typing import Final
 from xce.control.controller import Controller
 from xce.journal.recover import recover
 from xce.model.command import KillJobs, ResumeJobs, Selection
-from xce.model.ids import HOUR_US, SECOND_US, Micros
+from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import Owner
 from xce.model.record import JobSubmitted
 from xce.sim import workload
@@ -241,12 +241,15 @@ class World:
 
     def _draw_wishes(self) -> None:
         for client in self.clients:
-            for _ in range(self._rng.randint(3, 9)):
+            for _ in range(self._rng.randint(4, 14)):
                 at_us = self._rng.randrange(self.faults.until_us * 3 // 4)
                 self.loop.at(at_us, self._wish, client)
 
     def _wish(self, client: Client) -> None:
         workload.act(self._rng, self.config, client, self.wall_us())
+        if self._rng.random() < 0.4:
+            span_us = self._rng.choice((10_000, 300_000, 2_000_000))
+            self.loop.after(self._rng.randrange(span_us), workload.control, self._rng, client)
 
     def _is_over(self) -> bool:
         """Return whether all has ended; let go what is held, end what is hopeless."""
@@ -255,7 +258,9 @@ class World:
         unended = self.truth.unended()
         if not unended:
             return True
-        self.admin.control(ResumeJobs, Selection(all=True))
+        stopped = tuple((job, ()) for job in unended if self._is_stopped(job))
+        if stopped:
+            self.admin.control(ResumeJobs, Selection(jobs=stopped))
         hopeless = [job for job in unended if self._is_hopeless(self.truth.jobs[job])]
         for job_id in hopeless:
             job = self.truth.state.jobs[job_id]
@@ -267,6 +272,12 @@ class World:
         if hopeless:
             self.admin.control(KillJobs, Selection(jobs=tuple((job, ()) for job in hopeless)))
         return False
+
+    def _is_stopped(self, job_id: JobId) -> bool:
+        job = self.truth.state.jobs[job_id]
+        return bool(job.held) or any(
+            attempt.suspended or attempt.suspension_wanted for attempt in (job.live or {}).values()
+        )
 
     def _is_hopeless(self, record: JobSubmitted) -> bool:
         found = self.truth.state.classes.get(record.cls)

@@ -1,0 +1,210 @@
+"""Bugs that the simulator must find: a checker that has never failed is not yet a checker."""
+
+import msgspec
+import pytest
+
+from xce.control import controller as controller_module
+from xce.control import observe
+from xce.control.controller import Controller
+from xce.model.errors import IllegalTransitionError
+from xce.model.plan import BulkStart, Plan
+from xce.model.record import BulkPlaced, Ended, JobsReleased, ReasonsChanged, SessionRan
+from xce.sim import oracles
+from xce.sim.faults import Faults
+from xce.sim.leader import Leader
+from xce.sim.oracles import UntrueError
+from xce.sim.planner import Planner
+from xce.sim.shepherd import Shepherd
+from xce.sim.world import StuckError, World
+from xce.state import usage
+
+SEEDS = range(60)
+FOUND = (UntrueError, StuckError, IllegalTransitionError, AssertionError)
+
+
+def complaint(world_class, seeds=SEEDS):
+    """Return the first complaint, and after how many seeds it came."""
+    for count, seed in enumerate(seeds, 1):
+        try:
+            world_class(seed).live()
+        except FOUND as error:
+            return error, count
+    return None, len(seeds)
+
+
+def is_found(world_class):
+    error, count = complaint(world_class)
+    print(f"{world_class.__name__}: {count} seeds: {type(error).__name__}: {error}"[:300])
+    return error is not None
+
+
+class ForgetfulShepherd(Shepherd):
+    """A shepherd that does not look whether it has started an attempt before."""
+
+    def spawn(self, launch, key):
+        self.ground.directories.pop(key, None)
+        super().spawn(launch, key)
+
+    def attach(self, hear):
+        super().attach(hear)
+        return []
+
+
+class ImpatientLeader(Leader):
+    """A controller that says everything once."""
+
+    def _repeat(self):
+        pass
+
+
+class ImpatientController(Controller):
+    """The same, also to workers that come again."""
+
+    def _join(self, seen, results, now_us):
+        records = super()._join(seen, results, now_us)
+        self._touched.clear()
+        return records
+
+
+class HastyLeader(Leader):
+    """A controller that answers before the commit."""
+
+    def _turn(self):
+        self._is_turn_due = False
+        self.desk.turn(self.now_us())
+        for reply in self.desk._open.replies:
+            self._reply(reply)
+        self.pump()
+
+
+class HastyEffectsLeader(Leader):
+    """A controller that sends effects before the commit."""
+
+    def _turn(self):
+        self._is_turn_due = False
+        self.desk.turn(self.now_us())
+        batch = self.desk._open
+        effects, batch.effects = batch.effects, []
+        self._release(msgspec.structs.replace(batch, replies=[], effects=effects), None)
+        self.pump()
+
+
+class ForgetfulRelease(Controller):
+    """A controller that drops every third release of a dependent job."""
+
+    def _take(self, given, records, now_us):
+        if any(isinstance(record, Ended) for record in records) and self.state.seq % 3 == 0:
+            original = controller_module.decide_consequences
+
+            def deaf(state, found, at_us):
+                return [
+                    record
+                    for record in original(state, found, at_us)
+                    if not isinstance(record, JobsReleased)
+                ]
+
+            controller_module.decide_consequences = deaf
+            try:
+                super()._take(given, records, now_us)
+            finally:
+                controller_module.decide_consequences = original
+        else:
+            super()._take(given, records, now_us)
+
+
+def believe_it(state, host, job_id, index, number):
+    """Take news of any attempt for news of the one that lives."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    return state.attempt(job_id, position) if position is not None else None
+
+
+def free_twice(state, freed, *, original=usage.give_back_bulk):
+    """Take back what ended attempts held, and a slot more while there is one."""
+    original(state, freed)
+    for _, host in freed:
+        state.hosts.used[0, host] = max(0, state.hosts.used[0, host] - 1)
+
+
+class RoughWorld(World):
+    """Hosts that fail to start jobs, and connections that break before the answer."""
+
+    def __init__(self, seed):
+        faults = Faults(
+            until_us=20_000_000, break_permille=40, cuts=10, bad_starts_permille=700,
+            worker_crashes=3, delay_us_max=50_000,
+        )  # fmt: skip
+        super().__init__(seed, faults)
+
+
+class GreedyPlanner(Planner):
+    """A scheduler that puts everything on the first host."""
+
+    def make_plan(self, now_us):
+        plan = super().make_plan(now_us)
+        bulk = tuple(
+            BulkStart(item.cls, item.jobs, item.firsts, item.lasts, [0], [sum(item.counts)])
+            for item in plan.bulk
+        )
+        return msgspec.structs.replace(plan, bulk=bulk)
+
+
+def take_it_all(state, plan: Plan, now_us):
+    """Accept a plan without a look at the state."""
+    records = [
+        BulkPlaced(item.cls, item.jobs, item.firsts, item.lasts, item.hosts, item.counts, now_us)
+        for item in plan.bulk
+    ]
+    classes = [cls for cls, _ in plan.reasons if cls in state.classes]
+    reasons = [reason for cls, reason in plan.reasons if cls in state.classes]
+    changed = [ReasonsChanged(classes, reasons)] if classes else []
+    return [*records, *changed, SessionRan(plan.seq, plan.now_us, "")]
+
+
+def with_parts(**parts):
+    """Return a world of other parts."""
+    name = "With" + "".join(part.__name__ for part in parts.values())
+    return type(name, (World,), parts)
+
+
+def test_the_rough_world_itself_is_in_order():
+    error, _ = complaint(RoughWorld, range(10))
+    assert error is None
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"shepherd_class": ForgetfulShepherd},
+        {"leader_class": ImpatientLeader, "controller_class": ImpatientController},
+        {"leader_class": HastyLeader},
+        {"leader_class": HastyEffectsLeader},
+        {"controller_class": ForgetfulRelease},
+    ],
+    ids=lambda parts: "-".join(part.__name__ for part in parts.values()),
+)
+def test_a_planted_bug_is_found(parts):
+    assert is_found(with_parts(**parts))
+
+
+def test_a_controller_that_takes_news_of_an_old_attempt_is_found(monkeypatch):
+    monkeypatch.setattr(observe, "_current", believe_it)
+    assert is_found(RoughWorld)
+
+
+def test_an_allocation_that_is_freed_twice_is_found(monkeypatch):
+    monkeypatch.setattr(usage, "give_back_bulk", free_twice)
+    monkeypatch.setattr(oracles, "check_state", lambda state: None)
+    assert is_found(World)
+
+
+def test_a_scheduler_that_over_commits_is_found_when_plans_are_not_checked(monkeypatch):
+    monkeypatch.setattr(controller_module, "decide_plan", take_it_all)
+    error, _ = complaint(with_parts(planner_class=GreedyPlanner))
+    assert "over-committed" in str(error)
+
+
+def test_a_scheduler_that_over_commits_does_no_harm_when_plans_are_checked():
+    """It may starve jobs, but what is accepted fits."""
+    error, _ = complaint(with_parts(planner_class=GreedyPlanner), range(5))
+    assert error is None or isinstance(error, StuckError)
