@@ -15,7 +15,7 @@ from xce.sched.policy import Policy
 from xce.sched.score import preferences
 from xce.sched.shape import Shape
 from xce.state.cluster import ClusterState
-from xce.state.hosts import Flags
+from xce.state.hosts import Column, Flags
 
 _MOVING: Final = frozenset({HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.EXCLUSIVE})
 """Codes under which hosts come and go with what is given out."""
@@ -25,7 +25,7 @@ Gist: TypeAlias = tuple[object, ...]
 
 def compile_standing(shape: Shape, state: ClusterState, facts: HostFacts, policy: Policy) -> None:
     """Work out what holds for a shape as long as hosts and configuration stay as they are."""
-    sieve = Sieve(facts.table.is_configured.copy())
+    sieve = Sieve(facts.table.is_configured.copy(), shape.unit)
     for lasting in policy.lasting:
         lasting(sieve, shape, facts)
     never = _explain_never(sieve, shape, state, facts)
@@ -63,23 +63,24 @@ def _explain_never(
     return msgspec.structs.replace(reason, unsatisfiable=True)
 
 
-def sift(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy) -> Sieve:
-    """Return the hosts on which the smallest share of a request is free, and why not the others."""
-    sieve = Sieve(shape.allowed, shape.standing)
+def sift(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, share: Column) -> Sieve:
+    """Return the hosts on which a share of a request is free, and why the others are not."""
+    sieve = Sieve(shape.allowed, share, shape.standing)
     for current in policy.current:
         current(sieve, shape, ground, facts)
     return sieve
 
 
-def explain_ground(shape: Shape, ground: Ground, sieve: Sieve) -> Reason:
+def explain_ground(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy) -> Reason:
     """Return why a request does not fit on ``ground``, when pools are not to blame."""
     if shape.never is not None:
         return shape.never
-    room = capacity(shape, ground.free, sieve.left)
+    sieve = sift(shape, ground, facts, policy, shape.tile)
+    wide = sieve.left_or(HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT)
+    room = capacity(shape, ground.free, wide)
     reasons = sieve.reasons
     if shape.tasks_min > 1 and not shape.is_spanned:
         reasons = _with_partly_busy(sieve, int(room.later.max(initial=0)), shape.tasks_min)
-    wide = sieve.left_or(HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT)
     return _conclude(shape, ground, reasons, most_tasks(shape, room), wide)
 
 

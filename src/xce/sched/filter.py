@@ -17,8 +17,10 @@ from xce.state.hosts import Column, Flags
 class Sieve:
     """The hosts that are left, and why the others are not."""
 
-    def __init__(self, left: Flags, reasons: tuple[HostReason, ...] = ()) -> None:
+    def __init__(self, left: Flags, share: Column, reasons: tuple[HostReason, ...] = ()) -> None:
         self.left = left
+        self.share = share
+        """What must fit on a host, along resources."""
         self.reasons = list(reasons)
         self._out: dict[HostCode, Flags] = {}
 
@@ -86,10 +88,10 @@ def filter_select(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 
 
 def filter_size(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
-    """Keep the hosts that could take the smallest share of the request when empty."""
+    """Keep the hosts that could take the share of the request when empty."""
     have = facts.idle()
-    for row in shape.unit_rows:
-        needed = int(shape.unit[row])
+    for row in np.flatnonzero(sieve.share).tolist():
+        needed = int(sieve.share[row])
         name = facts.table.resources[row]
         sieve.keep(
             have[row] >= needed,
@@ -133,9 +135,9 @@ def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -
 
 
 def filter_amounts(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
-    """Keep the hosts on which the smallest share of the request is free."""
-    for row in shape.unit_rows:
-        needed = int(shape.unit[row])
+    """Keep the hosts on which the share of the request is free."""
+    for row in np.flatnonzero(sieve.share).tolist():
+        needed = int(sieve.share[row])
         sieve.keep(
             ground.free[row] >= needed,
             HostCode.AMOUNT_SHORT if row else HostCode.SLOTS_BUSY,

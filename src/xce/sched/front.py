@@ -93,6 +93,7 @@ class Front:
             chunk *= 4
 
     def _job(self) -> Job:
+        self._fill(1)
         return self._state.jobs[self._buffer[self._at]]
 
     def _fill(self, wanted: int) -> None:

@@ -7,6 +7,8 @@ they come together or one by one. For parallel jobs the same order also gives fe
 preferences of ``-m`` come before both.
 """
 
+from typing import Final
+
 import numpy as np
 
 from xce.sched.columns import HostColumns, HostFacts
@@ -14,8 +16,10 @@ from xce.sched.ground import Ground
 from xce.sched.shape import Shape
 from xce.state.hosts import Column
 
-_LAST: int = (1 << 62) - 1
+_LAST: Final = (1 << 62) - 1
 """The sort key of a host that lacks what is ordered by."""
+_NONE: Final = -(1 << 62)
+"""Fewer slots than any host has free."""
 
 
 def preferences(shape: Shape, facts: HostFacts) -> Column | None:
@@ -103,9 +107,13 @@ def level(free: Column, room: Column, wanted: int, slots: int) -> Column:
         wanted: At least 1 and at most the sum of ``room``.
         slots: Slots of one attempt.
     """
+    used = room > 0
+    if wanted == 1:
+        shares = np.zeros_like(room)
+        shares[int(np.argmax(np.where(used, free, _NONE)))] = 1
+        return shares
     if wanted == int(room.sum()):
         return room
-    used = room > 0
     high = int(free[used].max()) + 1
     low = int((free - (room - 1) * slots)[used].min())
     # Invariant: at least ``wanted`` attempts find ``low`` or more free, fewer find ``high``.

@@ -136,7 +136,8 @@ class Session:
         """Return why a request cannot fit, as far as that is known without a try."""
         known = self._failed.get(shape) or shape.fixed
         if known is None:
-            known = pools.explain_shortage(shape, self._pools)
+            shortage = pools.explain_shortage(shape, self._pools)
+            known = shortage and (shape.never or shortage)
         if known is None and shape.verdict is not None:
             known = self._memory.verdict(shape, self._free)
         if known is not None:
@@ -148,11 +149,11 @@ class Session:
         ground = self._free
         self._counts.tries += 1
         self._counts.host_rows += self._facts.table.count
-        sieve = sift(shape, ground, self._facts, self._policy)
+        sieve = sift(shape, ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
         if place(front, shape, sieve, before):
             return None
-        reason = explain_ground(shape, ground, sieve)
+        reason = explain_ground(shape, ground, self._facts, self._policy)
         self._memory.store_verdict(shape, ground, reason)
         self._failed[shape] = reason
         return reason

@@ -44,12 +44,12 @@ class Shape:
         self.task_pools = found.task_pools
         self.job_pools = found.job_pools
         self.tasks_min, self.tasks_max = request.tasks_min, request.tasks_max
-        ptile = 0 if request.one_host else request.ptile
-        share = self.tasks_min if request.one_host else min(max(ptile, 1), self.tasks_min)
-        once = self.per_first if share == self.tasks_min else self.per_host
-        self.unit: Column = self.per_task * share + once
-        """The least that it takes on a host that it uses fully."""
-        self.unit_rows: list[int] = np.flatnonzero(self.unit).tolist()
+        least, full, is_single = _shares(request)
+        once = self.per_first if is_single else self.per_host
+        self.unit: Column = self.per_task * least + once
+        """The least that it takes on a host; all that a serial attempt takes."""
+        self.tile: Column = self.per_task * full + once
+        """What it takes on a host that ``span[]`` wants filled."""
         self.order = compile_order(request.order)
         self.program = compile_select(request.select) if request.select else None
         self.select_moves = self.program is not None and not MOVING.isdisjoint(self.program.names)
@@ -70,3 +70,16 @@ class Shape:
     def is_spanned(self) -> bool:
         """Whether ``span[]`` says how tasks lie on hosts."""
         return self.request.one_host or self.request.ptile > 0
+
+
+def _shares(request: Request) -> tuple[int, int, bool]:
+    """Return the smallest number of tasks that may be on a host, the one that is wanted, and
+    whether it is always one host.
+    """
+    low, high, ptile = request.tasks_min, request.tasks_max, request.ptile
+    if request.one_host or high <= max(ptile, 1):
+        return low, low, True
+    if not ptile:
+        return 1, 1, False
+    least = 1 if low < high else low % ptile or ptile
+    return least, min(ptile, low), False

@@ -1,0 +1,215 @@
+"""What a scheduler remembers changes nothing (decision X-23), and it knows when to look.
+
+A cluster lives a random life. At every step a session with an old memory, one with none and one on
+a state loaded from a snapshot give the same plan; the plan holds whole; and when the memory says
+that no session is due, a fresh one starts nothing.
+"""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from xce.model.command import ApplyConfig, ProposePlan, SetHostsOpen
+from xce.model.config import HostConfig, QueueConfig
+from xce.model.ids import SECOND_US
+from xce.model.plan import Plan
+from xce.model.reason import ReasonCode
+from xce.model.record import SessionRan
+from xce.model.request import Amount, HostChoice, Request
+from xce.sched.session import run_session
+from xce.sched.waiting import Memory
+from xce.state.check import check_not_over_committed, check_state
+from xce.state.snapshot import digest, dump, load
+from xce.testing.builders import (
+    ALICE,
+    BOB,
+    RecordedController,
+    cluster,
+    join_host,
+    kill,
+    leave_host,
+    report_ended,
+    report_started,
+    request,
+    resume,
+    stop,
+    submission,
+    tick,
+    try_submit,
+)
+
+QUEUES = (
+    QueueConfig(name="normal", priority=30, default=True, exclusive=True),
+    QueueConfig(name="night", priority=10, hosts=("h1", "h3")),
+    QueueConfig(name="urgent", priority=50, exclusive=True),
+)
+HOSTS = ("h1", "h2", "h3")
+ASKS: tuple[Request, ...] = (
+    request(),
+    request(mem_mib=3),
+    request(mem_mib=7),
+    request(2, mem_mib=2),
+    request((2, 6)),
+    request(4, ptile=2),
+    request(3, one_host=True),
+    request((1, 4), one_host=True, mem_mib=1),
+    request(1, exclusive=True),
+    request(1, amounts=[Amount("seats", 2)]),
+    request(2, amounts=[Amount("seats", 1), Amount("mem", 3, "job")]),
+    request(40),
+    request(mem_mib=100),
+    replace(request(), select="mem > 5"),
+    replace(request(2), select="hname != 'h2'", order="-slots"),
+    replace(request(), hosts=(HostChoice("h2", 1), HostChoice("h3", 0)), other_hosts=True),
+    replace(request(), hosts=(HostChoice("h2", 0),)),
+)
+
+numbers = st.integers(0, 99)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), numbers, numbers),
+        st.tuples(st.just("submit"), numbers, numbers),
+        st.tuples(
+            st.sampled_from(
+                ["session", "session", "session", "lose plan", "late plan", "start", "end", "end",
+                 "fail", "kill", "stop", "resume", "host", "close", "config", "tick", "restart"]
+            ),
+            numbers,
+            numbers,
+        ),
+    ),
+    max_size=45,
+)  # fmt: skip
+
+
+@dataclass
+class World:
+    controller: RecordedController
+    memory: Memory = field(default_factory=Memory)
+    heard: int = 0
+
+    def hear(self) -> None:
+        for entry in self.controller.entries[self.heard :]:
+            self.memory.note(entry)
+        self.heard = len(self.controller.entries)
+
+    def plan(self) -> Plan:
+        """Return the plan on which every memory agrees."""
+        self.hear()
+        state, now_us = self.controller.state, self.controller.now_us
+        is_due, before = self.memory.is_due, digest(state)
+        fresh = run_session(state, now_us=now_us)
+        assert is_due or not (fresh.bulk or fresh.gangs), "something could start, nobody looked"
+        plan = run_session(state, now_us=now_us, memory=self.memory)
+        assert plan == fresh
+        assert run_session(load(dump(state)), now_us=now_us) == fresh
+        assert digest(state) == before
+        return plan
+
+    def propose(self, plan: Plan, *, is_current: bool = True) -> None:
+        self.controller.tell(ProposePlan(plan), by="scheduler")
+        for entry in self.controller.entries[self.heard :]:
+            for record in entry.records:
+                assert not (is_current and isinstance(record, SessionRan) and record.stale)
+        self.hear()
+
+    def live(self) -> list[tuple[int, int]]:
+        return [
+            (job.id, job.index(position))
+            for job in self.controller.state.jobs.values()
+            for position in (job.live or {})
+        ]
+
+
+def do(world: World, what: str, first: int, second: int) -> None:
+    controller = world.controller
+    live = world.live()
+    unfinished = [job.id for job in controller.state.jobs.values() if not job.is_finished]
+    match what:
+        case "submit":
+            asks = ASKS[first % len(ASKS)]
+            elements = ["", "", "1-3", "1-20:2,30-35"][second % 4]
+            queue = ["", "", "urgent", "night"][second % 5 % 4]
+            given = submission(
+                asks=replace(asks, exclusive=False) if queue == "night" else asks,
+                elements=elements,
+                limit=second % 3 if elements else 0,
+                queue=queue,
+                hold=second % 11 == 0,
+                priority=second % 2,
+                begin_at_us=controller.now_us + SECOND_US * 2 if second % 7 == 0 else 0,
+            )
+            try_submit(controller, *[given] * (1 + second % 3), owner=(ALICE, BOB)[first % 2])
+        case "session":
+            world.propose(world.plan())
+        case "lose plan":
+            world.plan()
+        case "late plan":
+            plan = world.plan()
+            do(world, ["end", "kill", "submit", "host", "config"][first % 5], second, first)
+            world.propose(plan, is_current=False)
+        case "start" | "end" | "fail" if live:
+            job, index = live[first % len(live)]
+            if what == "start":
+                report_started(controller, job, index)
+            else:
+                report_ended(
+                    controller, job, index, host_fault=what == "fail", exit_code=second % 2
+                )
+        case "kill" if unfinished:
+            kill(controller, unfinished[first % len(unfinished)])
+        case "stop" if unfinished:
+            stop(controller, unfinished[first % len(unfinished)])
+        case "resume" if unfinished:
+            resume(controller, unfinished[first % len(unfinished)])
+        case "host":
+            change = leave_host if second % 2 else join_host
+            change(controller, HOSTS[first % 3])
+        case "close":
+            names = (HOSTS[first % 3],)
+            controller.tell(SetHostsOpen("root", names, second % 2 == 0), by="root")
+        case "config":
+            controller.tell(ApplyConfig("root", configured(first, second)), by="root")
+        case "tick":
+            tick(controller)
+        case "restart":
+            world.memory = Memory()
+        case _:
+            pass
+
+
+def configured(first: int, second: int):
+    config = base().state.config
+    hosts = [
+        replace(host, slots=1 + (first + place) % 5) for place, host in enumerate(config.hosts)
+    ]
+    queues = [replace(queue, active=(second + place) % 4 > 0) for place, queue in enumerate(QUEUES)]
+    return replace(config, hosts=tuple(hosts), queues=tuple(queues))
+
+
+def base() -> RecordedController:
+    hosts = [HostConfig(name=name, slots=4, mem_mib=8) for name in HOSTS]
+    return cluster(hosts, pools={"seats": 3}, queues=QUEUES)
+
+
+@settings(max_examples=250, derandomize=True, deadline=None)
+@given(life=steps)
+def test_a_session_with_memory_and_one_without_give_the_same_plan(
+    life: list[tuple[str, int, int]],
+) -> None:
+    world = World(base())
+    for step in life:
+        do(world, *step)
+    for _ in range(3):
+        world.propose(world.plan())
+    state = world.controller.state
+    check_state(state)
+    if not any(step[0] in ("config", "late plan") for step in life):
+        check_not_over_committed(state)
+    for found in state.classes.values():
+        if found.waiting and state.queues[found.key.queue].active:
+            assert found.reason.code is not ReasonCode.NEW, "a class waits without a reason"
+    assert world.plan().is_empty, "sessions do not come to rest"
+    assert not world.memory.is_due

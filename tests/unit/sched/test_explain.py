@@ -1,0 +1,252 @@
+"""Every reason that a session gives, with its numbers."""
+
+import pytest
+from msgspec.structs import replace
+from sessions import Scheduled
+
+from xce.model.command import SetHostsOpen
+from xce.model.config import HostConfig, QueueConfig
+from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake, render_lsf
+from xce.model.request import Amount, HostChoice
+from xce.sched.explain import cures, gist
+from xce.testing.builders import (
+    cluster,
+    join_host,
+    leave_host,
+    place,
+    report_ended,
+    request,
+    submission,
+    submit,
+)
+
+QUEUES = (
+    QueueConfig(name="normal", priority=30, default=True, exclusive=True),
+    QueueConfig(name="narrow", priority=40, hosts=("h2",)),
+)
+
+
+def scheduled(hosts=("h1", "h2"), **settings) -> Scheduled:
+    return Scheduled(cluster(hosts, queues=QUEUES, **settings))
+
+
+def fill(world: Scheduled, host: str, *, slots: int = 1, mem_mib: int = 0) -> None:
+    asks = request(slots, mem_mib=mem_mib, one_host=True)
+    place(world.controller, submit(world.controller, submission(asks=asks)), host=host)
+
+
+def test_no_host_has_joined():
+    world = scheduled(join=False)
+    job = submit(world.controller)
+    world.run()
+    assert world.reason(job) == Reason(ReasonCode.NO_HOSTS)
+
+
+def test_busy_hosts_are_counted_with_what_the_best_has_free():
+    world = scheduled({"h1": 4, "h2": 4})
+    fill(world, "h1", slots=4)
+    fill(world, "h2", slots=2)
+    job = submit(world.controller, submission(asks=request(3, one_host=True)))
+    world.run()
+    busy = HostReason(HostCode.SLOTS_BUSY, 2, "", 3, 2)
+    assert world.reason(job) == Reason(ReasonCode.HOSTS, (busy,), needed=3, available=2)
+
+
+def test_memory_that_is_given_out_is_named_with_its_amounts():
+    world = scheduled({"h1": 4, "h2": 4})
+    fill(world, "h1", mem_mib=8_000)
+    fill(world, "h2", mem_mib=7_000)
+    job = submit(world.controller, submission(mem_mib=2_000))
+    world.run()
+    assert world.reason(job).host_reasons == (
+        HostReason(HostCode.AMOUNT_SHORT, 2, "mem", 2_000, 1_192),
+    )
+
+
+def test_each_host_is_counted_once_under_its_first_reason():
+    hosts = [HostConfig(name=f"h{n}", slots=4, mem_mib=100) for n in range(1, 8)]
+    hosts[6] = replace(hosts[6], slots=1)
+    world = scheduled(hosts)
+    world.controller.tell(SetHostsOpen("root", ("h3", "h2"), is_open=False), by="root")
+    leave_host(world.controller, "h2")
+    fill(world, "h4", slots=3)
+    fill(world, "h5", mem_mib=80)
+    asks = replace(
+        request(2, one_host=True, mem_mib=20),
+        hosts=tuple(HostChoice(f"h{n}") for n in range(2, 8)),
+        select="hname != 'h6'",
+    )
+    job = submit(world.controller, submission(asks=asks))
+    world.run()
+    assert world.host_codes(job) == {
+        HostCode.NOT_ASKED: 1,
+        HostCode.SELECT: 1,
+        HostCode.TOO_SMALL: 1,
+        HostCode.UNREACHABLE: 1,
+        HostCode.CLOSED: 1,
+        HostCode.SLOTS_BUSY: 1,
+        HostCode.AMOUNT_SHORT: 1,
+    }
+    assert not world.reason(job).unsatisfiable
+
+
+def test_hosts_outside_the_queue_are_said_to_be():
+    world = scheduled({"h1": 4, "h2": 4})
+    fill(world, "h2", slots=4)
+    job = submit(world.controller, submission(queue="narrow"))
+    world.run()
+    assert world.host_codes(job) == {HostCode.NOT_IN_QUEUE: 1, HostCode.SLOTS_BUSY: 1}
+
+
+def test_a_job_that_wants_hosts_of_its_own_hears_of_the_others_work():
+    world = scheduled()
+    fill(world, "h1")
+    fill(world, "h2")
+    job = submit(world.controller, submission(asks=request(exclusive=True)))
+    world.run()
+    assert world.host_codes(job) == {HostCode.EXCLUSIVE: 2}
+
+
+def test_a_host_that_somebody_has_for_himself_is_busy():
+    world = scheduled(("h1",))
+    alone = submit(world.controller, submission(asks=request(exclusive=True)))
+    place(world.controller, alone, host="h1")
+    job = submit(world.controller)
+    world.run()
+    assert world.reason(job).host_reasons == (HostReason(HostCode.SLOTS_BUSY, 1, "", 1, 0),)
+
+
+def test_a_job_that_avoids_its_only_host_can_never_start():
+    world = scheduled(("h1",))
+    job = submit(world.controller)
+    place(world.controller, job, host="h1")
+    report_ended(world.controller, job, host_fault=True)
+    world.run()
+    assert world.host_codes(job) == {HostCode.AVOIDED: 1}
+    assert world.reason(job).unsatisfiable
+
+
+def test_the_reason_of_jobs_that_avoid_nothing_goes_before():
+    world = scheduled({"h1": 1, "h2": 1})
+    first, second = submit(world.controller), submit(world.controller)
+    place(world.controller, first, host="h1")
+    report_ended(world.controller, first, host_fault=True)
+    fill(world, "h1")
+    fill(world, "h2")
+    world.run()
+    assert world.host_codes(second) == {HostCode.SLOTS_BUSY: 2}
+
+
+def test_a_parallel_job_hears_how_many_slots_are_usable():
+    world = scheduled({"h1": 4, "h2": 4})
+    fill(world, "h1", slots=3)
+    fill(world, "h2", slots=4)
+    job = submit(world.controller, submission(tasks=6))
+    world.run()
+    busy = HostReason(HostCode.SLOTS_BUSY, 2, "", 6, 1)
+    assert world.reason(job) == Reason(ReasonCode.HOSTS, (busy,), needed=6, available=1)
+
+
+def test_enough_slots_in_the_wrong_places_are_a_matter_of_span():
+    world = scheduled({"h1": 4, "h2": 4})
+    fill(world, "h1")
+    fill(world, "h2")
+    one_host = submit(world.controller, submission(asks=request(4, one_host=True)))
+    tiled = submit(world.controller, submission(asks=request(6, ptile=4)))
+    world.run()
+    for job, needed in ((one_host, 4), (tiled, 6)):
+        reason = world.reason(job)
+        assert (reason.code, reason.needed, reason.available) == (ReasonCode.SPAN, needed, 6)
+        assert not reason.unsatisfiable
+
+
+@pytest.mark.parametrize(
+    ("asks", "expected"),
+    [
+        (request(9), Reason(ReasonCode.HOSTS, needed=9, available=8, unsatisfiable=True)),
+        (
+            request(mem_mib=9_000),
+            Reason(
+                ReasonCode.HOSTS,
+                (HostReason(HostCode.TOO_SMALL, 2, "mem", 9_000, 8_192),),
+                unsatisfiable=True,
+            ),
+        ),
+        (
+            request(6, one_host=True),
+            Reason(
+                ReasonCode.SPAN,
+                (HostReason(HostCode.TOO_SMALL, 2, "slots", 6, 4),),
+                needed=6,
+                available=8,
+                unsatisfiable=True,
+            ),
+        ),
+        (
+            request(8, ptile=5),
+            Reason(ReasonCode.SPAN, needed=8, available=8, unsatisfiable=True),
+        ),
+        (
+            request(2, amounts=[Amount("seats", 2)]),
+            Reason(
+                ReasonCode.POOL, resource="seats", needed=4, available=3, unsatisfiable=True
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_what_an_idle_cluster_could_not_run_is_unsatisfiable(asks, expected):
+    world = scheduled({"h1": 4, "h2": 4}, pools={"seats": 3})
+    fill(world, "h1", slots=4)
+    leave_host(world.controller, "h2")
+    job = submit(world.controller, submission(asks=asks))
+    world.run()
+    assert world.reason(job) == expected
+
+
+def test_a_select_over_free_memory_that_no_idle_host_meets_is_unsatisfiable():
+    world = scheduled({"h1": 4})
+    asks = replace(request(), select="mem > 9000")
+    job = submit(world.controller, submission(asks=asks))
+    world.run()
+    assert world.reason(job).unsatisfiable
+    assert world.host_codes(job) == {HostCode.SELECT: 1}
+
+
+def test_a_host_that_has_not_joined_yet_may_be_large_enough():
+    hosts = [HostConfig(name="h1", slots=2), HostConfig(name="h2")]
+    world = scheduled(hosts, join=False)
+    join_host(world.controller, "h1")
+    job = submit(world.controller, submission(tasks=20))
+    world.run()
+    assert not world.reason(job).unsatisfiable
+    assert world.host_codes(job)[HostCode.UNREACHABLE] == 1
+    join_host(world.controller, "h2", cpus=4)
+    world.run()
+    assert world.reason(job).unsatisfiable
+
+
+def test_a_job_too_large_for_the_cluster_reads_so_in_lsf_words():
+    world = scheduled({"h1": 4})
+    job = submit(world.controller, submission(tasks=9))
+    world.run()
+    assert render_lsf(world.reason(job)) == ("Not enough job slot(s)",)
+
+
+def test_a_pool_is_cured_by_the_pool_and_all_else_by_capacity():
+    assert cures(Reason(ReasonCode.POOL)) == {Wake.POOL, Wake.CONFIG}
+    assert cures(Reason(ReasonCode.HOSTS)) == {Wake.CAPACITY, Wake.CONFIG}
+
+
+def test_the_gist_leaves_out_what_every_start_changes():
+    def reason(*items: HostReason, **numbers: int) -> Reason:
+        return Reason(ReasonCode.HOSTS, items, **numbers)
+
+    busy = reason(HostReason(HostCode.SLOTS_BUSY, 3, "", 4, 2), needed=4, available=1)
+    busier = reason(HostReason(HostCode.SLOTS_BUSY, 2, "", 4, 0), needed=4, available=0)
+    assert gist(busy) == gist(busier)
+    short = HostReason(HostCode.AMOUNT_SHORT, 1, "mem", 4, 2)
+    assert gist(busy) != gist(reason(short))
+    assert gist(reason(HostReason(HostCode.CLOSED, 1))) != gist(
+        reason(HostReason(HostCode.CLOSED, 2))
+    )
+    assert gist(busy) != gist(replace(busy, unsatisfiable=True))
