@@ -51,7 +51,7 @@ class Output:
         self._path = files.output
         if stream == "stderr":
             self._path = files.error
-            if files.output and not files.error:
+            if not files.error or files.error == files.output:
                 raise refused(
                     NO_OUTPUT,
                     f"job {subject.job_id} has no error file of its own: what it wrote to stderr "

@@ -102,6 +102,7 @@ async def _submit_one(
         blobs=backend.sent.unsent(compiled.blobs),
         key=key,
         past=past_outcomes(backend, (compiled,)) if body.dependency else (),
+        wall_us=backend.now_us,
     )
     answer = await backend.write(command, call.caller, repeatable=bool(key))
     (result,) = answer.results
@@ -293,6 +294,7 @@ class _Bulk:
             key=self._key,
             line=first,
             past=past_outcomes(backend, jobs) if has_dependency else (),
+            wall_us=backend.now_us,
         )
         basis = "admin" if caller.is_admin else "owner"
         answer = await backend.link.ask(

@@ -1,0 +1,47 @@
+"""``kill``, ``stop``, ``resume``."""
+
+import argparse
+from typing import Any
+
+from xce.cli.xcecli.listing import job_ref
+from xce.cli.xcecli.render import render_json
+from xce.cli.xcecli.session import OK, BadUsageError, Session, code_of
+
+_DONE = {"killed": "is being ended", "stopped": "is being stopped", "resumed": "is being resumed"}
+
+
+def run_action(session: Session, options: argparse.Namespace) -> int:
+    """Do to the jobs what the subcommand's name says."""
+    body = {"action": options.name, "select": _selection(options)}
+    if getattr(options, "force", False):
+        body["force"] = True
+    answer = session.api.call("POST", "/jobs/actions", (), body)
+    if options.json:
+        session.say(render_json(answer["results"]))
+    codes = [_tell(session, item, quiet=options.json) for item in answer["results"]]
+    return next((code for code in codes if code != OK), OK)
+
+
+def _selection(options: argparse.Namespace) -> dict[str, Any]:
+    filters = {
+        name: value
+        for name in ("user", "queue", "name")
+        if (value := getattr(options, "pattern" if name == "name" else name)) is not None
+    }
+    if options.ids:
+        if options.all or filters:
+            raise BadUsageError("ids stand alone, without --all, -u, -q and --name")
+        return {"jobs": [job_ref(item) for item in options.ids]}
+    if not options.all:
+        raise BadUsageError("name jobs, or say --all")
+    return {"all": True, **filters}
+
+
+def _tell(session: Session, item: dict[str, Any], *, quiet: bool) -> int:
+    error = item.get("error")
+    if error is not None:
+        session.tell(f"xcecli: {error['text']}")
+        return code_of(error["code"])
+    if not quiet:
+        session.say(f"Job {item['job']} {_DONE.get(item['text'], item['text'])}.")
+    return OK

@@ -1,0 +1,51 @@
+"""``xcecli``: jobs, hosts and queues, for people and programs."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TextIO
+
+from xce.cli.xcecli.act import run_action
+from xce.cli.xcecli.listing import run_hosts, run_jobs, run_queues
+from xce.cli.xcecli.options import NOT_BUILT, build_parser
+from xce.cli.xcecli.session import OK, USAGE, Session, errors_told
+from xce.cli.xcecli.show import run_info, run_output, run_wait, run_why
+from xce.cli.xcecli.submit import run_submit
+
+_RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
+    "submit": run_submit,
+    "jobs": run_jobs,
+    "info": run_info,
+    "why": run_why,
+    "output": run_output,
+    "kill": run_action,
+    "stop": run_action,
+    "resume": run_action,
+    "wait": run_wait,
+    "hosts": run_hosts,
+    "queues": run_queues,
+}
+
+
+def execute(words: Sequence[str], environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
+    """Run one command; return its exit status."""
+    if words and words[0] in NOT_BUILT:
+        err.write(f"xcecli: {words[0]} is not built yet: {NOT_BUILT[words[0]]}\n")
+        return USAGE
+    options = build_parser().parse_args(words)
+    session = Session(environ, out, err, wait_s=options.wait_daemon)
+    codes: list[int] = []
+    with errors_told(session, codes):
+        codes.append(_RUN[options.name](session, options))
+        out.flush()
+    return codes[-1] if codes else OK
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    return execute(sys.argv[1:] if words is None else words, os.environ, sys.stdout, sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The command line of ``xcecli``, and what is not built yet."""
+
+import argparse
+import sys
+from typing import Final, NoReturn
+
+from xce.cli.xcecli.render import FORMATS
+from xce.cli.xcecli.session import USAGE
+from xce.client.version import VERSION
+
+_LATER: Final = "comes with a later release"
+NOT_BUILT: Final = {
+    "trace": "decisions are not traced yet; 'xcecli why' tells why a job pends",
+    "requeue": f"it {_LATER}; submit the job again",
+    "modify": f"it {_LATER}; kill the job and submit it again",
+    "top": f"it {_LATER}; 'xcecli jobs --watch' shows what goes on",
+    "projects": f"projects with shares {_LATER}",
+    "apps": f"application profiles {_LATER}",
+    "preset": f"presets {_LATER}",
+    "data": f"datasets {_LATER}",
+    "claim": f"claims {_LATER}",
+    "service": f"services {_LATER}",
+    "topology": f"topology {_LATER}",
+    "history": f"it {_LATER}; 'xcecli info ID' answers for every job that ever was",
+    "whatif": f"it {_LATER}",
+    "login": "on this machine you are who the kernel says; tokens come with a later release",
+    "completion": f"it {_LATER}",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Usage errors are one line and exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and leave."""
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        sys.exit(USAGE)
+
+
+def build_parser() -> Parser:
+    """Return the parser of the whole command line."""
+    parser = Parser(
+        prog="xcecli",
+        description="Jobs, hosts and queues of an XCE cluster.",
+        epilog="Exit status: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 unreachable; "
+        "'wait' and 'submit --wait' return the job's own.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"XCE {VERSION}")
+    _add_patience(parser, default=None)
+    names = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    common = Parser(add_help=False)
+    _add_patience(common, default=argparse.SUPPRESS)
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        return names.add_parser(
+            name, help=text, description=text, parents=[common], allow_abbrev=False
+        )
+
+    _add_submit(add("submit", "submit a command or a script"))
+    _add_jobs(add("jobs", "list jobs"))
+    info = add("info", "show all about jobs")
+    info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
+    _add_format(info, ("json", "yaml"))
+    why = add("why", "tell why jobs are where they are")
+    why.add_argument("ids", nargs="+", metavar="ID")
+    _add_format(why, ("json", "yaml"))
+    output = add("output", "print what a job wrote")
+    output.add_argument("id", metavar="ID")
+    output.add_argument("-f", "--follow", action="store_true", help="go on until it is over")
+    output.add_argument("--stderr", action="store_true", help="its error output")
+    for name, text in (
+        ("kill", "end jobs: INT, TERM, then KILL"),
+        ("stop", "suspend running jobs, hold pending ones"),
+        ("resume", "let stopped jobs go on"),
+    ):
+        _add_selection(add(name, text), has_force=name == "kill")
+    wait = add("wait", "wait for the end of jobs; the exit status is theirs")
+    wait.add_argument("ids", nargs="+", metavar="ID")
+    wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
+    for name in ("hosts", "queues"):
+        _add_format(add(name, f"list the {name}"), FORMATS)
+    return parser
+
+
+def _add_patience(parser: argparse.ArgumentParser, default: object) -> None:
+    parser.add_argument(
+        "--wait-daemon",
+        type=_seconds,
+        metavar="SECONDS",
+        default=default,
+        help="try an unreachable cluster that long (default $XCE_WAIT_DAEMON, else 60)",
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < 1e9:
+        raise ValueError(text)
+    return seconds
+
+
+def _add_format(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    parser.add_argument("-o", "--output", choices=formats, help="how to print it")
+
+
+def _add_submit(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("-f", "--file", metavar="SCRIPT", help="a job script instead of command words; -: stdin")
+    add("-n", "--tasks", metavar="MIN[,MAX]", help="number of tasks")
+    add("-R", "--resreq", action="append", metavar="TEXT", help="resource requirement; adds up")
+    add("-q", "--queue", metavar="QUEUE")
+    add("-W", "--run-limit", metavar="TIME", help="90s, 10m, 1.5h, 2d, or [hours:]minutes")
+    add("-M", "--memory", metavar="SIZE", help="memory limit with its unit: 500M, 4G")
+    add("-m", "--hosts", metavar="HOSTS", help="only these hosts")
+    add("-x", "--exclusive", action="store_true", help="no other job beside it")
+    add("-P", "--project", metavar="PROJECT")
+    add("--name", dest="job_name", metavar="NAME", help="the job's name")
+    add("--array", metavar="LIST", help="an array: 1-100:2,200%%5")
+    add("--env", action="append", metavar="NAME=VALUE", help="all, none, NAME or NAME=value")
+    add("--cwd", metavar="DIR", help="working directory (default: the current one)")
+    add("-i", "--input", metavar="FILE")
+    add("-o", "--output", metavar="FILE", help="output; %%J job id, %%I index")
+    add("-e", "--error", metavar="FILE", help="error output")
+    add("--hold", action="store_true", help="do not start before 'xcecli resume'")
+    add("-w", "--after", metavar="CONDITION", help="start when done(12) && exit(13) and the like")
+    add("--begin", metavar="TIME", help="not before 2026-01-31T12:00, or +10m")
+    add("--priority", type=int, metavar="N")
+    add("--wait", action="store_true", help="wait for the end; the exit status is the job's")
+    add("--json", action="store_true", help="print the result as JSON")
+    add(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="one word is a shell's command line, several are a command with its arguments; "
+        "behind -f: the script's arguments",
+    )
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("ids", nargs="*", metavar="ID", help="only these, whatever state and owner")
+    add("-u", "--user", metavar="USER", help="another user's; all: everybody's")
+    add("-a", "--all", action="store_true", help="also those that have ended lately")
+    add("-q", "--queue", metavar="QUEUE")
+    add("-m", "--host", metavar="HOST", help="only those on this host")
+    add("--name", dest="pattern", metavar="PATTERN", help="job name; * stands for anything")
+    add("--state", metavar="LIST", help="any of pend,psusp,run,susp,done,exit")
+    add("--watch", action="store_true", help="show it again and again, until Ctrl-C")
+    _add_format(parser, FORMATS)
+
+
+def _add_selection(parser: argparse.ArgumentParser, *, has_force: bool) -> None:
+    add = parser.add_argument
+    add("ids", nargs="*", metavar="ID", help="12 or 12[3-5]")
+    add("--all", action="store_true", help="all that match the filters")
+    add("-u", "--user", metavar="USER", help="with --all: this user's; all: everybody's")
+    add("-q", "--queue", metavar="QUEUE", help="with --all: only of this queue")
+    add("--name", dest="pattern", metavar="PATTERN", help="with --all: only with such a name")
+    add("--json", action="store_true", help="print the result as JSON")
+    if has_force:
+        add("--force", action="store_true", help="KILL at once")
