@@ -174,7 +174,7 @@ def run_rest(story, **settings):
     async def tell():
         with tempfile.TemporaryDirectory() as directory:
             rest = Rest(Path(directory), **settings)
-            socket = f"{directory}/api.sock"
+            socket = rest.socket = f"{directory}/api.sock"
             runner = web.ServerRunner(make_server(rest.backend), shutdown_timeout=0.1)
             await runner.setup()
             await web.UnixSite(runner, socket).start()

@@ -1,6 +1,7 @@
 """``xcecli``: jobs, hosts and queues, for people and programs."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,7 @@ def execute(words: Sequence[str], environ: Mapping[str, str], out: TextIO, err: 
     options = build_parser().parse_args(words)
     session = Session(environ, out, err, wait_s=options.wait_daemon)
     codes: list[int] = []
-    with errors_told(session, codes):
+    with contextlib.closing(session), errors_told(session, codes):
         codes.append(_RUN[options.name](session, options))
         out.flush()
     return codes[-1] if codes else OK

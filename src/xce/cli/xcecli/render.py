@@ -10,6 +10,8 @@ _COLOURS: Final[Mapping[str, str]] = {
     "SSUSP": "35", "ok": "32", "unavail": "31", "closed_Adm": "35", "closed_Full": "33",
     "closed_Excl": "33", "open": "32", "closed": "31",
 }  # fmt: skip
+_YAML_WORDS: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+"""Words that mean a boolean or nothing to some readers of YAML."""
 _CUT: Final = 32
 """Widest cell of a table that is not wide."""
 
@@ -96,7 +98,8 @@ def _member(head: str, item: object, depth: int) -> list[str]:
 
 
 def _key(name: str) -> str:
-    return name if name.replace("_", "a").replace("-", "a").isalnum() else _scalar(name)
+    is_plain = name.isascii() and name.isidentifier() and name.lower() not in _YAML_WORDS
+    return name if is_plain else _scalar(name)
 
 
 def _scalar(value: object) -> str:

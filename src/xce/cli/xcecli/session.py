@@ -72,6 +72,11 @@ class Session:
             self._api = open_api(self.environ, wait_s=self._patience(), progress=self.tell)
         return self._api
 
+    def close(self) -> None:
+        """Close the connection."""
+        if self._api is not None:
+            self._api.close()
+
     @property
     def has_colour(self) -> bool:
         """Whether results go to a terminal that may be coloured."""
