@@ -8,7 +8,14 @@ from xce.control import observe
 from xce.control.controller import Controller
 from xce.model.errors import IllegalTransitionError
 from xce.model.plan import BulkStart, Plan
-from xce.model.record import BulkPlaced, Ended, JobsReleased, ReasonsChanged, SessionRan
+from xce.model.record import (
+    BulkPlaced,
+    Ended,
+    GangPlaced,
+    JobsReleased,
+    ReasonsChanged,
+    SessionRan,
+)
 from xce.sim import oracles
 from xce.sim.faults import Faults
 from xce.sim.leader import Leader
@@ -154,6 +161,10 @@ def take_it_all(state, plan: Plan, now_us):
     records = [
         BulkPlaced(item.cls, item.jobs, item.firsts, item.lasts, item.hosts, item.counts, now_us)
         for item in plan.bulk
+    ]
+    records += [
+        GangPlaced(item.cls, item.job, item.index, item.hosts, item.tasks, now_us)
+        for item in plan.gangs
     ]
     classes = [cls for cls, _ in plan.reasons if cls in state.classes]
     reasons = [reason for cls, reason in plan.reasons if cls in state.classes]

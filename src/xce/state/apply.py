@@ -517,7 +517,9 @@ def _store_ended(job: Job, position: int, ended: Ended) -> None:
         job.chunks = {}
     chunk = job.chunks.get(position // CHUNK)
     if chunk is None:
-        chunk = job.chunks[position // CHUNK] = EndedChunk()
+        chunk = job.chunks[position // CHUNK] = EndedChunk(
+            size=job.size - position // CHUNK * CHUNK
+        )
     chunk.store(position % CHUNK, ended)
 
 

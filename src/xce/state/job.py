@@ -79,13 +79,16 @@ _ENDED_TYPE: Final = np.dtype(
 
 
 class EndedChunk:
-    """Ended elements of ``CHUNK`` neighbouring positions, 44 bytes each."""
+    """Ended elements of up to ``CHUNK`` neighbouring positions, 44 bytes each.
+
+    The last chunk of an array is as short as the array, so that a small array is small.
+    """
 
     __slots__ = ("count", "rows")
 
-    def __init__(self, content: bytes | None = None) -> None:
+    def __init__(self, content: bytes | None = None, *, size: int = CHUNK) -> None:
         if content is None:
-            self.rows = np.zeros(CHUNK, _ENDED_TYPE)
+            self.rows = np.zeros(min(size, CHUNK), _ENDED_TYPE)
         else:
             self.rows = np.frombuffer(content, _ENDED_TYPE).copy()
         self.count = int(np.count_nonzero(self.rows["outcome"]))
