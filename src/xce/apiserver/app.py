@@ -15,6 +15,7 @@ from xce.apiserver.call import ENCODER, Call, problem_answer, raw_answer
 from xce.apiserver.identity import peer_credentials
 from xce.apiserver.openapi import render_openapi
 from xce.apiserver.problems import (
+    CONTROLLER_AWAY,
     INTERNAL,
     METHOD_NOT_ALLOWED,
     NO_ROUTE,
@@ -27,6 +28,8 @@ from xce.model.refusal import RefusalCode
 
 MIN_SEQ_S: Final = 5.0
 """How long a read waits for the entry that it asks for."""
+WHOLE_S: Final = 5.0
+"""How long a request waits for a state to answer from."""
 _WORD: Final = re.compile(r"\{(\w+)\}")
 OPENAPI: Final = f"{PREFIX}/openapi.json"
 
@@ -81,6 +84,8 @@ class App:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError
+        if not backend.replica.is_whole:
+            await self._wait_until_whole()
         uid, gid = peer_credentials(transport.get_extra_info("socket"))
         caller = backend.identities.caller(uid, gid, backend.replica.state.config.admins)
         if route.is_read:
@@ -113,6 +118,16 @@ class App:
             allowed = ", ".join(sorted(routes))
             raise refused(METHOD_NOT_ALLOWED, f"{path} takes {allowed}, not {method}", status=405)
         return route, words
+
+    async def _wait_until_whole(self) -> None:
+        """Wait for a state to answer from; half of one would deny jobs that exist."""
+        if not await self._backend.replica.wait_until_whole(WHOLE_S):
+            problem = make_problem(
+                CONTROLLER_AWAY,
+                "there is no state to answer from yet: the controller is away or just starting",
+                status=503,
+            )
+            raise ProblemError(problem, retry_after_s=1)
 
     async def _wait_for(self, text: str) -> None:
         if not (text.isascii() and text.isdigit() and len(text) <= 19):

@@ -47,6 +47,8 @@ class Replica:
         of an attempt all but its first host."""
         self.listeners: list[Listener] = []
         self.epoch = 0
+        self._whole = asyncio.Event()
+        """Set once everything that was durable when the state began is in it."""
         self._clock = clock
         self._away_since: float | None = clock()
         self._waiting: list[tuple[Seq, int, asyncio.Future[None]]] = []
@@ -62,9 +64,24 @@ class Replica:
         """For how long what is here may have been overtaken unnoticed; 0: it is live."""
         return 0.0 if self._away_since is None else self._clock() - self._away_since
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the state may be shown: not while it is still being built up."""
+        return self._whole.is_set()
+
+    async def wait_until_whole(self, timeout_s: float) -> bool:
+        """Wait until the state may be shown; return whether it may."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._whole.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def note_live(self) -> None:
         """Note that everything durable is here, and what follows will come at once."""
         self._away_since = None
+        self._whole.set()
 
     def note_away(self) -> None:
         """Note that nothing comes any more for now."""
@@ -75,6 +92,7 @@ class Replica:
         """Throw the state away for that of a snapshot; no parts: the empty state."""
         self.state = load(parts) if parts else ClusterState()
         self.gangs.clear()
+        self._whole.clear()
         self._wake()
         for listener in self.listeners:
             listener.began()

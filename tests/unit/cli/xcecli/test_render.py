@@ -16,7 +16,7 @@ def test_yaml_says_the_same_as_the_value():
 def test_cells_are_cut_except_in_wide_tables_and_in_the_last_column():
     columns = [Column("A", str), Column("B", str, right=True), Column("C", str, wide=True)]
     head, row = render_table(columns, ["x" * 40], wide=False, colour=False)
-    assert head == f"A{' ' * 32}{' ' * 39}B"
+    assert head == f"A{' ' * 33}{' ' * 39}B"
     assert row == "x" * 31 + "…  " + "x" * 40
     head, row = render_table(columns, ["y"], wide=True, colour=False)
     assert (head, row) == ("A  B  C", "y  y  y")
