@@ -5,26 +5,30 @@ Costs grow with what a record names, never with the number of jobs or hosts.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
-from xce.model.job import EndCause, Outcome, Phase
-from xce.model.ranges import EMPTY, ZERO, Ranges, contains, count, positions, subtract, unite
-from xce.resreq.dependency import subjects_of
-from xce.state import usage
+from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
+from xce.state import live, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, key_time_us
+from xce.state.index import (
+    contains_all,
+    demand,
+    each_run,
+    finish,
+    forget_subjects,
+    found_job,
+    index_job,
+    refresh_waiting,
+)
 from xce.state.job import (
-    CHUNK,
     DOOMED,
     WAITS_BEGIN,
     WAITS_DEPENDENCY,
-    Attempt,
-    Ended,
-    EndedChunk,
     Job,
     Withdrawal,
 )
@@ -72,62 +76,6 @@ def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
         return False
     begins = bool(job.waits & WAITS_BEGIN) and job.begin_at_us == at_us
     return begins or (bool(job.waits & DOOMED) and job.doomed_until_us == at_us)
-
-
-def index_job(state: ClusterState, job: Job) -> None:
-    """Put ``job`` into every index that its present state asks for."""
-    owner = job.owner.user
-    if job.is_finished:
-        state.finished.append((job.finished_at_us, job.id, state.seq))
-    else:
-        state.unfinished.setdefault(owner, {})[job.id] = None
-        for host in job.avoid:
-            state.avoiders.setdefault(host, {})[job.id] = None
-    state.names.setdefault(owner, {}).setdefault(state.spec(job).name, {})[job.id] = None
-    if job.waits & WAITS_DEPENDENCY and job.dependency is not None:
-        for subject in subjects_of(job.dependency):
-            state.dependents.setdefault(subject, {})[job.id] = None
-    if job.waits & WAITS_BEGIN:
-        state.wait_until(job.begin_at_us, job.id)
-    if job.waits & DOOMED and job.doomed_until_us > 0:
-        state.wait_until(job.doomed_until_us, job.id)
-    refresh_waiting(state, job)
-
-
-def refresh_waiting(state: ClusterState, job: Job) -> None:
-    """Keep the class's list of jobs that have elements which may start now."""
-    waiting = state.classes[job.cls].waiting
-    if job.pending and not job.waits and state.room(job) > 0:
-        if job.id not in waiting:
-            found = state.classes[job.cls]
-            if waiting and found.sorted and next(reversed(waiting)) > job.id:
-                found.sorted = False
-            waiting[job.id] = None
-    else:
-        waiting.pop(job.id, None)
-
-
-def _job(state: ClusterState, job: JobId) -> Job:
-    found = state.jobs.get(job)
-    if found is None:
-        raise IllegalTransitionError(f"job {job} does not exist")
-    return found
-
-
-def _runs(
-    state: ClusterState,
-    record: r.Held
-    | r.Unheld
-    | r.Withdrawn
-    | r.BulkPlaced
-    | r.EndDecided
-    | r.SuspensionAsked
-    | r.SignalAsked,
-) -> Iterator[tuple[Job, Ranges]]:
-    """Yield each run of a record as its job and positions."""
-    for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
-        found = _job(state, job)
-        yield found, ZERO if found.array is None else found.positions(first, last)
 
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
@@ -253,30 +201,19 @@ def _keys_forgotten(state: ClusterState, record: r.KeysForgotten) -> None:
 
 def _jobs_released(state: ClusterState, record: r.JobsReleased) -> None:
     for job_id in record.jobs:
-        job = _job(state, job_id)
+        job = found_job(state, job_id)
         if record.from_dependency:
             job.waits &= ~(WAITS_DEPENDENCY | DOOMED)
-            _forget_subjects(state, job)
+            forget_subjects(state, job)
         else:
             job.waits &= ~WAITS_BEGIN
         job.revision += 1
         refresh_waiting(state, job)
 
 
-def _forget_subjects(state: ClusterState, job: Job) -> None:
-    if job.dependency is None:
-        return
-    for subject in subjects_of(job.dependency):
-        waiting = state.dependents.get(subject)
-        if waiting is not None:
-            waiting.pop(job.id, None)
-            if not waiting:
-                del state.dependents[subject]
-
-
 def _dependency_doomed(state: ClusterState, record: r.DependencyDoomed) -> None:
     for job_id in record.jobs:
-        job = _job(state, job_id)
+        job = found_job(state, job_id)
         job.waits |= DOOMED
         job.doomed_until_us = record.ends_at_us
         if record.ends_at_us:
@@ -284,9 +221,9 @@ def _dependency_doomed(state: ClusterState, record: r.DependencyDoomed) -> None:
 
 
 def _held(state: ClusterState, record: r.Held) -> None:
-    for job, ranges in _runs(state, record):
+    for job, ranges in each_run(state, record):
         size = count(ranges)
-        _demand(contains_all(job.pending, ranges), job, "held")
+        demand(contains_all(job.pending, ranges), job, "held")
         job.pending = subtract(job.pending, ranges)
         job.held = unite(job.held, ranges)
         job.held_by_admin = job.held_by_admin or record.by_admin
@@ -298,9 +235,9 @@ def _held(state: ClusterState, record: r.Held) -> None:
 
 
 def _unheld(state: ClusterState, record: r.Unheld) -> None:
-    for job, ranges in _runs(state, record):
+    for job, ranges in each_run(state, record):
         size = count(ranges)
-        _demand(contains_all(job.held, ranges), job, "released")
+        demand(contains_all(job.held, ranges), job, "released")
         job.held = subtract(job.held, ranges)
         job.pending = unite(job.pending, ranges)
         job.held_by_admin = job.held_by_admin and bool(job.held)
@@ -312,9 +249,9 @@ def _unheld(state: ClusterState, record: r.Unheld) -> None:
 
 
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
-    for job, ranges in _runs(state, record):
+    for job, ranges in each_run(state, record):
         from_pending = subtract(ranges, job.held)
-        _demand(contains_all(job.pending, from_pending), job, "withdrawn")
+        demand(contains_all(job.pending, from_pending), job, "withdrawn")
         found = state.classes[job.cls]
         found.pending -= count(from_pending)
         found.held -= count(ranges) - count(from_pending)
@@ -323,266 +260,8 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
         job.withdrawn += (Withdrawal(ranges, record.cause, record.by, record.at_us),)
         job.exited += count(ranges)
         job.revision += 1
-        _finish(state, job, record.at_us)
+        finish(state, job, record.at_us)
         refresh_waiting(state, job)
-
-
-def contains_all(outer: Ranges, inner: Ranges) -> bool:
-    """Return whether every run of ``inner`` lies in ``outer``."""
-    return all(contains(outer, first, last) for first, last in inner)
-
-
-def _demand(holds: bool, job: Job, what: str) -> None:
-    if not holds:
-        raise IllegalTransitionError(f"elements of job {job.id} cannot be {what} now")
-
-
-def _place(
-    state: ClusterState, job: Job, position: int, hosts: list[int], tasks: list[int]
-) -> None:
-    """Make a live attempt of one element; pending elements and amounts are the caller's."""
-    number = 1
-    if job.attempts:
-        number = job.attempts.pop(position, 0) + 1
-    if job.live is None:
-        job.live = {}
-    job.live[position] = Attempt(
-        number=number, cls=job.cls, hosts=hosts, tasks=tasks, placed_at_us=state.now_us
-    )
-    first = hosts[0]
-    state.on_host.setdefault(first, {})[job.id, position] = None
-    state.owed.setdefault(first, {})[job.id, position] = None
-
-
-def _bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
-    found = state.classes[record.cls]
-    tasks = [found.key.request.tasks_max]
-    shares = iter(zip(record.hosts, record.counts, strict=True))
-    host, left = next(shares)
-    placed = 0
-    for job, ranges in _runs(state, record):
-        _demand(contains_all(job.pending, ranges), job, "placed")
-        for position in positions(ranges):
-            if left == 0:
-                host, left = next(shares)
-            _place(state, job, position, [host], tasks)
-            left -= 1
-        job.pending = subtract(job.pending, ranges)
-        job.revision += 1
-        placed += count(ranges)
-        refresh_waiting(state, job)
-    found.pending -= placed
-    found.live += placed
-    usage.take_bulk(state, found, record.hosts, record.counts)
-
-
-def _gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
-    job = _job(state, record.job)
-    found = state.classes[record.cls]
-    position = job.position(record.index)
-    _demand(position is not None and contains(job.pending, position, position), job, "placed")
-    assert position is not None
-    job.pending = subtract(job.pending, ((position, position),))
-    _place(state, job, position, list(record.hosts), list(record.tasks))
-    job.revision += 1
-    found.pending -= 1
-    found.live += 1
-    refresh_waiting(state, job)
-    usage.take_gang(state, found, record.hosts, record.tasks)
-
-
-def _live(state: ClusterState, job_id: JobId, index: int) -> tuple[Job, int, Attempt]:
-    job = _job(state, job_id)
-    position = job.position(index)
-    attempt = job.live.get(position) if job.live and position is not None else None
-    if position is None or attempt is None:
-        raise IllegalTransitionError(f"element {index} of job {job_id} is not live")
-    return job, position, attempt
-
-
-def _started(state: ClusterState, record: r.Started) -> None:
-    rows = zip(record.jobs, record.indices, record.pids, record.at_us, strict=True)
-    for job_id, index, pid, at_us in rows:
-        job, position, attempt = _live(state, job_id, index)
-        attempt.phase = Phase.RUNNING
-        attempt.pid = pid
-        attempt.started_at_us = at_us
-        state.hosts.failures[attempt.hosts[0]] = 0
-        settle_owed(state, job, position, attempt)
-
-
-def settle_owed(state: ClusterState, job: Job, position: int, attempt: Attempt) -> None:
-    """Keep the index of what the hosts must be told."""
-    owes = (
-        attempt.phase == Phase.STARTING
-        or attempt.end_cause != EndCause.NONE
-        or attempt.suspended != attempt.suspension_wanted
-    )
-    owed = state.owed.setdefault(attempt.hosts[0], {})
-    if owes:
-        owed[job.id, position] = None
-    else:
-        owed.pop((job.id, position), None)
-
-
-def _end_decided(state: ClusterState, record: r.EndDecided) -> None:
-    for job, position, attempt in _each_live(state, record):
-        attempt.end_cause = record.cause
-        attempt.end_by = record.by
-        attempt.end_force = record.force
-        settle_owed(state, job, position, attempt)
-
-
-def _each_live(
-    state: ClusterState, record: r.EndDecided | r.SuspensionAsked | r.SignalAsked
-) -> Iterator[tuple[Job, int, Attempt]]:
-    for job, ranges in _runs(state, record):
-        live = job.live or {}
-        for first, last in ranges:
-            if last - first + 1 <= len(live):
-                places = [place for place in range(first, last + 1) if place in live]
-            else:
-                places = [place for place in live if first <= place <= last]
-            for place in places:
-                yield job, place, live[place]
-
-
-def _release(
-    state: ClusterState,
-    job: Job,
-    position: int,
-    attempt: Attempt,
-    freed: dict[tuple[int, HostNumber], int],
-) -> None:
-    """Take a live attempt out of every index and return what it holds.
-
-    Attempts on one host are only counted in ``freed`` by class and host; the caller returns them
-    together with `usage.give_back_bulk`.
-    """
-    assert job.live is not None
-    del job.live[position]
-    if not job.live:
-        job.live = None
-    first = attempt.hosts[0]
-    state.on_host[first].pop((job.id, position), None)
-    state.owed.get(first, {}).pop((job.id, position), None)
-    found = state.classes[attempt.cls]
-    found.live -= 1
-    if attempt.suspended:
-        found.suspended -= 1
-    if found.key.request.is_serial:
-        freed[attempt.cls, first] = freed.get((attempt.cls, first), 0) + 1
-    else:
-        usage.give_back(state, found, attempt.hosts, attempt.tasks)
-
-
-def _ended(state: ClusterState, record: r.Ended) -> None:
-    rows = zip(
-        record.jobs, record.indices, record.attempts, record.outcomes, record.exit_codes,
-        record.signals, record.causes, record.hosts, record.started_at_us, record.ended_at_us,
-        record.cpu_us, record.max_mem_kib, strict=True,
-    )  # fmt: skip
-    details = dict(record.details)
-    freed: dict[tuple[int, HostNumber], int] = {}
-    for place, row in enumerate(rows):
-        job_id, index, number, outcome, exit_code, signal, cause, host, started, ended, cpu, mem = (
-            row
-        )
-        job, position, attempt = _live(state, job_id, index)
-        _demand(attempt.number == number, job, "ended in another attempt")
-        _release(state, job, position, attempt, freed)
-        row_ended = Ended(outcome, exit_code, signal, cause, number, host, started, ended, cpu, mem)
-        _store_ended(job, position, row_ended)
-        if attempt.end_by:
-            job.ended_by = job.ended_by if job.ended_by is not None else {}
-            job.ended_by[position] = attempt.end_by
-        if place in details:
-            job.details = job.details if job.details is not None else {}
-            job.details[position] = details[place]
-        if outcome == Outcome.DONE:
-            job.done += 1
-        else:
-            job.exited += 1
-        job.revision += 1
-        _finish(state, job, ended)
-        refresh_waiting(state, job)
-    usage.give_back_bulk(state, freed)
-
-
-def _store_ended(job: Job, position: int, ended: Ended) -> None:
-    if job.array is None:
-        job.ended = ended
-        return
-    if job.chunks is None:
-        job.chunks = {}
-    chunk = job.chunks.get(position // CHUNK)
-    if chunk is None:
-        chunk = job.chunks[position // CHUNK] = EndedChunk(
-            size=job.size - position // CHUNK * CHUNK
-        )
-    chunk.store(position % CHUNK, ended)
-
-
-def _finish(state: ClusterState, job: Job, at_us: int) -> None:
-    """Note the end of the whole job when nothing of it is left."""
-    if job.pending or job.held or job.live:
-        return
-    job.finished_at_us = max(at_us, 1, job.submit_at_us)
-    job.waits &= ~DOOMED
-    user = job.owner.user
-    unfinished = state.unfinished[user]
-    unfinished.pop(job.id, None)
-    if not unfinished:
-        del state.unfinished[user]
-    if job.waits & WAITS_DEPENDENCY:
-        job.waits &= ~WAITS_DEPENDENCY
-        _forget_subjects(state, job)
-    for host in job.avoid:
-        state.avoiders.get(host, {}).pop(job.id, None)
-    # The order of the queue is the order of the instants; a report's age may reach back a little.
-    last = state.finished[-1][0] if state.finished else 0
-    job.finished_at_us = max(job.finished_at_us, last)
-    state.finished.append((job.finished_at_us, job.id, state.seq))
-
-
-def _launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
-    freed: dict[tuple[int, HostNumber], int] = {}
-    for job_id, index, host in zip(record.jobs, record.indices, record.hosts, strict=True):
-        job, position, attempt = _live(state, job_id, index)
-        _release(state, job, position, attempt, freed)
-        job.attempts = job.attempts if job.attempts is not None else {}
-        job.attempts[position] = attempt.number
-        if host not in job.avoid:
-            job.avoid = (*job.avoid, host)
-        state.avoiders.setdefault(host, {})[job_id] = None
-        state.hosts.fault_at_us[host] = state.now_us
-        job.pending = unite(job.pending, ((position, position),))
-        job.revision += 1
-        state.classes[job.cls].pending += 1
-        state.hosts.failures[host] += 1
-        refresh_waiting(state, job)
-    usage.give_back_bulk(state, freed)
-
-
-def _suspension_asked(state: ClusterState, record: r.SuspensionAsked) -> None:
-    for job, position, attempt in _each_live(state, record):
-        attempt.suspension_wanted = record.suspended
-        attempt.suspended_by_admin = record.suspended and record.by_admin
-        settle_owed(state, job, position, attempt)
-
-
-def _suspension_done(state: ClusterState, record: r.SuspensionDone) -> None:
-    for job_id, index in zip(record.jobs, record.indices, strict=True):
-        job, position, attempt = _live(state, job_id, index)
-        if attempt.suspended != record.suspended:
-            attempt.suspended = record.suspended
-            state.classes[attempt.cls].suspended += 1 if record.suspended else -1
-        settle_owed(state, job, position, attempt)
-
-
-def _signal_asked(state: ClusterState, record: r.SignalAsked) -> None:
-    for _owner, _position, attempt in _each_live(state, record):
-        attempt.signals = [*attempt.signals, record.signal]
 
 
 def _reasons_changed(state: ClusterState, record: r.ReasonsChanged) -> None:
@@ -646,16 +325,16 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.Held: _held,
     r.Unheld: _unheld,
     r.Withdrawn: _withdrawn,
-    r.BulkPlaced: _bulk_placed,
-    r.GangPlaced: _gang_placed,
-    r.Started: _started,
-    r.EndDecided: _end_decided,
-    r.Ended: _ended,
-    r.LaunchFailed: _launch_failed,
+    r.BulkPlaced: live.apply_bulk_placed,
+    r.GangPlaced: live.apply_gang_placed,
+    r.Started: live.apply_started,
+    r.EndDecided: live.apply_end_decided,
+    r.Ended: live.apply_ended,
+    r.LaunchFailed: live.apply_launch_failed,
     r.AvoidanceLifted: _avoidance_lifted,
-    r.SuspensionAsked: _suspension_asked,
-    r.SuspensionDone: _suspension_done,
-    r.SignalAsked: _signal_asked,
+    r.SuspensionAsked: live.apply_suspension_asked,
+    r.SuspensionDone: live.apply_suspension_done,
+    r.SignalAsked: live.apply_signal_asked,
     r.ReasonsChanged: _reasons_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,

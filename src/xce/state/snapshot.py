@@ -1,6 +1,6 @@
 """The whole state as parts of bytes and back. Equal states give equal parts.
 
-Indexes are not in it; they are made again by `xce.state.apply.index_job`. A snapshot carries a
+Indexes are not in it; they are made again by `xce.state.index.index_job`. A snapshot carries a
 format number; one of another format is not read, since it can be made again from the journal.
 """
 
@@ -18,8 +18,8 @@ from xce.model.job import JobSpec
 from xce.model.reason import Reason
 from xce.model.request import ClassKey
 from xce.state import usage
-from xce.state.apply import index_job, settle_owed
 from xce.state.cluster import ClusterState, KeyUse, RequestClass
+from xce.state.index import index_job, settle_owed
 from xce.state.job import EndedChunk, Job
 
 FORMAT: Final = 1

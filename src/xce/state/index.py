@@ -1,0 +1,136 @@
+"""The indexes that a record keeps in step, and what every record asks of a job."""
+
+from collections.abc import Iterator
+
+from xce.model import record as r
+from xce.model.errors import IllegalTransitionError
+from xce.model.ids import JobId
+from xce.model.job import EndCause, Phase
+from xce.model.ranges import ZERO, Ranges, contains
+from xce.resreq.dependency import subjects_of
+from xce.state.cluster import ClusterState
+from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
+
+
+def index_job(state: ClusterState, job: Job) -> None:
+    """Put ``job`` into every index that its present state asks for."""
+    owner = job.owner.user
+    if job.is_finished:
+        state.finished.append((job.finished_at_us, job.id, state.seq))
+    else:
+        state.unfinished.setdefault(owner, {})[job.id] = None
+        for host in job.avoid:
+            state.avoiders.setdefault(host, {})[job.id] = None
+    state.names.setdefault(owner, {}).setdefault(state.spec(job).name, {})[job.id] = None
+    if job.waits & WAITS_DEPENDENCY and job.dependency is not None:
+        for subject in subjects_of(job.dependency):
+            state.dependents.setdefault(subject, {})[job.id] = None
+    if job.waits & WAITS_BEGIN:
+        state.wait_until(job.begin_at_us, job.id)
+    if job.waits & DOOMED and job.doomed_until_us > 0:
+        state.wait_until(job.doomed_until_us, job.id)
+    refresh_waiting(state, job)
+
+
+def refresh_waiting(state: ClusterState, job: Job) -> None:
+    """Keep the class's list of jobs that have elements which may start now."""
+    waiting = state.classes[job.cls].waiting
+    if job.pending and not job.waits and state.room(job) > 0:
+        if job.id not in waiting:
+            found = state.classes[job.cls]
+            if waiting and found.sorted and next(reversed(waiting)) > job.id:
+                found.sorted = False
+            waiting[job.id] = None
+    else:
+        waiting.pop(job.id, None)
+
+
+def settle_owed(state: ClusterState, job: Job, position: int, attempt: Attempt) -> None:
+    """Keep the index of what the hosts must be told."""
+    owes = (
+        attempt.phase == Phase.STARTING
+        or attempt.end_cause != EndCause.NONE
+        or attempt.suspended != attempt.suspension_wanted
+    )
+    owed = state.owed.setdefault(attempt.hosts[0], {})
+    if owes:
+        owed[job.id, position] = None
+    else:
+        owed.pop((job.id, position), None)
+
+
+def finish(state: ClusterState, job: Job, at_us: int) -> None:
+    """Note the end of the whole job when nothing of it is left."""
+    if job.pending or job.held or job.live:
+        return
+    job.finished_at_us = max(at_us, 1, job.submit_at_us)
+    job.waits &= ~DOOMED
+    user = job.owner.user
+    unfinished = state.unfinished[user]
+    unfinished.pop(job.id, None)
+    if not unfinished:
+        del state.unfinished[user]
+    if job.waits & WAITS_DEPENDENCY:
+        job.waits &= ~WAITS_DEPENDENCY
+        forget_subjects(state, job)
+    for host in job.avoid:
+        state.avoiders.get(host, {}).pop(job.id, None)
+    # The order of the queue is the order of the instants; a report's age may reach back a little.
+    last = state.finished[-1][0] if state.finished else 0
+    job.finished_at_us = max(job.finished_at_us, last)
+    state.finished.append((job.finished_at_us, job.id, state.seq))
+
+
+def forget_subjects(state: ClusterState, job: Job) -> None:
+    """Take a job out of the lists of those that wait for others."""
+    if job.dependency is None:
+        return
+    for subject in subjects_of(job.dependency):
+        waiting = state.dependents.get(subject)
+        if waiting is not None:
+            waiting.pop(job.id, None)
+            if not waiting:
+                del state.dependents[subject]
+
+
+def found_job(state: ClusterState, job: JobId) -> Job:
+    """Return a job that must exist.
+
+    Raises:
+        IllegalTransitionError: It does not.
+    """
+    found = state.jobs.get(job)
+    if found is None:
+        raise IllegalTransitionError(f"job {job} does not exist")
+    return found
+
+
+def each_run(
+    state: ClusterState,
+    record: r.Held
+    | r.Unheld
+    | r.Withdrawn
+    | r.BulkPlaced
+    | r.EndDecided
+    | r.SuspensionAsked
+    | r.SignalAsked,
+) -> Iterator[tuple[Job, Ranges]]:
+    """Yield each run of a record as its job and positions."""
+    for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+        found = found_job(state, job)
+        yield found, ZERO if found.array is None else found.positions(first, last)
+
+
+def contains_all(outer: Ranges, inner: Ranges) -> bool:
+    """Return whether every run of ``inner`` lies in ``outer``."""
+    return all(contains(outer, first, last) for first, last in inner)
+
+
+def demand(holds: bool, job: Job, what: str) -> None:
+    """Complain unless a record fits.
+
+    Raises:
+        IllegalTransitionError: It does not.
+    """
+    if not holds:
+        raise IllegalTransitionError(f"elements of job {job.id} cannot be {what} now")

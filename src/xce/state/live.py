@@ -1,0 +1,242 @@
+"""Records about live attempts: placed, started, stopped, ended. Used by `xce.state.apply` only."""
+
+from collections.abc import Iterator
+
+from xce.model import record as r
+from xce.model.errors import IllegalTransitionError
+from xce.model.ids import HostNumber, JobId
+from xce.model.job import Outcome, Phase
+from xce.model.ranges import contains, count, positions, subtract, unite
+from xce.state import usage
+from xce.state.cluster import ClusterState
+from xce.state.index import (
+    contains_all,
+    demand,
+    each_run,
+    finish,
+    found_job,
+    refresh_waiting,
+    settle_owed,
+)
+from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job
+
+
+def _place(
+    state: ClusterState, job: Job, position: int, hosts: list[int], tasks: list[int]
+) -> None:
+    """Make a live attempt of one element; pending elements and amounts are the caller's."""
+    number = 1
+    if job.attempts:
+        number = job.attempts.pop(position, 0) + 1
+    if job.live is None:
+        job.live = {}
+    job.live[position] = Attempt(
+        number=number, cls=job.cls, hosts=hosts, tasks=tasks, placed_at_us=state.now_us
+    )
+    first = hosts[0]
+    state.on_host.setdefault(first, {})[job.id, position] = None
+    state.owed.setdefault(first, {})[job.id, position] = None
+
+
+def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
+    """Give hosts to elements of one class."""
+    found = state.classes[record.cls]
+    tasks = [found.key.request.tasks_max]
+    shares = iter(zip(record.hosts, record.counts, strict=True))
+    host, left = next(shares)
+    placed = 0
+    for job, ranges in each_run(state, record):
+        demand(contains_all(job.pending, ranges), job, "placed")
+        for position in positions(ranges):
+            if left == 0:
+                host, left = next(shares)
+            _place(state, job, position, [host], tasks)
+            left -= 1
+        job.pending = subtract(job.pending, ranges)
+        job.revision += 1
+        placed += count(ranges)
+        refresh_waiting(state, job)
+    found.pending -= placed
+    found.live += placed
+    usage.take_bulk(state, found, record.hosts, record.counts)
+
+
+def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
+    """Give hosts to a parallel job or element."""
+    job = found_job(state, record.job)
+    found = state.classes[record.cls]
+    position = job.position(record.index)
+    demand(position is not None and contains(job.pending, position, position), job, "placed")
+    assert position is not None
+    job.pending = subtract(job.pending, ((position, position),))
+    _place(state, job, position, list(record.hosts), list(record.tasks))
+    job.revision += 1
+    found.pending -= 1
+    found.live += 1
+    refresh_waiting(state, job)
+    usage.take_gang(state, found, record.hosts, record.tasks)
+
+
+def _live(state: ClusterState, job_id: JobId, index: int) -> tuple[Job, int, Attempt]:
+    job = found_job(state, job_id)
+    position = job.position(index)
+    attempt = job.live.get(position) if job.live and position is not None else None
+    if position is None or attempt is None:
+        raise IllegalTransitionError(f"element {index} of job {job_id} is not live")
+    return job, position, attempt
+
+
+def apply_started(state: ClusterState, record: r.Started) -> None:
+    """Let attempts run."""
+    rows = zip(record.jobs, record.indices, record.pids, record.at_us, strict=True)
+    for job_id, index, pid, at_us in rows:
+        job, position, attempt = _live(state, job_id, index)
+        attempt.phase = Phase.RUNNING
+        attempt.pid = pid
+        attempt.started_at_us = at_us
+        state.hosts.failures[attempt.hosts[0]] = 0
+        settle_owed(state, job, position, attempt)
+
+
+def apply_end_decided(state: ClusterState, record: r.EndDecided) -> None:
+    """Note that attempts shall end."""
+    for job, position, attempt in _each_live(state, record):
+        attempt.end_cause = record.cause
+        attempt.end_by = record.by
+        attempt.end_force = record.force
+        settle_owed(state, job, position, attempt)
+
+
+def _each_live(
+    state: ClusterState, record: r.EndDecided | r.SuspensionAsked | r.SignalAsked
+) -> Iterator[tuple[Job, int, Attempt]]:
+    for job, ranges in each_run(state, record):
+        live = job.live or {}
+        for first, last in ranges:
+            if last - first + 1 <= len(live):
+                places = [place for place in range(first, last + 1) if place in live]
+            else:
+                places = [place for place in live if first <= place <= last]
+            for place in places:
+                yield job, place, live[place]
+
+
+def _release(
+    state: ClusterState,
+    job: Job,
+    position: int,
+    attempt: Attempt,
+    freed: dict[tuple[int, HostNumber], int],
+) -> None:
+    """Take a live attempt out of every index and return what it holds.
+
+    Attempts on one host are only counted in ``freed`` by class and host; the caller returns them
+    together with `usage.give_back_bulk`.
+    """
+    assert job.live is not None
+    del job.live[position]
+    if not job.live:
+        job.live = None
+    first = attempt.hosts[0]
+    state.on_host[first].pop((job.id, position), None)
+    state.owed.get(first, {}).pop((job.id, position), None)
+    found = state.classes[attempt.cls]
+    found.live -= 1
+    if attempt.suspended:
+        found.suspended -= 1
+    if found.key.request.is_serial:
+        freed[attempt.cls, first] = freed.get((attempt.cls, first), 0) + 1
+    else:
+        usage.give_back(state, found, attempt.hosts, attempt.tasks)
+
+
+def apply_ended(state: ClusterState, record: r.Ended) -> None:
+    """Let attempts be over."""
+    rows = zip(
+        record.jobs, record.indices, record.attempts, record.outcomes, record.exit_codes,
+        record.signals, record.causes, record.hosts, record.started_at_us, record.ended_at_us,
+        record.cpu_us, record.max_mem_kib, strict=True,
+    )  # fmt: skip
+    details = dict(record.details)
+    freed: dict[tuple[int, HostNumber], int] = {}
+    for place, row in enumerate(rows):
+        job_id, index, number, outcome, exit_code, signal, cause, host, started, ended, cpu, mem = (
+            row
+        )
+        job, position, attempt = _live(state, job_id, index)
+        demand(attempt.number == number, job, "ended in another attempt")
+        _release(state, job, position, attempt, freed)
+        row_ended = Ended(outcome, exit_code, signal, cause, number, host, started, ended, cpu, mem)
+        _store_ended(job, position, row_ended)
+        if attempt.end_by:
+            job.ended_by = job.ended_by if job.ended_by is not None else {}
+            job.ended_by[position] = attempt.end_by
+        if place in details:
+            job.details = job.details if job.details is not None else {}
+            job.details[position] = details[place]
+        if outcome == Outcome.DONE:
+            job.done += 1
+        else:
+            job.exited += 1
+        job.revision += 1
+        finish(state, job, ended)
+        refresh_waiting(state, job)
+    usage.give_back_bulk(state, freed)
+
+
+def _store_ended(job: Job, position: int, ended: Ended) -> None:
+    if job.array is None:
+        job.ended = ended
+        return
+    if job.chunks is None:
+        job.chunks = {}
+    chunk = job.chunks.get(position // CHUNK)
+    if chunk is None:
+        chunk = job.chunks[position // CHUNK] = EndedChunk(
+            size=job.size - position // CHUNK * CHUNK
+        )
+    chunk.store(position % CHUNK, ended)
+
+
+def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
+    """Let elements pend again that a host could not start."""
+    freed: dict[tuple[int, HostNumber], int] = {}
+    for job_id, index, host in zip(record.jobs, record.indices, record.hosts, strict=True):
+        job, position, attempt = _live(state, job_id, index)
+        _release(state, job, position, attempt, freed)
+        job.attempts = job.attempts if job.attempts is not None else {}
+        job.attempts[position] = attempt.number
+        if host not in job.avoid:
+            job.avoid = (*job.avoid, host)
+        state.avoiders.setdefault(host, {})[job_id] = None
+        state.hosts.fault_at_us[host] = state.now_us
+        job.pending = unite(job.pending, ((position, position),))
+        job.revision += 1
+        state.classes[job.cls].pending += 1
+        state.hosts.failures[host] += 1
+        refresh_waiting(state, job)
+    usage.give_back_bulk(state, freed)
+
+
+def apply_suspension_asked(state: ClusterState, record: r.SuspensionAsked) -> None:
+    """Note that attempts shall stop or go on."""
+    for job, position, attempt in _each_live(state, record):
+        attempt.suspension_wanted = record.suspended
+        attempt.suspended_by_admin = record.suspended and record.by_admin
+        settle_owed(state, job, position, attempt)
+
+
+def apply_suspension_done(state: ClusterState, record: r.SuspensionDone) -> None:
+    """Note that attempts stopped or went on."""
+    for job_id, index in zip(record.jobs, record.indices, strict=True):
+        job, position, attempt = _live(state, job_id, index)
+        if attempt.suspended != record.suspended:
+            attempt.suspended = record.suspended
+            state.classes[attempt.cls].suspended += 1 if record.suspended else -1
+        settle_owed(state, job, position, attempt)
+
+
+def apply_signal_asked(state: ClusterState, record: r.SignalAsked) -> None:
+    """Note a signal to attempts."""
+    for _owner, _position, attempt in _each_live(state, record):
+        attempt.signals = [*attempt.signals, record.signal]
