@@ -161,10 +161,13 @@ class Groups:
         except OSError as error:
             if error.errno != errno.EBUSY or self.pids(name) or not self._remove_inner(path):
                 return False
+        return True
+
+    def remove_memory(self, name: str) -> None:
+        """Remove an attempt's v1 memory group, if it has one."""
         if self.memory_v1:
             with contextlib.suppress(OSError):
                 os.rmdir(f"{self.memory_v1}/{name}")  # noqa: PTH106
-        return True
 
     def ooms(self, name: str) -> int:
         """Return how often the kernel killed for want of memory in an attempt's group."""

@@ -10,13 +10,13 @@ import base64
 import contextlib
 import os
 import signal
-import stat
 import time
 from typing import Any, Final
 
 from xce.worker.shepherd import attempts, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.output import append_text, read_piece
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.spawn import (
@@ -37,7 +37,6 @@ SAMPLE_AGE_US: Final = 1_000_000
 """Younger attempts are not looked at: most are over before."""
 _RETRY_US: Final = 20_000
 _RETRY_MAX_US: Final = 5_000_000
-_READ_MAX: Final = 4 * 1024 * 1024
 
 
 def clock_us() -> int:
@@ -58,6 +57,9 @@ class Herd:
         self._leaving: dict[Key, Attempt] = {}
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._sample_us = 0
+        self._token = os.urandom(6).hex()
+        """Makes the marks of this shepherd's jobs different from everybody else's."""
+        self._spawned = 0
         self.adopted: dict[int, Attempt] = {}
         """By pidfd: living shells that are no children of ours."""
         self.events: list[Event] = []
@@ -233,13 +235,15 @@ class Herd:
         self, shared: dict[str, Any], items: list[list[Any]], bases: dict[str, dict[str, str]]
     ) -> None:
         ids = Ids(shared["uid"], shared["gid"], tuple(shared["groups"]))
-        base = bases.get(shared["base"], {}) | shared["env"]
+        base = _encode(bases.get(shared["base"], {}) | shared["env"])
+        umask = os.umask(shared["umask"])
         for job, index, number, env, source, output, error in items:
             key = (job, index, number)
             if key in self._attempts:
                 continue
             path = f"{self._runs}/{name_of(key)}"
-            mark = f"{name_of(key)}.{os.urandom(6).hex()}"
+            self._spawned += 1
+            mark = f"{name_of(key)}.{self._token}{self._spawned:x}"
             attempt = Attempt(key, path, ids=ids, note=shared["note"], mark=mark)
             attempt.limit_kib = shared["limit_kib"]
             attempt.started_us = clock_us()
@@ -253,37 +257,38 @@ class Herd:
                 str(job),
             )
             try:
-                self._start(attempt, shared, base | env, files)
+                self._start(attempt, shared, base | _encode(env), files)
             except Trouble as trouble:
                 attempt.fail(trouble, clock_us())
                 self.events.append(attempt.ended())
             else:
                 self._reach.add(attempt)
                 self.events.append(attempt.started())
+        os.umask(umask)
+        if self._groups is not None:
+            self._groups.leave()
         os.chdir("/")
 
     def _start(
-        self, attempt: Attempt, shared: dict[str, Any], env: dict[str, str], files: Files
+        self, attempt: Attempt, shared: dict[str, Any], env: dict[bytes, bytes], files: Files
     ) -> None:
         ids, path = attempt.ids, attempt.path
         opened = None
         status = -1
         try:
             rundir.create(path, mode=0o700 if ids.are_ours else 0o711)
-            env["XCE_JOB_HOST_DIR"] = self._job_directory(path, ids)
-            opened = open_files(files, ids, umask=shared["umask"], path=path, null=self._null)
+            env[b"XCE_JOB_HOST_DIR"] = os.fsencode(self._job_directory(path, ids))
+            opened = open_files(files, ids, path=path, null=self._null)
             attempt.report, attempt.detail = opened.report, opened.detail
             attempt.grouped = self._groups is not None
             status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
             self._enter_groups(attempt)
             try:
-                os.umask(shared["umask"])
                 attempt.pid = start_shell(
                     script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
                     opened=opened, status=status, ids=ids,
                 )  # fmt: skip
             finally:
-                os.umask(0o077)
                 self._leave_groups(attempt)
         except OSError as error:
             self._undo(attempt)
@@ -305,6 +310,7 @@ class Herd:
     def _undo(self, attempt: Attempt) -> None:
         """Remove what a failed start has left."""
         if attempt.grouped and self._groups is not None:
+            self._groups.leave()
             self._groups.remove(attempt.name)
         rundir.clean(attempt.path, kept="")
         attempt.report = ""
@@ -326,11 +332,14 @@ class Herd:
                 self._groups.enter_memory(attempt.name)
 
     def _leave_groups(self, attempt: Attempt) -> None:
-        if self._groups is not None:
+        """Leave the group of a job with a memory limit, and only then set it.
+
+        From the others we move straight into the next, and home behind the last.
+        """
+        if self._groups is not None and attempt.limit_kib:
             self._groups.leave()
-            if attempt.limit_kib:
-                self._groups.leave_memory()
-                self._groups.limit_memory(attempt.name, attempt.limit_kib)
+            self._groups.leave_memory()
+            self._groups.limit_memory(attempt.name, attempt.limit_kib)
 
     def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
         attempt = self._attempts.get(key)
@@ -376,7 +385,7 @@ class Herd:
             with contextlib.suppress(OSError):
                 rundir.note(attempt.path, ["reported"])
             with contextlib.suppress(OSError), As(attempt.ids):
-                _append_text(attempt.report, text.encode("utf-8", "surrogateescape"))
+                append_text(attempt.report, text.encode("utf-8", "surrogateescape"))
         self.events.append(["appended", *key])
 
     def _forget(self, key: Key, *, keep: bool) -> None:
@@ -396,13 +405,13 @@ class Herd:
         try:
             if path:
                 with As(Ids(ids[0], ids[1], tuple(ids[2]))):
-                    content, size = _read_piece(path, offset, limit, inside=inside)
+                    content, size = read_piece(path, offset, limit, inside=inside)
         except OSError as trouble:
             error = f"cannot read {path}: {trouble.strerror}"
         if error or not path:
             for kept in (f"{self._runs}/{name}/{rundir.OUT}", f"{self._kept}/{name}"):
                 with contextlib.suppress(OSError):
-                    content, size = _read_piece(kept, offset, limit, flags=os.O_NOFOLLOW)
+                    content, size = read_piece(kept, offset, limit, flags=os.O_NOFOLLOW)
                     error = ""
                     break
         text = base64.b64encode(content).decode()
@@ -461,31 +470,6 @@ class Herd:
         return SAMPLE_US
 
 
-def _append_text(path: str, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    fd = os.open(path, flags)
-    try:
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            while content:
-                content = content[os.write(fd, content) :]
-    finally:
-        os.close(fd)
-
-
-def _read_piece(
-    path: str, offset: int, limit: int, *, flags: int = 0, inside: str = ""
-) -> tuple[bytes, int]:
-    """Return a piece of a regular file and the file's size now.
-
-    In a directory the file ``inside`` is meant.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | flags)
-    try:
-        found = os.fstat(fd)
-        if inside and stat.S_ISDIR(found.st_mode):
-            return _read_piece(f"{path}/{inside}", offset, limit, flags=flags)
-        if not stat.S_ISREG(found.st_mode):
-            return b"", 0
-        return os.pread(fd, max(0, min(limit, _READ_MAX)), max(0, offset)), found.st_size
-    finally:
-        os.close(fd)
+def _encode(env: dict[str, str]) -> dict[bytes, bytes]:
+    """Return an environment as the kernel takes it."""
+    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

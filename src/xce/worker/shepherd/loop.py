@@ -193,7 +193,7 @@ class Shepherd:
 def run(arguments: list[str]) -> int:
     """Run a shepherd; return the exit code of the program."""
     options = _parse(arguments)
-    os.umask(0o077)
+    os.umask(0o022)  # modes are said where it matters
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     if null != STATUS_FD:
         # The job shells' status descriptor: nothing of ours may ever have this number.

@@ -112,7 +112,8 @@ class Reach:
             fresh = set(self.pids(attempt)) - done
             if not fresh:
                 return
-            _send(fresh, signal.SIGKILL)
+            # The shell first, or it would note its script's death and end by itself.
+            _send(sorted(fresh, key=lambda pid: pid != attempt.pid), signal.SIGKILL)
             done |= fresh
             self.begin()
 
@@ -141,6 +142,8 @@ class Reach:
         if attempt.grouped and self.groups is not None:
             if not self.groups.remove(attempt.name):
                 return False
+            if attempt.limit_kib:
+                self.groups.remove_memory(attempt.name)
         elif attempt.is_child and self._counts_orphans:
             if attempt.mark in self._orphans.values():
                 return False

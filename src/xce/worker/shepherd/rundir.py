@@ -31,6 +31,7 @@ INTENT: Final = "intent"
 STATUS: Final = "status"
 OUT: Final = "out"
 JOB: Final = "job"
+_OUR_UID: Final = os.geteuid()
 _FILE_MAX: Final = 4 * 1024 * 1024
 
 
@@ -109,7 +110,7 @@ def open_out(path: str, *, uid: int, gid: int) -> int:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(f"{path}/{OUT}", flags, 0o600)
-    if uid != os.geteuid():
+    if uid != _OUR_UID:
         os.fchown(fd, uid, gid)
     return fd
 

@@ -48,6 +48,7 @@ _JOBS_FAULT: Final = frozenset(
 """What starting the shell may fail of that no other host would do better."""
 
 
+OUR_UID: Final = os.geteuid()
 _HOSTS_FAULT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What opening a file may fail of that is not about the file."""
 
@@ -62,7 +63,7 @@ class Ids(NamedTuple):
     @property
     def are_ours(self) -> bool:
         """Whether nothing needs to change."""
-        return self.uid == os.geteuid()
+        return self.uid == OUR_UID
 
     def take(self) -> None:
         """Take them on, keeping the way back.
@@ -156,8 +157,8 @@ class Opened(NamedTuple):
             os.close(fd)
 
 
-def open_files(files: Files, ids: Ids, *, umask: int, path: str, null: int) -> Opened:
-    """Enter the working directory and open the streams, as the user.
+def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
+    """Enter the working directory and open the streams, as the user, under the present umask.
 
     An output file that cannot be opened does not stop the job: its output is kept by the cluster
     and the job ends with the reason.
@@ -175,7 +176,6 @@ def open_files(files: Files, ids: Ids, *, umask: int, path: str, null: int) -> O
     report = ""
     try:
         with As(ids):
-            os.umask(umask)
             source = _enter(files, opened, null)
             if files.output is not None:
                 output, report, detail = _open_output(files.output, f"{files.stem}.out", "output")
@@ -202,8 +202,6 @@ def open_files(files: Files, ids: Ids, *, umask: int, path: str, null: int) -> O
     except Trouble:
         _close(opened)
         raise
-    finally:
-        os.umask(0o077)
     return Opened(source, output, error, "" if report == os.devnull else report, detail)
 
 
@@ -211,7 +209,7 @@ def start_shell(
     *,
     script: list[str],
     way: str,
-    env: dict[str, str],
+    env: dict[bytes, bytes],
     mark: str,
     opened: Opened,
     status: int,
@@ -222,7 +220,7 @@ def start_shell(
     Raises:
         Trouble: It could not be started.
     """
-    env[MARK] = mark
+    env[MARK.encode()] = mark.encode()
     actions = (
         (os.POSIX_SPAWN_DUP2, opened.input, 0),
         (os.POSIX_SPAWN_DUP2, opened.output, 1),
