@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from xce.apiserver.problems import refused
-from xce.apiserver.rows import Element, Shared, shared_half
+from xce.apiserver.rows import SHARED_PATHS, Common, Element, Shared
 from xce.model.job import JobSpec
 from xce.model.refusal import RefusalCode
 from xce.model.request import ClassKey
@@ -66,15 +66,16 @@ class RowWriter:
         own = [n for n in _ELEMENT_TYPES if n in _ALWAYS or not wanted or n in wanted]
         shared = [n for n in _SHARED_TYPES if not wanted or n in wanted]
         self.has_reason = "reason" in own
-        self._one = _selection(own, _ELEMENT_TYPES)
-        self._many = _selection([*own, *_RUN], {**_ELEMENT_TYPES, "count": int, "step": int})
-        self._shared = _selection(shared, _SHARED_TYPES) if shared else None
+        paths = {name: name for name in (*_ELEMENT_TYPES, *_RUN)}
+        self._one = _selection(own, _ELEMENT_TYPES, paths)
+        self._many = _selection([*own, *_RUN], {**_ELEMENT_TYPES, "count": int, "step": int}, paths)
+        self._shared = _selection(shared, _SHARED_TYPES, SHARED_PATHS) if shared else None
 
     def shared(self, spec: JobSpec, key: ClassKey, resreq: str) -> bytes:
         """Return the rendered half that all rows of this spec and class have alike."""
         if self._shared is None:
             return b"}"
-        return b"," + _ENCODER.encode(self._shared(shared_half(spec, key, resreq)))[1:]
+        return b"," + _ENCODER.encode(self._shared(Common(spec, key, resreq)))[1:]
 
     def render(self, elements: Iterable[Element], shared: bytes) -> list[bytes]:
         """Return each row as JSON; ``shared`` is what `shared` gave."""
@@ -84,11 +85,13 @@ class RowWriter:
         ]
 
 
-def _selection(names: Sequence[str], types: dict[str, Any]) -> Callable[[Any], msgspec.Struct]:
-    """Return a function that makes a struct of the members ``names`` of another one."""
+def _selection(
+    names: Sequence[str], types: dict[str, Any], paths: dict[str, str]
+) -> Callable[[Any], msgspec.Struct]:
+    """Return a function that makes a struct of the members ``names``, read along ``paths``."""
     kind = msgspec.defstruct("Row", [(name, types[name]) for name in names], gc=False)
     if len(names) == 1:
-        single = attrgetter(names[0])
+        single = attrgetter(paths[names[0]])
         return lambda item: kind(single(item))
-    several = attrgetter(*names)
+    several = attrgetter(*(paths[name] for name in names))
     return lambda item: kind(*several(item))

@@ -4,6 +4,7 @@ A row has two halves: what all jobs of one spec and class have alike is rendered
 answer, the rest for each row.
 """
 
+from copy import copy
 from typing import Final
 
 import msgspec
@@ -128,38 +129,73 @@ def number_s(span_us: Micros) -> float:
     return span_us / SECOND_US if rest else whole
 
 
-def shared_half(spec: JobSpec, key: ClassKey, resreq: str) -> Shared:
-    """Return what all jobs of this spec and class have alike."""
-    request, files = key.request, spec.files
-    return Shared(
-        user=key.user,
-        queue=key.queue,
-        project=key.project,
-        from_host=spec.from_host,
-        name=spec.name or spec.command,
-        named=bool(spec.name),
-        command=spec.command,
-        tasks_min=request.tasks_min,
-        tasks_max=request.tasks_max,
-        run_limit_s=number_s(key.run_limit_us),
-        estimate_s=number_s(key.estimate_us),
-        mem_limit_kib=spec.mem_limit_kib,
-        resreq_asked=spec.requested,
-        resreq=resreq,
-        dependency=spec.dependency,
-        hosts_asked=spec.hosts_asked,
-        exclusive=request.exclusive,
-        cwd=spec.cwd,
-        cwd_given=spec.cwd_asked,
-        home=spec.home,
-        input=files.input,
-        output=files.output,
-        error=files.error,
-        output_append=files.output_append,
-        error_append=files.error_append,
-        array=spec.array,
-        priority=key.priority,
-    )
+class Common:
+    """Where the members of `Shared` are read off: a spec and a class.
+
+    Args:
+        spec: What runs.
+        key: The key of the class.
+        resreq: The effective requirement.
+    """
+
+    __slots__ = ("key", "resreq", "spec")
+
+    def __init__(self, spec: JobSpec, key: ClassKey, resreq: str) -> None:
+        self.spec = spec
+        self.key = key
+        self.resreq = resreq
+
+    @property
+    def name(self) -> str:
+        """The job's name, or its command when it was given none."""
+        return self.spec.name or self.spec.command
+
+    @property
+    def named(self) -> bool:
+        """Whether it was given a name."""
+        return bool(self.spec.name)
+
+    @property
+    def run_limit_s(self) -> float:
+        """The run limit."""
+        return number_s(self.key.run_limit_us)
+
+    @property
+    def estimate_s(self) -> float:
+        """The user's estimate of the run time."""
+        return number_s(self.key.estimate_us)
+
+
+SHARED_PATHS: Final[dict[str, str]] = {
+    "user": "key.user",
+    "queue": "key.queue",
+    "project": "key.project",
+    "from_host": "spec.from_host",
+    "name": "name",
+    "named": "named",
+    "command": "spec.command",
+    "tasks_min": "key.request.tasks_min",
+    "tasks_max": "key.request.tasks_max",
+    "run_limit_s": "run_limit_s",
+    "estimate_s": "estimate_s",
+    "mem_limit_kib": "spec.mem_limit_kib",
+    "resreq_asked": "spec.requested",
+    "resreq": "resreq",
+    "dependency": "spec.dependency",
+    "hosts_asked": "spec.hosts_asked",
+    "exclusive": "key.request.exclusive",
+    "cwd": "spec.cwd",
+    "cwd_given": "spec.cwd_asked",
+    "home": "spec.home",
+    "input": "spec.files.input",
+    "output": "spec.files.output",
+    "error": "spec.files.error",
+    "output_append": "spec.files.output_append",
+    "error_append": "spec.files.error_append",
+    "array": "spec.array",
+    "priority": "key.priority",
+}
+"""Each member of `Shared` and where `Common` has it."""
 
 
 def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
@@ -253,34 +289,43 @@ class Listing:
         if job.live:
             position, attempt = next(iter(job.live.items()))
             return [self._live(job, position, attempt)] if self._wants_live(attempt) else []
-        found: list[tuple[int, Element]] = []
         if job.pending:
-            if "pend" in states:
-                self._add_waiting(found, job, job.pending, held=False)
-        elif job.held:
-            if "psusp" in states:
-                self._add_waiting(found, job, job.held, held=True)
-        elif self._ended_wanted:
+            return [self._waiting(job, held=False)] if "pend" in states else []
+        if job.held:
+            return [self._waiting(job, held=True)] if "psusp" in states else []
+        found: list[tuple[int, Element]] = []
+        if self._ended_wanted:
             self._add_ended(found, job, None)
         return [element for _, element in found]
 
     def _wants_live(self, attempt: Attempt) -> bool:
         return ("susp" if attempt.suspended else "run") in self.states
 
+    def _waiting(self, job: Job, *, held: bool) -> Element:
+        """Return the row of a job whose first element pends or is held."""
+        element = Element(
+            job.id,
+            0 if job.array is None else job.array.runs[0][0],
+            "PSUSP" if held else "PEND",
+            job.submit_at_us / SECOND_US,
+        )
+        if job.begin_at_us:
+            element.begin_at = at_s(job.begin_at_us)
+        if job.array is not None:
+            element.array_limit = job.array.limit
+        if self._with_reason:
+            element.reason = self._reason(job, held=held)
+        return element
+
     def _add_waiting(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
     ) -> None:
-        reason = self._reason(job, held=held) if self._with_reason else None
-        submit_at, begin_at = job.submit_at_us / SECOND_US, at_s(job.begin_at_us)
-        limit = job.array.limit if job.array is not None else 0
-        stat = "PSUSP" if held else "PEND"
+        first_row = self._waiting(job, held=held)
         for first, last in ranges:
             position = first
             for index, count, step in index_runs(job.array, first, last):
-                element = Element(job.id, index, stat, submit_at, count, step)
-                element.begin_at = begin_at
-                element.array_limit = limit
-                element.reason = reason
+                element = copy(first_row)
+                element.index, element.count, element.step = index, count, step
                 found.append((position, element))
                 position += count
 

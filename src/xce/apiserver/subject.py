@@ -8,7 +8,7 @@ from xce.apiserver.backend import Backend, unknown_job
 from xce.apiserver.call import ENCODER
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.problems import refused
-from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, past_elements, shared_half
+from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, past_elements
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
@@ -135,7 +135,7 @@ class Subject:
 
     def _render_array(self) -> bytes:
         if self.job is not None:
-            job, cls = self.job, self._backend.replica.state.classes[self.job.cls]
+            job = self.job
             limit = job.array.limit if job.array is not None else 0
             head = ArrayHead(
                 job.id,
@@ -145,7 +145,6 @@ class Subject:
                 job.size,
                 counts(job),
             )
-            shared = shared_half(self.spec, cls.key, cls.resreq)
         else:
             past = self._past
             states = dict.fromkeys(("pend", "psusp", "run", "ususp", "ssusp"), 0)
@@ -158,5 +157,4 @@ class Subject:
                 past.size,
                 {**states, "done": past.done, "exit": past.exited},
             )
-            shared = shared_half(past.spec, past.key, past.resreq)
-        return ENCODER.encode(head)[:-1] + b"," + ENCODER.encode(shared)[1:]
+        return ENCODER.encode(head)[:-1] + self._shared()

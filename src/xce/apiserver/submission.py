@@ -8,6 +8,7 @@ import hashlib
 import os
 import socket
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Annotated, Final
 
 import msgspec
@@ -37,6 +38,7 @@ AT_S_MAX: Final = 253_402_300_799
 MEM_KIB_MAX: Final = 1 << 50
 PRIORITY_MAX: Final = 1 << 31
 _REMEMBERED: Final = 4096
+_EQUALS_AT: Final = methodcaller("find", "=")
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
@@ -302,11 +304,9 @@ def _environment(items: Sequence[str]) -> bytes:
     joined = "\0".join(items)
     if joined.count("\0") != len(items) - 1:
         raise refused(RefusalCode.BAD_REQUEST, "an item of env holds a NUL character")
-    for item in items:
-        if item.find("=") < 1:
-            raise refused(
-                RefusalCode.BAD_REQUEST, f"env: {item[:40]!r} is not of the form NAME=value"
-            )
+    if min(map(_EQUALS_AT, items)) < 1:
+        bad = next(item for item in items if item.find("=") < 1)
+        raise refused(RefusalCode.BAD_REQUEST, f"env: {bad[:40]!r} is not of the form NAME=value")
     content = _encode(joined, "env")
     if len(content) > ENV_MAX:
         raise _too_large("env", len(content), ENV_MAX)
