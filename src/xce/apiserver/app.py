@@ -92,6 +92,10 @@ class App:
             wanted = request.headers.get("XCE-Min-Seq")
             if wanted is not None:
                 await self._wait_for(wanted)
+        elif "Expect" in request.headers:
+            # A client with a large body asks whether to send it at all.
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         response = await route.handler(backend, Call(request, caller, words))
         if route.is_read and not response.prepared and backend.replica.stale_s:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"

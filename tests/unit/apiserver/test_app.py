@@ -1,3 +1,5 @@
+import asyncio
+import contextlib
 import json
 import logging
 
@@ -52,3 +54,65 @@ def test_the_description_names_every_route_and_every_type():
 
 def test_the_description_is_the_same_each_time():
     assert render_openapi(ROUTES, "1") == render_openapi(ROUTES, "1")
+
+
+async def raw(rest, request):
+    """Send bytes; return what comes back until the other side closes or is silent."""
+    reader, writer = await asyncio.open_unix_connection(rest.socket)
+    writer.write(request)
+    parts = []
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.5):
+            while part := await reader.read(65536):
+                parts.append(part)
+    writer.close()
+    await writer.wait_closed()
+    return b"".join(parts)
+
+
+def test_what_is_no_http_gets_a_400_without_a_traceback():
+    async def story(rest):
+        answer = await raw(rest, b"\x16\x03\x01 this is no http\r\n\r\n")
+        assert b" 400 " in answer
+        assert b"Traceback" not in answer
+        assert b'File "' not in answer
+        status, _ = await rest.get("/ready")
+        assert status == 200
+
+    run_rest(story)
+
+
+def test_a_client_that_asks_first_is_told_to_go_on():
+    async def story(rest):
+        head = (
+            b"POST /xce/v1/jobs HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            b"Content-Length: 18\r\n\r\n"
+        )
+        answer = await raw(rest, head + b'{"command":"true"}')
+        assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 ")
+
+    run_rest(story)
+
+
+def test_a_body_that_says_that_it_is_too_large_is_not_read():
+    async def story(rest):
+        answer = await raw(
+            rest, b"POST /xce/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
+        )
+        assert b" 413 " in answer
+        assert b'"code":"too-large"' in answer
+
+    run_rest(story)
+
+
+def test_a_client_that_leaves_while_it_waits_is_forgotten():
+    async def story(rest):
+        job = await rest.submit()
+        _, writer = await asyncio.open_unix_connection(rest.socket)
+        writer.write(f"GET /xce/v1/jobs/{job}/wait HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await rest.until(lambda: len(rest.backend.waits))
+        writer.close()
+        await writer.wait_closed()
+        await rest.until(lambda: not len(rest.backend.waits))
+
+    run_rest(story)

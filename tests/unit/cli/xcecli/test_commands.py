@@ -273,3 +273,24 @@ def test_a_warning_goes_to_stderr():
         assert "99 tasks asked for" in ran.err
 
     run(story)
+
+
+def test_watching_prints_again_when_something_changed(monkeypatch):
+    async def story(rest):
+        await rest.submit()
+        turns = []
+
+        def wait(seconds):
+            turns.append(seconds)
+            if len(turns) == 3:
+                raise KeyboardInterrupt
+            if len(turns) == 2:
+                submit(rest.controller)
+                rest.link.pump()
+
+        monkeypatch.setattr("xce.cli.xcecli.listing.time.sleep", wait)
+        ran = await cli(rest, "jobs", "--watch")
+        assert ran.code == 130
+        assert ran.out.count("JOB") == 2
+
+    run(story)
