@@ -50,6 +50,14 @@ class Cluster:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def up(self):
+        if (self.dir / "config").exists():
+            subprocess.run(
+                [VENV / "xce", "up", "--dir", str(self.dir)],
+                check=True,
+                capture_output=True,
+                timeout=120,
+            )
+            return
         names = f"bench[1-{self.hosts}]"
         subprocess.run(
             [

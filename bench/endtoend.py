@@ -135,17 +135,14 @@ def _round_trip(sock, request):
         rest += sock.recv(65536)
 
 
-def pending(count=100_000, hosts=100):
-    """Many pending separate jobs: memory, list, cancel, restart to first dispatch."""
-    with Cluster(hosts=1, slots=1) as cluster:
-        config = cluster.dir / "config" / "hosts.yaml"
-        config.write_text(
-            f'- {{names: "bench1", slots: 1, mem: 64G}}\n- {{names: "away[1-{hosts - 1}]", slots: 16, mem: 64G}}\n'
-        )
-        cluster.down()
-        cluster.up()
+def pending(count=100_000):
+    """Many pending separate jobs: memory, list, cancel, restart to first dispatch.
+
+    Sessions on 100 hosts are measured by ``bench/session.py``: 100 workers do not fit here.
+    """
+    with Cluster() as cluster:
         base_kib = cluster.memory_kib("controller")
-        cluster.call("POST", "/jobs", submission(command="sleep 3600"))
+        cluster.call("POST", "/jobs", submission(command="sleep 3600", array="1-64"))
         lines = b"\n".join(
             json.dumps(submission(name=f"job{n}", command=f"echo {n}")).encode()
             for n in range(count)
@@ -186,11 +183,11 @@ def _restart(cluster):
     cluster.up()
     up = time.monotonic()
     cluster.call(
-        "POST", "/jobs/actions", {"action": "kill", "force": True, "select": {"jobs": ["1"]}}
+        "POST", "/jobs/actions", {"action": "kill", "force": True, "select": {"jobs": ["1[1]"]}}
     )
-    while True:
-        rows = cluster.call("GET", "/jobs?user=all&finished=1&limit=3&fields=stat")["jobs"]
-        if any(row["jobid"] == 2 and row["stat"] != "PEND" for row in rows):
+    for _ in range(3000):
+        row = cluster.call("GET", "/jobs?ids=2&fields=stat")["jobs"][0]
+        if row["stat"] != "PEND":
             break
         time.sleep(0.01)
     report(

@@ -62,6 +62,8 @@ class _Fresh:
 
     def take(self, job: Job, positions: Ranges) -> Ranges:
         """Return what of ``positions`` is named for the first time."""
+        if not positions:
+            return EMPTY
         before = self._named.get(job.id, EMPTY)
         self._named[job.id] = unite(before, positions)
         return subtract(positions, before)
@@ -72,6 +74,8 @@ def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
     waiting = waiting_positions(job)
     if item.positions is not None:
         waiting = intersect(waiting, item.positions)
+    if not job.live:
+        return waiting, EMPTY
     return waiting, from_sorted(live_positions(job, item.positions))
 
 
@@ -103,11 +107,13 @@ def decide_kill(
             results.append(_over(item))
             continue
         cause = _cause(job, command)
-        news = from_sorted(
-            place
-            for place in live_positions(job, item.positions)
-            if _is_news(job, place, force=command.force)
-        )
+        news = EMPTY
+        if live:
+            news = from_sorted(
+                place
+                for place in live_positions(job, item.positions)
+                if _is_news(job, place, force=command.force)
+            )
         withdrawn.setdefault(cause, _Runs()).add(job, fresh.take(job, waiting))
         decided.setdefault(cause, _Runs()).add(job, fresh.take(job, news))
         results.append(Accepted(item.job, item.first, item.last, "killed"))

@@ -15,6 +15,9 @@ ZERO: Final[Ranges] = ((0, 0),)
 
 def count(ranges: Ranges) -> int:
     """Return how many elements there are."""
+    if len(ranges) == 1:
+        # By far the most frequent; a hundred thousand of these are counted in one command.
+        return ranges[0][1] - ranges[0][0] + 1
     return sum(last - first + 1 for first, last in ranges)
 
 

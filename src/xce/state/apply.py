@@ -12,7 +12,7 @@ from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
-from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
+from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.state import live, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, key_time_us
 from xce.state.index import (
@@ -249,16 +249,23 @@ def _unheld(state: ClusterState, record: r.Unheld) -> None:
 
 
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
+    # Many jobs lose the same run (their only element): they share what is said of it.
+    shared: dict[Ranges, tuple[Withdrawal]] = {}
     for job, ranges in each_run(state, record):
         from_pending = subtract(ranges, job.held)
         demand(contains_all(job.pending, from_pending), job, "withdrawn")
         found = state.classes[job.cls]
-        found.pending -= count(from_pending)
-        found.held -= count(ranges) - count(from_pending)
+        size, from_pending_size = count(ranges), count(from_pending)
+        found.pending -= from_pending_size
+        found.held -= size - from_pending_size
         job.pending = subtract(job.pending, ranges)
         job.held = subtract(job.held, ranges)
-        job.withdrawn += (Withdrawal(ranges, record.cause, record.by, record.at_us),)
-        job.exited += count(ranges)
+        withdrawal = shared.get(ranges)
+        if withdrawal is None:
+            withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
+            shared[ranges] = withdrawal
+        job.withdrawn = job.withdrawn + withdrawal if job.withdrawn else withdrawal
+        job.exited += size
         job.revision += 1
         finish(state, job, record.at_us)
         refresh_waiting(state, job)
