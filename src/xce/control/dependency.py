@@ -117,12 +117,11 @@ def _fold_past(tree: Dependency, past: dict[JobId, tuple[int, int]]) -> Dependen
     """Replace conditions on jobs that only the history knows by what they are for ever."""
     match tree:
         case Condition():
-            parts: list[Dependency] = []
-            for subject in tree.subjects:
-                if subject.job in past:
-                    parts.append(_past_truth(tree, *past[subject.job]))
-                else:
-                    parts.append(msgspec.structs.replace(tree, subjects=(subject,)))
+            there = tuple(subject for subject in tree.subjects if subject.job not in past)
+            gone = (subject.job for subject in tree.subjects if subject.job in past)
+            parts: list[Dependency] = [_past_truth(tree, *past[job]) for job in gone]
+            if there:
+                parts.append(msgspec.structs.replace(tree, subjects=there))
             return parts[0] if len(parts) == 1 else And(tuple(parts))
         case Not(part):
             return Not(_fold_past(part, past))

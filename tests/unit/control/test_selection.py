@@ -1,0 +1,102 @@
+"""Which jobs a selection means."""
+
+import pytest
+
+from xce.control.dependency import matches
+from xce.control.selection import Selected, select
+from xce.model.command import Selection
+from xce.model.config import QueueConfig
+from xce.model.refusal import RefusalCode
+from xce.testing.builders import BOB, cluster, place, run_job, submission, submit
+
+
+@pytest.fixture
+def controller():
+    found = cluster(
+        queues=(QueueConfig(name="normal", default=True), QueueConfig(name="night")),
+    )
+    submit(found, submission(name="sim_a"), submission(name="sim_b", queue="night"))
+    submit(found, submission(name="sim_a"), submission(), owner=BOB)
+    submit(found, submission(name="other", elements="1-3"))
+    place(found, 5, 1, host="h2")
+    return found
+
+
+def ids(controller, *, by="alice", is_admin=False, **filters):
+    selection = Selection(all=True, **filters)
+    found = select(controller.state, selection, by=by, is_admin=is_admin)
+    return [item.job for item in found if isinstance(item, Selected)]
+
+
+def test_a_user_means_his_own_jobs(controller):
+    assert ids(controller) == [1, 2, 5]
+    assert ids(controller, user="bob") == []
+
+
+def test_an_administrator_means_those_of_all_or_of_one(controller):
+    assert ids(controller, by="root", is_admin=True) == [1, 2, 3, 4, 5]
+    assert ids(controller, by="root", is_admin=True, user="bob") == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"name": "sim_*"}, [1, 2]),
+        ({"name": "sim_a"}, [1]),
+        ({"queue": "night"}, [2]),
+        ({"host": "h2"}, [5]),
+        ({"host": "h1"}, []),
+        ({"host": "nowhere"}, []),
+        ({"newest": True}, [5]),
+        ({"newest": True, "name": "sim_*"}, [2]),
+    ],
+)
+def test_filters_narrow_it(controller, filters, expected):
+    assert ids(controller, **filters) == expected
+
+
+def test_a_filter_that_nothing_matches_is_one_refusal(controller):
+    (found,) = select(controller.state, Selection(all=True, name="x"), by="alice", is_admin=False)
+    assert (found.code, found.lsf) == (RefusalCode.UNKNOWN_JOB, "No matching job found")
+
+
+def test_finished_jobs_match_no_filter(controller):
+    run_job(controller, 1)
+    assert ids(controller) == [2, 5]
+
+
+def test_named_jobs_keep_their_order_and_their_runs(controller):
+    selection = Selection(jobs=((5, ((3, 3), (1, 2))), (1, ())))
+    found = select(controller.state, selection, by="alice", is_admin=False)
+    assert [(item.job, item.positions) for item in found] == [
+        (5, ((2, 2),)),
+        (5, ((0, 1),)),
+        (1, None),
+    ]
+
+
+def test_an_index_of_a_job_that_is_no_array_is_unknown(controller):
+    selection = Selection(jobs=((1, ((3, 3),)),))
+    (found,) = select(controller.state, selection, by="alice", is_admin=False)
+    assert found.code == RefusalCode.UNKNOWN_JOB
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "fits"),
+    [
+        ("abc", "abc", True),
+        ("abc", "ab", False),
+        ("abc", "*", True),
+        ("abc", "a*c", True),
+        ("abc", "a*b", False),
+        ("abab", "ab*ab", True),
+        ("aba", "ab*ba", False),
+        ("axbxc", "a*b*c", True),
+        ("acb", "a*b*c", False),
+        ("", "*", True),
+        ("a.c", "a?c", False),
+        ("[x]", "[x]", True),
+    ],
+)
+def test_only_a_star_is_special(name, pattern, fits):
+    assert matches(name, pattern) is fits
