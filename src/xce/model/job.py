@@ -163,7 +163,11 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     """``-m`` as given."""
     array: str = ""
     """The index list as given, e.g. ``1-10:2,15``; empty: no array."""
-    cwd_given: bool = False
+    cwd_asked: str = ""
+    """``-cwd`` as given; may hold patterns (``%J``, ``%I``, ...) and be relative to ``cwd``, the
+    submission directory. Empty: the job runs in ``cwd``."""
+    args: tuple[str, ...] = ()
+    """Arguments of a script."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True):
