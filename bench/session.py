@@ -54,7 +54,7 @@ def report(
     case: str,
     controller: RecordedController,
     make_memory: Callable[[], Memory],
-    limit_ms: float | None = None,
+    limit_ms: int = 0,
 ) -> None:
     times = []
     counts, plan = Counts(), None
@@ -72,7 +72,7 @@ def report(
         "case": case,
         "ms": round(statistics.median(times), 3),
         "ms_max": round(max(times), 3),
-        "limit_ms": limit_ms,
+        "bar": f"< {limit_ms} ms" if limit_ms else "",
         "placed": sum(sum(item.counts) for item in plan.bulk) + len(plan.gangs),
         "reasons": len(plan.reasons),
         "counts": msgspec.to_builtins(counts),

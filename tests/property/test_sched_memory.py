@@ -80,6 +80,7 @@ steps = st.lists(
             numbers,
         ),
     ),
+    min_size=8,
     max_size=45,
 )  # fmt: skip
 
@@ -194,7 +195,7 @@ def base() -> RecordedController:
     return cluster(hosts, pools={"seats": 3}, queues=QUEUES)
 
 
-@settings(max_examples=250, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True, deadline=None)
 @given(life=steps)
 def test_a_session_with_memory_and_one_without_give_the_same_plan(
     life: list[tuple[str, int, int]],

@@ -71,15 +71,28 @@ def sift(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, share: 
     return sieve
 
 
-def explain_ground(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy) -> Reason:
-    """Return why a request does not fit on ``ground``, when pools are not to blame."""
+def explain_ground(
+    shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, sieve: Sieve
+) -> Reason:
+    """Return why a request does not fit on ``ground``, when pools are not to blame.
+
+    Args:
+        shape: What was tried.
+        ground: On what.
+        facts: The hosts.
+        policy: Whose filters to ask when more is wanted of a host than its least share.
+        sieve: What `sift` found for the least share.
+    """
     if shape.never is not None:
         return shape.never
-    sieve = sift(shape, ground, facts, policy, shape.tile)
+    if shape.tasks_min == 1:
+        return Reason(ReasonCode.HOSTS, tuple(sieve.reasons))
+    if shape.tile is not shape.unit:
+        sieve = sift(shape, ground, facts, policy, shape.tile)
     wide = sieve.left_or(HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT)
     room = capacity(shape, ground.free, wide)
     reasons = sieve.reasons
-    if shape.tasks_min > 1 and not shape.is_spanned:
+    if not shape.is_spanned:
         reasons = _with_partly_busy(sieve, int(room.later.max(initial=0)), shape.tasks_min)
     return _conclude(shape, ground, reasons, most_tasks(shape, room), wide)
 

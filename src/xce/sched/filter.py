@@ -5,6 +5,9 @@ filter that took it out. *Lasting* filters depend on the request, the configurat
 are; *passing* ones on which hosts are there and open; *current* ones on what is free.
 """
 
+from operator import attrgetter
+from typing import Final
+
 import numpy as np
 
 from xce.model.reason import HostCode, HostReason
@@ -12,6 +15,8 @@ from xce.sched.columns import MOVING, HostColumns, HostFacts
 from xce.sched.ground import Ground
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
+
+_HOST: Final = attrgetter("host")
 
 
 class Sieve:
@@ -70,8 +75,7 @@ def filter_asked(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     """Keep the hosts of ``-m``."""
     request = shape.request
     if request.hosts and not request.other_hosts:
-        names = tuple(choice.host for choice in request.hosts)
-        sieve.keep(named(facts, names), HostCode.NOT_ASKED)
+        sieve.keep(named(facts, tuple(map(_HOST, request.hosts))), HostCode.NOT_ASKED)
 
 
 def filter_queue(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:

@@ -24,13 +24,12 @@ _NONE: Final = -(1 << 62)
 
 def preferences(shape: Shape, facts: HostFacts) -> Column | None:
     """Return the preference of each host, higher is better; None: all are alike."""
-    request = shape.request
-    if not request.hosts or (
-        not request.other_hosts and len({choice.preference for choice in request.hosts}) == 1
-    ):
+    choices, request = shape.request.hosts, shape.request
+    levels = {choice.preference for choice in choices}
+    if not choices or (not request.other_hosts and len(levels) == 1):
         return None
     column = np.full(facts.table.count, -1, np.int64)
-    for choice in request.hosts:
+    for choice in choices:
         number = facts.table.number.get(choice.host)
         if number is not None:
             column[number] = max(column[number], choice.preference)

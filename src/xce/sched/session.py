@@ -153,7 +153,7 @@ class Session:
         place = self._place_bulk if shape.request.is_serial else self._place_gang
         if place(front, shape, sieve, before):
             return None
-        reason = explain_ground(shape, ground, self._facts, self._policy)
+        reason = explain_ground(shape, ground, self._facts, self._policy, sieve)
         self._memory.store_verdict(shape, ground, reason)
         self._failed[shape] = reason
         return reason

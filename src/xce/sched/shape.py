@@ -48,7 +48,7 @@ class Shape:
         once = self.per_first if is_single else self.per_host
         self.unit: Column = self.per_task * least + once
         """The least that it takes on a host; all that a serial attempt takes."""
-        self.tile: Column = self.per_task * full + once
+        self.tile: Column = self.unit if full == least else self.per_task * full + once
         """What it takes on a host that ``span[]`` wants filled."""
         self.order = compile_order(request.order)
         self.program = compile_select(request.select) if request.select else None

@@ -360,6 +360,28 @@ def test_classes_that_differ_in_user_or_run_limit_share_one_try():
     assert world.counts.tries == 1
 
 
+def test_a_request_that_did_not_fit_is_not_tried_again_in_a_session():
+    world = scheduled({"h1": 4})
+    wide = submit(world.controller, submission(tasks=9))
+    small = submit(world.controller, owner=BOB)
+    same = submit(world.controller, submission(tasks=9), owner=BOB)
+    busy = submit(world.controller, submission(asks=request(2, mem_mib=5_000)))
+    also_busy = submit(world.controller, submission(asks=request(2, mem_mib=5_000)), owner=BOB)
+    world.run()
+    assert world.is_live(small)
+    assert world.reason(wide) == world.reason(same)
+    assert world.reason(busy) == world.reason(also_busy)
+    # The small one, and each request once where it is not known to be too large for ever.
+    assert world.counts.tries == 1
+    place(world.controller, submit(world.controller), host="h1")
+    first = submit(world.controller, submission(tasks=3))
+    submit(world.controller, submission(tasks=2))
+    second = submit(world.controller, submission(tasks=3), owner=BOB)
+    world.run()
+    assert world.reason(first) == world.reason(second)
+    assert world.counts.tries == 2
+
+
 def test_a_class_sleeps_on_when_what_came_free_went_to_one_in_front():
     world = scheduled({"h1": 1})
     running = submit(world.controller)
