@@ -30,7 +30,7 @@ from xce.testing.builders import (
     submit,
 )
 
-MANY = settings(max_examples=150, derandomize=True, deadline=None)
+MANY = settings(max_examples=300, derandomize=True, deadline=None)
 QUEUE = QueueConfig(name="normal", priority=30, default=True, exclusive=True)
 NAMES = ("h1", "h2", "h3", "h4")
 
