@@ -36,6 +36,7 @@ from xce.state.cluster import ClusterState
 from xce.state.snapshot import load
 
 SLOW_SESSION_US: Final = 100_000
+REFUSED_PAUSE_S: Final = 0.5
 
 
 class Scheduler:
@@ -51,6 +52,8 @@ class Scheduler:
         self._timer: asyncio.TimerHandle | None = None
         self._in_flight = False
         self._answer_seq: Seq = 0
+        self._planned_seq: Seq = 0
+        """The last entry in the view of the last plan."""
 
     def welcome(self, peer: Peer, welcome: m.Welcome) -> None:
         """Begin to follow on a new connection."""
@@ -117,6 +120,7 @@ class Scheduler:
             self._plan_soon()
             return
         self._in_flight = True
+        self._planned_seq = plan.seq
         try:
             answer = self._requests.start(peer, lambda i: m.Ask(i, ProposePlan(plan)))
         except ConnectionLostError:
@@ -130,8 +134,16 @@ class Scheduler:
             return
         message = answer.result()
         if isinstance(message, m.Answer):
+            if message.seq <= self._state.seq and message.seq <= self._planned_seq:
+                # Nothing of it was written: the journal is in trouble. The plan would be the same.
+                self._pause()
+                return
             self._answer_seq = message.seq
         self._plan_soon()
+
+    def _pause(self) -> None:
+        """Run the next session a while later."""
+        self._timer = asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._plan)
 
 
 async def _run(directory: Path) -> int:
@@ -142,7 +154,11 @@ async def _run(directory: Path) -> int:
 
     def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
-        log.error("scheduler-failed", extra={"why": str(error)}, exc_info=_as_exc(error))
+        log.error(
+            "scheduler-failed",
+            extra={"why": str(error)},
+            exc_info=error if isinstance(error, BaseException) else None,
+        )
         failures.append(error if isinstance(error, BaseException) else RuntimeError())
         stop.set()
 
@@ -160,17 +176,9 @@ async def _run(directory: Path) -> int:
     done, _ = await asyncio.wait({client, stopped}, return_when=asyncio.FIRST_COMPLETED)
     client.cancel()
     if client in done and client.exception() is not None:
-        log.error("scheduler-failed", exc_info=_as_exc(client.exception()))
+        log.error("scheduler-failed", exc_info=client.exception())
         return 1
     return 1 if failures else 0
-
-
-def _as_exc(
-    error: object,
-) -> tuple[type[BaseException], BaseException, object] | None:
-    if not isinstance(error, BaseException):
-        return None
-    return (type(error), error, error.__traceback__)
 
 
 def main() -> int:
