@@ -1,0 +1,105 @@
+"""What hosts are owed, read off the state."""
+
+from xce.control.effects import owed
+from xce.model.command import SignalJobs
+from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
+from xce.model.ids import SECOND_US
+from xce.model.observation import AttemptSeen
+from xce.model.request import Amount
+from xce.testing.builders import (
+    chosen,
+    cluster,
+    gang,
+    join_host,
+    kill,
+    place,
+    propose,
+    report_ended,
+    report_started,
+    request,
+    stop,
+    submission,
+    submit,
+)
+
+
+def test_elements_of_one_job_on_one_host_are_launched_together():
+    controller = cluster()
+    job = submit(controller, submission(elements="1-9:2", run_limit_us=60 * SECOND_US))
+    place(controller, job, 1, 5, 7)
+    ((host, launch),) = controller.effects()
+    assert host == "h1"
+    assert (launch.indices, launch.attempts) == ([1, 5, 7], [1, 1, 1])
+    assert (launch.array_end, launch.array_step) == (9, 2)
+    assert launch.run_limit_us == 60 * SECOND_US
+    assert launch.hosts == (("h1", 1),)
+
+
+def test_a_launch_says_all_that_the_host_needs():
+    controller = cluster(term_grace_us=5, kill_interval_us=7, cluster_name="c")
+    asks = request(
+        (2, 3), mem_mib=100, amounts=[Amount("mem", 10, "host"), Amount("mem", 5, "job")]
+    )
+    job = submit(controller, submission("run me", name="n", asks=asks, project="p"))
+    propose(controller, gang(controller, job, hosts={"h2": 1, "h1": 1}))
+    ((host, launch),) = controller.effects()
+    assert host == "h2"
+    assert launch.spec.name == "n"
+    assert launch.owner.user == "alice"
+    assert (launch.queue, launch.project, launch.cluster) == ("normal", "p", "c")
+    assert (launch.term_grace_us, launch.kill_interval_us) == (5, 7)
+    assert launch.tasks_max == 3
+    assert launch.mem_request_mib == 2 * 100 + 2 * 10 + 5
+    assert "rusage" in launch.resreq
+
+
+def test_a_host_is_owed_a_launch_until_it_says_that_the_job_runs():
+    controller = cluster()
+    job = submit(controller)
+    place(controller, job)
+    state = controller.state
+    assert [type(effect) for effect in owed(state, 0)] == [Launch]
+    assert owed(state, 0) == owed(state, 0)
+    assert owed(state, 1) == ()
+    report_started(controller, job)
+    assert owed(state, 0) == ()
+
+
+def test_a_host_is_owed_an_end_until_it_is_there():
+    controller = cluster()
+    job = submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    kill(controller, job)
+    assert [type(effect) for effect in owed(controller.state, 0)] == [Terminate]
+    report_ended(controller, job)
+    assert owed(controller.state, 0) == ()
+
+
+def test_signals_are_told_again_to_a_worker_that_comes_again():
+    controller = cluster()
+    job = submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    controller.tell(SignalJobs("alice", False, chosen(job), 10))
+    join_host(controller, "h1", attempts=[AttemptSeen(job, 0, 1, running=True)])
+    assert controller.effects() == [("h1", SendSignal(job, 0, 1, 1, 10))]
+    assert owed(controller.state, 0) == (SendSignal(job, 0, 1, 1, 10),)
+
+
+def test_a_suspension_is_owed_only_while_the_attempt_runs():
+    controller = cluster()
+    job = submit(controller)
+    place(controller, job)
+    stop(controller, job)
+    assert [type(effect) for effect in owed(controller.state, 0)] == [Launch]
+    report_started(controller, job)
+    assert owed(controller.state, 0) == (SetSuspended(job, 0, 1, suspended=True),)
+
+
+def test_a_step_tells_only_what_it_added():
+    controller = cluster()
+    first, second = submit(controller), submit(controller)
+    place(controller, first)
+    place(controller, second)
+    assert [effect.job for _, effect in controller.effects()] == [second]
