@@ -32,7 +32,8 @@ def test_a_job_runs_and_its_end_is_told_until_it_is_forgotten(shepherd: Shepherd
     shepherd.order(["forget", 1, 0, 1, True])
     shepherd.connect()
     assert [e for e in shepherd.events if e[0] == "present"] == []
-    assert [p for p in shepherd.runs.iterdir() if p.name != ".lock"] == []
+    names = {path.name.split(".")[0] for path in shepherd.runs.iterdir()}
+    assert names <= {"", "free"}
 
 
 @pytest.mark.parametrize(
@@ -338,8 +339,8 @@ def test_cut_files_in_a_run_directory_count_as_not_there(shepherd: Shepherd) -> 
     shepherd.ended()
     shepherd.kill()
     directory = shepherd.runs / "1.0.1"
-    pid = (directory / "status").read_text().splitlines()[0]
-    (directory / "status").write_text(f"{pid}\n3")
+    mark, pid, _ = (directory / "status").read_text().splitlines()
+    (directory / "status").write_text(f"{mark}\n{pid}\n3")
     with (directory / "intent").open("a") as file:
         file.write('["ending", 14')
     (shepherd.runs / "2.0.1").mkdir()
@@ -451,3 +452,39 @@ def test_root_starts_jobs_as_their_users_and_opens_files_as_them(mode: str) -> N
         shepherd.order(["forget", 3, 0, 1, True], ["forget", 1, 0, 1, True])
         assert shepherd.read(3) == b"kept\n"
         assert not (shepherd.runs / "1.0.1").exists()
+
+
+def test_a_directory_that_is_used_again_shows_nothing_of_the_attempt_before(
+    shepherd: Shepherd,
+) -> None:
+    for job in range(1, 5):
+        shepherd.spawn(f"echo {job}; exit {job}", job=job)
+        assert shepherd.ended(job)["code"] == job
+        assert shepherd.read(job) == f"{job}\n".encode()
+        shepherd.order(["forget", job, 0, 1, job % 2 == 0])
+    assert shepherd.read(1) == b""
+    assert shepherd.read(2) == b"2\n"
+    shepherd.spawn("exit 0", job=5, note="n" * 5000)
+    shepherd.ended(5)
+    shepherd.order(["forget", 5, 0, 1, True])
+    shepherd.spawn("touch ready; sleep 600", job=6)
+    wait_until((shepherd.root / "ready").exists, "the job to begin")
+    free = [path.name for path in shepherd.runs.iterdir() if path.name.startswith("free.")]
+    assert len(free) <= 1
+    pid = shepherd.expect("started", 6, 0, 1)[4]
+    shepherd.kill()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid), "the shell to die")
+    shepherd.start()
+    assert shepherd.ended(6)["cause"] == 100
+
+
+def test_a_jobs_own_files_in_its_directory_go_with_it(shepherd: Shepherd) -> None:
+    shepherd.spawn(
+        "cd $XCE_JOB_HOST_DIR; mkdir -p a/b; touch a/b/c; ln -s / link; ln -s /etc a/etc"
+    )
+    shepherd.ended()
+    shepherd.order(["forget", 1, 0, 1, True])
+    shepherd.connect()
+    assert not list(shepherd.runs.glob("*/a"))
+    assert Path("/etc/passwd").exists()

@@ -50,6 +50,7 @@ class Herd:
     def __init__(self, runs: str, kept: str, *, boot: str, groups: Groups | None) -> None:
         self._runs = runs
         self._kept = kept
+        self._directories = rundir.RunDirectories(runs, kept)
         self._boot = boot
         self._groups = groups
         self._reach = Reach(groups)
@@ -76,6 +77,7 @@ class Herd:
         for name in sorted(os.listdir(self._runs)):  # noqa: PTH208
             key = rundir.key_of(name)
             if key is None:
+                self._directories.adopt(name)
                 continue
             path = f"{self._runs}/{name}"
             stored = rundir.load(path, key, wall_us=wall_us)
@@ -276,7 +278,7 @@ class Herd:
         opened = None
         status = -1
         try:
-            rundir.create(path, mode=0o700 if ids.are_ours else 0o711)
+            self._directories.create(path, uid=ids.uid, mode=0o700 if ids.are_ours else 0o711)
             env[b"XCE_JOB_HOST_DIR"] = os.fsencode(self._job_directory(path, ids))
             opened = open_files(files, ids, path=path, null=self._null)
             attempt.report, attempt.detail = opened.report, opened.detail
@@ -393,7 +395,7 @@ class Herd:
         if attempt is None or attempt.state != ENDED:
             return
         del self._attempts[key]
-        rundir.clean(attempt.path, kept=f"{self._kept}/{attempt.name}" if keep else "")
+        self._directories.release(attempt.path, attempt.name, uid=attempt.ids.uid, keep=keep)
 
     def _read(
         self, number: int, key: list[int], path: str, inside: str, ids: list[Any],

@@ -4,21 +4,26 @@
 
 * ``intent``: written before the spawn; its first line says what is being started, each further
   line what became of it that no process tells (a signal was sent, it was stopped, ...).
-* ``status``: the job shell's own file: its first line, written before anything of the user's runs,
-  is its pid, its second the exit status. Writing aside and renaming would take a program of its
-  own for every job (0.6 ms); a single short `write` with a newline at its end is as good: a line
-  without its newline counts as absent.
+* ``status``: the attempt's mark, and then two lines of the job shell's own: its pid, written
+  before anything of the user's runs, and the exit status. Writing aside and renaming would take a
+  program of its own for every job (0.6 ms); a single short `write` with a newline at its end is as
+  good: a line without its newline counts as absent.
 * ``out``: output that the cluster keeps, because no file was named or none could be opened. When
   the attempt is forgotten it is moved beside the run directories, until its retention is over.
 * ``job``: the job's own directory there, only where jobs run under other user ids.
 
-An empty ``status`` means that nothing of the user's has run. A process is the job shell of an
-attempt if the attempt's mark, with a token that is in ``intent`` only, stands in its environment:
-that is stronger than a start time, which two starts in one clock tick share.
+A ``status`` without a pid means that nothing of the user's has run. A process is the job shell of
+an attempt if the attempt's mark, with a token that is in ``intent`` only, stands in its
+environment: that is stronger than a start time, which two starts in one clock tick share.
+
+Directories and their files are used again for later attempts of the same user (`RunDirectories`).
+A filesystem like ext4 does not reuse an inode for five seconds after its removal, and searches
+longer and longer for one that it may use: three new files a job cost 1 ms each at some hundred jobs
+a second, a rename costs 10 us. Nothing is truncated to nothing, since ext4 then writes the file out
+when it is closed; what is left of a longer old text is cut off behind the new one.
 """
 
 import contextlib
-import errno
 import json
 import os
 import stat
@@ -31,6 +36,10 @@ INTENT: Final = "intent"
 STATUS: Final = "status"
 OUT: Final = "out"
 JOB: Final = "job"
+FREE: Final = "free"
+"""Free directories are called ``free.<uid>.<number>``."""
+FREE_MAX: Final = 512
+_OWN_FILES: Final = frozenset({INTENT, STATUS, OUT, JOB})
 _OUR_UID: Final = os.geteuid()
 _FILE_MAX: Final = 4 * 1024 * 1024
 
@@ -62,31 +71,66 @@ def key_of(name: str) -> Key | None:
     return int(words[0]), int(words[1]), int(words[2])
 
 
-def create(path: str, *, mode: int) -> None:
-    """Make a run directory.
+class RunDirectories:
+    """Run directories that are free, by user; made and cleaned here."""
 
-    Raises:
-        OSError: The host is to blame: no space, no inodes, no permission.
-    """
-    with contextlib.suppress(FileExistsError):
+    def __init__(self, runs: str, kept: str) -> None:
+        self._runs = runs
+        self._kept = kept
+        self._free: dict[int, list[str]] = {}
+        self._count = 0
+        self._last = 0
+
+    def adopt(self, name: str) -> None:
+        """Take over a free directory of an earlier shepherd."""
+        words = name.split(".")
+        if words[0] == FREE and len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
+            self._last = max(self._last, int(words[2]))
+            self._free.setdefault(int(words[1]), []).append(f"{self._runs}/{name}")
+            self._count += 1
+
+    def create(self, path: str, *, uid: int, mode: int) -> None:
+        """Make a run directory for a job of user ``uid``.
+
+        Raises:
+            OSError: The host is to blame: no space, no inodes, no permission; or it is there.
+        """
+        free = self._free.get(uid)
+        if free:
+            self._count -= 1
+            try:
+                os.rename(free.pop(), path)  # noqa: PTH104
+            except OSError:
+                pass
+            else:
+                return
         os.mkdir(path, mode)  # noqa: PTH102
+
+    def release(self, path: str, name: str, *, uid: int, keep: bool) -> None:
+        """Free a run directory; output in it that is not empty is kept, if that is wanted."""
+        kept = f"{self._kept}/{name}" if keep else ""
+        if self._count >= FREE_MAX or not _is_clean(path, kept):
+            clean(path, kept=kept)
+            return
+        self._last += 1
+        free = f"{self._runs}/{FREE}.{uid}.{self._last}"
+        try:
+            os.rename(path, free)  # noqa: PTH104
+        except OSError:
+            clean(path, kept=kept)
+            return
+        self._free.setdefault(uid, []).append(free)
+        self._count += 1
 
 
 def store_intent(path: str, intent: dict[str, Any]) -> int:
     """Write what is about to be started; return the open status file.
 
     Raises:
-        OSError: The host is to blame; or the intent is there already: never start twice.
+        OSError: The host is to blame.
     """
-    fd = os.open(f"{path}/{INTENT}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        content = (json.dumps(intent) + "\n").encode()
-        if os.write(fd, content) != len(content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(fd)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-    return os.open(f"{path}/{STATUS}", flags, 0o600)
+    os.close(_store(f"{path}/{INTENT}", (json.dumps(intent) + "\n").encode()))
+    return _store(f"{path}/{STATUS}", f"{intent['mark']}\n".encode())
 
 
 def note(path: str, line: list[Any]) -> None:
@@ -126,6 +170,8 @@ def load(path: str, key: Key, *, wall_us: int) -> Stored | None:
     if not isinstance(intent, dict) or intent.get("key") != list(key):
         return None
     status = _lines(f"{path}/{STATUS}", owner=os.geteuid())
+    # A status file that was used before and not yet written anew is somebody else's.
+    status = status[1:] if status[:1] == [str(intent.get("mark")).encode()] else []
     numbers = [int(line) if line.strip().isdigit() else -1 for line in status[:2]]
     age_us = 0
     with contextlib.suppress(OSError):
@@ -159,6 +205,32 @@ def clean(path: str, *, kept: str) -> None:
         return
     except OSError:
         _remove_tree(path)
+
+
+def _is_clean(path: str, kept: str) -> bool:
+    """Whether nothing but our own files is left, once kept output is moved away."""
+    try:
+        names = set(os.listdir(path))  # noqa: PTH208
+        if OUT in names and os.lstat(f"{path}/{OUT}").st_size:
+            if not kept:
+                return False
+            os.rename(f"{path}/{OUT}", kept)  # noqa: PTH104
+        return names <= _OWN_FILES and (JOB not in names or not os.listdir(f"{path}/{JOB}"))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def _store(path: str, content: bytes) -> int:
+    """Write a small file, new or used before; return it open: more goes behind."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        if os.write(fd, content) != len(content):
+            os.write(fd, b"\n")  # raises: there is no room
+        os.ftruncate(fd, len(content))
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _remove_tree(path: str) -> None:
