@@ -1,0 +1,47 @@
+import msgspec
+
+from xce.model.effect import Launch
+from xce.model.job import Files, JobSpec, Owner
+from xce.worker.streams import expand_path, streams_of, working_directory
+
+
+def streams(**files: object):
+    return streams_of(Files(**files), cwd="/w", job=12, index=3, input_path="")  # type: ignore[arg-type]
+
+
+def launch(**spec: object) -> Launch:
+    return Launch(
+        12, [3], [1], JobSpec(**spec), Owner("ann", 1000, 1000), "normal", "proj", "c",  # type: ignore[arg-type]
+        (("h1", 1),), 1, 0, 0, 0, 0,
+    )  # fmt: skip
+
+
+def test_job_and_index_are_filled_in_and_nothing_else() -> None:
+    assert expand_path("out.%J.%I%%J%X%", job=12, index=0) == "out.12.0%12%X%"
+    assert expand_path("%U/%P/%H", job=12, index=0) == "%U/%P/%H"
+
+
+def test_without_files_output_is_kept_and_errors_go_with_it() -> None:
+    assert streams() == ("", None, None)
+    assert streams(error="e") == ("", None, ("e", True))
+
+
+def test_errors_join_the_output_when_no_or_the_same_file_is_named() -> None:
+    assert streams(output="o.%I", output_append=False) == ("", ("o.3", False), None)
+    assert streams(output="o", error="./o") == ("", ("o", True), None)
+    assert streams(output="/w/o", error="o") == ("", ("/w/o", True), None)
+    assert streams(output="o", error="e") == ("", ("o", True), ("e", True))
+
+
+def test_a_spooled_input_wins_over_its_name() -> None:
+    files = Files(input="data.%J")
+    assert streams_of(files, cwd="/", job=1, index=0, input_path="").input == "data.1"
+    assert streams_of(files, cwd="/", job=1, index=0, input_path="/spool/x").input == "/spool/x"
+
+
+def test_only_a_directory_that_was_asked_for_is_made() -> None:
+    assert working_directory(launch(cwd="/w/%J"), 3, "h1") == ("/w/%J", False)
+    asked = launch(cwd="/w", cwd_asked="%U/%P/%J.%I.%EJ.%EI@%H")
+    assert working_directory(asked, 3, "h1") == ("/w/ann/proj/12.3.12.3@h1", True)
+    absolute = msgspec.structs.replace(asked, spec=JobSpec(cwd="/w", cwd_asked="/x"))
+    assert working_directory(absolute, 3, "h1") == ("/x", True)
