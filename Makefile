@@ -3,6 +3,7 @@
 #
 #   make demo        a cluster on this machine with real jobs, in about 20 seconds
 #   make test        everything but the long forms
+#   make bench       measures and prints a table; BENCH="noop single" for some of it
 #   make check       format, lint, types, contracts, unit tests: before every push
 
 SHELL := /bin/bash
@@ -52,7 +53,7 @@ test-long: install
 	$(PYTEST) -m long tests
 
 bench: install
-	$(BIN)/python bench/run.py
+	$(BIN)/python bench/run.py $(BENCH)
 
 docs: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -81,9 +81,7 @@ class Session:
         """Return the classes with waiting jobs as a heap, the first one in front."""
         queue: Queue = []
         queues = self._state.queues
-        for found in self._state.classes.values():
-            if not found.waiting:
-                continue
+        for found in self._state.waiting.values():
             config = queues.get(found.key.queue)
             if config is None or not config.active:
                 continue

@@ -86,6 +86,9 @@ def check_classes(state: ClusterState) -> None:
         real = [found.jobs, found.pending, found.held, found.live, found.suspended]
         assert real == expected[cls], f"class {cls}: counts {real}, expected {expected[cls]}"
         assert found.jobs > 0, f"class {cls} has no jobs"
+        is_waiting = state.waiting.get(cls) is found
+        assert bool(found.waiting) == is_waiting, f"class {cls}: waiting is {is_waiting}"
+    assert state.waiting.keys() <= state.classes.keys(), "a class that is gone waits"
 
 
 def check_indexes(state: ClusterState) -> None:

@@ -110,6 +110,8 @@ class ClusterState:
         self.jobs: dict[JobId, Job] = {}
         self.keys: dict[tuple[str, str], KeyUse] = {}
         # Indexes; not part of a snapshot but where it is said.
+        self.waiting: dict[int, RequestClass] = {}
+        """Classes with waiting jobs, by number: a session looks at no others."""
         self.unfinished: dict[str, dict[JobId, None]] = {}
         """By user."""
         self.names: dict[str, dict[str, dict[JobId, None]]] = {}

@@ -34,15 +34,19 @@ def index_job(state: ClusterState, job: Job) -> None:
 
 def refresh_waiting(state: ClusterState, job: Job) -> None:
     """Keep the class's list of jobs that have elements which may start now."""
-    waiting = state.classes[job.cls].waiting
+    found = state.classes[job.cls]
+    waiting = found.waiting
     if job.pending and not job.waits and state.room(job) > 0:
         if job.id not in waiting:
-            found = state.classes[job.cls]
-            if waiting and found.sorted and next(reversed(waiting)) > job.id:
+            if not waiting:
+                state.waiting[job.cls] = found
+            elif found.sorted and next(reversed(waiting)) > job.id:
                 found.sorted = False
             waiting[job.id] = None
-    else:
-        waiting.pop(job.id, None)
+    elif job.id in waiting:
+        del waiting[job.id]
+        if not waiting:
+            del state.waiting[job.cls]
 
 
 def settle_owed(state: ClusterState, job: Job, position: int, attempt: Attempt) -> None:
