@@ -95,6 +95,13 @@ class HostState:
                     self._send_signal(effect, actions)
         return actions
 
+    def meet(self, epoch: Epoch) -> bool:
+        """Note a controller that welcomes us; False: it is deposed, there was a later one."""
+        if epoch < self._epoch:
+            return False
+        self._epoch = epoch
+        return True
+
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
         seen = [AttemptSeen(*one.key, one.is_running) for one in self._live.values()]

@@ -80,7 +80,6 @@ class Worker:
         self._listed = asyncio.Event()
         self._greeting: Greeting | None = None
         self._peer: Peer | None = None
-        self._epoch = 0
         self._gather_timer: asyncio.TimerHandle | None = None
         self._due_timer: asyncio.TimerHandle | None = None
         self._due_us: Micros | None = None
@@ -110,8 +109,11 @@ class Worker:
 
     def _welcome(self, peer: Peer, welcome: m.Welcome) -> None:
         assert self._greeting is not None
+        if not self._state.meet(welcome.epoch):
+            self._log.error("controller-deposed", extra={"epoch": welcome.epoch})
+            peer.abort("a later controller was here before")
+            return
         self._peer = peer
-        self._epoch = welcome.epoch
         attempts, unreported = self._state.joined()
         options = self._options
         joined = HostJoined(
@@ -133,6 +135,9 @@ class Worker:
         self._report()
 
     def _lose(self, reason: str) -> None:
+        if self._gather_timer is not None:
+            self._gather_timer.cancel()
+            self._gather_timer = None
         self._peer = None
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})

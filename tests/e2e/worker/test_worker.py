@@ -1,0 +1,271 @@
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from worker_controller import Host, me, open_host
+from worker_rig import alive, wait_until
+
+from xce.model.effect import SendSignal, SetSuspended, Terminate
+from xce.model.job import EndCause, Files, Owner
+
+OPTIONS = ((), ("--no-cgroups",)) if os.geteuid() == 0 else ((),)
+
+
+@pytest.fixture(params=OPTIONS, ids=lambda given: "-".join(given) or "default")
+def host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    with open_host(*request.param) as one:
+        yield one
+
+
+def test_a_job_runs_and_its_run_directory_goes_when_its_end_is_acknowledged(host: Host) -> None:
+    host.launch("/bin/true")
+    end = host.controller.end_of(1)
+    assert (end.exit_code, end.cause, end.host_fault) == (0, EndCause.NONE, False)
+    assert end.started_age_us >= end.ended_age_us >= 0
+    assert host.controller.start_of(1).pid > 1
+    runs = host.layout.host("h1") / "attempts"
+    wait_until(lambda: not (runs / "1.0.1").exists(), "the run directory to go")
+    joined = host.controller.joins[0]
+    assert joined.cpus == len(os.sched_getaffinity(0))
+    assert joined.mem_mib > 100
+    assert joined.isolation.startswith("root: setuid" if os.geteuid() == 0 else "user: ")
+
+
+def test_the_environment_is_the_submitters_with_lsfs_and_our_variables(host: Host) -> None:
+    host.launch(
+        "env | sort; cat $LSB_DJOB_HOSTFILE", job=12, indices=(3,), array_end=9, array_step=2,
+        files=Files(output="out.%J.%I"), hosts=(("h1", 2), ("h2", 1)),
+        spec={"name": "arr"},
+    )  # fmt: skip
+    host.controller.end_of(12, 3)
+    lines = host.text("out.12.3").splitlines()
+    for line in (
+        "MINE=yes", "LSB_JOBID=12", "LSB_JOBINDEX=3", "LSB_BATCH_JID=12[3]", "LSB_HOSTS=h1 h1 h2",
+        "LSB_JOBNAME=arr[3]", "LSB_OUTPUTFILE=out.12.3", "XCE_NTASKS=3", "LS_EXEC_T=START",
+        f"USER={me().user}", f"PWD={host.work}", "LSB_JOBINDEX_END=9", "h2",
+    ):  # fmt: skip
+        assert line in lines
+    assert any(line.startswith("LS_JOBPID=") for line in lines)
+    assert any(line.startswith("XCE_ATTEMPT_MARK=12.3.1.") for line in lines)
+
+
+def test_the_job_report_stands_behind_the_output_before_the_end_is_told(host: Host) -> None:
+    host.launch("echo hello; exit 3\n", files=Files(output="out", error="err"))
+    host.controller.end_of(1)
+    text = host.text("out")
+    assert text.startswith("hello\n\n" + "-" * 60 + "\nSender: LSF System <")
+    assert "\nExited with exit code 3.\n\nResource usage summary:\n" in text
+    assert "# LSBATCH: User input\necho hello; exit 3\n---" in text
+    assert text.endswith("Read file <err> for stderr output of this job.\n\n")
+    host.launch("echo hello", job=2, files=Files(output="/dev/null"))
+    assert host.controller.end_of(2).exit_code == 0
+
+
+def test_a_script_with_carriage_returns_runs(host: Host) -> None:
+    host.launch("#!/bin/sh\r\necho a\r\nexit 4\r\n")
+    assert host.controller.end_of(1).exit_code == 4
+    assert host.controller.read(1).content == b"a\n"
+
+
+def test_a_spooled_input_is_read(host: Host) -> None:
+    digest = host.controller.blob(b"spooled\n")
+    host.launch("cat", files=Files(input="name", input_blob=digest))
+    assert host.controller.end_of(1).exit_code == 0
+    assert host.controller.read(1).content == b"spooled\n"
+
+
+def test_output_is_read_while_it_is_written_and_after(host: Host) -> None:
+    host.launch("echo first; while [ ! -e go ]; do sleep 0.02; done; echo last",
+                files=Files(output="out.%J"))  # fmt: skip
+    cwd = str(host.work)
+    wait_until(
+        lambda: host.controller.read(1, path="out.%J", cwd=cwd).content == b"first\n", "output"
+    )
+    (host.work / "go").touch()
+    host.controller.end_of(1)
+    chunk = host.controller.read(1, path="out.%J", cwd=cwd)
+    assert chunk.content.startswith(b"first\nlast\n")
+    assert chunk.size == len(chunk.content)
+    assert "No such file" in host.controller.read(9, path="nothing", cwd=cwd).error
+    assert host.controller.read(9).content == b""
+
+
+def test_what_cannot_be_started_says_whose_fault_it_is(host: Host) -> None:
+    host.launch("true", job=1, spec={"cwd": "/no/such/place"})
+    host.launch("true", job=2, spec={"script": "0" * 32})
+    host.launch("true", job=3, owner=Owner("nobody-knows", 54321, 54321))
+    host.launch("true", job=4, files=Files(output="no/dir/out"))
+    assert host.controller.end_of(1).cause is EndCause.CWD_NOTEXIST
+    two = host.controller.end_of(2)
+    assert (two.cause, two.host_fault) == (EndCause.START_FAILED, False)
+    assert "not stored any more" in two.detail
+    three = host.controller.end_of(3)
+    assert three.host_fault
+    assert "54321" in three.detail
+    four = host.controller.end_of(4)
+    assert (four.cause, four.exit_code) == (EndCause.OUTPUT, 1)
+
+
+def test_a_full_array_runs_with_few_reports(host: Host) -> None:
+    host.launch("exit $LSB_JOBINDEX", indices=tuple(range(1, 65)), array_end=64)
+    for index in range(1, 65):
+        assert host.controller.end_of(1, index).exit_code == index
+    assert len(host.controller.ended) == 64
+
+
+def test_a_killed_worker_leaves_the_jobs_alone_and_the_next_one_takes_over(host: Host) -> None:
+    host.controller.takes = False
+    host.launch("exit 3", job=1)
+    host.launch("while [ ! -e go ]; do sleep 0.02; done; exit 4", job=2)
+    host.controller.end_of(1)
+    host.controller.start_of(2)
+    host.kill_worker()
+    host.controller.ended.clear()
+    host.controller.takes = True
+    host.start_worker()
+    joined = host.controller.joins[-1]
+    assert [(one.job, one.running) for one in joined.attempts] == [(2, True)]
+    assert joined.unreported == ((1, 0, 1),)
+    assert host.controller.end_of(1).exit_code == 3
+    host.kill_worker()
+    (host.work / "go").touch()
+    time.sleep(0.2)
+    host.start_worker()
+    assert host.controller.end_of(2).exit_code == 4
+    assert len(host.controller.ended) == 2
+
+
+def test_a_killed_shepherd_is_replaced_and_nothing_is_lost_or_run_twice(host: Host) -> None:
+    host.launch("echo $LSB_JOBINDEX >> ran; while [ ! -e go ]; do sleep 0.02; done",
+                indices=tuple(range(1, 11)))  # fmt: skip
+    time.sleep(0.03)
+    old = host.kill_shepherd()
+    wait_until(lambda: host.shepherd_pid() not in (0, old), "a new shepherd")
+    for index in range(1, 11):
+        host.controller.start_of(1, index)
+    host.launch("exit 5", job=2)
+    assert host.controller.end_of(2).exit_code == 5
+    host.kill_shepherd()
+    (host.work / "go").touch()
+    for index in range(1, 11):
+        assert host.controller.end_of(1, index).exit_code == 0
+    assert sorted(map(int, host.text("ran").split())) == list(range(1, 11))
+    assert len({(one.job, one.index) for one in host.controller.ended}) == 11
+
+
+def test_both_killed_are_as_the_shepherd_killed(host: Host) -> None:
+    host.launch("while [ ! -e go ]; do sleep 0.02; done; exit 6")
+    host.controller.start_of(1)
+    host.kill_shepherd()
+    host.kill_worker()
+    (host.work / "go").touch()
+    time.sleep(0.2)
+    host.start_worker()
+    assert host.controller.end_of(1).exit_code == 6
+
+
+def test_without_a_controller_jobs_run_on_and_are_reported_when_it_is_back(host: Host) -> None:
+    host.launch("while [ ! -e go ]; do sleep 0.02; done; exit 7")
+    host.controller.start_of(1)
+    host.controller.shut()
+    (host.work / "go").touch()
+    time.sleep(0.2)
+    host.controller.epoch = 2
+    host.controller.open()
+    assert host.controller.end_of(1).exit_code == 7
+    host.controller.epoch = 1
+    host.launch("touch deposed", job=2)
+    host.controller.epoch = 2
+    host.launch("exit 0", job=3)
+    host.controller.end_of(3)
+    assert not (host.work / "deposed").exists()
+
+
+def test_a_stopped_worker_leaves_shepherd_and_jobs(host: Host) -> None:
+    host.launch("while [ ! -e go ]; do sleep 0.02; done; exit 8")
+    host.controller.start_of(1)
+    assert host.worker is not None
+    host.worker.terminate()
+    assert host.worker.wait(20) == 0
+    assert host.shepherd_pid()
+    host.start_worker()
+    (host.work / "go").touch()
+    assert host.controller.end_of(1).exit_code == 8
+
+
+def test_a_kill_takes_int_term_and_kill_in_turn(host: Host) -> None:
+    host.launch("trap 'echo int >> got' INT; trap 'echo term >> got' TERM; touch ready;"
+                "while :; do sleep 0.05; done")  # fmt: skip
+    wait_until((host.work / "ready").exists, "the job to begin")
+    host.controller.send(Terminate(1, 0, 1, EndCause.OWNER, kill_interval_us=300_000))
+    end = host.controller.end_of(1)
+    assert (end.exit_code, end.signal, end.cause) == (137, 9, EndCause.OWNER)
+    assert host.text("got") == "int\nterm\n"
+
+
+def test_the_run_limit_warns_first_and_counts_run_time_only(host: Host) -> None:
+    host.launch("trap 'echo usr2 >> got' USR2; trap 'echo int >> got; exit 5' INT; touch ready;"
+                "while :; do sleep 0.05; done", run_limit_us=1_000_000)  # fmt: skip
+    wait_until((host.work / "ready").exists, "the job to begin")
+    host.controller.send(SetSuspended(1, 0, 1, suspended=True))
+    wait_until(lambda: host.controller.suspended, "the job to be suspended")
+    time.sleep(1.2)
+    assert host.controller.ended == []
+    host.controller.send(SetSuspended(1, 0, 1, suspended=False))
+    end = host.controller.end_of(1)
+    assert (end.exit_code, end.cause) == (5, EndCause.RUNLIMIT)
+    assert host.text("got") == "usr2\nint\n"
+    assert end.started_age_us - end.ended_age_us >= 2_200_000
+
+
+def test_a_job_over_its_memory_limit_ends_with_that_cause(host: Host) -> None:
+    host.launch(
+        "/usr/bin/python3 -c 'import time; x = bytearray(120 << 20); time.sleep(30)'",
+        spec={"mem_limit_kib": 40 << 10},
+    )
+    end = host.controller.end_of(1)
+    assert end.cause is EndCause.MEMLIMIT
+    assert end.exit_code > 128
+
+
+def test_a_users_signal_comes_once_also_when_it_is_told_twice(host: Host) -> None:
+    host.launch(
+        "trap 'echo got >> got' USR1; touch ready; while [ ! -e stop ]; do sleep 0.05; done"
+    )
+    wait_until((host.work / "ready").exists, "the job to begin")
+    one = SendSignal(1, 0, 1, 1, signal.SIGUSR1)
+    host.controller.send(one, one)
+    wait_until(lambda: host.text("got"), "the signal")
+    host.kill_worker()
+    host.start_worker()
+    host.controller.send(one)
+    time.sleep(0.2)
+    (host.work / "stop").touch()
+    host.controller.end_of(1)
+    assert host.text("got") == "got\n"
+
+
+def test_a_daemon_that_a_job_leaves_is_gone_when_the_end_is_told(host: Host) -> None:
+    host.launch("setsid sh -c 'echo $$ > pid; exec sleep 600' & while [ ! -s pid ]; do sleep 0.01;"
+                "done")  # fmt: skip
+    assert host.controller.end_of(1).exit_code == 0
+    assert not alive(int(host.text("pid")))
+
+
+def test_a_launch_that_is_told_again_and_again_runs_once(host: Host) -> None:
+    one = host.launch("echo ran >> ran", send=False)
+    host.controller.send(one, one)
+    host.controller.send(one)
+    host.controller.end_of(1)
+    host.controller.send(one)
+    host.launch("exit 0", job=2)
+    host.controller.end_of(2)
+    assert host.text("ran") == "ran\n"
+    host.controller.send(Terminate(7, 0, 1, EndCause.ADMIN))
+    assert host.controller.end_of(7).cause is EndCause.ADMIN
+    host.launch("touch late", job=7)
+    host.launch("exit 0", job=8)
+    host.controller.end_of(8)
+    assert not (host.work / "late").exists()
