@@ -149,7 +149,7 @@ class Follower:
         if len(self._parts) < part.count:
             return ()
         parts = tuple(self._parts)
-        self._begin(part.seq, None)
+        self._begin(part.seq, part.crc)
         return (Began(part.seq, parts),)
 
     def _take_caught_up(self, message: CaughtUp) -> Sequence[Step]:
@@ -189,6 +189,11 @@ class StoredSnapshot(Protocol):
     @property
     def seq(self) -> Seq:
         """The entry behind which it was taken."""
+        ...
+
+    @property
+    def crc(self) -> int:
+        """That entry's crc."""
         ...
 
     @property
@@ -349,4 +354,4 @@ class FollowerFeed:
         if self._next_part == snapshot.count:
             self._snapshot = None
             self.seq = snapshot.seq
-        return SnapshotPart(snapshot.seq, number, snapshot.count, content)
+        return SnapshotPart(snapshot.seq, number, snapshot.count, content, snapshot.crc)

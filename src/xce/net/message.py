@@ -79,6 +79,8 @@ class SnapshotPart(msgspec.Struct, frozen=True, tag="snapshot-part", array_like=
     number: int
     count: int
     content: bytes
+    crc: int = 0
+    """The crc of entry ``seq``, which the next batch's chain begins with."""
 
 
 class Batch(msgspec.Struct, frozen=True, tag="batch", array_like=True):

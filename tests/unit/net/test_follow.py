@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from journals import batch, batches
 
-from xce.journal.codec import decode_batch
+from xce.journal.codec import decode_batch, stored_crcs
 from xce.journal.interface import StoredBatch
 from xce.model.errors import CorruptJournalError
 from xce.net.follow import (
@@ -24,6 +24,7 @@ from xce.net.message import Batch, CaughtUp, Follow, SnapshotPart
 class Shot:
     def __init__(self, seq: int, *parts: bytes, damaged: int | None = None) -> None:
         self.seq = seq
+        self.crc = 0
         self.count = len(parts)
         self._parts = parts
         self.damaged = damaged
@@ -39,11 +40,18 @@ class Memory:
 
     def __init__(self, *sizes: int, snapshot: Shot | None = None) -> None:
         self.stored = list(batches(*sizes))
+        self.crcs: dict[int, int] = {}
         self.snapshot = snapshot
+        self._note_crcs()
+
+    def _note_crcs(self) -> None:
+        for found in self.stored:
+            self.crcs.update(enumerate(stored_crcs(found.content), found.first))
 
     def append(self, size: int) -> StoredBatch:
         last = self.stored[-1]
         self.stored += batches(size, first=last.last + 1, crc=last.crc)
+        self._note_crcs()
         return self.stored[-1]
 
     def trim(self, before: int) -> None:
@@ -56,6 +64,8 @@ class Memory:
         return self.stored[-1].last if self.stored else 0
 
     def load_snapshot(self) -> Shot | None:
+        if self.snapshot is not None:
+            self.snapshot.crc = self.crcs[self.snapshot.seq]
         return self.snapshot
 
     def read(self, from_seq: int) -> Iterator[StoredBatch]:
@@ -212,7 +222,15 @@ def test_a_slow_follower_that_was_overtaken_by_trimming_begins_again() -> None:
     feed = FollowerFeed(memory, Follow(1, 1), epoch=1)
     memory.snapshot = Shot(2, b"a")
     memory.trim(3)
-    assert feed.next_messages(0)[0] == SnapshotPart(2, 0, 1, b"a")
+    assert feed.next_messages(0)[0] == SnapshotPart(2, 0, 1, b"a", memory.crcs[2])
+
+
+def test_the_first_batch_behind_a_snapshot_is_checked_against_the_chain() -> None:
+    memory = Memory(1, 1, snapshot=Shot(1, b"a"))
+    follower = Follower(decode_batch)
+    part, *_ = FollowerFeed(memory, follower.follow(1), epoch=1).next_messages(0)
+    (_, step) = take(follower, part, frame(batch(2, 2, 12345)))
+    assert isinstance(step, AskAgain)
 
 
 def test_a_snapshot_that_was_replaced_while_it_was_sent_is_begun_anew() -> None:
