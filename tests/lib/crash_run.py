@@ -1,0 +1,450 @@
+"""A crash run: clients submit and jobs run while daemons are killed; then everything is counted.
+
+Each job writes what it did to a file of its own, so what ran is known without the cluster. Clients
+keep every id that was acknowledged to them, under the name that they chose for it.
+"""
+
+import collections
+import contextlib
+import functools
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from live import KINDS, Live, Row, until
+
+from xce.client.rest import PREFIX, Api, make_key, render_json
+from xce.daemon.processes import send_signal, wait_for_end
+from xce.journal.history_reader import HistoryReader
+from xce.journal.past import PastJob
+from xce.journal.recover import read_entries
+from xce.journal.sqlite import open_sqlite_reader
+from xce.model.job import Outcome
+from xce.model.record import Ended
+
+LOST = ("TERM_STATUS_LOST", "TERM_HOST_RESTARTED")
+
+
+class Plan(NamedTuple):
+    """How large a run is."""
+
+    seed: int
+    elements: int
+    """How many elements are submitted, about."""
+    clients: int = 4
+    hosts: str = "h[1-3]"
+    slots: int = 8
+    pause_s: tuple[float, float] = (0.2, 0.6)
+    """Between two kills."""
+    patience_s: float = 240.0
+
+
+class Wanted(NamedTuple):
+    """An acknowledged job."""
+
+    job: int
+    name: str
+    size: int
+    """Elements; 0: no array."""
+    exit_code: int
+    dependency: str = ""
+    is_killed: bool = False
+
+    @property
+    def indices(self) -> list[int]:
+        """The indices of its elements; 0 without an array."""
+        return list(range(1, self.size + 1)) or [0]
+
+
+class Killed(NamedTuple):
+    """A process that was killed."""
+
+    at: float
+    kind: str
+    name: str
+
+
+class Client(threading.Thread):
+    """Submits jobs one request after another, and keeps what was acknowledged."""
+
+    def __init__(self, live: Live, number: int, plan: Plan, elements: int, end: float) -> None:
+        super().__init__(name=f"client-{number}", daemon=True)
+        self.live = live
+        self.rng = random.Random(f"{plan.seed}-{number}")
+        self.number = number
+        self.left = elements
+        self.end = end
+        self.wanted: list[Wanted] = []
+        self.names: set[str] = set()
+        """Every name that was ever sent."""
+        self.resent = 0
+        self.fault: BaseException | None = None
+        self.api: Api = live.api(wait_s=120)
+        self._last = 0
+
+    def run(self) -> None:
+        """Submit until all elements are submitted."""
+        try:
+            while self.left > 0 and time.monotonic() < self.end:
+                self._request()
+                time.sleep(self.rng.uniform(0, 0.05))
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
+            self.fault = error
+
+    def _request(self) -> None:
+        jobs = [self._job() for _ in range(self.rng.choice((1, 1, 1, 4, 12)))]
+        bodies = [body for body, _ in jobs]
+        document = {"jobs": bodies} if len(jobs) > 1 else bodies[0]
+        key = make_key()
+        if self.rng.randrange(8) == 0:
+            self._send_and_leave(document, key)
+        answer = self.api.call("POST", "/jobs", document=document, key=key)
+        ids = [int(result["jobid"]) for result in answer["results"]]
+        if self.rng.randrange(10) == 0:
+            again = self.api.call("POST", "/jobs", document=document, key=key)
+            assert [int(result["jobid"]) for result in again["results"]] == ids
+            self.resent += 1
+        acknowledged = [
+            wanted._replace(job=job) for job, (_, wanted) in zip(ids, jobs, strict=True)
+        ]
+        self.wanted += acknowledged
+        if self.rng.randrange(4) == 0:
+            row = self.api.call("GET", f"/jobs/{ids[-1]}")  # what was acknowledged is known
+            assert row["jobid"] == ids[-1]
+        for wanted in acknowledged:
+            if wanted.is_killed:
+                body = {"action": "kill", "select": {"jobs": [str(wanted.job)]}}
+                self.api.call("POST", "/jobs/actions", document=body)
+
+    def _job(self) -> tuple[Row, Wanted]:
+        """Return a submission and what will have to be known of it."""
+        rng, live = self.rng, self.live
+        self._last += 1
+        name = f"c{self.number}-{self._last}"
+        self.names.add(name)
+        code = rng.choice((0, 0, 0, 0, 3))
+        kind = rng.choice(("array", "single", "script", "parallel", "dependent", "killed"))
+        size = 0
+        members: Row = {"name": name}
+        dependency = ""
+        if kind == "array":
+            size = rng.randint(2, 25)
+            members["array"] = f"1-{size}" + rng.choice(("", "%3"))
+        elif kind == "parallel":
+            members["tasks"] = [2, rng.choice((2, 4))]
+            members["resreq"] = rng.choice(([], ["span[hosts=1]"], ["span[ptile=1]"]))
+        elif kind == "dependent" and self.wanted:
+            dependency = f"{rng.choice(('ended', 'done', 'exit'))}({rng.choice(self.wanted).job})"
+            members["dependency"] = dependency
+        elif kind == "killed":
+            code = 0
+        sleep_s = 30.0 if kind == "killed" else rng.choice((0, 0, 0, 0.05, 0.3, 1.0))
+        if rng.randrange(3) == 0:
+            members["output"] = "out/%J.%I"
+        if kind == "script":
+            # Nothing but a program and plain words: the job shell runs it without a fork.
+            body = live.submission(f"{live.home}/record {sleep_s} {code}", **members)
+        else:
+            body = live.submission(_record(live.home, sleep_s, code), **members)
+        self.left -= size or 1
+        return body, Wanted(0, name, size, code, dependency, kind == "killed")
+
+    def _send_and_leave(self, document: object, key: str) -> None:
+        """Send the request, or a part of it, and leave without hearing what came of it."""
+        body = render_json(document).encode()
+        head = f"POST {PREFIX}/jobs HTTP/1.1\r\nHost: xce\r\nIdempotency-Key: {key}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        text = head.encode() + body
+        if self.rng.randrange(2):
+            text = text[: self.rng.randrange(len(text))]
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.live.layout.api_socket))
+            connection.sendall(text)
+            if self.rng.randrange(2):
+                time.sleep(0.01)
+        self.resent += 1
+
+
+def _record(home: Path, sleep_s: float | str, code: int | str) -> str:
+    """Return the text of a job that writes down that it began and that it came to its end."""
+    file = f"{home}/ledger/$LSB_JOBID.$LSB_JOBINDEX"
+    begin = f'echo "b $LSB_JOBID $LSB_JOBINDEX $XCE_ATTEMPT" >>{file}'
+    end = f'echo "e $LSB_JOBID $LSB_JOBINDEX $XCE_ATTEMPT" >>{file}'
+    pause = f"sleep {sleep_s}; " if sleep_s else ""
+    return f"{begin}; {pause}{end}; exit {code}"
+
+
+class Killer:
+    """Kills one daemon after the other, and sees to it that a node manager runs."""
+
+    def __init__(self, live: Live, plan: Plan) -> None:
+        self._live = live
+        self._rng = random.Random(plan.seed)
+        self._pause_s = plan.pause_s
+        self._ups: list[subprocess.Popen[bytes]] = []
+        self.killed: list[Killed] = []
+
+    def step(self) -> None:
+        """Wait a while, then kill something that runs."""
+        time.sleep(self._rng.uniform(*self._pause_s))
+        self._see_to_manager()
+        kind = self._rng.choice(KINDS)
+        names = self._live.victims(kind)
+        if not names:
+            return
+        # Now and then a worker and its shepherd together, or all of a kind.
+        chosen = dict([self._rng.choice(sorted(names.items()))])
+        if self._rng.randrange(6) == 0:
+            chosen = names
+        at = time.time()
+        for process in chosen.values():
+            send_signal(process, signal.SIGKILL)
+        self.killed += [Killed(at, kind, name) for name in chosen]
+        if kind == "node-manager":
+            wait_for_end(list(chosen.values()), timeout_s=5)
+            self._see_to_manager()
+
+    def close(self) -> None:
+        """Leave a whole cluster behind."""
+        for process in self._ups:
+            process.wait(timeout=90)
+        # A new node manager does not wait before it starts what was killed often.
+        manager = self._live.victims("node-manager")
+        for process_id in manager.values():
+            send_signal(process_id, signal.SIGKILL)
+        wait_for_end(list(manager.values()), timeout_s=5)
+        self._live.xce("up")
+
+    def _see_to_manager(self) -> None:
+        """Run `xce up` where no node manager runs and none is being started."""
+        self._ups = [process for process in self._ups if process.poll() is None]
+        if not self._ups and not self._live.victims("node-manager"):
+            self._ups.append(self._live.start_up())
+
+
+class Result(NamedTuple):
+    """What a run came to, for people."""
+
+    jobs: int
+    elements: int
+    kills: dict[str, int]
+    resent: int
+    lost: int
+    took_s: float
+
+
+def crash_run(live: Live, plan: Plan) -> Result:
+    """Run and check; the cluster is down afterwards.
+
+    Raises:
+        AssertionError: A promise was broken; the text says which and about which job.
+    """
+    began = time.monotonic()
+    for name in ("ledger", "out"):
+        (live.home / name).mkdir()
+        (live.home / name).chmod(0o777)
+    _write_program(live.home)
+    live.configure("kill_interval_s: 1\n")
+    live.xce("up", "--hosts", plan.hosts, "--slots", str(plan.slots))
+    end = time.monotonic() + plan.patience_s
+    share = -(-plan.elements // plan.clients)
+    clients = [Client(live, number, plan, share, end) for number in range(plan.clients)]
+    for client in clients:
+        client.start()
+    killer = Killer(live, plan)
+    while any(client.is_alive() for client in clients) and time.monotonic() < end:
+        killer.step()
+    for _ in range(10):
+        killer.step()
+    killer.close()
+    for client in clients:
+        client.join(timeout=60)
+        if client.fault is not None:
+            raise AssertionError(f"{client.name} failed") from client.fault
+        assert client.left <= 0, f"{client.name} could not submit all"
+    wanted = {one.job: one for client in clients for one in client.wanted}
+    assert len(wanted) == sum(len(client.wanted) for client in clients), "an id was given twice"
+    _wait_for_ends(live, max(30.0, end - time.monotonic()))
+    sent = {name for client in clients for name in client.names}
+    ends = check_rows(live, wanted, sent)
+    lost = check_ledger(live.home / "ledger", wanted, ends, killer.killed)
+    check_history(live, wanted, ends)
+    check_rest_is_clean(live)
+    live.xce("down")
+    check_journal(live, wanted)
+    return Result(
+        len(wanted),
+        len(ends),
+        dict(collections.Counter(one.kind for one in killer.killed)),
+        sum(client.resent for client in clients),
+        lost,
+        time.monotonic() - began,
+    )
+
+
+def _write_program(home: Path) -> None:
+    """Write the program of the jobs that run without a shell of their own."""
+    program = home / "record"
+    program.write_text(f"#!/bin/sh\n{_record(home, '$1', '$2')}\n")
+    program.chmod(0o755)
+
+
+def _wait_for_ends(live: Live, patience_s: float) -> None:
+    left: list[Row] = []
+
+    def look() -> bool:
+        nonlocal left
+        left = live.rows(("user", "all"), ("fields", "jobid,index,count,stat,reason,hosts,ending"))
+        return not left
+
+    try:
+        until(look, "all jobs end", patience_s=patience_s, pause_s=0.3)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; left: {left[:10]}") from None
+
+
+def check_rows(live: Live, wanted: dict[int, Wanted], sent: set[str]) -> dict[tuple[int, int], Row]:
+    """Check that every acknowledged element has one end, and that no job is there twice."""
+    rows = live.rows(("user", "all"), ("finished", "1"))
+    ends: dict[tuple[int, int], Row] = {}
+    for row in rows:
+        for number in range(row.get("count", 1)):
+            key = (row["jobid"], row["index"] + number * row.get("step", 1))
+            assert key not in ends, f"{key} is listed twice"
+            ends[key] = row
+    names = collections.Counter({row["jobid"]: 0 for row in rows})
+    jobs_of: dict[str, set[int]] = {}
+    for row in rows:
+        names[row["jobid"]] += row.get("count", 1)
+        jobs_of.setdefault(row["name"].split("[")[0], set()).add(row["jobid"])
+    twice = {name: jobs for name, jobs in jobs_of.items() if len(jobs) > 1}
+    assert not twice, f"submitted once, there twice: {twice}"
+    assert jobs_of.keys() <= sent
+    assert set(names) == set(wanted), (
+        f"unknown: {sorted(set(names) - set(wanted))[:9]}, "
+        f"missing: {sorted(set(wanted) - set(names))[:9]}"
+    )
+    for job, one in wanted.items():
+        for index in one.indices:
+            row = ends[job, index]
+            assert row["stat"] in ("DONE", "EXIT"), row
+    return ends
+
+
+def check_ledger(
+    ledger: Path, wanted: dict[int, Wanted], ends: dict[tuple[int, int], Row], killed: list[Killed]
+) -> int:
+    """Check what ran against what the cluster says of it; return how many statuses were lost."""
+    lost = 0
+    for job, one in wanted.items():
+        for index in one.indices:
+            row = ends[job, index]
+            path = ledger / f"{job}.{index}"
+            lines = path.read_text().splitlines() if path.exists() else []
+            begun = lines.count(f"b {job} {index} {row['attempt']}")
+            ended = lines.count(f"e {job} {index} {row['attempt']}")
+            tale = f"{one}, {row}, {lines}"
+            assert len(lines) == begun + ended, f"another attempt ran: {tale}"
+            assert begun <= 1, f"ran more than once: {tale}"
+            assert ended <= begun, f"ran more than once: {tale}"
+            if row["cause"] in LOST:
+                lost += 1
+                assert _was_shepherd_killed(row, killed), f"lost without a cause: {tale}"
+            elif one.is_killed:
+                assert row["cause"] == "TERM_OWNER", tale
+                assert not ended, tale
+            elif one.dependency and not begun:
+                # What it waited for ended otherwise than it hoped.
+                assert row["stat"] == "EXIT", tale
+                assert row["cause"] == "TERM_ORPHAN_SYSTEM", tale
+            else:
+                assert ended == 1, f"did not run to its end: {tale}"
+                assert row["stat"] == ("EXIT" if one.exit_code else "DONE"), tale
+                assert row["exit_code"] == one.exit_code, tale
+    assert len(list(ledger.iterdir())) <= len(ends)
+    return lost
+
+
+def _was_shepherd_killed(row: Row, killed: list[Killed]) -> bool:
+    """Whether the shepherd of a job's host was killed while the job ran or just before it."""
+    host = row["hosts"][0][0] if row["hosts"] else ""
+    return any(
+        one.kind == "shepherd" and one.name == host and one.at <= (row["end_at"] or 0) + 1
+        and one.at >= (row["start_at"] or row["submit_at"]) - 1
+        for one in killed
+    )  # fmt: skip
+
+
+def check_history(live: Live, wanted: dict[int, Wanted], ends: dict[tuple[int, int], Row]) -> None:
+    """Check that the history says of each element what the cluster says."""
+    with contextlib.closing(HistoryReader(live.layout.history_file)) as history:
+        last = max(wanted)
+        until(lambda: history.job(last) is not None, "the history has the last job")
+        for job, one in wanted.items():
+            past = until(
+                functools.partial(_finished, history, job),
+                f"the history knows how job {job} ended",
+                patience_s=10,
+            )
+            there = {element.index: element for element in past.elements}
+            gone = len(one.indices) - len(there)
+            assert gone == sum((job, index) in ends and index not in there for index in one.indices)
+            for index, element in there.items():
+                row = ends[job, index]
+                wanted_outcome = Outcome.DONE if row["stat"] == "DONE" else Outcome.EXIT
+                assert element.ended.outcome == wanted_outcome, (row, element)
+
+
+def _finished(history: HistoryReader, job: int) -> PastJob | None:
+    past = history.job(job)
+    return past if past is not None and past.is_finished else None
+
+
+def check_rest_is_clean(live: Live) -> None:
+    """Check that nothing is used any more and nothing of any job is left on the hosts."""
+    until(lambda: not live.job_processes(), "no process of a job is left", patience_s=15)
+    with live.api() as api:
+        for host in api.call("GET", "/hosts")["hosts"]:
+            used = (host["njobs"], host["run"], host["ssusp"], host["ususp"], host["rsv"])
+            assert used == (0, 0, 0, 0, 0), host
+            assert host["status"] == "ok", host
+            assert all(amount[1] == 0 for amount in host["counters"].values()), host
+            assert host["mem_used_mib"] == 0, host
+
+    def left() -> list[str]:
+        return [
+            entry.name
+            for runs in live.layout.hosts.glob("*/attempts")
+            for entry in runs.iterdir()
+            if entry.name[0].isdigit()
+        ]
+
+    try:
+        until(lambda: not left(), "run directories are cleaned", patience_s=15)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {left()[:9]}") from None
+
+
+def check_journal(live: Live, wanted: dict[int, Wanted]) -> None:
+    """Check that the journal is whole and that each element ends once in what it still holds."""
+    said = live.xceadmin("journal", "verify")
+    assert "DAMAGED" not in said, said
+    journal = open_sqlite_reader(live.layout.journal)
+    counts: collections.Counter[tuple[int, int]] = collections.Counter()
+    try:
+        snapshot = journal.load_snapshot() if journal.first_seq() > 1 else None
+        seq, crc = (snapshot.seq, snapshot.crc) if snapshot is not None else (0, 0)
+        for entries, _ in read_entries(journal, seq, crc):
+            for entry in entries:
+                if isinstance(entry.record, Ended):
+                    counts.update(zip(entry.record.jobs, entry.record.indices, strict=True))
+    finally:
+        journal.close()
+    twice = {key for key, count in counts.items() if count > 1}
+    assert not twice, f"ended more than once: {sorted(twice)[:9]}"
+    assert {job for job, _ in counts} <= set(wanted)
