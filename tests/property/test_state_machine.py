@@ -18,7 +18,6 @@ from xce.model.command import (
     Tick,
 )
 from xce.model.ids import SECOND_US
-from xce.model.job import EndCause
 from xce.model.observation import (
     AttemptEnded,
     AttemptSeen,
@@ -29,10 +28,13 @@ from xce.model.observation import (
     SuspensionSeen,
 )
 from xce.model.plan import BulkStart, GangStart, Plan
+from xce.resreq.dependency import Verdict, evaluate, subjects_of
+from xce.state.apply import apply
 from xce.state.check import check_not_over_committed, check_state
 from xce.state.snapshot import digest, dump, load
+from xce.state.view import probe
 from xce.testing.builders import ALICE, BOB, cluster, config, replayed
-from xce.testing.strategies import submissions
+from xce.testing.strategies import conditions, submissions
 
 HOSTS = ("h1", "h2", "h3")
 SETTINGS = {
@@ -55,6 +57,8 @@ class Cluster(RuleBasedStateMachine):
         self.controller = cluster(**SETTINGS)
         self.boots = dict.fromkeys(HOSTS, 1)
         self.shrunk = False
+        self.never = []
+        """Conditions that were found to be false for ever."""
 
     @property
     def state(self):
@@ -190,9 +194,7 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from((1, 10, 40)), behind=st.sampled_from((0, 5)))
     def tick(self, seconds, behind):
-        self.controller.tell(
-            Tick(max(0, self.state.seq - behind)), after_us=seconds * SECOND_US
-        )
+        self.controller.tell(Tick(max(0, self.state.seq - behind)), after_us=seconds * SECOND_US)
 
     @rule(
         with_h3=st.booleans(),
@@ -213,6 +215,25 @@ class Cluster(RuleBasedStateMachine):
         self.controller.tell(
             ApplyConfig("root", msgspec.structs.replace(given, hosts=tuple(found)))
         )
+
+    def verdict(self, tree):
+        """Return what a condition is now, or None when a job that it names has left."""
+        if not all(job in self.state.jobs for job in subjects_of(tree)):
+            return None
+
+        def ask(test, job, index, op, code):
+            return probe(self.state, test, job, index, op, code)
+
+        return evaluate(tree, ask)
+
+    @rule(tree=conditions(6))
+    def judge(self, tree):
+        if self.verdict(tree) is Verdict.NEVER:
+            self.never.append(tree)
+
+    @invariant()
+    def what_can_never_hold_never_does(self):
+        assert all(self.verdict(tree) in (Verdict.NEVER, None) for tree in self.never)
 
     @invariant()
     def it_holds_together(self):
@@ -235,8 +256,6 @@ class Cluster(RuleBasedStateMachine):
         entries = self.controller.entries
         middle = load(dump(replayed(entries[: len(entries) // 2])))
         for entry in entries[len(entries) // 2 :]:
-            from xce.state.apply import apply
-
             apply(middle, entry)
         assert digest(middle) == digest(self.state)
         check_state(middle)

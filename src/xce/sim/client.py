@@ -8,6 +8,7 @@ import msgspec
 
 from xce.model.command import (
     Accepted,
+    ApplyConfig,
     Command,
     KillJobs,
     ResumeJobs,
@@ -17,6 +18,7 @@ from xce.model.command import (
     StopJobs,
     SubmitJobs,
 )
+from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
 from xce.model.job import Owner, Submission
 from xce.model.refusal import Refusal, RefusalCode
@@ -97,9 +99,13 @@ class Client(Process):
         }
         self._wish(Wish(make[kind]))
 
-    def open_hosts(self, names: tuple[str, ...]) -> None:
-        """Wish that hosts are open."""
-        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, True)))
+    def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
+        """Wish that hosts are open, or closed."""
+        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open)))
+
+    def configure(self, config: Callable[[], ClusterConfig]) -> None:
+        """Wish that the newest configuration is in effect."""
+        self._wish(Wish(lambda: ApplyConfig(self.owner.user, config())))
 
     def some_job(self) -> tuple[JobId, tuple[tuple[Index, Index], ...]] | None:
         """Return one of this user's jobs, or some of its elements."""

@@ -33,6 +33,10 @@ class Faults(msgspec.Struct):
     lost_status_permille: int = 0
     """Of ends while no shepherd lives: the exit status is gone."""
     snapshots: int = 0
+    closures: int = 0
+    """Hosts that an administrator closes."""
+    growths: int = 0
+    """Configurations with more of something."""
 
     def stop(self) -> None:
         """Let nothing go wrong any more."""
@@ -71,4 +75,6 @@ def draw_faults(rng: Random) -> Faults:
         bad_starts_permille=some(400),
         lost_status_permille=some(900),
         snapshots=some(3),
+        closures=some(2),
+        growths=some(2),
     )

@@ -193,7 +193,8 @@ class Leader(Process):
             on_reply(reply)
 
     def _tick(self) -> None:
-        self.desk.give(Input(Tick(history_seq=self.desk.durable_seq)))
+        stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
+        self.desk.give(Input(Tick(history_seq=stored_seq)))
         self._turn_soon()
         due_us = next_due_us(self.state)
         span_us = min(TICK_US, max(10_000, due_us - self._now_us)) if due_us else TICK_US

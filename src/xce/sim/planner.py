@@ -17,6 +17,7 @@ from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import dump, load
 
+REFUSED_PAUSE_US = 500_000
 RECHECK_PERMILLE = 30
 """Of sessions: they are run again on a fresh view, which must give the same plan."""
 
@@ -40,6 +41,7 @@ class Planner(Process):
         self._asked = 0
         self._in_flight = False
         self._answer_seq: Seq = 0
+        self._planned_seq: Seq = 0
         self._dial()
 
     def kill(self) -> None:
@@ -74,6 +76,11 @@ class Planner(Process):
             case m.Answer():
                 if message.id == self._asked:
                     self._in_flight = False
+                    if message.seq <= self.state.seq and message.seq <= self._planned_seq:
+                        # Nothing of it was written: the journal is in trouble.
+                        self._is_timer_set = True
+                        self.after(REFUSED_PAUSE_US, self._plan)
+                        return
                     self._answer_seq = message.seq
             case _:
                 raise AssertionError(f"a scheduler is told {message!r}")
@@ -113,6 +120,7 @@ class Planner(Process):
             self._plan_soon()
             return
         self._in_flight = True
+        self._planned_seq = plan.seq
         self._asked += 1
         wire.send(self, m.Ask(self._asked, ProposePlan(plan)))
 

@@ -3,6 +3,8 @@
 import hashlib
 from random import Random
 
+import msgspec
+
 from xce.model.command import KillJobs, ResumeJobs, Selection, SignalJobs, StopJobs
 from xce.model.config import (
     ClusterConfig,
@@ -47,6 +49,27 @@ def draw_config(rng: Random) -> ClusterConfig:
         key_window_us=HOUR_US,
         start_retry_us=5 * SECOND_US,
     )
+
+
+def grow(rng: Random, config: ClusterConfig) -> ClusterConfig:
+    """Return a configuration that has more of something."""
+    match rng.randrange(4):
+        case 0:
+            number = rng.randrange(len(config.hosts))
+            host = config.hosts[number]
+            more = msgspec.structs.replace(host, slots=(host.slots or 0) + 1)
+            hosts = (*config.hosts[:number], more, *config.hosts[number + 1 :])
+            return msgspec.structs.replace(config, hosts=hosts)
+        case 1:
+            pools = tuple(PoolConfig(name=p.name, total=p.total + 1) for p in config.pools)
+            return msgspec.structs.replace(config, pools=pools)
+        case 2:
+            # A counter whose row comes before the others.
+            resources = (ResourceConfig(name="gpu", kind="counter"), *config.resources)
+            return msgspec.structs.replace(config, resources=tuple(dict.fromkeys(resources)))
+        case _:
+            queues = (*config.queues, QueueConfig(name=f"queue{len(config.queues)}"))
+            return msgspec.structs.replace(config, queues=queues)
 
 
 def draw_request(rng: Random, config: ClusterConfig) -> Request:

@@ -13,6 +13,7 @@ from xce.journal.recover import recover
 from xce.model.command import KillJobs, ResumeJobs, Selection
 from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import Owner
+from xce.model.reason import ReasonCode
 from xce.model.record import JobSubmitted
 from xce.sim import workload
 from xce.sim.client import Client
@@ -35,7 +36,7 @@ START_US: Final = 1_800_000_000 * SECOND_US
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
-LIMIT_US: Final = 300 * SECOND_US
+LIMIT_US: Final = 900 * SECOND_US
 """So long after the faults everything must have ended."""
 
 
@@ -66,6 +67,7 @@ class World:
         self.network = Network(self.loop, self._fork(), self.faults)
         self.disk = Disk(self.loop, self._fork(), self.faults, self.truth.note_stored)
         self._wall_shift_us: Micros = 0
+        self._without_reason: set[tuple[JobId, int]] = set()
         self.leader: Leader | None = None
         self.planner: Planner | None = None
         self.grounds = [
@@ -101,6 +103,7 @@ class World:
             self.loop, self.network, self.disk, self._fork(),
             config=self.config, wall_us=self.wall_us, controller=self.controller_class,
         )  # fmt: skip
+        self._check_equal(self.leader.state, "the recovered")
 
     def _start_planner(self) -> None:
         self.planner = self.planner_class(self.loop, self.network, self._fork(), self.wall_us)
@@ -112,6 +115,11 @@ class World:
         self.workers[ground.name] = self.worker_class(
             self.network, ground, self._fork(), cpus=4, mem_mib=8_192, machine=self.machine_class
         )
+
+    def _check_equal(self, state: ClusterState, whose: str) -> None:
+        """Every state at the last stored entry is the one that the entries made."""
+        if state.seq == self.truth.state.seq:
+            demand(digest(state) == digest(self.truth.state), f"{whose} state is another")
 
     # Faults.
 
@@ -127,6 +135,8 @@ class World:
             (self.faults.disk_troubles, self._fill_disk),
             (self.faults.clock_jumps, self._jump),
             (self.faults.snapshots, self._snapshot),
+            (self.faults.closures, self._close_host),
+            (self.faults.growths, self._grow),
         )
         for count, fault in kinds:
             for _ in range(count):
@@ -137,12 +147,14 @@ class World:
 
     def _crash_controller(self) -> None:
         if self.leader is not None:
+            self._check_equal(self.leader.state, "the controller's")
             self.leader.kill()
             self.leader = None
             self.loop.after(self._down_us(), self._start_leader)
 
     def _crash_scheduler(self) -> None:
         if self.planner is not None:
+            self._check_equal(self.planner.state, "the scheduler's")
             self.planner.kill()
             self.planner = None
             self.loop.after(self._down_us(), self._start_planner)
@@ -212,6 +224,13 @@ class World:
         if seq:
             self.disk.store_snapshot(seq, crc, dump(state))
 
+    def _close_host(self) -> None:
+        self.admin.open_hosts((self._rng.choice(self.grounds).name,), is_open=False)
+
+    def _grow(self) -> None:
+        self.config = workload.grow(self._rng, self.config)
+        self.admin.configure(lambda: self.config)
+
     # A life.
 
     def live(self) -> None:
@@ -269,9 +288,21 @@ class World:
                 reason.unsatisfiable or bool(job.waits or job.held),
                 f"job {job_id} can never run; its reason is {reason}",
             )
+        self._check_reasons(unended)
         if hopeless:
             self.admin.control(KillJobs, Selection(jobs=tuple((job, ()) for job in hopeless)))
         return False
+
+    def _check_reasons(self, unended: list[JobId]) -> None:
+        """In calm no job is without a reason at two looks in a row."""
+        state = self.truth.state
+        new = set()
+        for job_id in unended:
+            job = state.jobs[job_id]
+            if job.pending and pend_reason(state, job).code is ReasonCode.NEW:
+                new.add((job_id, job.revision))
+        demand(not new & self._without_reason, f"no reason for {sorted(new)}")
+        self._without_reason = new
 
     def _is_stopped(self, job_id: JobId) -> bool:
         job = self.truth.state.jobs[job_id]
