@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from xce.sim.swarm import try_all
 from xce.sim.world import World
 
@@ -26,6 +28,7 @@ def digest_of(seed):
     return hashlib.sha256(world.content()).hexdigest()
 
 
+@pytest.mark.timeout(1_200)
 def test_no_seed_shows_anything_untrue_or_stuck():
     """Again: ``python -m xce.sim.swarm --seeds N`` for a seed N that fails here."""
     failures = try_all(0, SEEDS - 1, workers=min(2, os.cpu_count() or 1))

@@ -1,5 +1,6 @@
 """What time alone brings: begin times, doomed jobs, and what may be forgotten."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from xce.control.selection import index_runs, waiting_positions
@@ -18,7 +19,7 @@ from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN
 
 SLICE: Final = 10_000
-"""Most jobs that one tick forgets."""
+"""Most jobs that one tick releases, ends or forgets."""
 
 
 def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
@@ -27,6 +28,8 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     begun: list[JobId] = []
     doomed: list[JobId] = []
     for job_id in _due_jobs(state, now_us):
+        if len(begun) + len(doomed) >= SLICE:
+            break
         job = state.jobs.get(job_id)
         if job is None or job.is_finished:
             continue
@@ -54,15 +57,14 @@ def next_due_us(state: ClusterState) -> Micros:
     return state.due[0][0] if state.due else 0
 
 
-def _due_jobs(state: ClusterState, now_us: Micros) -> list[JobId]:
-    """Return the jobs of the heap whose instant has come, without taking them out of it."""
-    heap, found, places = state.due, [], [0]
+def _due_jobs(state: ClusterState, now_us: Micros) -> Iterator[JobId]:
+    """Yield the jobs of the heap whose instant has come, without taking them out of it."""
+    heap, places = state.due, [0]
     while places:
         place = places.pop()
         if place < len(heap) and heap[place][0] <= now_us:
-            found.append(heap[place][1])
+            yield heap[place][1]
             places.extend((2 * place + 1, 2 * place + 2))
-    return found
 
 
 def withdraw_orphans(state: ClusterState, jobs: list[JobId], now_us: Micros) -> Withdrawn:

@@ -53,9 +53,12 @@ def decide_config(
 
 
 def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[Record] | Refusal:
-    """Return what a worker's arrival means; a host that no configuration names is refused."""
+    """Return what a worker's arrival means; a host that no configuration names is refused.
+
+    One that has left the configuration may come until its last job has ended.
+    """
     number = state.hosts.number.get(seen.host)
-    if number is None or not state.hosts.is_configured[number]:
+    if number is None or not (state.hosts.is_configured[number] or state.on_host.get(number)):
         return Refusal(
             RefusalCode.UNKNOWN_HOST,
             f"host {seen.host!r} is not in hosts.yaml; add it and apply the configuration",

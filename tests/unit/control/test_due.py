@@ -2,6 +2,7 @@
 
 import pytest
 
+from xce.control import due as due_module
 from xce.control.due import next_due_us
 from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US
 from xce.model.reason import ReasonCode
@@ -47,6 +48,21 @@ def test_begin_times_that_have_come_are_one_record(controller):
     ]
     tick(controller, after_us=20 * SECOND_US)
     assert controller.entries[-1].records == (JobsReleased(jobs[:3], from_dependency=False),)
+
+
+def test_a_tick_releases_so_many_jobs_at_most(controller, monkeypatch):
+    monkeypatch.setattr(due_module, "SLICE", 3)
+    begins_us = controller.now_us + SECOND_US
+    jobs = [submit(controller, submission(begin_at_us=begins_us)) for _ in range(7)]
+    kill(controller, jobs[0])
+    released = []
+    for _ in range(2):
+        tick(controller, after_us=2 * SECOND_US)
+        (record,) = controller.entries[-1].records
+        assert len(record.jobs) <= 3
+        released += record.jobs
+    assert sorted(released) == jobs[1:]
+    assert next_due_us(controller.state) == 0
 
 
 def test_a_begin_time_and_a_dependency_are_both_waited_for(controller):

@@ -191,6 +191,19 @@ def test_a_host_that_comes_back_is_as_new(controller):
     assert table.is_open[0]
 
 
+def test_a_host_that_left_the_configuration_may_come_until_its_last_job_has_ended(controller):
+    job = submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    reconfigure(controller, "h2")
+    assert join_host(controller, "h1", attempts=[AttemptSeen(job, 0, 1, running=True)]) == ()
+    assert not controller.state.hosts.usable()[0]
+    report_ended(controller, job)
+    assert controller.job(job).done == 1
+    (result,) = join_host(controller, "h1")
+    assert result.code == RefusalCode.UNKNOWN_HOST
+
+
 def test_what_an_administrator_opened_stays_open_when_the_rest_changes(controller):
     closed = HostConfig(name="h1", slots=4, closed=True)
     reconfigure(controller, closed, "h2")
