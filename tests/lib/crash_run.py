@@ -39,8 +39,10 @@ class Plan(NamedTuple):
     clients: int = 4
     hosts: str = "h[1-3]"
     slots: int = 8
-    pause_s: tuple[float, float] = (0.2, 0.6)
+    pause_s: tuple[float, float] = (0.1, 0.4)
     """Between two kills."""
+    think_s: float = 0.15
+    """Longest pause of a client between two requests."""
     patience_s: float = 240.0
 
 
@@ -77,6 +79,7 @@ class Client(threading.Thread):
         self.live = live
         self.rng = random.Random(f"{plan.seed}-{number}")
         self.number = number
+        self.think_s = plan.think_s
         self.left = elements
         self.end = end
         self.wanted: list[Wanted] = []
@@ -92,7 +95,7 @@ class Client(threading.Thread):
         try:
             while self.left > 0 and time.monotonic() < self.end:
                 self._request()
-                time.sleep(self.rng.uniform(0, 0.05))
+                time.sleep(self.rng.uniform(0, self.think_s))
         except BaseException as error:  # noqa: BLE001 - told by the main thread
             self.fault = error
 
@@ -441,8 +444,9 @@ def check_journal(live: Live, wanted: dict[int, Wanted]) -> None:
         seq, crc = (snapshot.seq, snapshot.crc) if snapshot is not None else (0, 0)
         for entries, _ in read_entries(journal, seq, crc):
             for entry in entries:
-                if isinstance(entry.record, Ended):
-                    counts.update(zip(entry.record.jobs, entry.record.indices, strict=True))
+                for record in entry.records:
+                    if isinstance(record, Ended):
+                        counts.update(zip(record.jobs, record.indices, strict=True))
     finally:
         journal.close()
     twice = {key for key, count in counts.items() if count > 1}
