@@ -156,6 +156,14 @@ class GreedyPlanner(Planner):
         return msgspec.structs.replace(plan, bulk=bulk)
 
 
+class SleepyPlanner(Planner):
+    """A scheduler that sleeps through half of what should wake it."""
+
+    def _plan_soon(self):
+        if self._rng.random() < 0.5:
+            super()._plan_soon()
+
+
 def take_it_all(state, plan: Plan, now_us):
     """Accept a plan without a look at the state."""
     records = [
@@ -191,6 +199,7 @@ def test_the_rough_world_itself_is_in_order():
         {"leader_class": HastyLeader},
         {"leader_class": HastyEffectsLeader},
         {"controller_class": ForgetfulRelease},
+        {"planner_class": SleepyPlanner},
     ],
     ids=lambda parts: "-".join(part.__name__ for part in parts.values()),
 )

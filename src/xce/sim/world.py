@@ -20,6 +20,7 @@ from xce.sim.client import Client
 from xce.sim.disk import Disk
 from xce.sim.faults import Faults, draw_faults
 from xce.sim.host import Worker
+from xce.sim.idle import could_start
 from xce.sim.leader import Leader
 from xce.sim.loop import Loop
 from xce.sim.network import Network
@@ -36,6 +37,7 @@ START_US: Final = 1_800_000_000 * SECOND_US
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
+IDLE_US: Final = SECOND_US // 2
 LIMIT_US: Final = 900 * SECOND_US
 """So long after the faults everything must have ended."""
 
@@ -252,6 +254,7 @@ class World:
             if self.loop.now_us > limit_us:
                 raise StuckError(self._describe_stuck())
             self._run_until(self.loop.now_us + SETTLE_US)
+            self._check_nothing_idles()
         self._run_until(self.loop.now_us + SETTLE_US)
         self._check_end()
 
@@ -303,6 +306,15 @@ class World:
                 new.add((job_id, job.revision))
         demand(not new & self._without_reason, f"no reason for {sorted(new)}")
         self._without_reason = new
+
+    def _check_nothing_idles(self) -> None:
+        """In calm nothing that could start waits while nothing happens."""
+        seq = self.truth.state.seq
+        self._run_until(self.loop.now_us + IDLE_US)
+        assert self.leader is not None
+        if self.leader.state.seq == self.truth.state.seq == seq:
+            found = could_start(self.truth.state)
+            demand(not found, f"jobs {found} could start, and nothing happens")
 
     def _is_stopped(self, job_id: JobId) -> bool:
         job = self.truth.state.jobs[job_id]

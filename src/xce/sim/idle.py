@@ -1,0 +1,67 @@
+"""A slow, obvious look for jobs that could start now; it shares no code with the scheduler."""
+
+from xce.model.ids import HostNumber, JobId
+from xce.model.request import Request
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+
+
+def could_start(state: ClusterState) -> list[JobId]:
+    """Return the waiting jobs of which an element fits into what is free.
+
+    Only what is easy to judge is judged: a request with ``ptile`` or with amounts for each host or
+    for the job on several hosts is passed over.
+    """
+    found = []
+    for job in state.jobs.values():
+        queue = state.queues.get(state.key(job).queue)
+        if not job.pending or job.waits or state.room(job) == 0:
+            continue
+        if queue is not None and queue.active and _fits(state, job):
+            found.append(job.id)
+    return found
+
+
+def _fits(state: ClusterState, job: Job) -> bool:
+    request = state.key(job).request
+    if request.ptile or request.select or not _pools_last(state, request):
+        return False
+    rooms = [_room(state, job, request, host) for host in range(state.hosts.count)]
+    if request.tasks_max == 1 or request.one_host:
+        return max(rooms, default=0) >= request.tasks_min
+    if any(amount.per != "task" for amount in request.amounts):
+        return False
+    return sum(rooms) >= request.tasks_min
+
+
+def _pools_last(state: ClusterState, request: Request) -> bool:
+    for amount in request.amounts:
+        if amount.resource not in state.hosts.row:
+            times = request.tasks_max if amount.per == "task" else 1
+            if amount.value * times > state.pools.free(amount.resource):
+                return False
+    return True
+
+
+def _room(state: ClusterState, job: Job, request: Request, host: HostNumber) -> int:
+    """Return how many tasks of a request a host could take as the first of its hosts."""
+    table = state.hosts
+    usable = table.is_configured[host] and table.is_up[host] and table.is_open[host]
+    if not usable or table.exclusive[host] or host in job.avoid:
+        return 0
+    if request.exclusive and table.attempts[host]:
+        return 0
+    asked = [choice.host for choice in request.hosts]
+    if asked and not request.other_hosts and table.names[host] not in asked:
+        return 0
+    tasks = int(table.total[0, host] - table.used[0, host])
+    for resource, row in table.row.items():
+        free = int(table.total[row, host] - table.used[row, host])
+        amounts = [amount for amount in request.amounts if amount.resource == resource]
+        once = sum(amount.value for amount in amounts if amount.per != "task")
+        each = sum(amount.value for amount in amounts if amount.per == "task")
+        if once and free < once:
+            return 0
+        if each:
+            tasks = min(tasks, (free - once) // each)
+    return max(tasks, 0)
