@@ -80,16 +80,15 @@ class Desk:
         inputs, self._inbox = self._inbox, []
         step = self.controller.step(inputs, now_us)
         batch = self._open
-        joined = {
-            given.ticket: given.body for given in inputs if isinstance(given.body, HostJoined)
-        }
-        if joined:
+        tickets = {given.ticket for given in inputs if isinstance(given.body, HostJoined)}
+        if tickets:
             numbers = self.controller.state.hosts.number
-            hosts = {numbers.get(seen.host) for seen in joined.values()}
+            bodies = (given.body for given in inputs)
+            hosts = {numbers.get(seen.host) for seen in bodies if isinstance(seen, HostJoined)}
             batch.effects = [item for item in batch.effects if item[0] not in hosts]
         batch.entries.extend(step.entries)
         for reply in step.replies:
-            (batch.joins if reply.ticket in joined else batch.replies).append(reply)
+            (batch.joins if reply.ticket in tickets else batch.replies).append(reply)
         batch.effects.extend(step.effects)
         batch.blobs.extend(step.blobs)
 
