@@ -63,6 +63,20 @@ async def _run(options: argparse.Namespace) -> int:
     except OSError as error:
         log.exception("store-failed", extra={"why": str(error)})
         return 1
+    failures: list[object] = []
+
+    def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        # A fault ends the process: the next worker begins with what is true.
+        failures.append(context)
+        error = context.get("exception")
+        log.error(
+            "worker-failed",
+            extra={"why": context.get("message")},
+            exc_info=error if isinstance(error, BaseException) else None,
+        )
+        stop.set()
+
+    asyncio.get_running_loop().set_exception_handler(fail)
     worker = asyncio.create_task(Worker(given, store, log).run())
     stopped = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -72,7 +86,7 @@ async def _run(options: argparse.Namespace) -> int:
     worker.cancel()
     await asyncio.wait({worker})
     log.info("worker-stopped")
-    return 0
+    return 1 if failures else 0
 
 
 def main() -> int:

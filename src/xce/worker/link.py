@@ -173,10 +173,14 @@ class ShepherdLink(asyncio.Protocol):
             elif isinstance(event, Ended):
                 ends[event.key] = event
         self._early = []
-        return [
-            Listing(one, _NOTES.decode(one.note), ends.get(key))
-            for key, one in sorted(present.items(), key=lambda item: item[0])
-        ]
+        listed = []
+        for key, one in sorted(present.items(), key=lambda item: item[0]):
+            try:
+                listed.append(Listing(one, _NOTES.decode(one.note), ends.get(key)))
+            except msgspec.DecodeError as error:
+                # Of a later release, perhaps: it runs on, and whoever knows it may come back.
+                self._log.error("note-unreadable", extra={"attempt": key, "why": str(error)})
+        return listed
 
     def _start_if_none(self) -> None:
         """Start a shepherd, unless one that we started is still on its way."""

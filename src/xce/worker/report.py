@@ -11,6 +11,7 @@ from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
+from xce.worker.streams import is_same_file
 
 _DASHES: Final = "-" * 60
 _TEXT_MAX: Final = 64 * 1024
@@ -76,7 +77,7 @@ def render_report(
         "The output (if any) is above this job summary.",
         "",
     ]
-    if spec.files.error:
+    if spec.files.error and not is_same_file(cwd, spec.files.output, spec.files.error):
         error = spec.files.error.replace("%J", str(launch.job)).replace("%I", str(end.index))
         lines += ["", "PS:", "", f"Read file <{error}> for stderr output of this job.", ""]
     return "\n".join(lines) + "\n"
@@ -115,7 +116,7 @@ def _usage(launch: Launch, end: AttemptEnded, now_us: Micros) -> list[str]:
     values = (
         ("CPU time :", f"{(end.user_us + end.system_us) / SECOND_US:.2f} sec."),
         ("Max Memory :", "-" if max_mib is None else f"{max_mib} MB"),
-        ("Average Memory :", "-" if max_mib is None else f"{max_mib:.2f} MB"),
+        ("Average Memory :", "-"),
         ("Total Requested Memory :", "-" if asked_mib is None else f"{asked_mib:.2f} MB"),
         ("Delta Memory :", "-" if delta is None else f"{delta:.2f} MB"),
         ("Max Swap :", "-"),

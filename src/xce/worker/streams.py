@@ -65,7 +65,7 @@ def streams_of(files: Files, *, cwd: str, job: int, index: int, input_path: str)
 
     output = target(files.output, append=files.output_append)
     error = target(files.error, append=files.error_append)
-    if output is not None and error is not None and _is_same(cwd, output[0], error[0]):
+    if output is not None and error is not None and is_same_file(cwd, output[0], error[0]):
         error = None
     source = input_path or expand_path(files.input, job=job, index=index)
     return Streams(source, output, error)
@@ -82,7 +82,8 @@ def cwd_has_index(launch: Launch) -> bool:
     return "%I" in launch.spec.cwd_asked or "%EI" in launch.spec.cwd_asked
 
 
-def _is_same(cwd: str, one: str, other: str) -> bool:
+def is_same_file(cwd: str, one: str, other: str) -> bool:
+    """Return whether two paths of streams, as submitted or expanded, name one file."""
     return posixpath.normpath(posixpath.join(cwd, one)) == posixpath.normpath(
         posixpath.join(cwd, other)
     )

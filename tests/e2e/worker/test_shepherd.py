@@ -488,3 +488,45 @@ def test_a_jobs_own_files_in_its_directory_go_with_it(shepherd: Shepherd) -> Non
     shepherd.connect()
     assert not list(shepherd.runs.glob("*/a"))
     assert Path("/etc/passwd").exists()
+
+
+def test_no_signal_is_ignored_or_blocked_in_a_job(shepherd: Shepherd) -> None:
+    shepherd.spawn("#!/bin/sh\ngrep -E '^Sig(Blk|Ign)' /proc/self/status")
+    shepherd.ended()
+    blocked, ignored = (int(line.split()[1], 16) for line in shepherd.read().splitlines())
+    of_the_c_library = 1 << 31 | 1 << 32  # glibc ignores 32 and 33 in all that it spawns
+    assert blocked == 0
+    assert ignored & ~of_the_c_library == 0
+
+
+def test_a_job_may_remove_its_directory_and_can_still_be_ended(shepherd: Shepherd) -> None:
+    shepherd.spawn("rm -rf $XCE_JOB_HOST_DIR; touch ready; sleep 600")
+    wait_until((shepherd.root / "ready").exists, "the job to begin")
+    shepherd.order(["signal", 1, 0, 1, 15, 14, 3, 0])
+    assert shepherd.ended()["cause"] == 14
+    shepherd.order(["forget", 1, 0, 1, True], ["nonsense"])
+    shepherd.spawn("cd $XCE_JOB_HOST_DIR && echo here", job=2)
+    assert shepherd.ended(2)["code"] == 0
+
+
+@needs_root
+def test_without_room_for_a_run_directory_the_host_is_to_blame() -> None:
+    with open_shepherd(MODES[0]) as shepherd:
+        shepherd.kill()
+        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(shepherd.runs)]
+        if subprocess.run(command, check=False).returncode:
+            pytest.skip("no tmpfs can be mounted here")
+        try:
+            shepherd.start()
+            (shepherd.runs / "filler").write_bytes(b"x" * 60_000)
+            shepherd.spawn("true", note="n" * 8000)
+            end = shepherd.ended()
+            assert (end["cause"], end["host_fault"]) == (103, True)
+            assert "No space left on device" in end["detail"]
+            (shepherd.runs / "filler").unlink()
+            shepherd.spawn("true", job=2, note="n" * 8000)
+            assert shepherd.ended(2)["code"] == 0
+            shepherd.kill()
+        finally:
+            subprocess.run(["umount", "-l", str(shepherd.runs)], check=True)
+        shepherd.start()

@@ -41,7 +41,11 @@ def find_groups(label: str) -> Found:
     own = _own_paths()
     home = v2 + own.get("", "/")
     problem = ""
-    for base in dict.fromkeys((f"{v2}/xce", f"{home.rstrip('/')}/xce")):
+    bases = [f"{v2}/xce", f"{home.rstrip('/')}/xce"]
+    if "/xce/" in home:
+        # We run inside a job of another cluster, which must not lose what is ours.
+        bases.reverse()
+    for base in dict.fromkeys(bases):
         try:
             groups = Groups(base=f"{base}/{label}", home=home, memory_v1="")
         except OSError as error:
@@ -193,6 +197,15 @@ class Groups:
         """Return user and system time that an attempt's group used."""
         content = load_file(f"{self.base}/{name}/cpu.stat")
         return _number(content, b"user_usec"), _number(content, b"system_usec")
+
+    def sweep(self, names: set[str]) -> None:
+        """Remove empty groups of attempts that are not among ``names``."""
+        for base in filter(None, (self.base, self.memory_v1)):
+            with contextlib.suppress(OSError), os.scandir(base) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False) and entry.name not in names:
+                        with contextlib.suppress(OSError):
+                            os.rmdir(entry.path)  # noqa: PTH106
 
     def close(self) -> None:
         """Remove the common parents if they are empty."""

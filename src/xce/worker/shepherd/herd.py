@@ -16,6 +16,7 @@ from typing import Any, Final
 from xce.worker.shepherd import attempts, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.output import append_text, read_piece
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key, name_of
@@ -97,6 +98,8 @@ class Herd:
             else:
                 unsure.append(attempt)
         self._settle(unsure)
+        if self._groups is not None:
+            self._groups.sweep({attempt.name for attempt in self._attempts.values()})
 
     def present(self) -> list[Event]:
         """Return what there is, for a worker that has just come."""
@@ -131,7 +134,7 @@ class Herd:
                 case ["read", *fields]:
                     self._read(*fields)
                 case _:
-                    raise ValueError(f"unknown order {order[:1]}")
+                    write_log("order-strange", order=order[:1])
 
     def reap(self) -> None:
         """Take what has ended."""
@@ -228,8 +231,7 @@ class Herd:
         for attempt in self._attempts.values():
             if attempt.state == ENDED:
                 fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
-                with contextlib.suppress(OSError):
-                    rundir.note(attempt.path, ["ended", fields])
+                rundir.note(attempt.path, ["ended", fields])
         if self._groups is not None:
             self._groups.close()
 
@@ -278,8 +280,8 @@ class Herd:
         opened = None
         status = -1
         try:
-            self._directories.create(path, uid=ids.uid, mode=0o700 if ids.are_ours else 0o711)
-            env[b"XCE_JOB_HOST_DIR"] = os.fsencode(self._job_directory(path, ids))
+            self._directories.create(path, uid=ids.uid, gid=ids.gid)
+            env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{path}/{rundir.JOB}")
             opened = open_files(files, ids, path=path, null=self._null)
             attempt.report, attempt.detail = opened.report, opened.detail
             attempt.grouped = self._groups is not None
@@ -316,16 +318,6 @@ class Herd:
             self._groups.remove(attempt.name)
         rundir.clean(attempt.path, kept="")
         attempt.report = ""
-
-    def _job_directory(self, path: str, ids: Ids) -> str:
-        """Return the directory that the job may use for itself."""
-        if ids.are_ours:
-            return path
-        inner = f"{path}/{rundir.JOB}"
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(inner, 0o700)  # noqa: PTH102
-        os.chown(inner, ids.uid, ids.gid, follow_symlinks=False)
-        return inner
 
     def _enter_groups(self, attempt: Attempt) -> None:
         if self._groups is not None:
@@ -384,8 +376,7 @@ class Herd:
             return
         if attempt.report and not attempt.reported:
             attempt.reported = True
-            with contextlib.suppress(OSError):
-                rundir.note(attempt.path, ["reported"])
+            rundir.note(attempt.path, ["reported"])
             with contextlib.suppress(OSError), As(attempt.ids):
                 append_text(attempt.report, text.encode("utf-8", "surrogateescape"))
         self.events.append(["appended", *key])
@@ -427,8 +418,7 @@ class Herd:
         if attempt.signal or attempt.kills or not attempt.is_child:
             # The status file does not say this, so it must be written down.
             fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
-            with contextlib.suppress(OSError):
-                rundir.note(attempt.path, ["ended", fields])
+            rundir.note(attempt.path, ["ended", fields])
         self.events.append(attempt.ended())
 
     def _note_group(self, attempt: Attempt) -> None:

@@ -16,12 +16,12 @@ import select
 import signal
 import socket
 import struct
-import sys
 import time
 from typing import Any, Final
 
 from xce.worker.shepherd import cgroups
 from xce.worker.shepherd.herd import Herd, clock_us
+from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.spawn import STATUS_FD
 
 PROTOCOL: Final = 1
@@ -112,7 +112,7 @@ class Shepherd:
         self._epoll.register(connection.fileno(), select.EPOLLIN)
         told = self._herd.present()
         self._herd.events = [self._hello, *told, ["listed"]]
-        log("worker-came", attempts=len(told))
+        write_log("worker-came", attempts=len(told))
 
     def _serve(self, mask: int) -> None:
         if mask & ~select.EPOLLOUT:
@@ -137,7 +137,7 @@ class Shepherd:
         while len(received) - position >= _HEAD.size:
             (length,) = _HEAD.unpack_from(received, position)
             if length > FRAME_MAX:
-                log("frame-refused", length=length)
+                write_log("frame-refused", length=length)
                 self._drop_worker()
                 return
             if len(received) - position < _HEAD.size + length:
@@ -181,7 +181,7 @@ class Shepherd:
             self._epoll.unregister(self._worker.fileno())
             self._worker.close()
             self._worker = None
-            log("worker-went")
+            write_log("worker-went")
         self._received.clear()
         self._unsent.clear()
         self._herd.leave_worker()
@@ -203,7 +203,7 @@ def run(arguments: list[str]) -> int:
     try:
         lock = _lock(f"{options.runs}/.lock")
     except (AlreadyRunsError, OSError) as error:
-        log("shepherd-refused", reason=str(error))
+        write_log("shepherd-refused", reason=str(error))
         return 1
     boot = _boot_id()
     found = cgroups.Found(None, "control groups not wanted")
@@ -215,22 +215,15 @@ def run(arguments: list[str]) -> int:
     listener = _listen(options.socket)
     shepherd = Shepherd(herd, listener, isolation=isolation, boot=boot)
     herd.load()
-    log("shepherd-started", isolation=isolation, pid=os.getpid(), adopted=len(herd.adopted))
+    write_log("shepherd-started", isolation=isolation, pid=os.getpid(), adopted=len(herd.adopted))
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     shepherd.run(idle_seconds=options.idle_seconds)
     herd.close()
-    log("shepherd-left")
+    write_log("shepherd-left")
     os.unlink(options.socket)  # noqa: PTH108
     os.close(lock)
     return 0
-
-
-def log(event: str, **keys: object) -> None:
-    """Write one line of JSON to stderr."""
-    line = {"at": round(time.time(), 6), "level": "info", "component": "shepherd", "event": event}
-    sys.stderr.write(json.dumps(line | keys) + "\n")
-    sys.stderr.flush()
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

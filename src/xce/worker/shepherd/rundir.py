@@ -10,7 +10,7 @@
   good: a line without its newline counts as absent.
 * ``out``: output that the cluster keeps, because no file was named or none could be opened. When
   the attempt is forgotten it is moved beside the run directories, until its retention is over.
-* ``job``: the job's own directory there, only where jobs run under other user ids.
+* ``job``: the job's own directory, in which it may do what it likes.
 
 A ``status`` without a pid means that nothing of the user's has run. A process is the job shell of
 an attempt if the attempt's mark, with a token that is in ``intent`` only, stands in its
@@ -89,8 +89,8 @@ class RunDirectories:
             self._free.setdefault(int(words[1]), []).append(f"{self._runs}/{name}")
             self._count += 1
 
-    def create(self, path: str, *, uid: int, mode: int) -> None:
-        """Make a run directory for a job of user ``uid``.
+    def create(self, path: str, *, uid: int, gid: int) -> None:
+        """Make a run directory for a job of user ``uid``, and the job's own inside it.
 
         Raises:
             OSError: The host is to blame: no space, no inodes, no permission; or it is there.
@@ -104,7 +104,11 @@ class RunDirectories:
                 pass
             else:
                 return
-        os.mkdir(path, mode)  # noqa: PTH102
+        # Others may pass through to their own directory, and see nothing else.
+        os.mkdir(path, 0o700 if uid == _OUR_UID else 0o711)  # noqa: PTH102
+        os.mkdir(f"{path}/{JOB}", 0o700)  # noqa: PTH102
+        if uid != _OUR_UID:
+            os.chown(f"{path}/{JOB}", uid, gid, follow_symlinks=False)
 
     def release(self, path: str, name: str, *, uid: int, keep: bool) -> None:
         """Free a run directory; output in it that is not empty is kept, if that is wanted."""
@@ -136,14 +140,14 @@ def store_intent(path: str, intent: dict[str, Any]) -> int:
 def note(path: str, line: list[Any]) -> None:
     """Add a line to an attempt's intent, before what it tells of is done.
 
-    Raises:
-        OSError: It cannot be written.
+    A full disk, or a user who has removed the directory, must not keep anything from being done.
     """
-    fd = os.open(f"{path}/{INTENT}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-    try:
-        os.write(fd, (json.dumps(line) + "\n").encode())
-    finally:
-        os.close(fd)
+    with contextlib.suppress(OSError):
+        fd = os.open(f"{path}/{INTENT}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(fd, (json.dumps(line) + "\n").encode())
+        finally:
+            os.close(fd)
 
 
 def open_out(path: str, *, uid: int, gid: int) -> int:
@@ -200,6 +204,8 @@ def clean(path: str, *, kept: str) -> None:
             else:
                 os.unlink(file)  # noqa: PTH108
     try:
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(f"{path}/{JOB}")  # noqa: PTH106
         os.rmdir(path)  # noqa: PTH106
     except FileNotFoundError:
         return
@@ -215,7 +221,7 @@ def _is_clean(path: str, kept: str) -> bool:
             if not kept:
                 return False
             os.rename(f"{path}/{OUT}", kept)  # noqa: PTH104
-        return names <= _OWN_FILES and (JOB not in names or not os.listdir(f"{path}/{JOB}"))  # noqa: PTH208
+        return names <= _OWN_FILES and JOB in names and not os.listdir(f"{path}/{JOB}")  # noqa: PTH208
     except OSError:
         return False
 
