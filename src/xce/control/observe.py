@@ -148,7 +148,8 @@ def _ended(
                 detail,
             )
         )  # fmt: skip
-        if state.hosts.failures[host] + len(failed) >= state.config.start_failures_max:
+        failures = state.hosts.failures[host] + len(failed)
+        if state.hosts.is_open[host] and failures >= state.config.start_failures_max:
             comment = f"closed after failed starts: {detail}"
             records.append(HostsOpened([host], False, comment))
     return records

@@ -161,6 +161,14 @@ def test_a_host_is_closed_after_some_failed_starts_one_after_another(controller)
     assert "no space" in controller.state.hosts.comments[0]
 
 
+def test_a_host_that_is_closed_already_keeps_its_comment(controller):
+    jobs = [placed(controller) for _ in range(4)]
+    controller.tell(SetHostsOpen("root", ("h1",), False, "repair"))
+    for job in jobs:
+        fail(controller, job)
+    assert controller.state.hosts.comments[0] == "repair"
+
+
 def test_a_start_that_works_forgives_the_ones_before(controller):
     for _ in range(2):
         fail(controller, placed(controller))
