@@ -13,6 +13,8 @@ from xce.net import message as m
 from xce.net.frame import WireError
 from xce.net.peer import Peer
 
+HISTORY_DELAY_S: Final = 0.05
+
 MAY_SAY: Final[Mapping[str, tuple[type, ...]]] = {
     "apiserver": (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.Ping),
     "scheduler": (m.Ask, m.Follow, m.Ping),
@@ -83,7 +85,7 @@ class Reception:
             case m.Ask():
                 self._ask(peer, role, message)
             case m.Follow():
-                self._follow(peer, message)
+                self._follow(peer, role, message)
             case m.FollowedTo():
                 self._shell.history_seq = max(self._shell.history_seq, message.seq)
             case m.FetchBlobs():
@@ -102,21 +104,38 @@ class Reception:
             raise WireError(f"a {role} may not ask for {type(ask.command).__name__}")
 
         def answer(reply: Reply) -> None:
+            # Whoever is answered finds in its own replica what the answer speaks of.
+            for link in self._shell.followers:
+                if link.peer is peer:
+                    link.flush()
             peer.send(m.Answer(ask.id, reply.seq, reply.results))
 
         by = "scheduler" if role == "scheduler" else ask.by
         self._shell.give(ask.command, by=by, basis=ask.basis or "component", on_reply=answer)
 
-    def _follow(self, peer: Peer, follow: m.Follow) -> None:
+    def _follow(self, peer: Peer, role: str, follow: m.Follow) -> None:
         shell = self._shell
         shell.followers = [link for link in shell.followers if link.peer is not peer]
 
         def note_damage(error: Exception) -> None:
             shell.log.error("follower-feed-failed", extra={"why": str(error)})
 
-        link = FollowerLink(peer, shell.journal, follow, epoch=shell.epoch, on_damage=note_damage)
+        link = FollowerLink(
+            peer,
+            shell.journal,
+            follow,
+            epoch=shell.epoch,
+            on_damage=note_damage,
+            delay_s=self._delay_s(role),
+        )
         shell.followers.append(link)
         link.send_stored()
+
+    def _delay_s(self, role: str) -> float:
+        """Return how long a follower's news may be gathered before they are sent."""
+        if role == "scheduler":
+            return self._shell.state.config.session_gather_us / 1_000_000
+        return HISTORY_DELAY_S if role == "history" else 0.0
 
     def _send_blobs(self, peer: Peer, fetch: m.FetchBlobs) -> None:
         found = []

@@ -2,8 +2,8 @@
 
 ``python -m xce.daemon.scheduler --dir D``
 
-A session runs when something came that can cure a reason, gathered for at most 2 ms. One plan is in
-flight: the next session runs on a state that holds the entry which answered the last one.
+A session runs when something came that can cure a reason; the controller gathers news for at most
+2 ms (``session_gather_ms``) before it sends them here. One plan is in flight: the next session runs on a state that holds the entry which answered the last one.
 """
 
 import argparse
@@ -102,8 +102,7 @@ class Scheduler:
             return
         if self._state.seq < self._answer_seq or not self._memory.is_due:
             return
-        gather_s = self._state.config.session_gather_us / 1_000_000
-        self._timer = asyncio.get_running_loop().call_later(gather_s, self._plan)
+        self._timer = asyncio.get_running_loop().call_later(0, self._plan)
 
     def _plan(self) -> None:
         self._timer = None
