@@ -98,6 +98,7 @@ class Live:
             "HOME": str(self.home),
         }
         self._apis: list[Api] = []
+        self._ups: list[subprocess.Popen[bytes]] = []
 
     # Commands.
 
@@ -136,13 +137,13 @@ class Live:
 
     def xceadmin(self, *words: str, status: int | None = 0) -> str:
         """Run ``xceadmin``; return what it said."""
-        done = self.run(sys.executable, "-m", "xce.cli.xceadmin.main", *words, status=status)
+        done = self.run("xceadmin", *words, status=status)
         return done.stdout + done.stderr
 
     def start_up(self) -> subprocess.Popen[bytes]:
         """Run ``xce up`` beside the test."""
         words = [sys.executable, "-m", "xce.cli.xce.main", "up", "--timeout", "60"]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.words_as(self.uid, words),
             env=self.environ,
             cwd=self.home,
@@ -150,6 +151,8 @@ class Live:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        self._ups.append(process)
+        return process
 
     def configure(self, text: str, name: str = "xce.yaml") -> None:
         """Add lines to a configuration file, before the cluster is first up."""
@@ -361,6 +364,9 @@ class Live:
             if not wait_for_end(left, timeout_s=5) and not self.shepherds():
                 break
         self._remove_groups()
+        for process in self._ups:
+            process.kill()
+            process.wait()
         for api in self._apis:
             api.close()
         if self.layout.run != self.root / "run":

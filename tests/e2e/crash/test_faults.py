@@ -1,0 +1,371 @@
+"""One fault at a time, against a live cluster."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live import IS_ROOT, KINDS, Live, Row, open_live, until
+
+from xce.client import rest
+from xce.client.rest import PREFIX, ProblemError, UnreachableError, make_key, render_json
+from xce.daemon.components import command_line
+from xce.daemon.processes import send_signal, wait_for_end
+
+
+@pytest.fixture
+def live() -> Iterator[Live]:
+    with open_live() as live:
+        live.configure("kill_interval_s: 1\n")
+        yield live
+
+
+def up(live: Live, *more: str) -> None:
+    live.xce("up", "--hosts", "h[1-2]", "--slots", "4", *more)
+
+
+def kill_all(live: Live) -> None:
+    """Kill every daemon and every shepherd, as a machine's owner in a rage does it."""
+    for kind in ("node-manager", *KINDS):
+        live.kill(kind)
+    assert live.daemons() == {}
+    assert live.shepherds() == {}
+
+
+def shell_of(live: Live, job: int) -> int:
+    """Return the pid of a job's shell."""
+    mine = f"/attempts/{job}.0."
+    pids = [
+        process.pid
+        for process in live.job_processes()
+        if mine in Path(f"/proc/{process.pid}/environ").read_text(errors="replace")
+    ]
+    return min(pids)
+
+
+def test_a_second_controller_is_refused_and_the_first_goes_on(live: Live) -> None:
+    up(live)
+    words = command_line(["-m", "xce.daemon.controller", "--dir", str(live.root)])
+    second = live.run(*words, status=1)
+    assert "another controller" in second.stderr or "held" in second.stderr, second.stderr
+    assert str(live.layout.journal) in second.stderr
+    assert live.until_ended(live.submit("true"))["stat"] == "DONE"
+
+
+class TestFullDisk:
+    """The journal lies on a small filesystem that somebody fills."""
+
+    SIZE = 8 * 1024 * 1024
+
+    @pytest.fixture
+    def disk(self, live: Live) -> Iterator[Path]:
+        if not IS_ROOT:
+            pytest.skip("mounting a small tmpfs needs root")
+        disk = live.layout.journal
+        disk.mkdir()
+        words = ["mount", "-t", "tmpfs", "-o", f"size={self.SIZE}", "tmpfs", str(disk)]
+        mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            pytest.skip(f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+        yield disk
+        live.close()
+        subprocess.run(["umount", str(disk)], check=True)
+
+    def fill(self, disk: Path) -> None:
+        with contextlib.suppress(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(65536))
+
+    def test_submits_are_refused_clearly_and_nothing_acknowledged_is_lost(
+        self, live: Live, disk: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        up(live)
+        slow = live.submit("sleep 3; echo out of the dark")
+        live.until_stat(slow, "run")
+        self.fill(disk)
+        monkeypatch.setattr(rest, "READ_TIMEOUT_S", 2.0)
+        known = [slow]
+        in_doubt: list[tuple[str, Row]] = []
+        refused: ProblemError | None = None
+        with live.api(wait_s=0) as api:
+            for number in range(3000):
+                key, body = make_key(), live.submission(f"true {number} {'x' * 4000}")
+                try:
+                    answer = api.call("POST", "/jobs", document=body, key=key)
+                except ProblemError as error:
+                    refused = error
+                    break
+                except UnreachableError:
+                    in_doubt.append((key, body))  # it was decided and cannot be written yet
+                else:
+                    known.append(answer["results"][0]["jobid"])
+        assert refused is not None
+        assert len(in_doubt) <= 1
+        assert refused.code == "journal-full", refused.text
+        assert "nothing can be written now, what was accepted is kept" in refused.text
+        assert "full" in refused.text
+        bsub = live.run("bsub", "true", status=255)
+        assert "nothing can be written now" in bsub.stderr, bsub.stderr
+        listed = {row["jobid"] for row in live.rows(("user", "all"), ("finished", "1"))}
+        assert listed == set(known), "what was acknowledged is shown, what was not is not"
+        time.sleep(3)  # the running job ends meanwhile
+        (disk / "ballast").unlink()
+        until(lambda: live.run("bsub", "true", status=None).returncode == 0, "space was noticed")
+        with live.api() as api:
+            for key, body in in_doubt:
+                answers = [api.call("POST", "/jobs", document=body, key=key) for _ in range(2)]
+                assert answers[0]["results"] == answers[1]["results"]
+                known.append(answers[0]["results"][0]["jobid"])
+        for job in known:
+            assert live.until_ended(job)["stat"] == "DONE"
+        assert len({row["jobid"] for row in live.rows(("user", "all"), ("finished", "1"))}) == (
+            len(set(known)) + 1
+        )
+        assert live.output(slow) == b"out of the dark\n"
+        live.xce("down")
+        live.xceadmin("journal", "verify")
+
+    def test_a_killed_cluster_on_a_full_disk_starts_when_there_is_space(
+        self, live: Live, disk: Path
+    ) -> None:
+        up(live)
+        jobs = live.submit_all([live.submission("true") for _ in range(20)])
+        for job in jobs:
+            live.until_ended(job)
+        self.fill(disk)
+        kill_all(live)
+        live.start_up()
+        until(lambda: live.lines_of("controller")[-1].get("text"), "the controller tells why")
+        assert "disk" in str(live.lines_of("controller")[-1]), live.lines_of("controller")[-1]
+        (disk / "ballast").unlink()
+        live.xce("up")
+        assert [live.row(job)["stat"] for job in jobs] == ["DONE"] * len(jobs)
+        assert live.until_ended(live.submit("true"))["stat"] == "DONE"
+
+
+def test_a_damaged_entry_stops_the_start_and_is_named(live: Live) -> None:
+    up(live)
+    for _ in range(6):
+        live.until_ended(live.submit("true"))
+    live.xce("down")
+    file = live.layout.journal_file
+    with contextlib.closing(sqlite3.connect(file)) as journal, journal:
+        rows = journal.execute("SELECT first, last, content FROM batches ORDER BY first").fetchall()
+        first, _, content = rows[len(rows) // 2]
+        broken = bytearray(content)
+        broken[-3] ^= 0x55
+        journal.execute("UPDATE batches SET content = ? WHERE first = ?", (bytes(broken), first))
+    said = live.xce("up", status=1)
+    assert "controller does not start" in said
+    assert str(file) in said
+    verified = live.xceadmin("journal", "verify", status=1)
+    damaged = int(verified.split("DAMAGED at seq ")[1].split(":")[0])
+    assert damaged >= first
+    assert f"entry {damaged}" in said, said
+    assert f"last good seq: {damaged - 1}" in verified
+    exported = live.xceadmin("journal", "export", "--from", "1", status=None)
+    seqs = [json.loads(line)["seq"] for line in exported.splitlines() if line.startswith("{")]
+    assert seqs == list(range(1, damaged))
+
+
+@pytest.mark.parametrize("sent", ["all of it", "all but the last byte", "the head", "half"])
+def test_a_client_that_left_mid_submit_and_comes_again_has_one_job(live: Live, sent: str) -> None:
+    up(live)
+    body = render_json(live.submission("true", name="once")).encode()
+    for number in range(5):
+        key = make_key()
+        head = f"POST {PREFIX}/jobs HTTP/1.1\r\nHost: xce\r\nIdempotency-Key: {key}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        whole = head.encode() + body
+        size = {"all of it": len(whole), "the head": len(head), "half": len(whole) // 2}
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(live.layout.api_socket))
+            connection.sendall(whole[: size.get(sent, len(whole) - 1)])
+            time.sleep(0.002 * number)
+        with live.api() as api:
+            answers = [
+                api.call("POST", "/jobs", document=json.loads(body), key=key) for _ in range(2)
+            ]
+        assert answers[0]["results"] == answers[1]["results"]
+    jobs = live.rows(("user", "all"), ("finished", "1"), ("name", "once"))
+    assert len({row["jobid"] for row in jobs}) == 5, jobs
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "node-manager"])
+def test_a_daemon_that_stands_still_for_a_while_delays_and_loses_nothing(
+    live: Live, kind: str
+) -> None:
+    up(live)
+    before = live.submit("sleep 0.5; exit 3")
+    live.until_stat(before, "run")
+    stopped = live.kill(kind, signal.SIGSTOP)
+    assert stopped
+    words = ["bsub", "-o", "out.%J", "echo $LSB_JOBID"]
+    submits = [
+        subprocess.Popen(
+            words, env=live.environ, cwd=live.home, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    time.sleep(2)
+    for process in stopped:
+        send_signal(process, signal.SIGCONT)
+    jobs = []
+    for submit in submits:
+        said, _ = submit.communicate(timeout=60)
+        assert submit.returncode == 0
+        jobs.append(int(said.split("<")[1].split(">")[0]))
+    for job in jobs:
+        assert live.until_ended(job)["stat"] == "DONE"
+        until(lambda job=job: live.file(f"out.{job}").startswith(f"{job}\n"), "its output")  # type: ignore[misc]
+    row = live.until_ended(before)
+    assert (row["stat"], row["exit_code"]) == ("EXIT", 3)
+    assert set(live.victims(kind).values()) == set(stopped), "nobody gave it up"
+
+
+def test_jobs_never_notice_that_everything_was_killed(live: Live) -> None:
+    up(live)
+    short = live.submit("echo short >mine; exit 5", output="short.%J")
+    live.until_ended(short)
+    ends_alone = live.submit("sleep 1; echo alone; exit 6", output="alone.%J")
+    by_signal = live.submit("sleep 1; sh -c 'kill -9 $$'")
+    goes_on = live.submit("sleep 4; echo went on; exit 7")
+    array = live.submit("sleep 1; exit $((LSB_JOBINDEX + 10))", array="1-3")
+    jobs = (ends_alone, by_signal, goes_on)
+    for job in jobs:
+        live.until_stat(job, "run")
+    until(lambda: live.row(array)["elements"]["run"] == 3, "the whole array runs")
+    waits = live.submit("exit 0", dependency=f"exit({goes_on},7) && ended({array})")
+    kill_all(live)
+    until(lambda: "alone" in live.file(f"alone.{ends_alone}"), "a job ends while all is down")
+    time.sleep(0.5)
+    up_again = time.monotonic()
+    live.xce("up")
+    for job, code in ((ends_alone, 6), (by_signal, 137), (goes_on, 7)):
+        row = live.until_ended(job)
+        assert (row["stat"], row["exit_code"], row["cause"]) == ("EXIT", code, ""), row
+        assert row["attempt"] == 1
+    for index in (1, 2, 3):
+        row = live.row(array, index)
+        assert (row["stat"], row["exit_code"]) == ("EXIT", 10 + index), row
+    assert live.output(goes_on) == b"went on\n"
+    assert live.until_ended(waits)["stat"] == "DONE"
+    assert live.row(short)["exit_code"] == 5
+    # It ended while nobody looked, and that is when it ended.
+    assert live.row(ends_alone)["end_at"] - live.row(ends_alone)["start_at"] < 2.5
+    until(lambda: "exit code 6" in live.file(f"alone.{ends_alone}"), "the report comes later")
+    assert live.file(f"alone.{ends_alone}").count("Resource usage summary") == 1
+    assert time.monotonic() - up_again < 30
+
+
+def test_a_job_whose_worker_and_shepherd_were_killed_ends_by_its_status_file(live: Live) -> None:
+    up(live)
+    jobs = live.submit_all(
+        [live.submission(f"sleep 1; exit {code}", output="/dev/null") for code in (0, 9, 255)]
+    )
+    for job in jobs:
+        live.until_stat(job, "run")
+    for kind in ("worker", "shepherd", "worker", "shepherd"):
+        live.kill(kind)
+        time.sleep(0.1)
+    for job, code in zip(jobs, (0, 9, 255), strict=True):
+        row = live.until_ended(job)
+        assert (row["exit_code"], row["cause"], row["attempt"]) == (code, "", 1), row
+
+
+def test_a_status_that_nobody_has_ends_the_job_once(live: Live) -> None:
+    up(live)
+    job = live.submit("sleep 60")
+    bystander = live.submit("sleep 3; exit 4")
+    live.until_stat(job, "run")
+    live.until_stat(bystander, "run")
+    kill_all(live)
+    os.kill(shell_of(live, job), signal.SIGKILL)
+    live.xce("up")
+    row = live.until_ended(job)
+    assert (row["stat"], row["cause"]) == ("EXIT", "TERM_STATUS_LOST"), row
+    assert live.until_ended(bystander)["exit_code"] == 4
+    until(lambda: not live.job_processes(), "what the job started is ended with it")
+    assert live.row(job)["cause"] == "TERM_STATUS_LOST"
+
+
+def test_a_host_that_was_started_anew_ends_what_ran_there_and_takes_new_work(live: Live) -> None:
+    if not IS_ROOT:
+        pytest.skip("another boot id needs a mount namespace")
+    up(live)
+    ran = live.submit_all([live.submission("sleep 60") for _ in range(3)])
+    done = live.submit("exit 3")
+    live.until_ended(done)
+    for job in ran:
+        live.until_stat(job, "run")
+    waits = live.submit("echo after", dependency=f"ended({ran[0]})")
+    late = live.submit("sleep 0.1; exit 9")  # its status is on disk, and was never reported
+    live.until_stat(late, "run")
+    kill_all(live)
+    time.sleep(0.3)
+    left = live.job_processes()
+    for process in left:
+        send_signal(process, signal.SIGKILL)
+    wait_for_end(left, timeout_s=10)
+    other = live.home / "boot_id"
+    other.write_text("11111111-2222-3333-4444-555555555555\n")
+    mount = f"mount --bind {other} /proc/sys/kernel/random/boot_id"
+    booted = live.run(
+        "unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh",
+        sys.executable, "-m", "xce.cli.xce.main", "up", status=None,
+    )  # fmt: skip
+    if "mount" in booted.stderr and booted.returncode != 0:
+        pytest.skip(f"no mount namespace here: {booted.stderr.strip()}")
+    assert booted.returncode == 0, booted.stdout + booted.stderr
+    for job in ran:
+        row = live.until_ended(job)
+        assert (row["stat"], row["cause"]) == ("EXIT", "TERM_HOST_RESTARTED"), row
+        assert row["end_at"] >= row["start_at"] > 0
+    assert live.until_ended(late)["stat"] == "EXIT"
+    assert live.until_ended(waits)["stat"] == "DONE"
+    assert live.row(done)["exit_code"] == 3
+    assert live.until_ended(live.submit("true"))["stat"] == "DONE"
+
+
+def test_what_left_the_state_is_known_for_ever(live: Live) -> None:
+    live.configure("clean_period_s: 1\n")
+    up(live)
+    job = live.submit("exit 3", name="gone")
+    array = live.submit("exit $((LSB_JOBINDEX % 2))", array="1-6")
+    live.until_ended(job)
+    until(lambda: not live.rows(("user", "all"), ("finished", "1")), "both left the state")
+    kill_all(live)
+    live.xce("up")
+    assert live.row(job)["exit_code"] == 3
+    assert [live.row(array, index)["stat"] for index in (1, 2)] == ["EXIT", "DONE"]
+    said = live.run("bjobs", "-noheader", "-o", "jobid stat exit_code job_name", str(job)).stdout
+    assert said.split() == [str(job), "EXIT", "3", "gone"]
+
+
+def test_a_snapshot_that_is_killed_leaves_the_last_one(live: Live) -> None:
+    up(live)
+    live.until_ended(live.submit("true"))
+    words = command_line(["-m", "xce.daemon.snapshot", "--dir", str(live.root)])
+    live.run(*words)
+    live.submit_all([live.submission("true", array="1-200") for _ in range(5)])
+    for delay_s in (0.1, 0.15, 0.2, 0.25, 0.3):
+        snapshot = subprocess.Popen(words)
+        time.sleep(delay_s)
+        snapshot.kill()
+        snapshot.wait()
+    until(lambda: not live.rows(("user", "all")), "all jobs end")
+    kill_all(live)
+    live.xce("up")
+    assert len(live.rows(("user", "all"), ("finished", "1"))) == 1001
+    live.run(*words)
+    live.xce("down")
+    assert "snapshot" in live.xceadmin("journal", "verify")
