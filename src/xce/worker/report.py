@@ -11,6 +11,7 @@ from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
+from xce.worker.streams import expand_path
 from xce.worker.streams import is_same_file
 
 _DASHES: Final = "-" * 60
@@ -38,28 +39,9 @@ def render_report(
         now_us: The time of the report.
         render_date: Renders an instant as ``date`` does, in the host's zone.
     """
-    spec, user, cluster = launch.spec, launch.owner.user, launch.cluster
-    name = spec.name or spec.command
-    label = f"{name}[{spec.array}]" if spec.array and spec.name else name
-    jobid = f"{launch.job}[{end.index}]" if end.index else str(launch.job)
-    is_done = not end.exit_code and not end.cause
-    started_at = now_us - end.started_age_us
-    host = launch.hosts[0][0] if launch.hosts else ""
-    by = f"by user <{user}> in cluster <{cluster}>"
-    submitted = render_date(launch.submit_at_us)
     lines = [
-        "",
-        _DASHES,
-        f"Sender: LSF System <lsfadmin@{host}>",
-        f"Subject: Job {jobid}: <{label}> in cluster <{cluster}> {'Done' if is_done else 'Exited'}",
-        "",
-        f"Job <{label}> was submitted from host <{spec.from_host}> {by} at {submitted}",
-        *_executed(launch, render_date(started_at)),
-        f"<{home}> was used as the home directory.",
-        f"<{cwd}> was used as the working directory.",
-        f"Started at {render_date(started_at)}",
-        f"Terminated at {render_date(now_us - end.ended_age_us)}",
-        f"Results reported at {render_date(now_us)}",
+        *_head(launch, end),
+        *_places(launch, end, cwd=cwd, home=home, now_us=now_us, render_date=render_date),
         "",
         "Your job looked like:",
         "",
@@ -77,10 +59,51 @@ def render_report(
         "The output (if any) is above this job summary.",
         "",
     ]
-    if spec.files.error and not is_same_file(cwd, spec.files.output, spec.files.error):
-        error = spec.files.error.replace("%J", str(launch.job)).replace("%I", str(end.index))
+    if launch.spec.files.error:
+        error = expand_path(launch.spec.files.error, job=launch.job, index=end.index)
         lines += ["", "PS:", "", f"Read file <{error}> for stderr output of this job.", ""]
     return "\n".join(lines) + "\n"
+
+
+def _label(launch: Launch) -> str:
+    spec = launch.spec
+    return f"{spec.name}[{spec.array}]" if spec.array and spec.name else spec.name or spec.command
+
+
+def _head(launch: Launch, end: AttemptEnded) -> list[str]:
+    jobid = f"{launch.job}[{end.index}]" if end.index else str(launch.job)
+    host = launch.hosts[0][0] if launch.hosts else ""
+    outcome = "Exited" if end.exit_code or end.cause else "Done"
+    return [
+        "",
+        _DASHES,
+        f"Sender: LSF System <lsfadmin@{host}>",
+        f"Subject: Job {jobid}: <{_label(launch)}> in cluster <{launch.cluster}> {outcome}",
+        "",
+    ]
+
+
+def _places(
+    launch: Launch,
+    end: AttemptEnded,
+    *,
+    cwd: str,
+    home: str,
+    now_us: Micros,
+    render_date: Callable[[Micros], str],
+) -> list[str]:
+    by = f"by user <{launch.owner.user}> in cluster <{launch.cluster}>"
+    submitted = f"at {render_date(launch.submit_at_us)}"
+    started = render_date(now_us - end.started_age_us)
+    return [
+        f"Job <{_label(launch)}> was submitted from host <{launch.spec.from_host}> {by} {submitted}",
+        *_executed(launch, started),
+        f"<{home}> was used as the home directory.",
+        f"<{cwd}> was used as the working directory.",
+        f"Started at {started}",
+        f"Terminated at {render_date(now_us - end.ended_age_us)}",
+        f"Results reported at {render_date(now_us)}",
+    ]
 
 
 def _executed(launch: Launch, started: str) -> list[str]:
