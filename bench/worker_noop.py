@@ -43,8 +43,13 @@ class Controller:
         self.started = self.ended = 0
         self.free = 0
         self.blobs = {hashlib.blake2b(b, digest_size=16).hexdigest(): b for b in (script, ENV)}
-        self.spec = JobSpec(command="noop", script=next(iter(self.blobs)), env=list(self.blobs)[1],
-                            cwd="/tmp", umask=0o022)
+        self.spec = JobSpec(
+            command="noop",
+            script=next(iter(self.blobs)),
+            env=list(self.blobs)[1],
+            cwd="/tmp",
+            umask=0o022,
+        )
         self.owner = Owner(getpass.getuser(), os.getuid(), os.getgid())
         self.joined = asyncio.Event()
         self.done = asyncio.Event()
@@ -61,7 +66,9 @@ class Controller:
         for message in messages:
             self.messages += 1
             if isinstance(message, m.FetchBlobs):
-                self.peer.send(m.Blobs(message.id, tuple((h, self.blobs[h]) for h in message.hashes)))
+                self.peer.send(
+                    m.Blobs(message.id, tuple((h, self.blobs[h]) for h in message.hashes))
+                )
             elif isinstance(message.observation, HostJoined):
                 self.isolation = message.observation.isolation
                 self.joined.set()
@@ -81,9 +88,32 @@ class Controller:
             first = self.started + 1
             self.started += count
             indices = list(range(first, first + count))
-            self.peer.send(m.Effects(1, (Launch(
-                self.job, indices, [1] * count, self.spec, self.owner, "normal", "default", "bench",
-                (("h1", 1),), 1, 0, 0, 600_000_000, 10_000_000, "", self.jobs, 1),)))
+            self.peer.send(
+                m.Effects(
+                    1,
+                    (
+                        Launch(
+                            self.job,
+                            indices,
+                            [1] * count,
+                            self.spec,
+                            self.owner,
+                            "normal",
+                            "default",
+                            "bench",
+                            (("h1", 1),),
+                            1,
+                            0,
+                            0,
+                            600_000_000,
+                            10_000_000,
+                            "",
+                            self.jobs,
+                            1,
+                        ),
+                    ),
+                )
+            )
 
 
 ENV = b"\0".join(f"{k}={v}".encode() for k, v in os.environ.items())
@@ -97,15 +127,31 @@ async def measure(options) -> None:
     await open_unix_server(layout.controller_socket, 0o600, controller.accept)
     log = open(layout.log_file("worker-h1"), "wb")
     worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-m", "xce.daemon.worker", "--dir", str(directory), "--host", "h1",
-        stderr=log, *(["--no-cgroups"] if options.no_cgroups else []))
+        sys.executable,
+        "-I",
+        "-m",
+        "xce.daemon.worker",
+        "--dir",
+        str(directory),
+        "--host",
+        "h1",
+        stderr=log,
+        *(["--no-cgroups"] if options.no_cgroups else []),
+    )
     try:
         await asyncio.wait_for(controller.joined.wait(), 20)
-        shepherd = json.loads([line for line in open(layout.log_file("shepherd-h1")) if "shepherd-started" in line][0])["pid"]
+        shepherd = json.loads(
+            [line for line in open(layout.log_file("shepherd-h1")) if "shepherd-started" in line][0]
+        )["pid"]
         controller.launch(options.slots)
         await asyncio.wait_for(controller.done.wait(), 60)
         controller.done.clear()
-        controller.job, controller.jobs, controller.started, controller.ended = 2, options.jobs, 0, 0
+        controller.job, controller.jobs, controller.started, controller.ended = (
+            2,
+            options.jobs,
+            0,
+            0,
+        )
         before = cpu_ms(worker.pid), cpu_ms(shepherd), cpu_ms(shepherd, children=True)
         controller.messages = 0
         began = time.monotonic()
@@ -115,18 +161,31 @@ async def measure(options) -> None:
         await asyncio.sleep(0.2)
         after = cpu_ms(worker.pid), cpu_ms(shepherd), cpu_ms(shepherd, children=True)
         spent = [(b - a) / options.jobs for a, b in zip(before, after, strict=True)]
-        print(json.dumps({
-            "bench": "worker-noop", "jobs": options.jobs, "slots": options.slots,
-            "isolation": controller.isolation, "jobs_per_s": round(options.jobs / wall),
-            "reports": controller.messages,
-            "worker_ms": round(spent[0], 3), "shepherd_ms": round(spent[1], 3),
-            "processes_ms": round(spent[2], 3), "all_ms": round(sum(spent), 3)}))
+        print(
+            json.dumps(
+                {
+                    "bench": "worker-noop",
+                    "jobs": options.jobs,
+                    "slots": options.slots,
+                    "isolation": controller.isolation,
+                    "jobs_per_s": round(options.jobs / wall),
+                    "reports": controller.messages,
+                    "worker_ms": round(spent[0], 3),
+                    "shepherd_ms": round(spent[1], 3),
+                    "processes_ms": round(spent[2], 3),
+                    "all_ms": round(sum(spent), 3),
+                }
+            )
+        )
         os.kill(shepherd, signal.SIGTERM)
     finally:
         worker.terminate()
         await worker.wait()
         if options.show_log:
-            print(Path(layout.log_file("worker-h1")).read_text(), Path(layout.log_file("shepherd-h1")).read_text())
+            print(
+                Path(layout.log_file("worker-h1")).read_text(),
+                Path(layout.log_file("shepherd-h1")).read_text(),
+            )
         shutil.rmtree(directory, ignore_errors=True)
 
 

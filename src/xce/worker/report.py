@@ -11,8 +11,7 @@ from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
-from xce.worker.streams import expand_path
-from xce.worker.streams import is_same_file
+from xce.worker.streams import expand_path, is_same_file
 
 _DASHES: Final = "-" * 60
 _TEXT_MAX: Final = 64 * 1024
@@ -59,8 +58,11 @@ def render_report(
         "The output (if any) is above this job summary.",
         "",
     ]
-    if launch.spec.files.error:
-        error = expand_path(launch.spec.files.error, job=launch.job, index=end.index)
+    output, error = (
+        expand_path(path, job=launch.job, index=end.index)
+        for path in (launch.spec.files.output, launch.spec.files.error)
+    )
+    if error and not is_same_file(cwd, output, error):
         lines += ["", "PS:", "", f"Read file <{error}> for stderr output of this job.", ""]
     return "\n".join(lines) + "\n"
 
@@ -92,11 +94,12 @@ def _places(
     now_us: Micros,
     render_date: Callable[[Micros], str],
 ) -> list[str]:
+    origin = f"from host <{launch.spec.from_host}>"
     by = f"by user <{launch.owner.user}> in cluster <{launch.cluster}>"
     submitted = f"at {render_date(launch.submit_at_us)}"
     started = render_date(now_us - end.started_age_us)
     return [
-        f"Job <{_label(launch)}> was submitted from host <{launch.spec.from_host}> {by} {submitted}",
+        f"Job <{_label(launch)}> was submitted {origin} {by} {submitted}",
         *_executed(launch, started),
         f"<{home}> was used as the home directory.",
         f"<{cwd}> was used as the working directory.",

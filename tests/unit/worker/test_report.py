@@ -32,7 +32,7 @@ Resource usage summary:
 
     CPU time :                                   1.50 sec.
     Max Memory :                                 46 MB
-    Average Memory :                             46.00 MB
+    Average Memory :                             -
     Total Requested Memory :                     100.00 MB
     Delta Memory :                               54.00 MB
     Max Swap :                                   -
@@ -92,6 +92,7 @@ def test_a_cause_stands_on_a_line_of_its_own() -> None:
 def test_an_error_file_is_named_behind_everything() -> None:
     text = report(end(), error="err.%J.%I")
     assert text.endswith("PS:\n\nRead file <err.12.3> for stderr output of this job.\n\n")
+    assert "PS:" not in report(end(), error="../w/o")
 
 
 def test_what_is_not_known_is_a_dash() -> None:
