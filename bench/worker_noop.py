@@ -59,8 +59,11 @@ class Controller:
     def accept(self, peer, hello):
         self.peer = peer
         peer.on_messages = self.hear
-        peer.on_lost = print
+        peer.on_lost = self.lose
         return m.Welcome(m.PROTOCOL, 1, "bench", "0", 0)
+
+    def lose(self, _):
+        self.peer = None
 
     def hear(self, messages):
         for message in messages:
@@ -74,7 +77,7 @@ class Controller:
                 self.joined.set()
             elif isinstance(message.observation, Reported):
                 for one in message.observation.ended:
-                    assert one.exit_code == 0 and not one.cause, one
+                    assert (one.exit_code, one.cause) == (0, 0), one
                 self.peer.send(m.ReportsTaken(message.observation.number))
                 count = len(message.observation.ended)
                 self.ended += count
@@ -119,39 +122,31 @@ class Controller:
 ENV = b"\0".join(f"{k}={v}".encode() for k, v in os.environ.items())
 
 
+def shepherd_pid(log: Path) -> int:
+    lines = log.read_text().splitlines()
+    return next(json.loads(line)["pid"] for line in lines if "shepherd-started" in line)
+
+
 async def measure(options) -> None:
     directory = Path(tempfile.mkdtemp(prefix="xce-bench-"))
     layout = open_layout(directory)
     controller = Controller(options.warm, options.slots, options.script.encode())
     controller.job = 1
     await open_unix_server(layout.controller_socket, 0o600, controller.accept)
-    log = open(layout.log_file("worker-h1"), "wb")
     worker = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-I",
-        "-m",
-        "xce.daemon.worker",
-        "--dir",
-        str(directory),
-        "--host",
-        "h1",
-        stderr=log,
+        *("-I", "-m", "xce.daemon.worker", "--dir", str(directory), "--host", "h1"),
         *(["--no-cgroups"] if options.no_cgroups else []),
+        stderr=None if options.show_log else asyncio.subprocess.DEVNULL,
     )
     try:
         await asyncio.wait_for(controller.joined.wait(), 20)
-        shepherd = json.loads(
-            [line for line in open(layout.log_file("shepherd-h1")) if "shepherd-started" in line][0]
-        )["pid"]
+        shepherd = shepherd_pid(layout.log_file("shepherd-h1"))
         controller.launch(options.slots)
         await asyncio.wait_for(controller.done.wait(), 60)
         controller.done.clear()
-        controller.job, controller.jobs, controller.started, controller.ended = (
-            2,
-            options.jobs,
-            0,
-            0,
-        )
+        controller.job, controller.jobs = 2, options.jobs
+        controller.started = controller.ended = 0
         before = cpu_ms(worker.pid), cpu_ms(shepherd), cpu_ms(shepherd, children=True)
         controller.messages = 0
         began = time.monotonic()
@@ -181,11 +176,6 @@ async def measure(options) -> None:
     finally:
         worker.terminate()
         await worker.wait()
-        if options.show_log:
-            print(
-                Path(layout.log_file("worker-h1")).read_text(),
-                Path(layout.log_file("shepherd-h1")).read_text(),
-            )
         shutil.rmtree(directory, ignore_errors=True)
 
 
