@@ -530,3 +530,18 @@ def test_without_room_for_a_run_directory_the_host_is_to_blame() -> None:
         finally:
             subprocess.run(["umount", "-l", str(shepherd.runs)], check=True)
         shepherd.start()
+
+
+def test_only_control_groups_hold_what_leaves_session_and_mark_unseen(
+    shepherd: Shepherd,
+) -> None:
+    # The documented limit of the other two ways, see `xce.worker.shepherd.reach`.
+    shepherd.spawn(
+        "env -i setsid sh -c 'echo $$ > e; exec sleep 600' & while [ ! -s e ]; do sleep 0.01; done"
+    )
+    assert shepherd.ended()["code"] == 0
+    pid = int(shepherd.text("e"))
+    escaped = alive(pid)
+    if escaped:
+        os.kill(pid, signal.SIGKILL)
+    assert escaped == (shepherd.mode != "cgroups")

@@ -269,3 +269,21 @@ def test_a_launch_that_is_told_again_and_again_runs_once(host: Host) -> None:
     host.launch("exit 0", job=8)
     host.controller.end_of(8)
     assert not (host.work / "late").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may take on other user ids")
+def test_root_runs_jobs_of_other_users_as_them(host: Host) -> None:
+    host.root.chmod(0o755)
+    host.work.chmod(0o777)
+    nobody = Owner("nobody", 65534, 65534)
+    for job, head in ((1, ""), (2, "#!/bin/sh\n")):
+        host.launch(f"{head}id -un; id -u; cat $LSB_DJOB_HOSTFILE; touch $XCE_JOB_HOST_DIR/x",
+                    job=job, owner=nobody, files=Files(output=f"out.{job}"))  # fmt: skip
+        assert host.controller.end_of(job).exit_code == 0
+        assert host.text(f"out.{job}").startswith("nobody\n65534\nh1\n\n---")
+        assert (host.work / f"out.{job}").stat().st_uid == 65534
+    host.launch("id -u", job=3, owner=nobody)
+    host.controller.end_of(3)
+    assert host.controller.read(3).content == b"65534\n"
+    host.launch("cat", job=4, owner=nobody, files=Files(input="/etc/shadow"))
+    assert host.controller.end_of(4).cause is EndCause.OUTPUT
