@@ -3,7 +3,8 @@
 ``python -m xce.daemon.scheduler --dir D``
 
 A session runs when something came that can cure a reason; the controller gathers news for at most
-2 ms (``session_gather_ms``) before it sends them here. One plan is in flight: the next session runs on a state that holds the entry which answered the last one.
+2 ms (``session_gather_ms``) before it sends them here. One plan is in flight: the next session runs
+on a state that holds the entry which answered the last one.
 """
 
 import argparse
