@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from worker_rig import wait_until
+from worker_rig import sweep_groups, wait_until
 
 from xce.daemon.paths import Layout, open_layout
 from xce.model.effect import Effect, Launch
@@ -229,6 +229,8 @@ class Host:
                     if str(self.layout.root).encode() in (entry / "environ").read_bytes():
                         os.kill(int(entry.name), signal.SIGKILL)
         self.controller.close()
+        digest = blake2b(os.fsencode(self.layout.host("h1")), digest_size=6).hexdigest()
+        sweep_groups(f"h1-{digest}")
 
     def _is_shepherd(self, entry: Path) -> bool:
         with contextlib.suppress(OSError):

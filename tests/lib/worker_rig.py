@@ -211,6 +211,7 @@ class Shepherd:
                 with contextlib.suppress(OSError):
                     if str(self.root).encode() in (entry / "environ").read_bytes():
                         os.kill(int(entry.name), signal.SIGKILL)
+        sweep_groups(f"test-{os.getpid()}-{self.root.name}")
 
     def _hear(self, seconds: float = 0.05) -> None:
         assert self.connection is not None
@@ -226,6 +227,14 @@ class Shepherd:
                 break
             self.events += json.loads(self._rest[4 : 4 + length])
             self._rest = self._rest[4 + length :]
+
+
+def sweep_groups(label: str) -> None:
+    """Remove the control groups of a shepherd that was killed, as far as they are empty."""
+    for base in Path("/sys/fs/cgroup").glob(f"**/xce/{label}"):
+        for path in (*base.iterdir(), base):
+            with contextlib.suppress(OSError):
+                path.rmdir()
 
 
 @contextlib.contextmanager
