@@ -20,6 +20,8 @@ class BulkStart(msgspec.Struct, frozen=True, array_like=True):
     lasts: list[Index]
     hosts: list[HostNumber]
     counts: list[int]
+    alternative: int = 0
+    """Which alternative of the request they were placed by, from 0."""
 
 
 class GangStart(msgspec.Struct, frozen=True, array_like=True):
@@ -31,6 +33,10 @@ class GangStart(msgspec.Struct, frozen=True, array_like=True):
     hosts: list[HostNumber]
     tasks: list[int]
     """Tasks on each of ``hosts``; at least 1 each."""
+    parts: list[int] = []
+    """Of a compound request: the part of each entry; then a host may stand in several entries."""
+    alternative: int = 0
+    """Which alternative it was placed by, from 0."""
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

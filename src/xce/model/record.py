@@ -179,6 +179,7 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     hosts: list[HostNumber]
     counts: list[int]
     at_us: Micros
+    alternative: int = 0
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
@@ -192,6 +193,8 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     hosts: list[HostNumber]
     tasks: list[int]
     at_us: Micros
+    parts: list[int] = []
+    alternative: int = 0
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
