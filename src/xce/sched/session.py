@@ -23,8 +23,8 @@ from xce.sched.filter import Sieve
 from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
 from xce.sched.order import Rank
-from xce.sched.place import bulk, parallel, pools
-from xce.sched.place.capacity import capacity, most_tasks
+from xce.sched.place import bulk, pools
+from xce.sched.place.spot import find_gang, take_spot
 from xce.sched.policy import FIRST_COME, Policy
 from xce.sched.shape import Shape
 from xce.sched.waiting import Memory
@@ -176,19 +176,19 @@ class Session:
     def _place_gang(self, front: Front, shape: Shape, sieve: Sieve, before: JobId) -> bool:
         """Place one parallel job or element."""
         ground = self._free
-        room = capacity(shape, ground.free, sieve.left)
-        tasks = min(most_tasks(shape, room), pools.most_tasks(shape, self._pools))
-        if tasks < shape.tasks_min:
+        spot = find_gang(shape, ground, self._pools, sieve.left, self._facts, self._policy)
+        if spot is None:
             return False
         runs, _ = front.take(1, before)
-        ranked = self._policy.ranking(shape, ground, self._facts)
-        numbers, sizes = parallel.spread_tasks(shape, room, ranked, tasks)
-        parallel.take_gang(shape, ground, numbers, sizes)
-        pools.take(shape, self._pools, tasks=tasks, attempts=1)
+        take_spot(shape, ground, self._pools, spot)
         self._counts.runs += 1
         self._gangs.append(
             GangStart(
-                front.found.cls, runs.jobs[0], runs.firsts[0], numbers.tolist(), sizes.tolist()
+                front.found.cls,
+                runs.jobs[0],
+                runs.firsts[0],
+                spot.numbers.tolist(),
+                spot.sizes.tolist(),
             )
         )
         return True
