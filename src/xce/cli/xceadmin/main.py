@@ -3,12 +3,13 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
 from xce.daemon.settings import Settings, SettingsError, load_settings
@@ -24,7 +25,6 @@ NOT_BUILT: Final = {
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
     "replay": "`xceadmin journal verify` reads the journal",
-    "sim": "the simulator comes with a later release",
     "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
@@ -48,17 +48,28 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] in NOT_BUILT:
         print(f"xceadmin {words[0]} is not built yet: {NOT_BUILT[words[0]]}", file=sys.stderr)
         return USAGE
+    if words and words[0] == "sim" and refuse_not_built(words[1:]):
+        return USAGE
     options = build_parser().parse_args(words)
+    if options.name == "sim":
+        return _unbroken(lambda: run_sim(options))
     try:
         settings = load_settings(options.dir)
     except SettingsError as error:
         print(f"xceadmin: {error}", file=sys.stderr)
         return USAGE
+    return _unbroken(lambda: _run(options, settings))
+
+
+def _unbroken(run: Callable[[], int]) -> int:
+    """Run a command whose reader may go away."""
     try:
-        return _run(options, settings)
+        status = run()
+        sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
+    return status
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -88,6 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
     journal.add_argument("action", choices=("verify", "export"))
     journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
     journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    add_sim(names)
     for name, text in NOT_BUILT.items():
         names.add_parser(name, help=f"not built yet: {text}", add_help=False)
     return parser
