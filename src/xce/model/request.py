@@ -14,6 +14,15 @@ TASKS_MAX: Final = 10_000_000
 """Most tasks that one job may ask for."""
 
 
+class Phase(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A later phase of an amount: what is held once the phase before it is over."""
+
+    value: int
+    duration_us: Micros = 0
+    """0: to the end; only the last phase may have none."""
+    decay: bool = False
+
+
 class Amount(msgspec.Struct, frozen=True, array_like=True, order=True):
     """An amount of one consumable resource (a host counter or a pool)."""
 
@@ -26,6 +35,8 @@ class Amount(msgspec.Struct, frozen=True, array_like=True, order=True):
     """Reserved for so long from the start; 0: to the end."""
     decay: bool = False
     """With a duration: comes free bit by bit over it instead of all at its end."""
+    phases: tuple[Phase, ...] = ()
+    """What is held after ``duration_us``, one phase after the other; empty: nothing."""
 
 
 class Threshold(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -78,7 +89,8 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     one_host: bool = False
     """``span[hosts=1]``: all tasks on one host."""
     ptile: int = 0
-    """``span[ptile=n]``: n tasks on each host, the remainder on the last; 0: no such wish."""
+    """``span[ptile=n]``: n tasks on each host, the remainder on the last; -1: as many as the
+    host has slots (``'!'``); 0: no such wish."""
     hosts: tuple[HostChoice, ...] = ()
     """``-m``: only these hosts, in order of preference; empty: all hosts."""
     other_hosts: bool = False
@@ -104,6 +116,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     alternatives: tuple["Alternative", ...] = ()
     """``{...} || {...}``: tried in order; empty: none. Each is a whole request; of this one only
     ``tasks_*``, ``hosts``, ``other_hosts`` and ``exclusive`` count then."""
+    ptile_by_type: tuple[tuple[str, int], ...] = ()
+    """``span[ptile=n,TYPE:m...]``: m in place of n on hosts of that type or model. Sorted."""
+    gtile: int = 0
+    """``span[gtile=n]``: GPUs on each host; -1: all (``'!'``); 0: no such wish."""
 
     @property
     def is_serial(self) -> bool:
