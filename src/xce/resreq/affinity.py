@@ -5,7 +5,8 @@ from typing import Final
 
 from xce.resreq import ast
 from xce.resreq.errors import ResreqError
-from xce.resreq.parser import parse_requirement
+from xce.resreq.lexer import Cursor
+from xce.resreq.sections import parse_affinity_wish
 
 _RANK: Final = {"numa": 0, "socket": 1, "core": 2, "thread": 3}
 """How deep a level lies in a host."""
@@ -36,8 +37,9 @@ def parse_affinity(text: str) -> ast.Affinity:
     Raises:
         ResreqError: The text is no affinity wish.
     """
-    tree = parse_requirement(f"affinity[{text}]")
-    if not isinstance(tree, ast.Simple) or tree.affinity is None:
-        raise ResreqError(f"{text!r} is no affinity wish", text=text, column=1)
-    check_affinity(tree.affinity)
-    return tree.affinity
+    cursor = Cursor(text)
+    found = parse_affinity_wish(cursor)
+    if cursor.peek.kind != "end":
+        raise cursor.error("the end")
+    check_affinity(found)
+    return found

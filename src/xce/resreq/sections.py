@@ -57,7 +57,7 @@ def parse_section(cursor: Cursor, keyword: str, simple: dict[str, object]) -> No
         case "cu":
             simple[keyword] = _parse_compute_units(cursor)
         case _:
-            simple[keyword] = _parse_affinity(cursor)
+            simple[keyword] = parse_affinity_wish(cursor)
     closing = {"select": '"]" or an operator', "rusage": '"]", ":", "," or "||"'}
     cursor.expect_mark("]", closing.get(keyword, '"]"'))
     cursor.lsf = before
@@ -227,7 +227,12 @@ def _parse_compute_unit_value(cursor: Cursor, field: str) -> str | int:
             return cursor.expect_count("a number")
 
 
-def _parse_affinity(cursor: Cursor) -> ast.Affinity:
+def parse_affinity_wish(cursor: Cursor) -> ast.Affinity:
+    """Read what stands between the brackets of ``affinity[]``.
+
+    Raises:
+        ResreqError: It cannot be read.
+    """
     unit = cursor.expect_choice(_UNITS)
     found: dict[str, object] = {"unit": _SAME_AS.get(unit, unit)}
     if cursor.take_mark("("):
