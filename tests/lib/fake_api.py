@@ -127,7 +127,7 @@ def run_command(module, words, routes=None, environ=None, api=None):
             settings,
             write_out=out.append,
             write_err=err.append,
-            until_word=module.__name__.endswith("bsub"),
+            until_word=module.__name__.endswith(("bsub", "explain.main")),
         )
 
     if api is not None:

@@ -44,7 +44,10 @@ def execute(context: Context) -> int:
         for line in _render_error(error):
             context.err(line)
         return FAILED
-    context.out(json.dumps(result, indent=2, ensure_ascii=False))
+    text = json.dumps(result, indent=2, ensure_ascii=False)
+    if not text.isascii() and any("\ud800" <= mark <= "\udfff" for mark in text):
+        text = json.dumps(result, indent=2)  # bytes that are no UTF-8 stand as escapes
+    context.out(text)
     return 0
 
 
