@@ -7,10 +7,12 @@ from msgspec.structs import replace
 
 from xce.model.config import ClusterConfig, PoolConfig, ResourceConfig
 from xce.model.errors import TextError
+from xce.model.units import parse_lsf_minutes, parse_size_kib, parse_span_us, parse_supply_mib
 from xce.resreq import ast
 from xce.resreq.affinity import parse_affinity
 from xce.resreq.array import parse_index_list, parse_job_name, parse_job_ref
 from xce.resreq.compile import compile_request, render_request
+from xce.resreq.dependency import parse_dependency
 from xce.resreq.hosts import parse_hosts
 from xce.resreq.merge import merge_requirements
 from xce.resreq.parser import parse_requirement, parse_select
@@ -435,6 +437,11 @@ def test_any_text_gives_a_value_or_a_text_error(text):
         parse_job_ref,
         lambda given: parse_job_name(given, max_size=1000),
         parse_affinity,
+        parse_dependency,
+        parse_size_kib,
+        parse_supply_mib,
+        parse_lsf_minutes,
+        parse_span_us,
         lambda given: compile_request([given], config=CONFIG, tasks=(1, 1)),
         lambda given: compile_request([given], config=CONFIG, unit="GB"),
         lambda given: merge_requirements([given], Schema(CONFIG, is_open=True), "KB"),

@@ -65,12 +65,6 @@ def compile_request(
         NotBuiltError: A text asks for what no `Request` can say yet.
         HostListError: ``hosts`` cannot be read.
     """
-    if tasks is not None and not 1 <= tasks[0] <= tasks[1] <= TASKS_MAX:
-        raise ResreqError(
-            f"{tasks[0]},{tasks[1]} is no number of tasks: expected 1 to {TASKS_MAX}, "
-            "the smaller first",
-            lsf=_TASKS,
-        )
     choices, other_hosts = parse_hosts(hosts) if hosts else ((), False)
     tree: ast.Requirement = ast.Simple()
     if texts:
@@ -95,6 +89,12 @@ def compile_tree(tree: ast.Requirement, tasks: Tasks | None) -> Request:
         ResreqError: It does not fit together, or not to the number of tasks.
         NotBuiltError: It asks for what no `Request` can say yet.
     """
+    if tasks is not None and not 1 <= tasks[0] <= tasks[1] <= TASKS_MAX:
+        raise ResreqError(
+            f"{tasks[0]},{tasks[1]} is no number of tasks: expected 1 to {TASKS_MAX}, "
+            "the smaller first",
+            lsf=_TASKS,
+        )
     match tree:
         case ast.Simple():
             found = _simple(tree, tasks or (1, 1))

@@ -133,7 +133,7 @@ class Reader:
             self.note(
                 "resreq", "-R",
                 unit=f"mem and swp without a unit are in {unit} ({self.unit_from}), tmp in MB; "
-                "resreq has MiB",
+                "resreq has MiB; amounts without /host or /job are for each task",
             )  # fmt: skip
             self.origin["resreq"].update(place)
         if tasks is None and texts and found.n != (1, 1):

@@ -10,6 +10,7 @@ import time
 UNITS = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5, "Z": 6}
 """Letter of a size's unit -> its power of 1024 above the KiB."""
 NAME_MAX = 4094
+_DIGITS_MAX = 1000
 
 
 class BadValueError(Exception):
@@ -17,8 +18,8 @@ class BadValueError(Exception):
 
 
 def _is_number(text: str) -> bool:
-    """Return whether ``text`` is made of ASCII digits only."""
-    return text.isascii() and text.isdigit()
+    """Return whether ``text`` is made of ASCII digits only, and of fewer than Python refuses."""
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
 
 
 def parse_duration_s(text: str, *, option: str) -> int:

@@ -168,6 +168,12 @@ def test_an_empty_job_and_refused_options_are_warned_of():
         (["-m", "h 1!!", "x"], 0, ""),
         (["-w", "done(", "x"], 255, "Dependency condition syntax error"),
         (["-n", "3", "-R", "2*{}+2*{}", "x"], 255, "-n says 3"),
+        (["-n", "10000001", "x"], 255, "is no number of tasks"),
+        (["-n", "9" * 5000, "x"], 255, "Bad number of tasks"),
+        (["-W", "9" * 5000, "x"], 255, "Bad RUNLIMIT"),
+        (["-M", "9" * 5000, "x"], 255, "Bad MEMLIMIT"),
+        (["-sp", "9" * 5000, "x"], 255, "Bad user priority"),
+        (["-gpu", "gmem=" + "9" * 5000, "x"], 255, "Bad MEMLIMIT"),
     ],
 )
 def test_the_exit_status_tells_an_unknown_option_from_a_wrong_value(words, status, text):
