@@ -45,6 +45,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     attributes: dict[str, int | str | bool] = {}
     """Numbers are in thousandths."""
     closed: bool = False
+    labels: dict[str, str] = {}
+    """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
 
 
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,3 +120,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US
     """So long after a host's last such failure, jobs that failed there may try it again."""
+    levels: tuple[str, ...] = ()
+    """Levels of domains in which hosts lie (switch, rack, ...), the narrowest first."""
+    default_level: str = ""
+    """The level of ``cu[]`` that names none; empty: the first one."""

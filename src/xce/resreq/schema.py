@@ -13,7 +13,9 @@ SIZES: Final = ("mem", "maxmem", "swp", "maxswp")
 """Numbers that are sizes in MiB; a bare number beside one is in the unit for limits."""
 MEGABYTES: Final = ("tmp", "maxtmp")
 """Sizes in MiB beside which a bare number is always in MiB."""
-LEVELS: Final = ("host", "switch", "block", "rack", "zone")
+HOST_LEVEL: Final = "host"
+"""The level at which each host is a domain of its own."""
+LEVELS: Final = (HOST_LEVEL, "switch", "block", "rack", "zone")
 """Levels of the topology, from the inside, where the configuration names none."""
 
 ALIASES: Final = {"swap": "swp", "idle": "it", "login": "ls", "cpu": "r1m"}
@@ -54,7 +56,8 @@ class Schema:
         self.is_open = is_open
         self.unknown: dict[str, str] = {}
         """Names that do not exist, each with the section where it stood first."""
-        self.levels: tuple[str, ...] = LEVELS
+        self.levels = (HOST_LEVEL, *config.levels) if config.levels else LEVELS
+        """Levels of the topology, from the inside."""
         self.kinds: dict[str, str] = dict.fromkeys(NUMBERS, "number")
         """Attributes of hosts with their kinds."""
         self.kinds.update(dict.fromkeys(STRINGS, "string"))

@@ -211,6 +211,14 @@ def test_sizes_in_tmp_are_in_megabytes_wherever():
     assert compiled("rusage[tmp=5]", unit="GB").amounts == (Amount("tmp", 5),)
 
 
+def test_the_levels_of_the_configuration_replace_the_default_ones():
+    config = ClusterConfig(levels=("leaf", "spine"))
+    for level in ("host", "leaf", "spine"):
+        assert compile_request([f"cu[type={level}]"], config=config).cu == CuWish(level)
+    with pytest.raises(ResreqError, match="it has: host, leaf, spine"):
+        compile_request(["cu[type=switch]"], config=config)
+
+
 def test_the_value_of_an_affinity_text_is_typed():
     found = parse_affinity("core(2,same=socket,exclusive=(socket,injob))*3:cpubind=core")
     assert (found.unit, found.count, found.same) == ("core", 2, "socket")

@@ -46,6 +46,8 @@ class ClusterRow(msgspec.Struct, frozen=True):
     resources: tuple[ResourceConfig, ...]
     """The declared ones."""
     pools: tuple[str, ...]
+    levels: tuple[str, ...]
+    """Levels of the topology, the narrowest first."""
 
 
 class HostsAnswer(msgspec.Struct, frozen=True):
@@ -94,6 +96,7 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         run_as_root=backend.identities.runs_as_root,
         resources=config.resources,
         pools=tuple(pool.name for pool in config.pools),
+        levels=config.levels,
     )
     return answer(replica.seq, row)
 

@@ -32,6 +32,7 @@ class _About(msgspec.Struct):
     max_array_size: int = ClusterConfig().max_array_size
     resources: tuple[ResourceConfig, ...] = ()
     pools: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
 
 
 class _Named(msgspec.Struct):
@@ -64,6 +65,7 @@ def load_cluster(environ: Mapping[str, str], *, wait_s: float) -> Cluster:
             lsf_unit_for_limits=about.unit_for_limits,
             lsf_parse_script=about.parse_script,
             max_array_size=about.max_array_size,
+            levels=about.levels,
         ),
         queues=frozenset(queue.name for queue in queues),
         hosts=frozenset(host.name for host in hosts),
