@@ -173,7 +173,7 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     Each element's attempt rises by one. ``amounts`` of the class is what each holds.
     """
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     cls: int
     jobs: list[JobId]
@@ -189,7 +189,7 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
     """A parallel job or element was given hosts, in rank order."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     cls: int
     job: JobId
@@ -277,7 +277,7 @@ class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array
 class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array_like=True):
     """Live attempts shall be stopped or resumed; the hosts are told until they are."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     firsts: list[Index]

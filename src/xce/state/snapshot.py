@@ -122,7 +122,9 @@ def dump(state: ClusterState) -> list[bytes]:
         ],
         finished=list(state.finished),
         reservations=[
-            item for _, kept in sorted(state.reservations.items()) for _, item in sorted(kept.items())
+            item
+            for _, kept in sorted(state.reservations.items())
+            for _, item in sorted(kept.items())
         ],
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
