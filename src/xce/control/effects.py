@@ -4,7 +4,9 @@ Nothing is sent because something happened; it is sent because it is owed, and s
 state owes it no more. A lost message, a restart and a failover are then the same thing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
@@ -22,6 +24,7 @@ from xce.model.record import (
 )
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
+from xce.state.needs import on_hosts
 
 Touched: TypeAlias = dict[HostNumber, dict[tuple[JobId, int], None]]
 """Attempts ``(job, position)`` about which something new is owed, by host."""
@@ -103,12 +106,23 @@ def _add_launch(
     attempt: Attempt,
 ) -> None:
     names = state.hosts.names
-    hosts = tuple((names[h], n) for h, n in zip(attempt.hosts, attempt.tasks, strict=True))
+    hosts = tuple(
+        (names[host], sum(tasks))
+        for host, tasks in _neighbours(zip(attempt.hosts, attempt.tasks, strict=True))
+    )
     launch = launches.get((job.id, hosts))
     if launch is None:
         launch = launches[job.id, hosts] = _launch(state, job, attempt, hosts)
     launch.indices.append(index)
     launch.attempts.append(attempt.number)
+
+
+def _neighbours(
+    entries: Iterable[tuple[HostNumber, int]],
+) -> Iterator[tuple[HostNumber, list[int]]]:
+    """Yield hosts in rank order; entries of two parts that stand side by side are one."""
+    for host, same in groupby(entries, key=itemgetter(0)):
+        yield host, [tasks for _, tasks in same]
 
 
 def _launch(
@@ -117,8 +131,9 @@ def _launch(
     found = state.classes[attempt.cls]
     key, config = found.key, state.config
     last = job.array.runs[-1] if job.array is not None else (0, 0, 1)
-    tasks = sum(attempt.tasks)
-    mem = int(found.per_task[1] * tasks + found.per_host[1] * len(hosts) + found.per_job[1])
+    needs = found.forms[attempt.alternative].needs
+    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
+    mem = int(sum(needed[1] for needed in amounts.values()))
     return Launch(
         job=job.id,
         indices=[],

@@ -34,6 +34,17 @@ class ReasonCode(enum.StrEnum):
     """It fits, but would delay a job in front that holds a reservation: ``detail`` names it."""
     REQUEUED = "requeued"
     NO_HOSTS = "no-hosts"
+    DOMAINS = "domains"
+    """Enough in all, but not in the domains where ``cu[]`` wants it."""
+    PARTS = "parts"
+    """Not all parts of a compound request fit together; ``under`` tells of those that do not fit
+    even alone."""
+    ALTERNATIVES = "alternatives"
+    """None of the alternatives fits; ``under`` tells why, one by one."""
+    DELAY = "alternative-delay"
+    """No alternative of it may be tried yet."""
+    SEARCH = "search-bound"
+    """None was found within the bounds of the search, though there may be a placement."""
 
 
 class HostCode(enum.StrEnum):
@@ -52,6 +63,12 @@ class HostCode(enum.StrEnum):
     """Could not take one task of it even when empty."""
     AVOIDED = "avoided"
     """An earlier attempt failed there through the host's fault."""
+    THRESHOLD = "threshold"
+    """The present value of ``resource`` is beyond the threshold of rusage[]."""
+    NO_VALUE = "no-value"
+    """Has no value of ``resource``, which same[] names."""
+    NO_DOMAIN = "no-domain"
+    """Lies in no domain of the level ``resource``."""
 
 
 class Wake(enum.StrEnum):
@@ -92,6 +109,10 @@ class Reason(msgspec.Struct, frozen=True, array_like=True):
     unsatisfiable: bool = False
     """It could not run on this cluster even if all of it were idle."""
     detail: str = ""
+    role: str = ""
+    """Of a reason under another one: the part or alternative that it is about."""
+    under: tuple["Reason", ...] = ()
+    """Reasons of parts or alternatives."""
 
 
 NEW: Final = Reason(ReasonCode.NEW)
@@ -109,6 +130,11 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
     ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
     ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
+    ReasonCode.DOMAINS: "Not enough processors to meet the job's compute unit requirement",
+    ReasonCode.PARTS: "Not enough hosts to meet the job's compound resource requirement",
+    ReasonCode.ALTERNATIVES: "Job's alternative resource requirements not satisfied",
+    ReasonCode.DELAY: "Job's alternative resource requirements not satisfied",
+    ReasonCode.SEARCH: "Not enough hosts to meet the job's resource requirement",
 }
 _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.SLOTS_BUSY: "Not enough job slot(s)",
@@ -120,6 +146,9 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.EXCLUSIVE: "Job's requirement for exclusive execution not satisfied",
     HostCode.TOO_SMALL: "Job's resource requirements not satisfied",
     HostCode.AVOIDED: "Unable to start the job on the host",
+    HostCode.THRESHOLD: "Load threshold reached",
+    HostCode.NO_VALUE: "Job's resource requirements not satisfied",
+    HostCode.NO_DOMAIN: "Job's resource requirements not satisfied",
 }
 _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.SELECT: "excluded by select[]",
@@ -129,6 +158,9 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.UNREACHABLE: "unreachable",
     HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
     HostCode.AVOIDED: "avoided after a failed start",
+    HostCode.THRESHOLD: "beyond the threshold of {resource} in rusage[]",
+    HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
+    HostCode.NO_DOMAIN: "in no {resource}",
 }
 
 
@@ -156,7 +188,7 @@ def _render_host(item: HostReason) -> str:
         return f"{count} short of {item.resource} (needs {item.needed}, best has {item.best})"
     if item.code is HostCode.TOO_SMALL:
         return f"{count} too small (needs {item.needed} {item.resource}, best has {item.best})"
-    return f"{count} {_PLAIN_HOST[item.code]}"
+    return f"{count} {_PLAIN_HOST[item.code].format(resource=item.resource)}"
 
 
 def render_plain(reason: Reason, *, now_us: Micros) -> str:
@@ -165,7 +197,9 @@ def render_plain(reason: Reason, *, now_us: Micros) -> str:
     text = _plain_head(reason, now_us)
     if reason.unsatisfiable:
         text = f"unsatisfiable: it could never run on this cluster as it is; {text}"
-    return f"{text}: {table}" if table else text
+    text = f"{text}: {table}" if table else text
+    inner = "; ".join(f"{item.role}: {render_plain(item, now_us=now_us)}" for item in reason.under)
+    return f"{text} ({inner})" if inner else text
 
 
 _PLAIN: Final[dict[ReasonCode, str]] = {
@@ -181,6 +215,13 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.RESERVED: "it would delay job {detail}, which is in front and has a reservation",
     ReasonCode.REQUEUED: "requeued, waiting for the next scheduling session",
     ReasonCode.NO_HOSTS: "no host has joined the cluster",
+    ReasonCode.DOMAINS: "no {resource} has room as cu[] wants it (needs {needed} slots, {available}"
+    " usable in all)",
+    ReasonCode.PARTS: "its parts do not fit together (needs {needed} slots)",
+    ReasonCode.ALTERNATIVES: "none of its alternatives fits",
+    ReasonCode.DELAY: "none of its alternatives may be tried yet",
+    ReasonCode.SEARCH: "no placement was found within the bounds of the search (needs {needed}"
+    " slots), though there may be one",
 }
 
 

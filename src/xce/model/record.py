@@ -124,6 +124,16 @@ class JobsReleased(msgspec.Struct, frozen=True, tag="jobs-released", array_like=
     """True: the dependency holds. False: the begin time is reached."""
 
 
+class DelaysPassed(msgspec.Struct, frozen=True, tag="delays-passed", array_like=True):
+    """These jobs have waited so long that their requests ask for less now. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    jobs: list[JobId]
+    waited_us: list[Micros]
+    """The longest delay in the request that has passed since the job was submitted."""
+
+
 class DependencyDoomed(msgspec.Struct, frozen=True, tag="dependency-doomed", array_like=True):
     """The dependency of these jobs can never hold; they end at ``ends_at_us`` (0: never)."""
 
@@ -222,6 +232,17 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     indices: list[Index]
     pids: list[int]
     at_us: list[Micros]
+
+
+class AmountsReturned(msgspec.Struct, frozen=True, tag="amounts-returned", array_like=True):
+    """Amounts of running attempts came back before their end (decision X-27). Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL})
+
+    jobs: list[JobId]
+    indices: list[Index]
+    stages: list[int]
+    """How many times something has come back now, see `xce.state.needs.Form.offsets`."""
 
 
 class EndDecided(msgspec.Struct, frozen=True, tag="end-decided", array_like=True):
@@ -377,6 +398,7 @@ Record: TypeAlias = (
     | JobSubmitted
     | KeyUsed
     | JobsReleased
+    | DelaysPassed
     | DependencyDoomed
     | Held
     | Unheld
@@ -385,6 +407,7 @@ Record: TypeAlias = (
     | BulkPlaced
     | GangPlaced
     | Started
+    | AmountsReturned
     | EndDecided
     | Ended
     | LaunchFailed

@@ -22,14 +22,14 @@ from xce.model.ids import JobId, Micros
 from xce.model.plan import BulkStart, GangStart, Plan, StartRule
 from xce.model.reason import Reason, ReasonCode
 from xce.sched.counts import Counts
-from xce.sched.explain import explain_ground, sift
+from xce.sched.explain import explain_ground
 from xce.sched.fairshare import Shares
 from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
 from xce.sched.order import Line, Place, Rank
 from xce.sched.place import bulk, pools
 from xce.sched.place.spot import Spot, find_gang, find_serial
-from xce.sched.policy import FIRST_COME, Policy
+from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.reserve import Element, Reserver
 from xce.sched.running import expected_span
 from xce.sched.shape import Shape
@@ -143,7 +143,7 @@ class Session:
         while (first := front.place()) is not None and first < before:
             if self._shares.is_due:
                 return
-            shape = self._memory.shape(self._state, front.found, front.avoid, self._counts)
+            shape = self._memory.shape(self._state, front.found, front.likeness, self._counts)
             reason = self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
@@ -245,7 +245,7 @@ class Session:
                 return None
         elif self._fits(shape, now, sieve.left):
             return self._try_window(front, shape, window, before)
-        reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve)
+        reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve, now.pools)
         self._memory.store_verdict(shape, now.ground, reason)
         self._failed[shape] = reason
         return reason
@@ -301,6 +301,9 @@ class Session:
         spot = Spot(
             numbers,
             shares,
+            shares[:0],
+            shape.alternative,
+            numbers,
             shape.unit[:, None] * shares,
             {name: value * taken for name, value in needs.items()},
         )
@@ -333,9 +336,11 @@ class Session:
                 front.found.cls,
                 runs.jobs[0],
                 runs.firsts[0],
-                spot.numbers.tolist(),
+                spot.hosts.tolist(),
                 spot.sizes.tolist(),
-                rule=rule,
+                spot.parts.tolist(),
+                spot.alternative,
+                rule,
             )
         )
         return True

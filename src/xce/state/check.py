@@ -6,7 +6,7 @@ from xce.model.job import EndCause, Phase
 from xce.model.ranges import contains, count, intersect
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
-from xce.state.usage import need
+from xce.state.needs import of_pools, on_hosts
 
 
 def check_state(state: ClusterState) -> None:
@@ -45,13 +45,14 @@ def check_usage(state: ClusterState) -> None:
     for job in state.jobs.values():
         for attempt in (job.live or {}).values():
             found = state.classes[attempt.cls]
-            for place, (host, size) in enumerate(zip(attempt.hosts, attempt.tasks, strict=True)):
-                used[:, host] += need(found, size, is_first=place == 0)
+            needs = found.forms[attempt.alternative].stages[attempt.returned]
+            for host, amounts in on_hosts(
+                needs, attempt.hosts, attempt.tasks, attempt.parts
+            ).items():
+                used[:, host] += amounts
                 attempts[host] += 1
                 exclusive[host] += found.key.request.exclusive
-            for name, value in found.task_pools:
-                pools[name] += value * sum(attempt.tasks)
-            for name, value in found.job_pools:
+            for name, value in of_pools(needs, attempt.tasks, attempt.parts).items():
                 pools[name] += value
     assert (used == table.used).all(), "hosts: used is not the sum of what live attempts hold"
     assert (attempts == table.attempts).all(), "hosts: attempts are miscounted"

@@ -48,6 +48,12 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """Signals asked for, in order; the first is number 1."""
     rule: StartRule = StartRule.TURN
     """Which rule let it start."""
+    parts: list[int] = []
+    """Of a compound request: the part of each entry of ``hosts``; else empty."""
+    alternative: int = 0
+    """By which alternative of its request it was placed."""
+    returned: int = 0
+    """How many times amounts with a duration came back, see `xce.state.needs.Form.offsets`."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -174,6 +180,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     offset: int = 0
     """Where it stands in its queue: before (negative) or behind the place of the job ``beside``;
     0: as it was submitted."""
+    waited_us: Micros = 0
+    """The longest of the delays in its request that have passed since it was submitted."""
 
     @property
     def live_count(self) -> int:

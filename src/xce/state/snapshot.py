@@ -21,7 +21,7 @@ from xce.model.request import ClassKey
 from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass
-from xce.state.index import index_job, settle_owed
+from xce.state.index import await_return, index_job, settle_owed
 from xce.state.job import EndedChunk, Job
 
 FORMAT: Final = 1
@@ -221,6 +221,7 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
     attempt = job.live[position]
     state.on_host.setdefault(attempt.hosts[0], {})[job.id, position] = None
     settle_owed(state, job, position, attempt)
+    await_return(state, job, position, attempt)
     found = state.classes[attempt.cls]
     shares.note_placed(state, found, sum(attempt.tasks))
     if attempt.started_at_us:
@@ -228,9 +229,9 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
         shares.note_started(state, attempt, started_at_us)
         attempt.started_at_us = started_at_us
     if found.key.request.is_serial:
-        usage.take_bulk(state, found, attempt.hosts, [1])
+        usage.take_bulk(state, found, attempt.hosts, [1], stage=attempt.returned)
     else:
-        usage.take_gang(state, found, attempt.hosts, attempt.tasks)
+        usage.take_gang(state, found, attempt)
 
 
 def digest(state: ClusterState) -> str:
