@@ -144,7 +144,7 @@ def _accept_bulk(
 ) -> tuple[BulkPlaced | None, int]:
     wanted = sum(bulk.counts)
     found = state.classes.get(bulk.cls)
-    if found is None or not found.key.request.is_serial:
+    if found is None or not found.key.request.is_serial or not _may_start(state, found):
         return None, wanted
     runs = _valid_runs(state, ledger, bulk)
     tasks = found.key.request.tasks_max
@@ -168,6 +168,11 @@ def _accept_bulk(
     ledger.take_pools(needs, total)
     record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule)
     return record, wanted - total
+
+
+def _may_start(state: ClusterState, found: RequestClass) -> bool:
+    """Return whether the run windows of the queue let jobs start."""
+    return state.is_window_open(found.key.queue)
 
 
 _Run = tuple[JobId, int, int]
@@ -220,6 +225,8 @@ def _accept_gang(
     found = state.classes.get(gang.cls)
     job = state.jobs.get(gang.job)
     if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
+        return None
+    if not _may_start(state, found):
         return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))

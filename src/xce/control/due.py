@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
 from xce.control.selection import index_runs, waiting_positions
+from xce.control.windows import decide_moves, next_move_us
 from xce.model.command import Tick
 from xce.model.ids import JobId, Micros
 from xce.model.job import EndCause
@@ -61,13 +62,16 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     ]
     if lifted:
         records.append(AvoidanceLifted(lifted))
+    records.extend(decide_moves(state, state.windows, now_us))
     records.extend(_forget(state, tick, now_us))
     return records
 
 
 def next_due_us(state: ClusterState) -> Micros:
     """Return the next instant at which a tick brings something to plan with; 0: none."""
-    return min((heap[0][0] for heap in (state.due, state.returns) if heap), default=0)
+    instants = [heap[0][0] for heap in (state.due, state.returns) if heap]
+    moves_us = next_move_us(state)
+    return min([*instants, moves_us] if moves_us else instants, default=0)
 
 
 def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | None:

@@ -19,6 +19,7 @@ from xce.model.record import (
     Record,
     SignalAsked,
     Started,
+    StopsChanged,
     SuspensionAsked,
     SuspensionDone,
 )
@@ -34,7 +35,7 @@ def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> N
     """Add to ``touched`` the attempts about which ``records`` (just applied) owe something."""
     for record in records:
         match record:
-            case BulkPlaced() | EndDecided() | SuspensionAsked() | SignalAsked():
+            case BulkPlaced() | EndDecided() | SuspensionAsked() | SignalAsked() | StopsChanged():
                 _touch_runs(state, record, touched)
             case GangPlaced():
                 job = state.jobs[record.job]
@@ -60,7 +61,7 @@ def _touch_started(state: ClusterState, job_id: JobId, index: int, touched: Touc
 
 def _touch_runs(
     state: ClusterState,
-    record: BulkPlaced | EndDecided | SuspensionAsked | SignalAsked,
+    record: BulkPlaced | EndDecided | SuspensionAsked | SignalAsked | StopsChanged,
     touched: Touched,
 ) -> None:
     for job_id, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -78,7 +79,7 @@ def _is_owed(attempt: Attempt) -> bool:
     return (
         attempt.phase == Phase.STARTING
         or attempt.end_cause != EndCause.NONE
-        or attempt.suspended != attempt.suspension_wanted
+        or attempt.suspended != attempt.shall_stop
     )
 
 
@@ -170,8 +171,8 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
             )
         )
     if attempt.phase == Phase.RUNNING:
-        if attempt.suspended != attempt.suspension_wanted:
-            effects.append(SetSuspended(job, index, attempt.number, attempt.suspension_wanted))
+        if attempt.suspended != attempt.shall_stop:
+            effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
         effects.extend(
             SendSignal(job, index, attempt.number, number, signal)
             for number, signal in enumerate(attempt.signals, 1)

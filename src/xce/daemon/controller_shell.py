@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from xce.calendars.windows import Resolver
 from xce.control.clock import next_now_us
 from xce.control.controller import Input, Reply
 from xce.control.desk import Batch, Desk
@@ -79,6 +80,7 @@ class ControllerShell:
             on_trouble=self._note_trouble,
             on_fatal=on_fatal,
         )
+        self._resolver = Resolver()
         self._tick_timer: asyncio.TimerHandle | None = None
         self._repeat_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -203,6 +205,9 @@ class ControllerShell:
             on_reply(reply)
 
     def _tick(self) -> None:
+        windows = self._resolver.due(self.state, self.now_us())
+        if windows is not None:
+            self.desk.give(Input(windows))
         self.desk.give(Input(Tick(history_seq=self.history_seq)))
         self._turn_soon()
         wait_s = TICK_S

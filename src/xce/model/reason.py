@@ -32,6 +32,10 @@ class ReasonCode(enum.StrEnum):
     """It fits, but what is free goes to jobs in front."""
     RESERVED = "slots-reserved"
     """It fits, but would delay a job in front that holds a reservation: ``detail`` names it."""
+    WINDOW = "window-closed"
+    """The run windows of its queue are closed; ``at_us``: when one opens, if it is known."""
+    DEADLINE = "window-too-short"
+    """It would still run when the run window of its queue closes."""
     REQUEUED = "requeued"
     NO_HOSTS = "no-hosts"
     DOMAINS = "domains"
@@ -128,6 +132,8 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.SPAN: "Not enough processors to meet the job's spanning requirement",
     ReasonCode.AHEAD: "Not enough job slot(s)",
     ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
+    ReasonCode.WINDOW: "The queue's run windows are closed",
+    ReasonCode.DEADLINE: "Job will not finish before the run window closes",
     ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
     ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
     ReasonCode.DOMAINS: "Not enough processors to meet the job's compute unit requirement",
@@ -213,6 +219,7 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.POOL: "pool {resource} is short (needs {needed}, {available} free)",
     ReasonCode.AHEAD: "what is free goes to jobs in front of it",
     ReasonCode.RESERVED: "it would delay job {detail}, which is in front and has a reservation",
+    ReasonCode.DEADLINE: "it would still run when the run window of queue {resource} closes",
     ReasonCode.REQUEUED: "requeued, waiting for the next scheduling session",
     ReasonCode.NO_HOSTS: "no host has joined the cluster",
     ReasonCode.DOMAINS: "no {resource} has room as cu[] wants it (needs {needed} slots, {available}"
@@ -228,6 +235,9 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
 def _plain_head(reason: Reason, now_us: Micros) -> str:
     if reason.code is ReasonCode.BEGIN_TIME:
         return f"its begin time is in {render_span(reason.at_us - now_us)}"
+    if reason.code is ReasonCode.WINDOW:
+        when = f"; one opens in {render_span(reason.at_us - now_us)}" if reason.at_us else ""
+        return f"the run windows of queue {reason.resource} are closed{when}"
     if reason.code is ReasonCode.HOSTS:
         if not reason.needed:
             return "no host can take it now"

@@ -11,7 +11,7 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.dependency import Dependency
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
-from xce.model.job import ArraySpec, EndCause, JobSpec, Owner
+from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule
 from xce.model.reason import Reason, Wake
 from xce.model.request import ClassKey
@@ -372,6 +372,36 @@ class SessionRan(msgspec.Struct, frozen=True, tag="session-ran", array_like=True
     """How many elements of the plan no longer held."""
 
 
+class WindowsResolved(msgspec.Struct, frozen=True, tag="windows-resolved", array_like=True):
+    """When run windows of queues are open. Columns; a queue that is not named has none."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    queues: list[str]
+    intervals: list[tuple[tuple[Micros, Micros], ...]]
+
+
+class WindowsMoved(msgspec.Struct, frozen=True, tag="windows-moved", array_like=True):
+    """Run windows of queues have opened or closed."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    queues: list[str]
+    is_open: bool
+
+
+class StopsChanged(msgspec.Struct, frozen=True, tag="stops-changed", array_like=True):
+    """The cluster itself suspends live attempts, or lets them go on: SSUSP. Runs."""
+
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    stop: Stop
+    is_on: bool
+
+
 class JobsForgotten(msgspec.Struct, frozen=True, tag="jobs-forgotten", array_like=True):
     """Ended jobs left the state; the history has them."""
 
@@ -418,6 +448,9 @@ Record: TypeAlias = (
     | ReasonsChanged
     | ReservationsChanged
     | SessionRan
+    | WindowsResolved
+    | WindowsMoved
+    | StopsChanged
     | JobsForgotten
     | KeysForgotten
 )

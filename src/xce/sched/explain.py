@@ -186,6 +186,8 @@ def cures(reason: Reason) -> frozenset[Wake]:
             kinds = {Wake.CAPACITY, Wake.POOL, Wake.RESERVATION}
         case ReasonCode.POOL:
             kinds = {Wake.POOL}
+        case ReasonCode.DEADLINE:
+            kinds = set()
         case _:
             kinds = {Wake.CAPACITY}
     return frozenset({*kinds, Wake.CONFIG}).union(*map(cures, reason.under))

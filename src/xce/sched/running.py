@@ -25,6 +25,7 @@ from xce.model.record import (
     LaunchFailed,
     Record,
     Started,
+    StopsChanged,
     SuspensionAsked,
     SuspensionDone,
 )
@@ -61,7 +62,7 @@ def expected_end(found: RequestClass, attempt: Attempt) -> Micros:
     """Return when an attempt is expected to end, in the past when it is overdue."""
     if attempt.end_cause != EndCause.NONE:
         return attempt.placed_at_us
-    if attempt.suspended or attempt.suspension_wanted:
+    if attempt.suspended or attempt.shall_stop:
         return FAR
     span_us = expected_span(found)
     return span_us if span_us == FAR else (attempt.started_at_us or attempt.placed_at_us) + span_us
@@ -210,7 +211,7 @@ def _room_for(size: int, resources: int, pools: int) -> Releases:
 def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
     """Yield the element runs that begin, end or are expected to end at another instant."""
     match record:
-        case BulkPlaced() | EndDecided() | SuspensionAsked():
+        case BulkPlaced() | EndDecided() | SuspensionAsked() | StopsChanged():
             yield from zip(record.jobs, record.firsts, record.lasts, strict=True)
         case GangPlaced():
             yield record.job, record.index, record.index

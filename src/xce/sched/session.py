@@ -108,7 +108,7 @@ class Session:
         queues = self._state.queues
         for found in self._state.waiting.values():
             config = queues.get(found.key.queue)
-            if config is None or not config.active:
+            if config is None or not config.active or not self._state.is_window_open(config.name):
                 continue
             rank = self._line.rank(found)
             if found.waiting:
@@ -144,16 +144,29 @@ class Session:
             if self._shares.is_due:
                 return
             shape = self._memory.shape(self._state, front.found, front.likeness, self._counts)
-            reason = self._refusal(shape) or self._try(front, shape, before)
+            late = self._lateness(front.found)
+            reason = late or self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
             self._sleep(front, shape, reason)
+            if late is not None:
+                front.is_over = True
+                return
             if self._reserve(front, shape, before):
                 continue
             if not shape.avoid:
                 front.is_over = True
                 return
             front.skip_alike()
+
+    def _lateness(self, found: RequestClass) -> Reason | None:
+        """Return why a job would still run when the run window of its queue closes, if so."""
+        queue = found.key.queue
+        closes_us = self._state.window_closes_us(queue, self._now_us)
+        span_us = found.key.run_limit_us or found.key.estimate_us
+        if not closes_us or not span_us or self._now_us + span_us <= closes_us:
+            return None
+        return Reason(ReasonCode.DEADLINE, resource=queue)
 
     def _sleep(self, front: Front, shape: Shape, reason: Reason) -> None:
         """Note why a class waits: for the first of its jobs, rather one that avoids no host."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
+from xce.calendars.windows import Resolver
 from xce.control.clock import next_now_us
 from xce.control.controller import Controller, Input, Reply
 from xce.control.desk import Batch, Desk
@@ -62,6 +63,7 @@ class Leader(Process):
         self._waiting: dict[int, OnReply] = {}
         self._last_ticket = 0
         self._is_turn_due = False
+        self._resolver = Resolver()
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
         self._joined: dict[Wire, None] = {}
@@ -193,6 +195,9 @@ class Leader(Process):
             on_reply(reply)
 
     def _tick(self) -> None:
+        windows = self._resolver.due(self.state, self.now_us())
+        if windows is not None:
+            self.desk.give(Input(windows))
         stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
         self.desk.give(Input(Tick(history_seq=stored_seq)))
         self._turn_soon()

@@ -17,6 +17,7 @@ import msgspec
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import Problem, ProblemError, from_refusal
 from xce.apiserver.submission import SubmissionBody, SubmissionCompiler
+from xce.calendars.windows import Resolver
 from xce.control.accept import plan_digest
 from xce.control.controller import Controller, Input, Step
 from xce.control.due import next_due_us
@@ -120,6 +121,7 @@ class ScenarioRun:
         self._digest = hashlib.blake2b(digest_size=16)
         self._calendar: list[tuple[Micros, int, int, Callable[[], None]]] = []
         self._count = 0
+        self._resolver = Resolver()
         self._hosts = {host.name: ScenarioHost(host.name) for host in scenario.config.hosts}
         self._planned: dict[JobId, PlannedJob] = {}
         self._owners: dict[str, Owner] = {}
@@ -211,6 +213,9 @@ class ScenarioRun:
 
     def _live_instant(self) -> None:
         """Let happen what happens now."""
+        windows = self._resolver.due(self.state, self._clock_us())
+        if windows is not None:
+            self._tell(windows, by="", basis="")
         due_us = next_due_us(self.state)
         if due_us and due_us <= self._clock_us():
             self._put(self.now_us, _DUE, self._tick)

@@ -14,7 +14,7 @@ from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.state import live, usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, key_time_us
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
     await_delay,
     contains_all,
@@ -104,9 +104,15 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
+    before = state.queues
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
+    for name in list(state.windows):
+        queue = state.queues.get(name)
+        # Windows that were changed are closed until they are resolved.
+        if queue is None or queue.run_windows != before[name].run_windows:
+            del state.windows[name]
     state.hosts.configure(record.config, record.hosts)
     state.pools.configure(record.config)
     for found in state.classes.values():
@@ -334,6 +340,19 @@ def _reservations_changed(state: ClusterState, record: r.ReservationsChanged) ->
             state.reservations.setdefault(item.job, {})[item.index] = item
 
 
+def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
+    was_open = {name for name, window in state.windows.items() if window.is_open}
+    state.windows = {
+        name: Window(intervals, name in was_open)
+        for name, intervals in zip(record.queues, record.intervals, strict=True)
+    }
+
+
+def _windows_moved(state: ClusterState, record: r.WindowsMoved) -> None:
+    for name in record.queues:
+        state.windows[name].is_open = record.is_open
+
+
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
     """Changes nothing: it is the recording that replay compares with."""
 
@@ -403,6 +422,9 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SignalAsked: live.apply_signal_asked,
     r.ReasonsChanged: _reasons_changed,
     r.ReservationsChanged: _reservations_changed,
+    r.WindowsResolved: _windows_resolved,
+    r.WindowsMoved: _windows_moved,
+    r.StopsChanged: live.apply_stops_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,
 }

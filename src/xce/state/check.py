@@ -146,7 +146,7 @@ def check_indexes(state: ClusterState) -> None:
             owes = (
                 attempt.phase == Phase.STARTING
                 or attempt.end_cause != EndCause.NONE
-                or attempt.suspended != attempt.suspension_wanted
+                or attempt.suspended != attempt.shall_stop
             )
             is_owed = place in state.owed.get(attempt.hosts[0], {})
             assert owes == is_owed, f"{place}: owed is {is_owed}"
@@ -155,5 +155,12 @@ def check_indexes(state: ClusterState) -> None:
     }
     indexed = {(host, job_id) for host, jobs in state.avoiders.items() for job_id in jobs}
     assert indexed == avoiders, "the index of avoided hosts is wrong"
+    stopped = {
+        (job.id, position)
+        for job in state.jobs.values()
+        for position, attempt in (job.live or {}).items()
+        if attempt.stops
+    }
+    assert state.stopped.keys() == stopped, "the index of stopped attempts is wrong"
     live = sum(job.live_count for job in state.jobs.values())
     assert sum(map(len, state.on_host.values())) == live, "ended attempts are still on hosts"

@@ -67,6 +67,14 @@ class RequestClass:
         return list(self.waiting)
 
 
+class Window(msgspec.Struct, gc=False, array_like=True):
+    """The run windows of a queue."""
+
+    intervals: tuple[tuple[Micros, Micros], ...]
+    """``(opens, closes)``, sorted, apart from each other."""
+    is_open: bool = False
+
+
 class KeyUse(msgspec.Struct, gc=False, array_like=True):
     """An idempotency key: since when it counts, and the jobs of its lines."""
 
@@ -105,6 +113,8 @@ class ClusterState:
         """What is kept for waiting elements; theirs until they are placed or wait no more."""
         self.shares: dict[tuple[str, str], Account] = {}
         """By queue and user: what fairshare goes by."""
+        self.windows: dict[str, Window] = {}
+        """By queue: when its run windows are open, as far as that has been resolved."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -116,6 +126,8 @@ class ClusterState:
         """Live attempts ``(job, position)`` by their first host."""
         self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Of these, the ones about which the host must be told something."""
+        self.stopped: dict[tuple[JobId, int], None] = {}
+        """Live attempts that the cluster itself suspends."""
         self.dependents: dict[JobId, dict[JobId, None]] = {}
         """By the job waited for."""
         self.avoiders: dict[HostNumber, dict[JobId, None]] = {}
@@ -136,6 +148,24 @@ class ClusterState:
         """Index the configuration's queues by name."""
         self.queues = {queue.name: queue for queue in self.config.queues}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
+
+    def is_window_open(self, queue: str) -> bool:
+        """Return whether jobs of a queue may run now: it has no windows, or one is open."""
+        if queue in self.windows:
+            return self.windows[queue].is_open
+        return queue not in self.queues or not self.queues[queue].run_windows
+
+    def next_window_us(self, queue: str) -> Micros:
+        """Return when a closed queue's next window opens; 0: nobody knows."""
+        window = self.windows.get(queue)
+        intervals = window.intervals if window is not None else ()
+        return next((opens_us for opens_us, _ in intervals if opens_us > self.now_us), 0)
+
+    def window_closes_us(self, queue: str, now_us: Micros) -> Micros:
+        """Return when the run window of a queue closes in which ``now_us`` lies; 0: never."""
+        window = self.windows.get(queue)
+        intervals = window.intervals if window is not None else ()
+        return next((ends_us for opens_us, ends_us in intervals if opens_us <= now_us < ends_us), 0)
 
     def spec(self, job: Job) -> JobSpec:
         """Return what ``job`` runs."""

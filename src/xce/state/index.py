@@ -77,7 +77,7 @@ def settle_owed(state: ClusterState, job: Job, position: int, attempt: Attempt) 
     owes = (
         attempt.phase == Phase.STARTING
         or attempt.end_cause != EndCause.NONE
-        or attempt.suspended != attempt.suspension_wanted
+        or attempt.suspended != attempt.shall_stop
     )
     owed = state.owed.setdefault(attempt.hosts[0], {})
     if owes:
@@ -161,7 +161,8 @@ def each_run(
     | r.BulkPlaced
     | r.EndDecided
     | r.SuspensionAsked
-    | r.SignalAsked,
+    | r.SignalAsked
+    | r.StopsChanged,
 ) -> Iterator[tuple[Job, Ranges]]:
     """Yield each run of a record as its job and positions."""
     for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):

@@ -143,7 +143,8 @@ def apply_end_decided(state: ClusterState, record: r.EndDecided) -> None:
 
 
 def _each_live(
-    state: ClusterState, record: r.EndDecided | r.SuspensionAsked | r.SignalAsked
+    state: ClusterState,
+    record: r.EndDecided | r.SuspensionAsked | r.SignalAsked | r.StopsChanged,
 ) -> Iterator[tuple[Job, int, Attempt]]:
     for job, ranges in each_run(state, record):
         live = job.live or {}
@@ -175,6 +176,7 @@ def _release(
     first = attempt.hosts[0]
     state.on_host[first].pop((job.id, position), None)
     state.owed.get(first, {}).pop((job.id, position), None)
+    state.stopped.pop((job.id, position), None)
     found = state.classes[attempt.cls]
     found.live -= 1
     if attempt.started_at_us and attempt.returned < len(found.forms[attempt.alternative].offsets):
@@ -272,6 +274,19 @@ def apply_suspension_done(state: ClusterState, record: r.SuspensionDone) -> None
         if attempt.suspended != record.suspended:
             attempt.suspended = record.suspended
             state.classes[attempt.cls].suspended += 1 if record.suspended else -1
+        settle_owed(state, job, position, attempt)
+
+
+def apply_stops_changed(state: ClusterState, record: r.StopsChanged) -> None:
+    """Note that the cluster suspends attempts or lets them go on."""
+    for job, position, attempt in _each_live(state, record):
+        attempt.stops = (
+            attempt.stops | record.stop if record.is_on else attempt.stops & ~record.stop
+        )
+        if attempt.stops:
+            state.stopped[job.id, position] = None
+        else:
+            state.stopped.pop((job.id, position), None)
         settle_owed(state, job, position, attempt)
 
 
