@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from xce.model.command import ApplyConfig, MoveJobs, ProposePlan, SetHostsOpen
 from xce.model.config import ClusterConfig, HostConfig, QueueConfig
 from xce.model.ids import SECOND_US
+from xce.model.observation import SuspensionSeen
 from xce.model.plan import Plan
 from xce.model.reason import ReasonCode
 from xce.model.record import SessionRan
@@ -31,6 +32,7 @@ from xce.testing.builders import (
     join_host,
     kill,
     leave_host,
+    report,
     report_ended,
     report_started,
     request,
@@ -76,7 +78,7 @@ steps = st.lists(
             st.sampled_from(
                 ["session", "session", "session", "lose plan", "late plan", "start", "end", "end",
                  "fail", "kill", "stop", "resume", "host", "close", "config", "tick", "restart",
-                 "move"]
+                 "move", "settle"]
             ),
             numbers,
             numbers,
@@ -169,6 +171,13 @@ def do(world: World, what: str, first: int, second: int) -> None:
             stop(controller, unfinished[first % len(unfinished)])
         case "resume" if unfinished:
             resume(controller, unfinished[first % len(unfinished)])
+        case "settle":
+            for job, index in live:
+                attempt = controller.attempt(job, index)
+                if attempt.suspended != attempt.shall_stop and attempt.started_at_us:
+                    host = controller.state.hosts.names[attempt.hosts[0]]
+                    seen = SuspensionSeen(job, index, attempt.number, attempt.shall_stop)
+                    report(controller, host, seen)
         case "move" if unfinished:
             selection = chosen(unfinished[first % len(unfinished)])
             top = second % 3 > 0
@@ -220,12 +229,22 @@ def test_a_session_with_memory_and_one_without_give_the_same_plan(
     kind=st.sampled_from(["none", "easy", "conservative"]),
     most=st.integers(0, 3),
     order=st.sampled_from(["fcfs", "sjf", "fairshare"]),
+    yields=st.sampled_from(["", "suspend", "requeue", "kill"]),
 )
 def test_they_do_with_reservations_and_other_orders_too(
-    life: list[tuple[str, int, int]], kind: str, most: int, order: str
+    life: list[tuple[str, int, int]], kind: str, most: int, order: str, yields: str
 ) -> None:
     settings = {"backfill": kind, "reservations": most, "policy": order, "fairshare_chunk": 2}
-    live(World(base(**settings)), life)
+    world = World(base(preemption=yields or "suspend", **settings))
+    if yields:
+        config = world.controller.state.config
+        queues = [
+            replace(queue, preempt=("normal", "night")) if queue.name == "urgent" else queue
+            for queue in config.queues
+        ]
+        config = replace(config, queues=tuple(queues))
+        world.controller.tell(ApplyConfig("root", config), by="root")
+    live(world, life)
 
 
 def live(world: World, life: list[tuple[str, int, int]]) -> None:

@@ -104,12 +104,21 @@ def _single_changes(state: ClusterState, record: r.Record) -> Iterator[_Change]:
                 yield job, index, index, "RUN", {}
         case r.SuspensionDone():
             for job, index in zip(record.jobs, record.indices, strict=True):
-                yield job, index, index, "USUSP" if record.suspended else "RUN", {}
-        case r.LaunchFailed():
+                stat = _stopped_word(state, job, index) if record.suspended else "RUN"
+                yield job, index, index, stat, {}
+        case r.LaunchFailed() | r.Requeued():
             for job, index in zip(record.jobs, record.indices, strict=True):
                 yield job, index, index, "PEND", {}
         case _:
             return
+
+
+def _stopped_word(state: ClusterState, job_id: JobId, index: Index) -> str:
+    """Return the STAT word of an attempt that was suspended."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    attempt = state.attempt(job_id, position) if position is not None else None
+    return "SSUSP" if attempt is not None and attempt.is_stopped_by_system else "USUSP"
 
 
 def _submitted(record: r.JobSubmitted) -> _Change:

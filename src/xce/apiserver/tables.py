@@ -69,7 +69,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     window_open: bool = True
     """False: it has run windows, and none is open."""
     policies: tuple[str, ...] = ()
-    """``FAIRSHARE``, ``BACKFILL``, ``EXCLUSIVE``: as LSF calls what its configuration turns on."""
+    """``FAIRSHARE``, ``PREEMPTIVE``, ``BACKFILL``, ``EXCLUSIVE``: what is on, in LSF's words."""
     run_windows: tuple[str, ...] = ()
     user_shares: tuple[tuple[str, int], ...] = ()
     """Names and shares at the top of the tree."""
@@ -238,6 +238,7 @@ def _policies(state: ClusterState, queue: QueueConfig) -> tuple[str, ...]:
     """Return what a queue's configuration turns on, in LSF's words."""
     wanted = {
         "FAIRSHARE": (queue.policy or state.config.policy) == "fairshare",
+        "PREEMPTIVE": bool(queue.preempt),
         "BACKFILL": (queue.backfill or state.config.backfill) != "none",
         "EXCLUSIVE": queue.exclusive,
     }

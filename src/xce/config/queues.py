@@ -22,6 +22,7 @@ def read_queues(place: Place | None, hosts: dict[str, HostConfig]) -> dict[str, 
         place.problem(f"more than {QUEUES_MAX} queues")
         return queues
     default = ""
+    places: list[tuple[Place, QueueConfig]] = []
     for item in items:
         fields = read_mapping(item, QUEUE)
         _check_hosts(item, fields, hosts)
@@ -36,6 +37,9 @@ def read_queues(place: Place | None, hosts: dict[str, HostConfig]) -> dict[str, 
         default = name if queue.default else default
         _check_limits(item, queue)
         queues[name] = queue
+        places.append((item, queue))
+    for item, queue in places:
+        _check_preempt(item, queue, queues)
     if len(queues) == 1 and not default:
         (only,) = queues.values()
         return {only.name: msgspec.structs.replace(only, default=True)}
@@ -50,6 +54,19 @@ def _check_hosts(item: Place, fields: dict[str, Any], hosts: dict[str, HostConfi
         if name not in hosts:
             item.inner("hosts", item.node).problem(
                 f"host {name!r} is not defined in hosts.yaml; {render_allowed(name, hosts)}"
+            )
+
+
+def _check_preempt(item: Place, mine: QueueConfig, queues: dict[str, QueueConfig]) -> None:
+    """Report queues that cannot give way: only those of lower priority do, so nobody goes round."""
+    for name in mine.preempt:
+        other = queues.get(name)
+        if other is None:
+            item.problem(f"preempt: queue {name!r} is not defined; {render_allowed(name, queues)}")
+        elif other.priority >= mine.priority:
+            item.problem(
+                f"preempt: the priority of queue {name!r}, {other.priority}, is not below "
+                f"{mine.priority}, that of {mine.name!r}"
             )
 
 

@@ -18,6 +18,7 @@ from xce.config.values import (
     read_line,
     read_milliseconds,
     read_name,
+    read_queue_names,
     read_seconds,
     read_seconds_or_forever,
     read_span,
@@ -26,7 +27,7 @@ from xce.config.values import (
     read_windows,
     read_zone,
 )
-from xce.model.config import BACKFILLS, ORDERS
+from xce.model.config import BACKFILLS, ORDERS, PREEMPTIONS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -98,6 +99,8 @@ QUEUE: Final = Table(
             users=read_users,
             hosts=read_host_pattern,
             run_windows=read_windows,
+            preempt=read_queue_names,
+            preemption=read_choice(*PREEMPTIONS),
             policy=read_choice(*ORDERS),
             fairshare=read_shares,
             backfill=read_choice(*BACKFILLS),
@@ -116,8 +119,6 @@ QUEUE: Final = Table(
             "interactive",
             "job_limit",
             "order",
-            "preempt",
-            "preemption",
             "requeue_exit_values",
             "rerunnable",
             "submit_windows",
@@ -157,6 +158,8 @@ CLUSTER: Final = Table(
         "output_retention_s": Key("output_retention_us", read_seconds),
         "start_retry_s": Key("start_retry_us", read_seconds),
         "time_zone": Key("time_zone", read_zone),
+        "preemption": Key("preemption", read_choice(*PREEMPTIONS)),
+        "preemptions_max": Key("preemptions_max", read_count(1, 1_000_000)),
         "policy": Key("policy", read_choice(*ORDERS)),
         "fairshare_chunk": Key("fairshare_chunk", read_count(1, 1_000_000)),
         "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),

@@ -7,7 +7,7 @@ from typing import Final
 import yaml
 
 from xce.config.document import Place, each_item, scalar_text
-from xce.config.names import USER_NAME, expand_names
+from xce.config.names import QUEUE_NAME, USER_NAME, expand_names
 from xce.config.report import render_allowed
 from xce.model.config import WindowConfig
 from xce.model.errors import TextError
@@ -188,6 +188,15 @@ def read_users(place: Place) -> tuple[str, ...]:
     for name in filter(None, names):
         if not USER_NAME.fullmatch(name):
             raise TextError(f"{name[:80]!r} is no user name")
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def read_queue_names(place: Place) -> tuple[str, ...]:
+    """Read names of queues: a list, or one text with blanks or commas between them."""
+    names = re.split(r"[\s,]+", read_words(place))
+    for name in filter(None, names):
+        if not QUEUE_NAME.fullmatch(name):
+            raise TextError(f"{name[:80]!r} is no name of a queue")
     return tuple(dict.fromkeys(filter(None, names)))
 
 

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.control.preempt import Room, decide_resumes
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.plan import BulkStart, GangStart, Plan, Reservation
 from xce.model.ranges import Ranges, contains, count, intersect, subtract, take_first
@@ -20,6 +21,7 @@ from xce.model.record import (
     ReasonsChanged,
     Record,
     ReservationsChanged,
+    RoomReleased,
     SessionRan,
 )
 from xce.sched.certify import find_faults
@@ -41,12 +43,13 @@ class Ledger:
 
     def __init__(self, state: ClusterState) -> None:
         table = state.hosts
-        self.free: Column = table.total - table.used
+        self.free: Column = table.free()
         self.usable = table.usable()
-        self.empty = table.attempts == 0
+        self.empty = (table.attempts == 0) & ~table.held.any(axis=0)
         self.pools = {name: state.pools.free(name) for name in state.pools.total}
         self.rooms: dict[JobId, int] = {}
         self._pending: dict[JobId, Ranges] = {}
+        self._opened: set[tuple[JobId, Index]] = set()
 
     def pending(self, job: Job) -> Ranges:
         """Return the elements of ``job`` that pend and that no earlier item took."""
@@ -55,6 +58,29 @@ class Ledger:
     def take_elements(self, job: Job, positions: Ranges) -> None:
         """Take elements out of what pends."""
         self._pending[job.id] = subtract(self.pending(job), positions)
+
+    def open_hold(self, state: ClusterState, place: tuple[JobId, Index]) -> bool:
+        """Give the room that is held for an element free for it; return whether there is any."""
+        if place not in state.holds or place in self._opened:
+            return False
+        self._opened.add(place)
+        self._move_hold(state, place, 1)
+        return True
+
+    def close_hold(self, state: ClusterState, place: tuple[JobId, Index]) -> None:
+        """Hold it again."""
+        self._opened.discard(place)
+        self._move_hold(state, place, -1)
+
+    def _move_hold(self, state: ClusterState, place: tuple[JobId, Index], sign: int) -> None:
+        hold = state.holds[place]
+        needs = state.classes[hold.cls].forms[hold.alternative].needs
+        for host, amounts in on_hosts(needs, hold.hosts, hold.tasks, hold.parts).items():
+            self.free[:, host] += sign * amounts
+            # Nobody else is there when all of the host's slots are free.
+            self.empty[host] = self.free[0, host] >= state.hosts.total[0, host]
+        for name, value in of_pools(needs, hold.tasks, hold.parts).items():
+            self.pools[name] = self.pools.get(name, 0) + sign * value
 
     def most(self, found: RequestClass, host: HostNumber) -> int:
         """Return how many single-host attempts of a class ``host`` can take now."""
@@ -97,6 +123,14 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
     stale = 0
     if plan.config_version == state.config_version:
         ledger = Ledger(state)
+        released = [place for place in plan.released if place in state.holds]
+        for place in released:
+            ledger.open_hold(state, place)
+        if released:
+            records.append(
+                RoomReleased([job for job, _ in released], [index for _, index in released])
+            )
+        records.extend(decide_resumes(state, ledger.free, plan.resumed))
         for bulk in plan.bulk:
             record, dropped = _accept_bulk(state, ledger, bulk, now_us)
             stale += dropped
@@ -107,6 +141,11 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
             stale += placed is None
             if placed is not None:
                 records.append(placed)
+        room = Room(state, ledger.free, ledger.pools, ledger.pending)
+        for item in plan.preemptions:
+            decided = room.decide(item, now_us)
+            stale += not decided
+            records.extend(decided)
         reasons = [(cls, reason) for cls, reason in plan.reasons if cls in state.classes]
         if reasons:
             records.append(
@@ -114,7 +153,8 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
             )
         records.extend(_accept_reservations(state, ledger, plan))
     else:
-        stale = sum(sum(bulk.counts) for bulk in plan.bulk) + len(plan.gangs)
+        stale = sum(sum(bulk.counts) for bulk in plan.bulk)
+        stale += len(plan.gangs) + len(plan.preemptions)
     records.append(SessionRan(plan.seq, plan.now_us, plan_digest(plan), stale))
     return records
 
@@ -140,6 +180,18 @@ def _accept_reservations(state: ClusterState, ledger: Ledger, plan: Plan) -> lis
 
 
 def _accept_bulk(
+    state: ClusterState, ledger: Ledger, bulk: BulkStart, now_us: Micros
+) -> tuple[BulkPlaced | None, int]:
+    """Return what holds of a bulk item, and how many elements do not; see `Ledger.open_hold`."""
+    place = (bulk.jobs[0], bulk.firsts[0]) if bulk.jobs else (0, 0)
+    is_opened = ledger.open_hold(state, place)
+    record, dropped = _check_bulk(state, ledger, bulk, now_us)
+    if record is None and is_opened:
+        ledger.close_hold(state, place)
+    return record, dropped
+
+
+def _check_bulk(
     state: ClusterState, ledger: Ledger, bulk: BulkStart, now_us: Micros
 ) -> tuple[BulkPlaced | None, int]:
     wanted = sum(bulk.counts)
@@ -220,6 +272,18 @@ def _cut(
 
 
 def _accept_gang(
+    state: ClusterState, ledger: Ledger, gang: GangStart, now_us: Micros
+) -> GangPlaced | None:
+    """Return a parallel item if it holds; see `Ledger.open_hold`."""
+    place = (gang.job, gang.index)
+    is_opened = ledger.open_hold(state, place)
+    record = _check_gang(state, ledger, gang, now_us)
+    if record is None and is_opened:
+        ledger.close_hold(state, place)
+    return record
+
+
+def _check_gang(
     state: ClusterState, ledger: Ledger, gang: GangStart, now_us: Micros
 ) -> GangPlaced | None:
     found = state.classes.get(gang.cls)

@@ -141,7 +141,8 @@ def _is_news(job: Job, position: int, *, force: bool) -> bool:
     """Whether a decision to end this attempt adds to an earlier one; the first cause stands."""
     assert job.live is not None
     attempt = job.live[position]
-    return attempt.end_cause == EndCause.NONE or (force and not attempt.end_force)
+    is_open = attempt.end_cause == EndCause.NONE or attempt.requeue
+    return is_open or (force and not attempt.end_force)
 
 
 def decide_signal(

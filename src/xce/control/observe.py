@@ -8,6 +8,7 @@ from xce.model.record import (
     HostsOpened,
     LaunchFailed,
     Record,
+    Requeued,
     Started,
     SuspensionDone,
 )
@@ -101,6 +102,9 @@ class _Ends:
         if not started_us and item.started_age_us:
             started_us = max(attempt.placed_at_us, now_us - item.started_age_us)
         cause = attempt.end_cause or int(item.cause)
+        if attempt.requeue:
+            # It ended well before it could give way.
+            cause = EndCause.NONE
         clean = item.exit_code == 0 and item.signal == 0 and cause == EndCause.NONE
         if item.detail:
             record.details.append((len(record.jobs), item.detail))
@@ -126,6 +130,7 @@ def _ended(
     now_us: Micros,
 ) -> list[Record]:
     ends = _Ends(begun)
+    again: list[tuple[JobId, Index]] = []
     failed: dict[tuple[JobId, Index], str] = {}
     for item in items:
         place = (item.job, item.index)
@@ -136,10 +141,16 @@ def _ended(
             failed[place] = item.detail
             continue
         ends.seen.add(place)
+        ended_well = not (item.exit_code or item.signal or item.cause)
+        if attempt.requeue and not ended_well:
+            again.append(place)
+            continue
         ends.add(host, attempt, item, now_us)
     records: list[Record] = []
     if ends.record.jobs:
         records.append(ends.record)
+    if again:
+        records.append(Requeued([job for job, _ in again], [index for _, index in again]))
     if failed:
         detail = next(iter(failed.values()))
         records.append(

@@ -167,7 +167,7 @@ _QUEUES: Final = """\
   priority: 30              # larger goes first
   description: for all jobs that say nothing else
 # - name: night
-#   priority: 20
+#   priority: 40
 #   open: true              # takes new jobs
 #   active: true            # starts jobs
 #   run_limit: 12h          # ceiling of -W
@@ -178,6 +178,8 @@ _QUEUES: Final = """\
 #   exclusive: true         # takes -x jobs
 #   users: [ann, bob]       # who may submit; without it: all
 #   run_windows: "20:00-8:00 6:0:00-0:24:00"    # when its jobs run: daily, or by day (0: Sunday)
+#   preempt: [normal]       # queues of lower priority whose jobs give way for its own
+#   preemption: suspend     # suspend | requeue | kill: how its own jobs give way
 #   policy: fairshare       # fcfs | sjf | fairshare: how its jobs are ordered
 #   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
@@ -198,6 +200,8 @@ cluster_name: CLUSTER
 # key_window_s: 3600        # how long a repeated submit is recognised
 # output_retention_s: 30d   # how long output without -o is kept
 # time_zone: UTC            # of run_windows: a name like Europe/Berlin
+# preemption: suspend       # suspend | requeue | kill: of queues that do not say
+# preemptions_max: 3        # so often a job may be made to give way
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say
 # fairshare_half_life_s: 5400   # in which past use counts for half
 # fairshare_chunk: 100      # placements in a session until the order is computed again

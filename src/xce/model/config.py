@@ -12,6 +12,8 @@ from xce.model.job import ARRAY_SIZE_MAX
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
+PREEMPTIONS: Final = ("suspend", "requeue", "kill")
+"""How a job gives way: it is stopped and goes on later, starts anew later, or ends."""
 BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 1_000}
 """Kinds of backfill, and how many blocked jobs of a queue hold a reservation unless it is said.
 
@@ -97,6 +99,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`BACKFILLS`; empty: the cluster's."""
     run_windows: tuple[WindowConfig, ...] = ()
     """When its jobs may run; empty: always."""
+    preempt: tuple[str, ...] = ()
+    """Queues of lower priority whose jobs give way for its own."""
+    preemption: str = ""
+    """`PREEMPTIONS`: how its jobs give way; empty: the cluster's."""
     policy: str = ""
     """`ORDERS`; empty: the cluster's."""
     fairshare: tuple[ShareConfig, ...] = ()
@@ -141,6 +147,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     output_retention_us: Micros = 30 * 24 * HOUR_US
     time_zone: str = "UTC"
     """IANA name of the zone in which run windows are meant."""
+    preemption: str = "suspend"
+    """`PREEMPTIONS`: of queues that do not say."""
+    preemptions_max: int = 3
+    """So often an element may be made to give way."""
     policy: str = "fcfs"
     """`ORDERS`: of queues that do not say."""
     fairshare_chunk: int = 100

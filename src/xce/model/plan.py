@@ -17,6 +17,8 @@ class StartRule(enum.StrEnum):
     """A job in front holds a reservation, which this one does not delay."""
     RESERVED = "reserved"
     """It held a reservation itself."""
+    PREEMPT = "preempt"
+    """Others gave way for it, and their room was held for it."""
 
 
 class Reservation(msgspec.Struct, frozen=True, array_like=True):
@@ -30,6 +32,29 @@ class Reservation(msgspec.Struct, frozen=True, array_like=True):
     is overdue ends; 0: unknown, since something in its way has no run limit and no estimate."""
     hosts: list[HostNumber]
     tasks: list[int]
+
+
+class Victim(msgspec.Struct, frozen=True, array_like=True):
+    """A live attempt that gives way."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    action: str
+    """``suspend``, ``requeue`` or ``kill``."""
+
+
+class Preemption(msgspec.Struct, frozen=True, array_like=True):
+    """Room for a blocked element: where it will run when the victims are gone."""
+
+    cls: int
+    job: JobId
+    index: Index
+    hosts: list[HostNumber]
+    tasks: list[int]
+    parts: list[int]
+    alternative: int
+    victims: list[Victim]
 
 
 class BulkStart(msgspec.Struct, frozen=True, array_like=True):
@@ -82,8 +107,22 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     """Reservations that are new or changed."""
     unreserved: tuple[tuple[JobId, Index], ...] = ()
     """Elements that hold a reservation no more."""
+    preemptions: tuple[Preemption, ...] = ()
+    released: tuple[tuple[JobId, Index], ...] = ()
+    """Elements for which room is held in vain: those who gave way are gone, and it does not fit."""
+    resumed: tuple[tuple[JobId, Index, int], ...] = ()
+    """``(job, index, attempt)`` of preempted attempts that may go on."""
 
     @property
     def is_empty(self) -> bool:
         """Whether it changes nothing."""
-        return not (self.bulk or self.gangs or self.reasons or self.reserved or self.unreserved)
+        return not (
+            self.bulk
+            or self.gangs
+            or self.reasons
+            or self.reserved
+            or self.unreserved
+            or self.preemptions
+            or self.released
+            or self.resumed
+        )

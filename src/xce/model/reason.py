@@ -36,6 +36,8 @@ class ReasonCode(enum.StrEnum):
     """The run windows of its queue are closed; ``at_us``: when one opens, if it is known."""
     DEADLINE = "window-too-short"
     """It would still run when the run window of its queue closes."""
+    PREEMPTING = "preempting"
+    """Others give way for it; it starts when they are gone."""
     REQUEUED = "requeued"
     NO_HOSTS = "no-hosts"
     DOMAINS = "domains"
@@ -134,6 +136,7 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
     ReasonCode.WINDOW: "The queue's run windows are closed",
     ReasonCode.DEADLINE: "Job will not finish before the run window closes",
+    ReasonCode.PREEMPTING: "Waiting for preempted jobs to release their slots",
     ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
     ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
     ReasonCode.DOMAINS: "Not enough processors to meet the job's compute unit requirement",
@@ -220,6 +223,7 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.AHEAD: "what is free goes to jobs in front of it",
     ReasonCode.RESERVED: "it would delay job {detail}, which is in front and has a reservation",
     ReasonCode.DEADLINE: "it would still run when the run window of queue {resource} closes",
+    ReasonCode.PREEMPTING: "others give way for it; it starts when they are gone",
     ReasonCode.REQUEUED: "requeued, waiting for the next scheduling session",
     ReasonCode.NO_HOSTS: "no host has joined the cluster",
     ReasonCode.DOMAINS: "no {resource} has room as cu[] wants it (needs {needed} slots, {available}"

@@ -12,7 +12,7 @@ from xce.model.config import ClusterConfig
 from xce.model.dependency import Dependency
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
-from xce.model.plan import Reservation, StartRule
+from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.reason import Reason, Wake
 from xce.model.request import ClassKey
 
@@ -260,6 +260,8 @@ class EndDecided(msgspec.Struct, frozen=True, tag="end-decided", array_like=True
     by: str
     force: bool
     at_us: Micros
+    requeue: bool = False
+    """They pend again when they are gone, unless they ended well."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
@@ -320,9 +322,12 @@ class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array
 
 
 class SuspensionDone(msgspec.Struct, frozen=True, tag="suspension-done", array_like=True):
-    """The hosts stopped or resumed attempts as wanted. Columns."""
+    """The hosts stopped or resumed attempts as wanted. Columns.
 
-    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
+    A preempted attempt gives its slots back with it.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.RESERVATION, Wake.CAPACITY})
 
     jobs: list[JobId]
     indices: list[Index]
@@ -370,6 +375,39 @@ class SessionRan(msgspec.Struct, frozen=True, tag="session-ran", array_like=True
     digest: str
     stale: int = 0
     """How many elements of the plan no longer held."""
+
+
+class RoomHeld(msgspec.Struct, frozen=True, tag="room-held", array_like=True):
+    """Others give way for a blocked element, and their room is held for it."""
+
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
+
+    cls: int
+    job: JobId
+    index: Index
+    hosts: list[HostNumber]
+    tasks: list[int]
+    parts: list[int]
+    alternative: int
+    victims: list[Victim]
+
+
+class RoomReleased(msgspec.Struct, frozen=True, tag="room-released", array_like=True):
+    """Room is held no more for these elements. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL})
+
+    jobs: list[JobId]
+    indices: list[Index]
+
+
+class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
+    """Attempts that gave way are gone, their amounts are free and they pend again. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL, Wake.PENDING})
+
+    jobs: list[JobId]
+    indices: list[Index]
 
 
 class WindowsResolved(msgspec.Struct, frozen=True, tag="windows-resolved", array_like=True):
@@ -448,6 +486,9 @@ Record: TypeAlias = (
     | ReasonsChanged
     | ReservationsChanged
     | SessionRan
+    | RoomHeld
+    | RoomReleased
+    | Requeued
     | WindowsResolved
     | WindowsMoved
     | StopsChanged

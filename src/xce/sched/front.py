@@ -5,13 +5,13 @@ what is placed, never with what waits.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice, takewhile
 from operator import attrgetter, not_
 from typing import Final, NamedTuple, TypeAlias
 
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.ranges import EMPTY, Ranges, count, take_first
+from xce.model.ranges import EMPTY, Ranges, count, subtract, take_first
 from xce.sched.order import Place, Rank
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import Job
@@ -42,6 +42,7 @@ class Front:
         found: RequestClass,
         rank: Rank,
         moved: JobId | None = None,
+        aside: Mapping[JobId, Ranges] | None = None,
     ) -> None:
         self.found = found
         self.rank = rank
@@ -49,7 +50,11 @@ class Front:
         if not found.sorted:
             found.eligible()
         self._is_moved = moved is not None
+        self._aside = aside or {}
+        """Elements that are passed over."""
         self._ids: Iterator[JobId] = iter(found.waiting if moved is None else (moved,))
+        if self._aside:
+            self._ids = filter(self._has_others, self._ids)
         self._buffer: list[JobId] = []
         self._at = 0
         self._left: Ranges = EMPTY
@@ -58,6 +63,18 @@ class Front:
         """What is left does not fit."""
         self._room = 0
         """How many more of it may run; counts when ``_left`` is not empty."""
+
+    def _has_others(self, item: JobId) -> bool:
+        """Return whether a job has elements that are not passed over, and room for them."""
+        aside = self._aside.get(item)
+        if aside is None:
+            return True
+        job = self._state.jobs[item]
+        return bool(subtract(job.pending, aside)) and self._state.room(job) > count(aside)
+
+    def _pending(self, job: Job) -> Ranges:
+        aside = self._aside.get(job.id)
+        return job.pending if aside is None else subtract(job.pending, aside)
 
     def first(self) -> JobId | None:
         """Return the first job that is left, or None."""
@@ -82,7 +99,7 @@ class Front:
         job = self._job()
         if job.array is None:
             return job.id, 0
-        return job.id, job.index((self._left or job.pending)[0][0])
+        return job.id, job.index((self._left or self._pending(job))[0][0])
 
     def take(self, wanted: int, before: Place) -> tuple[Runs, int]:
         """Take up to ``wanted`` elements in order, and return how many there were.
@@ -146,7 +163,8 @@ class Front:
         """Take up to ``wanted`` elements of the array in front."""
         job = self._job()
         if not self._left:
-            self._left, self._room = job.pending, self._state.room(job)
+            self._left = self._pending(job)
+            self._room = self._state.room(job) - count(self._aside.get(job.id, EMPTY))
         kept, self._left = take_first(self._left, min(wanted, self._room))
         for first, last in kept:
             runs.jobs.append(job.id)

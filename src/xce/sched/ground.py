@@ -31,9 +31,9 @@ class Ground:
 def open_ground(state: ClusterState) -> Ground:
     """Return what is free now."""
     table = state.hosts
-    free: Column = table.total - table.used
+    free = table.free()
     free[0][table.exclusive > 0] = 0
-    return Ground(free, table.attempts == 0)
+    return Ground(free, (table.attempts == 0) & ~table.held.any(axis=0))
 
 
 def idle_ground(facts: HostFacts) -> Ground:

@@ -80,6 +80,21 @@ class Reserver:
         if self._is_used:
             self._begun.append((piece, span_us))
 
+    def take_room(self, piece: Piece, now: View, span_us: Micros) -> None:
+        """Give out room that is no placement: it is held, or goes back to one who gave way."""
+        if self._timeline is not None:
+            self._timeline.take(piece, span_us)
+            return
+        now.ground.take(piece.numbers, piece.amounts, exclusive=False)
+        for name, value in piece.pools.items():
+            now.pools[name] = now.pools.get(name, 0) - value
+        self.note(piece, span_us)
+
+    def note(self, piece: Piece, span_us: Micros) -> None:
+        """Note when room comes free that is not free now."""
+        if self._is_used:
+            self._begun.append((piece, span_us))
+
     def window(self, found: RequestClass, now: View) -> View:
         """Return what a start of a class may take now without delaying anybody; ``now``: all."""
         if self._timeline is None:
@@ -110,7 +125,7 @@ class Reserver:
             found.cls,
             *element,
             told_us if told_us < FAR else 0,
-            spot.numbers.tolist(),
+            spot.hosts.tolist(),
             spot.sizes.tolist(),
         )
         self._made[element] = Promise(start_us, told)

@@ -4,7 +4,7 @@
 again. One that is made anew from a state has the same rows, up to their order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -24,15 +24,17 @@ from xce.model.record import (
     HostUp,
     LaunchFailed,
     Record,
+    Requeued,
     Started,
     StopsChanged,
     SuspensionAsked,
     SuspensionDone,
 )
 from xce.state.cluster import ClusterState, RequestClass
-from xce.state.hosts import Column
+from xce.state.hosts import Column, Flags
 from xce.state.job import Attempt
 from xce.state.needs import Need, of_pools, on_hosts
+from xce.state.usage import yields
 
 FAR: Final[Micros] = 1 << 61
 """Later than every instant that is known: when what has no run limit and no estimate ends."""
@@ -51,6 +53,23 @@ class Releases(NamedTuple):
     """Along resources and rows; all slots of a host that an exclusive attempt leaves."""
     pools: Column
     """Along pools (by name) and rows."""
+    owners: Column
+    """Whose each row is, as `Running.owners` numbers the live attempts."""
+
+
+class Owners(NamedTuple):
+    """The live attempts, by number; a number may be unused."""
+
+    places: list[tuple[JobId, int]]
+    """Job and position."""
+    classes: Column
+    """-1: the number is unused."""
+    since_us: Column
+    """When each was placed or started."""
+    may_yield: Flags
+    """Whether it may be made to give way: it is not ending, not stopped, and was not too often."""
+    yields: Column
+    """Whether it gives way already: 0 not, 1 its slots, 2 all that it holds."""
 
 
 def expected_span(found: RequestClass) -> Micros:
@@ -79,10 +98,9 @@ class Running:
         self._unused: list[int] = []
         self._size = 0
         self._names: tuple[str, ...] = ()
-        self._rows = Releases(
-            np.zeros(0, np.int64), np.zeros(0, np.int64),
-            np.zeros((0, 0), np.int64), np.zeros((0, 0), np.int64),
-        )  # fmt: skip
+        self._rows = _room_for(0, 0, 0)
+        self._owners = _owners_for(0)
+        self._unused_owners: list[int] = []
 
     def note(self, entry: Entry) -> None:
         """Hear of an applied entry."""
@@ -105,13 +123,19 @@ class Running:
             self._look_at_all(state)
         self._news.clear()
         used = self._rows.at_us[: self._size] >= 0
-        at_us, numbers, amounts, pools = self._rows
+        at_us, numbers, amounts, pools, owners = self._rows
         return Releases(
             at_us[: self._size][used],
             numbers[: self._size][used],
             amounts[:, : self._size][:, used],
             pools[:, : self._size][:, used],
+            owners[: self._size][used],
         )
+
+    @property
+    def owners(self) -> Owners:
+        """The live attempts as of the last `releases`."""
+        return self._owners
 
     def _look_at_all(self, state: ClusterState) -> None:
         self._is_whole = True
@@ -119,6 +143,7 @@ class Running:
         self._names = tuple(sorted(state.pools.total))
         resources = len(state.hosts.resources)
         self._rows = _room_for(0, resources, len(self._names))
+        self._owners, self._unused_owners = _owners_for(0), []
         everything = chain.from_iterable(state.on_host.values())
         for job_id, position in everything:
             self._add(state, job_id, position)
@@ -151,6 +176,7 @@ class Running:
             # Its slots come last, all that the host has.
             for amounts, _ in stages:
                 amounts[0] = state.hosts.total[0, _numbers(attempt)]
+        owner = self._owner(state, job_id, position, attempt)
         rows: list[int] = []
         for at_us, (amounts, pools), (later, later_pools) in zip(
             instants, stages, [*stages[1:], nothing], strict=True
@@ -158,6 +184,7 @@ class Running:
             mine = [self._row() for _ in range(amounts.shape[1])]
             self._rows.at_us[mine] = at_us
             self._rows.numbers[mine] = _numbers(attempt)
+            self._rows.owners[mine] = owner
             self._rows.amounts[:, mine] = amounts - later
             self._rows.pools[:, mine] = 0
             self._rows.pools[:, mine[0]] = pools - later_pools
@@ -170,6 +197,8 @@ class Running:
         """Return what an attempt holds on each of `_numbers` and of each pool at a stage."""
         held = on_hosts(stage, attempt.hosts, attempt.tasks, attempt.parts)
         amounts = np.stack([held[number] for number in _numbers(attempt)], axis=1)
+        if attempt.gave_slots:
+            amounts[0] = 0
         needs = of_pools(stage, attempt.tasks, attempt.parts)
         pools = np.asarray([needs.get(name, 0) for name in self._names], np.int64)
         return amounts, pools
@@ -185,10 +214,40 @@ class Running:
             self._rows.numbers[: self._size] = old.numbers
             self._rows.amounts[:, : self._size] = old.amounts
             self._rows.pools[:, : self._size] = old.pools
+            self._rows.owners[: self._size] = old.owners
         self._size += 1
         return self._size - 1
 
-    def _drop(self, rows: Iterable[int]) -> None:
+    def _owner(self, state: ClusterState, job_id: JobId, position: int, attempt: Attempt) -> int:
+        """Give a live attempt a number and note what is known of it."""
+        if not self._unused_owners:
+            size = len(self._owners.places)
+            old, self._owners = self._owners, _owners_for(2 * size + 64)
+            self._owners.places[:size] = old.places
+            self._owners.classes[:size] = old.classes
+            self._owners.since_us[:size] = old.since_us
+            self._owners.may_yield[:size] = old.may_yield
+            self._owners.yields[:size] = old.yields
+            self._unused_owners = list(range(2 * size + 63, size - 1, -1))
+        owner = self._unused_owners.pop()
+        self._owners.places[owner] = job_id, position
+        self._owners.classes[owner] = attempt.cls
+        self._owners.since_us[owner] = attempt.started_at_us or attempt.placed_at_us
+        times = (state.jobs[job_id].preempted or {}).get(position, 0)
+        self._owners.may_yield[owner] = (
+            attempt.end_cause == EndCause.NONE
+            and not attempt.suspended
+            and not attempt.shall_stop
+            and times < state.config.preemptions_max
+        )
+        self._owners.yields[owner] = yields(attempt)
+        return owner
+
+    def _drop(self, rows: tuple[int, ...]) -> None:
+        if rows:
+            owner = int(self._rows.owners[rows[0]])
+            self._owners.classes[owner] = -1
+            self._unused_owners.append(owner)
         for row in rows:
             self._rows.at_us[row] = -1
             self._unused.append(row)
@@ -205,6 +264,17 @@ def _room_for(size: int, resources: int, pools: int) -> Releases:
         np.zeros(size, np.int64),
         np.zeros((resources, size), np.int64),
         np.zeros((pools, size), np.int64),
+        np.zeros(size, np.int64),
+    )
+
+
+def _owners_for(size: int) -> Owners:
+    return Owners(
+        [(0, 0)] * size,
+        np.full(size, -1, np.int64),
+        np.zeros(size, np.int64),
+        np.zeros(size, np.bool_),
+        np.zeros(size, np.int64),
     )
 
 
@@ -215,7 +285,9 @@ def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
             yield from zip(record.jobs, record.firsts, record.lasts, strict=True)
         case GangPlaced():
             yield record.job, record.index, record.index
-        case Started() | Ended() | LaunchFailed() | SuspensionDone() | AmountsReturned():
+        case (
+            Started() | Ended() | Requeued() | LaunchFailed() | SuspensionDone() | AmountsReturned()
+        ):
             yield from zip(record.jobs, record.indices, record.indices, strict=True)
         case _:
             pass

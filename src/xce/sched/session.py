@@ -19,21 +19,23 @@ from typing import TypeAlias
 import numpy as np
 
 from xce.model.ids import JobId, Micros
-from xce.model.plan import BulkStart, GangStart, Plan, StartRule
+from xce.model.plan import BulkStart, GangStart, Plan, Preemption, StartRule
 from xce.model.reason import Reason, ReasonCode
 from xce.sched.counts import Counts
 from xce.sched.explain import explain_ground
 from xce.sched.fairshare import Shares
 from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
+from xce.sched.holds import Holds
 from xce.sched.order import Line, Place, Rank
 from xce.sched.place import bulk, pools
 from xce.sched.place.spot import Spot, find_gang, find_serial
 from xce.sched.policy import FIRST_COME, Policy, sift
+from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
-from xce.sched.running import expected_span
+from xce.sched.running import FAR, expected_span
 from xce.sched.shape import Shape
-from xce.sched.timeline import View
+from xce.sched.timeline import Piece, View
 from xce.sched.waiting import Memory
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Flags
@@ -60,14 +62,17 @@ def run_session(
     """
     now_us = max(now_us, state.now_us)
     session = Session(state, now_us, memory or Memory(), policy, counts or Counts())
+    session.start_held()
     queue = session.order()
     while queue:
+        session.resume(-queue[0][0][0])
         rank, _, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
         session.place(front, before)
         session.push(queue, front)
         if session.is_order_due:
             queue = session.order_again(queue)
+    session.resume(0)
     return session.close()
 
 
@@ -91,6 +96,9 @@ class Session:
         self._ground: Ground | None = None
         self._pools = {name: state.pools.free(name) for name in sorted(state.pools.total)}
         self._reserver = Reserver(state, memory.running, now_us)
+        self._holds = Holds(state)
+        self._preemptor = Preemptor(state, memory.running)
+        self._preemptions: list[Preemption] = []
         self._shares = Shares(state, now_us)
         self._line = Line(state, policy.orders, self._shares)
         self._bulk: list[BulkStart] = []
@@ -98,6 +106,8 @@ class Session:
         self._failed: dict[Shape, Reason] = {}
         self._delaying: dict[tuple[Shape, Micros], Reason] = {}
         """Requests that fit, and would delay a reservation if they ran for so long."""
+        self._in_vain: set[Shape] = set()
+        """Requests for which nobody can give way."""
         self._asleep: dict[RequestClass, Reason] = {}
         self._avoiding: set[RequestClass] = set()
         """Of these, classes of which only jobs that avoid hosts did not fit so far."""
@@ -112,9 +122,10 @@ class Session:
                 continue
             rank = self._line.rank(found)
             if found.waiting:
-                self.push(queue, Front(self._state, found, rank))
+                self.push(queue, Front(self._state, found, rank, aside=self._holds.aside))
             for moved in found.moved:
-                self.push(queue, Front(self._state, found, rank, moved))
+                front = Front(self._state, found, rank, moved, self._holds.aside)
+                self.push(queue, front)
         return queue
 
     def push(self, queue: Queue, front: Front) -> None:
@@ -152,12 +163,100 @@ class Session:
             if late is not None:
                 front.is_over = True
                 return
+            if self._preempt(front, shape, reason, before):
+                continue
             if self._reserve(front, shape, before):
                 continue
             if not shape.avoid:
                 front.is_over = True
                 return
             front.skip_alike()
+
+    def start_held(self) -> None:
+        """Start those for whom room is held, where others have given way."""
+        for held in self._holds.each():
+            found, job = held.found, held.job
+            likeness = job.avoid, job.waited_us
+            shape = self._memory.shape(self._state, found, likeness, self._counts)
+            spot = None
+            if self._holds.may_start(held):
+                view = self._holds.own_view(held, self._now)
+                there = np.zeros(self._facts.table.count, np.bool_)
+                there[held.numbers] = True
+                spot = self._find(shape, view, there) or self._find(shape, view, None)
+            if spot is not None:
+                self._holds.give(held, self._now)
+                self._reserver.take(found, shape, self._now, spot)
+                self._start(found, (job.id, held.hold.index), shape, spot)
+                self._holds.set_aside(held)
+            elif self._holds.are_gone(held) or not self._holds.may_start(held):
+                self._holds.give(held, self._now)
+                self._holds.released.append((job.id, held.hold.index))
+            else:
+                piece = Piece(held.numbers, held.amounts, held.pools, exclusive=False)
+                self._reserver.note(piece, expected_span(found))
+                self._holds.set_aside(held)
+                self._asleep[found] = Reason(ReasonCode.PREEMPTING)
+
+    def _start(self, found: RequestClass, element: Element, shape: Shape, spot: Spot) -> None:
+        """Add the start of one element for which others gave way."""
+        job_id, index = element
+        rule = StartRule.PREEMPT
+        self._counts.runs += 1
+        if shape.request.is_serial:
+            self._bulk.append(
+                BulkStart(
+                    found.cls, [job_id], [index], [index], spot.hosts.tolist(), [1], rule=rule
+                )
+            )
+            return
+        self._gangs.append(
+            GangStart(
+                found.cls,
+                job_id,
+                index,
+                spot.hosts.tolist(),
+                spot.sizes.tolist(),
+                spot.parts.tolist(),
+                spot.alternative,
+                rule,
+            )
+        )
+
+    def resume(self, priority: int) -> None:
+        """Let preempted attempts go on before jobs of queues of lower priority start."""
+        for numbers, slots in self._holds.resume(self._now, priority):
+            amounts = np.zeros((len(self._free.free), len(numbers)), np.int64)
+            amounts[0] = slots
+            piece = Piece(numbers, amounts, {}, exclusive=False)
+            self._reserver.take_room(piece, self._now, FAR)
+
+    def _preempt(self, front: Front, shape: Shape, reason: Reason, before: Place) -> bool:
+        """Have others give way for the first element of a class, if that lets it start.
+
+        Not where somebody in front holds a reservation, which it could delay.
+        """
+        if shape.fixed is not None or shape.never is not None:
+            return False
+        if reason.code is ReasonCode.RESERVED or self._reserver.has_promises:
+            return False
+        if not self._preemptor.may(front.found) or shape in self._in_vain:
+            return False
+
+        def find(view: View, among: Flags | None) -> Spot | None:
+            return self._find(shape, view, among)
+
+        found = self._preemptor.find(front.found, front.element(), self._now, find)
+        if found is None:
+            self._in_vain.add(shape)
+            return False
+        preemption, spot = found
+        self._preemptions.append(preemption)
+        piece = Piece(spot.numbers, spot.amounts, spot.pools, exclusive=False)
+        self._reserver.take_room(piece, self._now, expected_span(front.found))
+        self._asleep[front.found] = Reason(ReasonCode.PREEMPTING)
+        front.take(1, before)
+        return True
 
     def _lateness(self, found: RequestClass) -> Reason | None:
         """Return why a job would still run when the run window of its queue closes, if so."""
@@ -202,12 +301,15 @@ class Session:
     def close(self) -> Plan:
         """Return the plan."""
         reserved, unreserved = self._reserver.changes()
-        is_empty = not (self._bulk or self._gangs or reserved or unreserved)
+        moved = self._preemptions or self._holds.released or self._holds.resumed
+        is_empty = not (self._bulk or self._gangs or reserved or unreserved or moved)
         look_at_us = self._reserver.look_at_us() if self._delaying else 0
         reasons = self._memory.close(
             self._asleep,
             is_empty=is_empty,
-            has_promises=self._reserver.has_promises,
+            has_promises=(
+                self._reserver.has_promises or self._holds.matters or self._preemptor.is_used
+            ),
             look_at_us=look_at_us,
         )
         return Plan(
@@ -219,6 +321,9 @@ class Session:
             reasons,
             reserved,
             unreserved,
+            tuple(self._preemptions),
+            tuple(self._holds.released),
+            tuple(self._holds.resumed),
         )
 
     @property

@@ -70,9 +70,8 @@ class Timeline:
         self._totals = totals
         self._moments = [_Moment(now_us, now)]
         at_us = _planned(releases.at_us, now_us)
-        self._rows = _Rows(
-            at_us, releases.at_us, releases.numbers, releases.amounts, releases.pools
-        )
+        numbers, amounts, pools = releases.numbers, releases.amounts, releases.pools
+        self._rows = _Rows(at_us, releases.at_us, numbers, amounts, pools)
         self._kept: list[tuple[Micros, int]] = []
         """When reservations start, and how many slots each takes."""
         self._fresh: list[_Rows] = [self._rows]

@@ -49,14 +49,14 @@ def _room(state: ClusterState, job: Job, request: Request, host: HostNumber) -> 
     usable = table.is_configured[host] and table.is_up[host] and table.is_open[host]
     if not usable or table.exclusive[host] or host in job.avoid:
         return 0
-    if request.exclusive and table.attempts[host]:
+    if request.exclusive and (table.attempts[host] or table.held[:, host].any()):
         return 0
     asked = [choice.host for choice in request.hosts]
     if asked and not request.other_hosts and table.names[host] not in asked:
         return 0
-    tasks = int(table.total[0, host] - table.used[0, host])
+    tasks = int(table.free()[0, host])
     for resource, row in table.row.items():
-        free = int(table.total[row, host] - table.used[row, host])
+        free = int(table.free()[row, host])
         amounts = [amount for amount in request.amounts if amount.resource == resource]
         once = sum(amount.value for amount in amounts if amount.per != "task")
         each = sum(amount.value for amount in amounts if amount.per == "task")

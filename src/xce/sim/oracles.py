@@ -45,6 +45,8 @@ class Truth:
         self.state = ClusterState()
         """What the entries on the disk make of nothing."""
         self.running: dict[Key, tuple[str, Launch]] = {}
+        self.stopped: set[Key] = set()
+        """Processes that are suspended."""
         self.jobs: dict[JobId, JobSubmitted] = {}
         self.ends: Counter[JobId] = Counter()
         """Ended elements of each job."""
@@ -160,7 +162,12 @@ class Truth:
     def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:
         """Learn that nothing of an attempt is left, and its exit status."""
         self.running.pop(key, None)
+        self.stopped.discard(key)
         self._codes[key] = (exit_code, is_known)
+
+    def note_stopped(self, key: Key, *, suspended: bool) -> None:
+        """Learn that a process was suspended or goes on."""
+        (self.stopped.add if suspended else self.stopped.discard)(key)
 
     def note_reboot(self, host: str) -> None:
         """Learn that a host was restarted: ends that it had not told may be unknown for ever."""
@@ -201,8 +208,9 @@ class Truth:
         for key, (_, launch) in self.running.items():
             request = self.state.classes[self.state.jobs[key[0]].cls].key.request
             tasks = sum(count for _, count in launch.hosts)
+            has_slots = not self._gave_slots(key)
             for place, (host, count) in enumerate(launch.hosts):
-                used[host, "slots"] += count
+                used[host, "slots"] += count * has_slots
                 guests[host] += 1
                 if request.exclusive:
                     lonely.add(host)
@@ -224,6 +232,17 @@ class Truth:
             demand(name not in lonely or guests[name] == 1, f"{name} is shared")
         for pool in config.pools:
             demand(used["", pool.name] <= pool.total, f"pool {pool.name} is over-committed")
+
+    def _gave_slots(self, key: Key) -> bool:
+        """Whether an attempt gave its slots to others; then it is stopped, or being ended."""
+        job = self.state.jobs[key[0]]
+        position = job.position(key[1])
+        attempt = self.state.attempt(job.id, position) if position is not None else None
+        if attempt is None or attempt.number != key[2] or not attempt.gave_slots:
+            return False
+        is_ending = attempt.end_cause != EndCause.NONE
+        demand(is_ending or key in self.stopped, f"{key} runs on slots that it gave away")
+        return True
 
     # The end.
 

@@ -30,6 +30,10 @@ class Oracle(Protocol):
         """Learn that a process was started."""
         ...
 
+    def note_stopped(self, key: a.Key, *, suspended: bool) -> None:
+        """Learn that a process was suspended or goes on."""
+        ...
+
     def note_gone(self, host: str, key: a.Key, exit_code: int, *, is_known: bool) -> None:
         """Learn that nothing of an attempt is left, and what its exit status was."""
         ...
@@ -139,6 +143,7 @@ class Ground:
 
     def suspend(self, one: RunDirectory, *, suspended: bool) -> None:
         """Stop a living process, or let it go on."""
+        self._oracle.note_stopped(one.key, suspended=suspended)
         now_us = self.loop.now_us
         if suspended and not one.suspended_us:
             one.suspended_us = now_us

@@ -24,6 +24,7 @@ START_US = 1_800_000_000 * SECOND_US
 _DAY_MIN = 24 * 60
 HOPELESS_TASKS = 999
 QUEUES = (
+    QueueConfig(name="urgent", priority=50),
     QueueConfig(name="normal", priority=30, default=True),
     QueueConfig(name="night", priority=10, exclusive=True),
 )
@@ -44,6 +45,10 @@ def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
             queue,
             policy=rng.choice(("fcfs", "fcfs", "sjf", "fairshare")),
             run_windows=draw_windows(rng) if rng.random() < 0.2 else (),
+            preemption=rng.choice(("suspend", "requeue", "kill")),
+            preempt=rng.choice(((), ("night",), ("normal", "night")))
+            if queue.name == "urgent"
+            else (),
             backfill=rng.choice(("none", "easy", "easy", "conservative")),
             reservations=rng.choice((0, 0, 2)),
         )
@@ -162,7 +167,7 @@ def draw_submission(
     submission = Submission(
         spec=spec,
         request=request,
-        queue="night" if request.exclusive else rng.choice(("normal", "normal", "night")),
+        queue="night" if request.exclusive else rng.choice(("normal", "normal", "night", "urgent")),
         array=array,
         hold=rng.random() < 0.06,
         begin_at_us=now_us + rng.randrange(10 * SECOND_US) if rng.random() < 0.1 else 0,

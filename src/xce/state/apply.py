@@ -19,6 +19,7 @@ from xce.state.index import (
     await_delay,
     contains_all,
     demand,
+    drop_hold,
     drop_reservation,
     each_run,
     finish,
@@ -340,6 +341,16 @@ def _reservations_changed(state: ClusterState, record: r.ReservationsChanged) ->
             state.reservations.setdefault(item.job, {})[item.index] = item
 
 
+def _room_held(state: ClusterState, record: r.RoomHeld) -> None:
+    state.holds[record.job, record.index] = record
+    usage.move_hold(state, record, 1)
+
+
+def _room_released(state: ClusterState, record: r.RoomReleased) -> None:
+    for job_id, index in zip(record.jobs, record.indices, strict=True):
+        drop_hold(state, job_id, index)
+
+
 def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
     was_open = {name for name, window in state.windows.items() if window.is_open}
     state.windows = {
@@ -422,6 +433,9 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SignalAsked: live.apply_signal_asked,
     r.ReasonsChanged: _reasons_changed,
     r.ReservationsChanged: _reservations_changed,
+    r.RoomHeld: _room_held,
+    r.RoomReleased: _room_released,
+    r.Requeued: live.apply_requeued,
     r.WindowsResolved: _windows_resolved,
     r.WindowsMoved: _windows_moved,
     r.StopsChanged: live.apply_stops_changed,

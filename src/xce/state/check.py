@@ -22,6 +22,7 @@ def check_state(state: ClusterState) -> None:
     check_indexes(state)
     check_reservations(state)
     check_shares(state)
+    check_holds(state)
 
 
 def check_job(state: ClusterState, job: Job) -> None:
@@ -52,6 +53,9 @@ def check_usage(state: ClusterState) -> None:
                 used[:, host] += amounts
                 attempts[host] += 1
                 exclusive[host] += found.key.request.exclusive
+            if attempt.gave_slots:
+                for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
+                    used[0, host] -= tasks
             for name, value in of_pools(needs, attempt.tasks, attempt.parts).items():
                 pools[name] += value
     assert (used == table.used).all(), "hosts: used is not the sum of what live attempts hold"
@@ -93,6 +97,25 @@ def check_classes(state: ClusterState) -> None:
         is_waiting = state.waiting.get(cls) is found
         assert found.has_waiting == is_waiting, f"class {cls}: waiting is {is_waiting}"
     assert state.waiting.keys() <= state.classes.keys(), "a class that is gone waits"
+
+
+def check_holds(state: ClusterState) -> None:
+    """Room is held for elements that wait, and it adds up."""
+    held = np.zeros_like(state.hosts.held)
+    pools = dict.fromkeys(state.pools.held, 0)
+    for (job_id, index), hold in state.holds.items():
+        job = state.jobs[job_id]
+        position = job.position(index)
+        assert position is not None, f"room is held for element {index} of job {job_id}"
+        assert contains(job.pending, position, position), f"job {job_id} pends not, room is held"
+        assert job.waiting_since_us, f"job {job_id} waits not, room is held"
+        needs = state.classes[hold.cls].forms[hold.alternative].needs
+        for host, amounts in on_hosts(needs, hold.hosts, hold.tasks, hold.parts).items():
+            held[:, host] += amounts
+        for name, value in of_pools(needs, hold.tasks, hold.parts).items():
+            pools[name] += value
+    assert (held == state.hosts.held).all(), "hosts: held is not the sum of holds"
+    assert pools == state.pools.held, "pools: held is not the sum of holds"
 
 
 def check_shares(state: ClusterState) -> None:

@@ -13,6 +13,7 @@ from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
+from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
@@ -113,6 +114,8 @@ class ClusterState:
         """What is kept for waiting elements; theirs until they are placed or wait no more."""
         self.shares: dict[tuple[str, str], Account] = {}
         """By queue and user: what fairshare goes by."""
+        self.holds: dict[tuple[JobId, Index], RoomHeld] = {}
+        """Room that is held for waiting elements until they are placed or wait no more."""
         self.windows: dict[str, Window] = {}
         """By queue: when its run windows are open, as far as that has been resolved."""
         # Indexes; not part of a snapshot but where it is said.
@@ -140,13 +143,11 @@ class ClusterState:
         """About how many of them are of attempts that are over."""
         self.finished: deque[tuple[Micros, JobId, Seq]] = deque()
         """Finished jobs in the order of their end, with the ending entry. In a snapshot."""
-        self.queues: dict[str, QueueConfig] = {}
-        self.default_queue = ""
         self.set_queues()
 
     def set_queues(self) -> None:
         """Index the configuration's queues by name."""
-        self.queues = {queue.name: queue for queue in self.config.queues}
+        self.queues: dict[str, QueueConfig] = {queue.name: queue for queue in self.config.queues}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
 
     def is_window_open(self, queue: str) -> bool:

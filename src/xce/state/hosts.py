@@ -28,6 +28,8 @@ class HostTable:
         self.row: dict[str, int] = {name: row for row, name in enumerate(BUILT_IN_RESOURCES)}
         self.total: Column = np.zeros((2, 0), np.int64)
         self.used: Column = np.zeros((2, 0), np.int64)
+        self.held: Column = np.zeros((2, 0), np.int64)
+        """Room for elements for which others give way."""
         self.attempts: Column = np.zeros(0, np.int64)
         """Live attempts that hold something there."""
         self.exclusive: Column = np.zeros(0, np.int64)
@@ -63,6 +65,7 @@ class HostTable:
         self.number[name] = number
         self.total = np.concatenate((self.total, np.zeros((len(self.row), 1), np.int64)), axis=1)
         self.used = np.concatenate((self.used, np.zeros((len(self.row), 1), np.int64)), axis=1)
+        self.held = np.concatenate((self.held, np.zeros((len(self.row), 1), np.int64)), axis=1)
         self.attempts = np.append(self.attempts, np.int64(0))
         self.exclusive = np.append(self.exclusive, np.int64(0))
         self.is_configured = np.append(self.is_configured, np.False_)
@@ -116,6 +119,14 @@ class HostTable:
         self.row = {name: row for row, name in enumerate(resources)}
         self.total = np.zeros((len(resources), self.count), np.int64)
         self.used = np.zeros_like(self.total)
+        self.held = np.zeros_like(self.total)
+
+    def free(self) -> Column:
+        """Return what is neither given out nor held; negative where room is held that others
+        still use.
+        """
+        free: Column = self.total - self.used - self.held
+        return free
 
     def usable(self) -> Flags:
         """Return which hosts may take new work: configured, up, open, and nobody's alone."""
@@ -133,12 +144,14 @@ class PoolTable:
     def __init__(self) -> None:
         self.total: dict[str, int] = {}
         self.used: dict[str, int] = {}
+        self.held: dict[str, int] = {}
 
     def configure(self, config: ClusterConfig) -> None:
         """Take the pools of ``config``; `xce.state.usage.recount` says what is used of them."""
         self.total = {pool.name: pool.total for pool in config.pools}
         self.used = dict.fromkeys(self.total, 0)
+        self.held = dict.fromkeys(self.total, 0)
 
     def free(self, name: str) -> int:
         """Return what is free; negative when the pool shrank below its use, 0 if unknown."""
-        return self.total.get(name, 0) - self.used.get(name, 0)
+        return self.total.get(name, 0) - self.used.get(name, 0) - self.held.get(name, 0)

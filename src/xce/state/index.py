@@ -9,6 +9,7 @@ from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import ZERO, Ranges, contains
 from xce.resreq.dependency import subjects_of
+from xce.state import usage
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
 
@@ -47,12 +48,17 @@ def refresh_waiting(state: ClusterState, job: Job) -> None:
             waiting[job.id] = None
             # A state that was loaded knows it already.
             job.waiting_since_us = job.waiting_since_us or max(state.now_us, 1)
-        elif job.id in state.reservations:
-            _drop_stale_reservations(state, job)
+        else:
+            if job.id in state.reservations:
+                _drop_stale_reservations(state, job)
+            if state.holds:
+                _drop_stale_holds(state, job)
     elif job.id in waiting:
         del waiting[job.id]
         job.waiting_since_us = 0
         state.reservations.pop(job.id, None)
+        if state.holds:
+            _drop_stale_holds(state, job)
         if not found.has_waiting:
             del state.waiting[job.cls]
 
@@ -63,6 +69,22 @@ def _drop_stale_reservations(state: ClusterState, job: Job) -> None:
         position = job.position(index)
         if position is None or not contains(job.pending, position, position):
             drop_reservation(state, job.id, index)
+
+
+def _drop_stale_holds(state: ClusterState, job: Job) -> None:
+    """Release the room held for elements that wait no more."""
+    for job_id, index in [place for place in state.holds if place[0] == job.id]:
+        position = job.position(index)
+        pends = position is not None and contains(job.pending, position, position)
+        if not (pends and job.waiting_since_us):
+            drop_hold(state, job_id, index)
+
+
+def drop_hold(state: ClusterState, job: JobId, index: Index) -> None:
+    """Release the room that is held for an element, if any is."""
+    hold = state.holds.pop((job, index), None)
+    if hold is not None:
+        usage.move_hold(state, hold, -1)
 
 
 def drop_reservation(state: ClusterState, job: JobId, index: Index) -> None:

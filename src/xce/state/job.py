@@ -49,6 +49,10 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     rule: StartRule = StartRule.TURN
     stops: int = Stop.NONE
     """Why the cluster itself suspends it, as bits."""
+    requeue: bool = False
+    """It pends again when it is gone, unless it ends well."""
+    gave_slots: bool = False
+    """It is suspended and has given its slots back."""
     """Which rule let it start."""
     parts: list[int] = []
     """Of a compound request: the part of each entry of ``hosts``; else empty."""
@@ -194,6 +198,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     0: as it was submitted."""
     waited_us: Micros = 0
     """The longest of the delays in its request that have passed since it was submitted."""
+    preempted: dict[int, int] | None = None
+    """How often elements gave way, by position."""
 
     @property
     def live_count(self) -> int:

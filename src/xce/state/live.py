@@ -6,7 +6,7 @@ from typing import TypeAlias
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId
-from xce.model.job import Outcome, Phase
+from xce.model.job import Outcome, Phase, Stop
 from xce.model.plan import StartRule
 from xce.model.ranges import contains, count, positions, subtract, unite
 from xce.state import usage
@@ -15,6 +15,7 @@ from xce.state.index import (
     await_return,
     contains_all,
     demand,
+    drop_hold,
     drop_reservation,
     each_run,
     finish,
@@ -53,6 +54,8 @@ def _place(
     )
     if job.id in state.reservations:
         drop_reservation(state, job.id, job.index(position))
+    if state.holds:
+        drop_hold(state, job.id, job.index(position))
     first = hosts[0]
     state.on_host.setdefault(first, {})[job.id, position] = None
     state.owed.setdefault(first, {})[job.id, position] = None
@@ -139,7 +142,15 @@ def apply_end_decided(state: ClusterState, record: r.EndDecided) -> None:
         attempt.end_cause = record.cause
         attempt.end_by = record.by
         attempt.end_force = record.force
+        attempt.requeue = record.requeue
+        if record.requeue:
+            _count_preemption(job, position)
         settle_owed(state, job, position, attempt)
+
+
+def _count_preemption(job: Job, position: int) -> None:
+    job.preempted = job.preempted if job.preempted is not None else {}
+    job.preempted[position] = job.preempted.get(position, 0) + 1
 
 
 def _each_live(
@@ -179,6 +190,9 @@ def _release(
     state.stopped.pop((job.id, position), None)
     found = state.classes[attempt.cls]
     found.live -= 1
+    if attempt.gave_slots:
+        # They are given back with the rest.
+        usage.move_slots(state, attempt, 1)
     if attempt.started_at_us and attempt.returned < len(found.forms[attempt.alternative].offsets):
         state.returns_gone += 1
     note_released(state, attempt)
@@ -259,6 +273,21 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
     usage.give_back_bulk(state, freed)
 
 
+def apply_requeued(state: ClusterState, record: r.Requeued) -> None:
+    """Let elements pend again that gave way."""
+    freed: Freed = {}
+    for job_id, index in zip(record.jobs, record.indices, strict=True):
+        job, position, attempt = _live(state, job_id, index)
+        _release(state, job, position, attempt, freed)
+        job.attempts = job.attempts if job.attempts is not None else {}
+        job.attempts[position] = attempt.number
+        job.pending = unite(job.pending, ((position, position),))
+        job.revision += 1
+        state.classes[job.cls].pending += 1
+        refresh_waiting(state, job)
+    usage.give_back_bulk(state, freed)
+
+
 def apply_suspension_asked(state: ClusterState, record: r.SuspensionAsked) -> None:
     """Note that attempts shall stop or go on."""
     for job, position, attempt in _each_live(state, record):
@@ -274,12 +303,21 @@ def apply_suspension_done(state: ClusterState, record: r.SuspensionDone) -> None
         if attempt.suspended != record.suspended:
             attempt.suspended = record.suspended
             state.classes[attempt.cls].suspended += 1 if record.suspended else -1
+        if record.suspended and attempt.stops & Stop.PREEMPTED and not attempt.gave_slots:
+            attempt.gave_slots = True
+            usage.move_slots(state, attempt, -1)
         settle_owed(state, job, position, attempt)
 
 
 def apply_stops_changed(state: ClusterState, record: r.StopsChanged) -> None:
     """Note that the cluster suspends attempts or lets them go on."""
     for job, position, attempt in _each_live(state, record):
+        if record.stop is Stop.PREEMPTED:
+            if record.is_on:
+                _count_preemption(job, position)
+            elif attempt.gave_slots:
+                attempt.gave_slots = False
+                usage.move_slots(state, attempt, 1)
         attempt.stops = (
             attempt.stops | record.stop if record.is_on else attempt.stops & ~record.stop
         )

@@ -17,6 +17,7 @@ from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
+from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
 from xce.state import shares, usage
 from xce.state.account import Account
@@ -70,6 +71,7 @@ class _Head(msgspec.Struct, array_like=True):
     finished: list[tuple[Micros, JobId, Seq]]
     reservations: list[Reservation] = []
     windows: dict[str, Window] = {}
+    holds: list[RoomHeld] = []
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
 
@@ -131,6 +133,7 @@ def dump(state: ClusterState) -> list[bytes]:
             for _, item in sorted(kept.items())
         ],
         windows=dict(sorted(state.windows.items())),
+        holds=[hold for _, hold in sorted(state.holds.items())],
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
         ],
@@ -173,6 +176,9 @@ def load(parts: Sequence[bytes]) -> ClusterState:
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
     state.windows = head.windows
+    for hold in head.holds:
+        state.holds[hold.job, hold.index] = hold
+        usage.move_hold(state, hold, 1)
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
     _load_jobs(state, bodies)
     state.finished.clear()
@@ -237,6 +243,8 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
         usage.take_bulk(state, found, attempt.hosts, [1], stage=attempt.returned)
     else:
         usage.take_gang(state, found, attempt)
+    if attempt.gave_slots:
+        usage.move_slots(state, attempt, -1)
 
 
 def digest(state: ClusterState) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from xce.model.ids import HostNumber
+from xce.model.job import EndCause, Stop
+from xce.model.record import RoomHeld
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Attempt
@@ -23,12 +25,41 @@ def recount(state: ClusterState) -> None:
     table.used[:] = 0
     table.attempts[:] = 0
     table.exclusive[:] = 0
+    table.held[:] = 0
     state.pools.used = dict.fromkeys(state.pools.total, 0)
+    state.pools.held = dict.fromkeys(state.pools.total, 0)
+    for hold in state.holds.values():
+        move_hold(state, hold, 1)
     for places in state.on_host.values():
         for job_id, position in places:
             attempt = state.attempt(job_id, position)
             assert attempt is not None, f"element {position} of job {job_id} is on a host, not live"
             take_gang(state, state.classes[attempt.cls], attempt)
+            if attempt.gave_slots:
+                move_slots(state, attempt, -1)
+
+
+def move_hold(state: ClusterState, hold: RoomHeld, sign: int) -> None:
+    """Hold room for an element, or release it."""
+    form = state.classes[hold.cls].forms[hold.alternative]
+    for host, amounts in on_hosts(form.needs, hold.hosts, hold.tasks, hold.parts).items():
+        state.hosts.held[:, host] += sign * amounts
+    held_pools = state.pools.held
+    for name, value in of_pools(form.needs, hold.tasks, hold.parts).items():
+        held_pools[name] = held_pools.get(name, 0) + sign * value
+
+
+def yields(attempt: Attempt) -> int:
+    """Return what an attempt is giving way with: 0 nothing, 1 its slots, 2 all that it holds."""
+    if attempt.end_cause == EndCause.PREEMPT:
+        return 2
+    return int(bool(attempt.stops & Stop.PREEMPTED) and not attempt.gave_slots)
+
+
+def move_slots(state: ClusterState, attempt: Attempt, sign: int) -> None:
+    """Take the slots of an attempt, or give them back, while it keeps the rest."""
+    for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
+        state.hosts.used[0, host] += sign * tasks
 
 
 def take_bulk(
