@@ -15,7 +15,7 @@ ZERO_US: Final = 1_799_971_200 * SECOND_US
 DEFAULT_USER: Final = "u1"
 HOST_STATES: Final = ("down", "ok", "closed", "draining")
 JOB_STATES: Final = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "DONE", "EXIT", "UNKWN")
-ACTIONS: Final = ("bkill", "bstop", "bresume")
+ACTIONS: Final = ("bkill", "bstop", "bresume", "btop", "bbot")
 """Commands that a scenario may give, beside ``submit``."""
 
 

@@ -4,7 +4,7 @@ import re
 import shlex
 from typing import Any, Final
 
-from xce.cli.lsf import bkill, bresume, bstop, bsub
+from xce.cli.lsf import bkill, bresume, bstop, bsub, btop
 from xce.cli.lsf.bkill import build_action, parse_signal
 from xce.cli.lsf.control import build_selection
 from xce.cli.lsf.options import Options, Parsed, UsageError, parse_options
@@ -13,6 +13,7 @@ from xce.cli.lsf.values import BadValueError
 from xce.model.command import (
     Command,
     KillJobs,
+    MoveJobs,
     ResumeJobs,
     Selection,
     SignalJobs,
@@ -37,11 +38,13 @@ _MEANINGLESS: Final = {
     "-env": "jobs of a scenario have no environment",
 }
 _NAMED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)((?:\[.*\])?)")
-_KINDS: Final = {"bkill": "kill", "bstop": "stop", "bresume": "resume"}
+_MOVES: Final = ("btop", "bbot")
 _TABLES: Final[dict[str, Options]] = {
     "bkill": bkill.OPTIONS,
     "bstop": bstop.OPTIONS,
     "bresume": bresume.OPTIONS,
+    "btop": btop.OPTIONS,
+    "bbot": btop.OPTIONS,
 }
 
 
@@ -67,7 +70,7 @@ class CommandWords:
         return {**body, **_SURROUNDINGS, "command": command}, parsed.value("-q").split()
 
     def command(self, line: str, *, user: str, is_admin: bool, ids: dict[str, JobId]) -> Command:
-        """Return what ``bkill``, ``bstop`` or ``bresume`` asks for.
+        """Return what ``bkill``, ``bstop``, ``bresume``, ``btop`` or ``bbot`` asks for.
 
         Raises:
             WordsError: The command would refuse the line.
@@ -77,28 +80,46 @@ class CommandWords:
             parsed = parse_options(_split(line), _TABLES[name], until_word=False)
             _refuse(parsed)
             parsed.rest = [_numbered(word, ids) for word in parsed.rest]
-            if not parsed.has("-u"):
-                parsed.given["-u"] = [user]
-            force, signal, kind = False, 0, _KINDS[name]
-            if name == "bkill":
-                action, _ = build_action(parsed.value("-s"), force=parsed.has("-r"))
-                kind = str(action["action"])
-                force = bool(action.get("force"))
-                signal = parse_signal(parsed.value("-s")) if kind == "signal" else 0
+            position = _take_position(parsed) if name in _MOVES else 1
+            parsed.given.setdefault("-u", [user])
             selection = _selection(build_selection(parsed))
+            if name == "bkill":
+                return _kill(parsed, selection, user, is_admin=is_admin)
         except (UsageError, BadValueError) as error:
             raise WordsError(str(error)) from error
         except JobRefError as error:
             raise WordsError(error.message) from error
-        match kind:
-            case "kill":
-                return KillJobs(user, is_admin, selection, force)
-            case "signal":
-                return SignalJobs(user, is_admin, selection, signal)
-            case "stop":
-                return StopJobs(user, is_admin, selection)
-            case _:
-                return ResumeJobs(user, is_admin, selection)
+        if name == "bstop":
+            return StopJobs(user, is_admin, selection)
+        if name == "bresume":
+            return ResumeJobs(user, is_admin, selection)
+        return MoveJobs(user, is_admin, selection, name == "btop", position)
+
+
+def _kill(
+    parsed: Parsed, selection: Selection, user: str, *, is_admin: bool
+) -> KillJobs | SignalJobs | StopJobs | ResumeJobs:
+    """Return what ``bkill`` asks for: some signals are job control."""
+    action, _ = build_action(parsed.value("-s"), force=parsed.has("-r"))
+    match action["action"]:
+        case "kill":
+            return KillJobs(user, is_admin, selection, bool(action.get("force")))
+        case "stop":
+            return StopJobs(user, is_admin, selection)
+        case "resume":
+            return ResumeJobs(user, is_admin, selection)
+        case _:
+            return SignalJobs(user, is_admin, selection, parse_signal(parsed.value("-s")))
+
+
+def _take_position(parsed: Parsed) -> int:
+    """Take the position out of the words of ``btop`` and ``bbot``."""
+    if not parsed.rest:
+        raise WordsError("Job ID must be specified")
+    text = parsed.rest.pop() if len(parsed.rest) > 1 else "1"
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 10**9):
+        raise WordsError(f"{text}: Illegal position: expected a whole number from 1")
+    return int(text)
 
 
 def _split(line: str) -> list[str]:
