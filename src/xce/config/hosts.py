@@ -8,6 +8,7 @@ from xce.config.document import Key, Place, Reader, Table, each_item, each_pair,
 from xce.config.names import BUILT_IN_ATTRIBUTES, HOSTS_MAX
 from xce.config.report import render_allowed
 from xce.config.schema import HOST
+from xce.config.topology import check_nesting, read_labels
 from xce.config.values import AMOUNT_MAX, read_count, read_flag, read_line, read_thousandths
 from xce.model.config import HostConfig, ResourceConfig
 from xce.model.errors import TextError
@@ -19,12 +20,14 @@ _ATTRIBUTE_READERS: dict[str, Reader] = {
 }
 
 
-def read_hosts(place: Place | None, resources: dict[str, ResourceConfig]) -> dict[str, HostConfig]:
+def read_hosts(
+    place: Place | None, resources: dict[str, ResourceConfig], levels: tuple[str, ...]
+) -> dict[str, HostConfig]:
     """Return the hosts by name, patterns expanded."""
     hosts: dict[str, HostConfig] = {}
     if place is None:
         return hosts
-    table = _host_table(resources)
+    table = _host_table(resources, levels)
     for item in each_item(place, "host entries"):
         fields = read_mapping(item, table)
         names = fields.pop("names", ())
@@ -40,11 +43,17 @@ def read_hosts(place: Place | None, resources: dict[str, ResourceConfig]) -> dic
             hosts[name] = msgspec.convert(
                 {"name": name, "counters": counters, **fields}, HostConfig
             )
+    check_nesting(place, hosts, levels)
     return hosts
 
 
-def _host_table(resources: dict[str, ResourceConfig]) -> Table:
-    """Return the table of a host entry: the fixed keys, attributes, and each declared counter."""
+def _host_table(resources: dict[str, ResourceConfig], levels: tuple[str, ...]) -> Table:
+    """Return the table of a host entry: the fixed keys, attributes, labels, and each declared
+    counter.
+    """
+
+    def read_host_labels(value: Place) -> dict[str, str]:
+        return read_labels(value, levels)
 
     def read_attributes(value: Place) -> dict[str, Any]:
         return _attributes(value, resources)
@@ -52,6 +61,7 @@ def _host_table(resources: dict[str, ResourceConfig]) -> Table:
     amount = read_count(0, AMOUNT_MAX)
     keys = dict(HOST.keys)
     keys["attributes"] = Key("attributes", read_attributes)
+    keys["labels"] = Key("labels", read_host_labels)
     for name, resource in resources.items():
         if resource.kind in ("counter", ""):
             keys[name] = Key(f"+{name}", amount)

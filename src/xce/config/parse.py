@@ -13,8 +13,9 @@ from xce.config.hosts import read_hosts
 from xce.config.queues import read_queues
 from xce.config.report import Problem, Report, render_allowed
 from xce.config.resources import read_pools, read_resources
-from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF
-from xce.model.config import ClusterConfig
+from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF, TOPOLOGY
+from xce.config.topology import check_topology
+from xce.model.config import LEVELS, ClusterConfig
 
 
 def parse_config(files: Mapping[str, str]) -> ClusterConfig:
@@ -46,11 +47,15 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
         ConfigError: As `parse_config`.
     """
     resources = read_resources(tops["resources.yaml"])
-    hosts = read_hosts(tops["hosts.yaml"], resources)
+    topology = tops["topology.yaml"]
+    domains = read_mapping(topology, TOPOLOGY) if topology is not None else {}
+    check_topology(topology, domains)
+    hosts = read_hosts(tops["hosts.yaml"], resources, domains.get("levels", LEVELS))
     pools = read_pools(tops["supply.yaml"], resources, tops["resources.yaml"])
     queues = read_queues(tops["queues.yaml"], hosts)
     fields = _read_cluster(tops["xce.yaml"])
     report.raise_if_any()
+    fields |= domains
     fields["hosts"] = tuple(hosts[name] for name in sorted(hosts))
     fields["resources"] = tuple(resources[name] for name in sorted(resources))
     fields["pools"] = tuple(pools[name] for name in sorted(pools))

@@ -9,6 +9,7 @@ from typing import Final
 from xce.config.document import Key, Reader, Table
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RESOURCE_NAME
 from xce.config.shares import read_shares
+from xce.config.topology import read_levels
 from xce.config.values import (
     read_choice,
     read_count,
@@ -35,7 +36,9 @@ ARRAY_SIZE_LIMIT: Final = 1_000_000_000
 RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
 
-FILES: Final = ("xce.yaml", "resources.yaml", "hosts.yaml", "supply.yaml", "queues.yaml")
+FILES: Final = (
+    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml"
+)  # fmt: skip
 """The files of this release, in the order in which they are read."""
 FILES_NOT_BUILT: Final = frozenset(
     f"{name}.yaml"
@@ -47,7 +50,6 @@ FILES_NOT_BUILT: Final = frozenset(
         "roles",
         "services",
         "templates",
-        "topology",
         "users",
     ]
 )
@@ -79,9 +81,14 @@ HOST: Final = Table(
         "state": Key("state", read_choice("ok", "closed")),
     },
     required=("names",),
-    not_built=frozenset({"gpus", "labels", "tmp", "swp", "model_factor"}),
+    not_built=frozenset({"gpus", "tmp", "swp", "model_factor"}),
 )
-"""Beside these: ``attributes``, and a key for each declared counter."""
+"""Beside these: ``attributes``, ``labels``, and a key for each declared counter."""
+
+TOPOLOGY: Final = Table(
+    noun="topology.yaml",
+    keys=_same(levels=read_levels, default_level=read_name(RESOURCE_NAME, "a level", ())),
+)
 
 QUEUE: Final = Table(
     noun="a queue",

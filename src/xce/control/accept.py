@@ -28,7 +28,7 @@ from xce.sched.certify import find_faults
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Job
-from xce.state.needs import of_pools, on_hosts
+from xce.state.needs import of_pools, on_hosts, open_form
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -296,10 +296,10 @@ def _check_gang(
     room = ledger.rooms.get(gang.job, state.room(job))
     if position is None or room <= 0 or not contains(ledger.pending(job), position, position):
         return None
-    if not 0 <= gang.alternative < len(found.forms):
-        return None
-    form = found.forms[gang.alternative]
-    if find_faults(form, gang.hosts, gang.tasks, gang.parts, state.hosts, state.config):
+    form = open_form(found.key.request, found.forms, gang.alternative, job.waited_us)
+    if form is None or find_faults(
+        form, gang.hosts, gang.tasks, gang.parts, state.hosts, state.config
+    ):
         return None
     amounts = on_hosts(form.needs, gang.hosts, gang.tasks, gang.parts)
     pools = of_pools(form.needs, gang.tasks, gang.parts)

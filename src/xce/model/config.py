@@ -21,6 +21,8 @@ BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 1_000}
 earliest instant at which it will fit, and what would delay it waits: ``easy`` keeps that promise to
 the first blocked job of a queue, ``conservative`` to every one.
 """
+LEVELS: Final = ("switch", "block", "rack", "zone")
+"""Levels of domains in which hosts lie, the narrowest first, where none are declared."""
 BUILT_IN_RESOURCES: Final = ("slots", "mem")
 """The first columns of every host: slots, and memory in MiB."""
 
@@ -166,6 +168,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     start_retry_us: Micros = 300 * SECOND_US
     """So long after a host's last such failure, jobs that failed there may try it again."""
     levels: tuple[str, ...] = ()
-    """Levels of domains in which hosts lie (switch, rack, ...), the narrowest first."""
+    """Levels of domains in which hosts lie, the narrowest first; empty: `LEVELS`."""
     default_level: str = ""
-    """The level of ``cu[]`` that names none; empty: the first one."""
+    """The level of ``cu[]`` that names none; empty: the narrowest one."""
+
+    def domain_level(self, name: str) -> str:
+        """Return the level that ``cu[type=name]`` means; an empty name: the default one."""
+        return name or self.default_level or (self.levels or LEVELS)[0]

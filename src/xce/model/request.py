@@ -129,7 +129,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
         return (
             self.tasks_min == self.tasks_max
             and (self.tasks_max == 1 or self.one_host)
-            and not (self.parts or self.alternatives)
+            and not (self.parts or self.alternatives or self.cu)
         )
 
 

@@ -24,23 +24,21 @@ class Row(NamedTuple):
     """Whether a request, without the requests inside it, asks for it."""
 
 
+def _balances_blocks(request: Request) -> bool:
+    if any(part.request.cu and part.request.cu.balance for part in request.parts):
+        return True
+    is_balanced = request.cu is not None and request.cu.balance
+    in_blocks = bool(request.ptile or request.ptile_by_type or request.block)
+    return is_balanced and (in_blocks or request.hosts_max > 1)
+
+
 ROWS: Final = (
-    Row("the compound form n*{...}", "{", lambda r: bool(r.parts)),
-    Row("the alternative form {...} || {...}", "||", lambda r: bool(r.alternatives)),
-    Row("same[]", "same", lambda r: bool(r.same)),
-    Row("cu[]", "cu", lambda r: r.cu is not None),
     Row("affinity[]", "affinity", lambda r: bool(r.affinity)),
-    Row("span[block]", "block", lambda r: r.block > 0),
-    Row("span[stripe]", "stripe", lambda r: r.stripe != 0),
-    Row("span[hosts=n] with n over 1", "hosts", lambda r: r.hosts_max > 0),
-    Row("span[ptile='!']", "ptile", lambda r: r.ptile < 0),
-    Row("ptile by host type", "ptile", lambda r: bool(r.ptile_by_type)),
+    Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
+    Row("cu[excl]", "excl", lambda r: r.cu is not None and r.cu.exclusive),
+    Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
     Row("span[gtile]", "gtile", lambda r: r.gtile != 0),
     Row("an order key with !", "!", lambda r: "!" in r.order),
-    Row("duration in rusage[]", "duration", lambda r: any(a.duration_us for a in r.amounts)),
-    Row("decay in rusage[]", "decay", lambda r: any(a.decay for a in r.amounts)),
-    Row("phases in rusage[]", "(", lambda r: any(a.phases for a in r.amounts)),
-    Row("threshold in rusage[]", "threshold", lambda r: bool(r.thresholds)),
 )
 NAMES: Final = frozenset(
     (

@@ -143,8 +143,8 @@ def _faults_of_span(role: Request, entries: list[_Entry], table: HostTable) -> l
     if role.block:
         odd = [place for place, size in enumerate(sizes) if size % role.block]
     else:
-        odd = [place for place, size in enumerate(sizes) if size != tiles[place]]
-        if any(size > tile for size, tile in zip(sizes, tiles, strict=True)):
+        odd = [place for place, size in enumerate(sizes) if tiles[place] and size != tiles[place]]
+        if any(size > tile > 0 for size, tile in zip(sizes, tiles, strict=True)):
             return ["more than ptile= allows on a host"]
     # Ranks of one domain stand together, which may put the remainder before the last host.
     may_stand = range(1, len(sizes)) if role.cu is not None else [len(sizes) - 1]
@@ -179,7 +179,7 @@ def _faults_of_same(role: Request, numbers: Sequence[HostNumber], table: HostTab
 def _faults_of_cu(
     wish: CuWish, entries: list[_Entry], table: HostTable, config: ClusterConfig
 ) -> list[str]:
-    level = wish.level or config.default_level or (config.levels[0] if config.levels else "")
+    level = config.domain_level(wish.level)
     domains = [
         table.names[entry.host]
         if level == OWN_LEVEL

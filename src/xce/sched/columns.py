@@ -47,8 +47,7 @@ class HostFacts:
         self._texts: dict[str, tuple[Codes, dict[str, int]]] = {}
         self._flags: dict[str, Bools] = {}
         self._labels: dict[str, Codes] = {}
-        self.levels = config.levels
-        self.default_level = config.default_level or next(iter(config.levels), OWN_LEVEL)
+        self._config = config
 
     def idle(self) -> Column:
         """Return what would be free on an idle cluster; plenty where nobody knows yet."""
@@ -110,6 +109,10 @@ class HostFacts:
                 return self.cpus, everywhere
             case _:
                 return self.number(name)
+
+    def level(self, name: str) -> str:
+        """Return the topology level that ``cu[type=name]`` means."""
+        return self._config.domain_level(name)
 
     def labels(self, level: str) -> Codes:
         """Return the code of each host's domain at a level; -1: it is in none."""

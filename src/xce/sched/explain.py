@@ -76,9 +76,9 @@ def _explain_one(
     pools_free: Mapping[str, int],
 ) -> Reason:
     """Return why an alternative or part does not fit."""
-    shortage = shape.fixed or pools.explain_shortage(shape, pools_free)
-    if shortage is not None:
-        return shortage
+    known = shape.never or shape.fixed or pools.explain_shortage(shape, pools_free)
+    if known is not None:
+        return known
     sieve = sift(shape, ground, facts, policy, shape.unit)
     return explain_ground(shape, ground, facts, policy, sieve, pools_free)
 

@@ -134,7 +134,7 @@ def filter_domain(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     """Keep the hosts that lie in a domain of the level that ``cu[]`` names."""
     wish = shape.request.cu
     if wish is not None and shape.domains is not None:
-        level = wish.level or facts.default_level
+        level = facts.level(wish.level)
         sieve.keep(shape.domains >= 0, HostCode.NO_DOMAIN, resource=level)
 
 
@@ -142,12 +142,9 @@ def filter_threshold(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFact
     """Keep the hosts on which what is free is beyond the thresholds of ``rusage[]``."""
     for threshold in shape.request.thresholds:
         row = facts.table.row.get(threshold.resource)
-        if row is None:
-            milli, defined = HostColumns(facts, ground.free).number(threshold.resource)
-            passes = defined & (milli >= threshold.value_milli)
-        else:
+        if row is not None:  # else it is a pool's, see `xce.sched.place.pools`
             passes = ground.free[row] * 1000 >= threshold.value_milli
-        sieve.keep(passes, HostCode.THRESHOLD, resource=threshold.resource)
+            sieve.keep(passes, HostCode.THRESHOLD, resource=threshold.resource)
 
 
 def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:

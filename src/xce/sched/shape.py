@@ -7,7 +7,6 @@ those of the hosts that any of them may use, and its own amounts are empty.
 from typing import Final, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from xce.model.ids import HostNumber, Micros
 from xce.model.reason import HostReason, Reason
@@ -16,7 +15,7 @@ from xce.resreq.select import compile_order, compile_select
 from xce.sched.columns import MOVING
 from xce.state.cluster import RequestClass
 from xce.state.hosts import Column, Flags
-from xce.state.needs import Form, Need
+from xce.state.needs import Form, Need, open_form
 
 _NO_FLAGS: Final[Flags] = np.zeros(0, np.bool_)
 
@@ -108,13 +107,11 @@ class Shape:
 
 def compile_shape(key: ShapeKey, found: RequestClass) -> Shape:
     """Return the shape of a request class, without masks."""
-    open_forms = [
-        (number, form)
-        for number, form in enumerate(found.forms)
-        if not key.request.alternatives
-        or key.request.alternatives[number].delay_us <= key.waited_us
+    forms = [
+        (number, open_form(key.request, found.forms, number, key.waited_us))
+        for number in range(len(found.forms))
     ]
-    shapes = [_compile_form(key, number, form) for number, form in open_forms]
+    shapes = [_compile_form(key, number, form) for number, form in forms if form is not None]
     if not key.request.alternatives:
         return shapes[0]
     whole = Shape(key, _nothing(found.forms[0].needs[0]))
@@ -135,9 +132,7 @@ def _compile_form(key: ShapeKey, number: int, form: Form) -> Shape:
 
 
 def _within(key: ShapeKey, request: Request) -> ShapeKey:
-    """Return the key of a part or alternative, without wishes that were waited for too long."""
-    if request.cu is not None and 0 < request.cu.max_wait_us <= key.waited_us:
-        request = replace(request, cu=None)
+    """Return the key of a part or alternative."""
     return ShapeKey(request, key.queue_hosts, key.avoid, key.waited_us)
 
 

@@ -94,7 +94,7 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     request, count = shape.request, facts.table.count
     shape.groups = _groups(request.same, facts)
     if request.cu is not None:
-        level = request.cu.level or facts.default_level
+        level = facts.level(request.cu.level)
         shape.domains = None if level == OWN_LEVEL else facts.labels(level).astype(np.int64)
     if request.ptile or request.ptile_by_type:
         slots = np.maximum(facts.idle()[0], 1)

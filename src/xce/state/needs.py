@@ -60,6 +60,33 @@ class Form(NamedTuple):
         return self.stages[0]
 
 
+def without_waited(request: Request, waited_us: Micros) -> Request:
+    """Return a simple request without the wishes that are given up after so long."""
+    if request.cu is not None and 0 < request.cu.max_wait_us <= waited_us:
+        return replace(request, cu=None)
+    return request
+
+
+def open_form(found: Request, forms: Sequence[Form], number: int, waited_us: Micros) -> Form | None:
+    """Return a form as it may be placed after so long; None: it may not yet, or is none.
+
+    Args:
+        found: The whole request.
+        forms: Its forms.
+        number: Which one.
+        waited_us: The longest delay in the request that has passed.
+    """
+    if not 0 <= number < len(forms):
+        return None
+    if found.alternatives and found.alternatives[number].delay_us > waited_us:
+        return None
+    form = forms[number]
+    return form._replace(
+        request=without_waited(form.request, waited_us),
+        roles=tuple(without_waited(role, waited_us) for role in form.roles),
+    )
+
+
 def delays_of(request: Request) -> tuple[Micros, ...]:
     """Return so long after the submission a request asks for less, rising."""
     wishes = [role.cu for form in forms_of(request) for role in roles_of(form)]

@@ -176,7 +176,21 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
         ({"hosts": "- {names: a, scratch: 4}"}, "has no key 'scratch'"),
         ({"hosts": "- {names: a, state: down}"}, "allowed: closed, ok"),
         ({"hosts": "- {names: a, gpus: {count: 8}}"}, "'gpus' is not built yet"),
-        ({"hosts": "- {names: a, labels: {switch: s}}"}, "'labels' is not built yet"),
+        ({"hosts": "- {names: a, labels: {swtch: s}}"}, "did you mean 'switch'?"),
+        ({"hosts": "- {names: a, labels: {switch: []}}"}, "labels.switch: is a list"),
+        ({"hosts": "- {names: a, labels: {switch: ' '}}"}, "expected the name of a switch"),
+        (
+            {
+                "hosts": "- {names: a, labels: {switch: s, rack: r}}\n"
+                "- {names: b, labels: {switch: s, rack: q}}"
+            },
+            "switch 's' lies in rack 'r' by the labels of a, and in 'q' by those of b",
+        ),
+        ({"topology": "levels: [a, a]"}, "a level stands twice"),
+        ({"topology": "levels: []"}, "has 0 levels"),
+        ({"topology": "levels: [host]"}, "'host' is always there"),
+        ({"topology": "levels: ['1']"}, "is no name of a level"),
+        ({"topology": "{levels: [pod], default_level: pd}"}, "did you mean 'pod'?"),
         ({"hosts": "- {names: a, attributes: {tear: x}}"}, "'tear' is not declared"),
         ({"hosts": "- {slots: 4}"}, "needs the key 'names'"),
         ({"hosts": "- {names: a}\n- {names: 'a,b'}"}, "hosts.yaml:2: .*'a' stands in an earlier"),
@@ -244,7 +258,7 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
         ({"xce": "- a"}, "is no mapping"),
         ({"xce": 'cluster_name: "a\\nb"'}, "is no name of a cluster"),
         ({"host": ""}, "host.yaml: is no configuration file; did you mean 'hosts.yaml'?"),
-        ({"topology": ""}, "topology.yaml: is not built yet"),
+        ({"users": ""}, "users.yaml: is not built yet"),
     ],
 )
 def test_a_mistake_is_named_with_what_is_allowed(files: dict[str, str], complaint: str) -> None:

@@ -9,10 +9,13 @@ from xce.state.hosts import Column, Flags
 def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
     """Return how many attempts of a serial request each host can take at once now.
 
-    It is one where ``select[]`` must be asked again after each, since it reads what is free.
+    It is one where ``select[]`` or a threshold must be asked again after each, since it reads
+    what is free.
     """
     room = tasks_on_hosts(ground.free, mask, shape.unit, shape.unit * 0)
-    return room.clip(max=1) if shape.request.exclusive or shape.select_moves else room
+    request = shape.request
+    is_asked_again = shape.select_moves or bool(request.thresholds)
+    return room.clip(max=1) if request.exclusive or is_asked_again else room
 
 
 def take_bulk(shape: Shape, ground: Ground, numbers: Column, shares: Column) -> None:

@@ -39,13 +39,18 @@ class Lie(NamedTuple):
     codes: Column | None
     """By host: the code of its domain, -1: in none; None: each host is a domain of its own."""
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether the shares of domains must be even; on one host they are."""
+        return self.wish is not None and self.wish.balance and self.hosts_max != 1
+
 
 def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
     """Return the largest number of tasks for which `lay_in_domains` finds a placement."""
     if lie.wish is None or not len(room.numbers):
         return int(reach(room, lie.hosts_max).max(initial=0))
     found = _Domains(room, lie, lie.wish)
-    if lie.wish.balance:
+    if lie.is_balanced:
         low, high = 0, int(room.later.sum())
         while low < high:
             middle = (low + high + 1) // 2
@@ -67,7 +72,7 @@ def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | 
     if lie.wish is None:
         return lay(room, tasks, lie.hosts_max, is_striped=lie.is_striped)
     found = _Domains(room, lie, lie.wish)
-    if lie.wish.balance:
+    if lie.is_balanced:
         return found.balanced(tasks)
     for chosen in found.sets(tasks):
         part = room.within(chosen)
@@ -92,7 +97,7 @@ class _Domains:
         """Domains, the preferred one first."""
         self.hosts_max = lie.hosts_max
         self.most = wish.max_domains or self.count
-        if lie.codes is None:
+        if lie.codes is None and not lie.is_balanced:
             # Each host is a domain: a bound on domains is one on hosts.
             self.hosts_max = min(lie.hosts_max or self.most, self.most)
             self.most = self.count

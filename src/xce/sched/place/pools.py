@@ -29,13 +29,30 @@ def most_attempts(shape: Shape, pools: Mapping[str, int], tasks: int) -> int | N
     """Return for how many attempts of ``tasks`` tasks the pools last; None: no pool is needed."""
     needs = pool_needs(shape, tasks)
     lasts = [max(0, pools.get(name, 0) // value) for name, value in needs.items() if value > 0]
+    floors = _floors(shape, pools)
+    if floors:
+        # After each attempt less is there to hold against the threshold.
+        lasts.append(int(not any(pools[name] < floor for name, floor in floors.items())))
     return min(lasts, default=None)
+
+
+def _floors(shape: Shape, pools: Mapping[str, int]) -> dict[str, int]:
+    """Return what of pools must be there by the thresholds of ``rusage[]``, rounded up."""
+    floors: dict[str, int] = {}
+    for one in (shape, *(shape.inner if shape.request.parts else ())):
+        for threshold in one.request.thresholds:
+            name, floor = threshold.resource, -(-threshold.value_milli // 1000)
+            if name in pools:
+                floors[name] = max(floors.get(name, 0), floor)
+    return floors
 
 
 def most_tasks(shape: Shape, pools: Mapping[str, int]) -> int:
     """Return the largest number of tasks, up to ``tasks_max``, for which the pools last; or 0."""
     once = pool_needs(shape, 0)
     most = shape.tasks_max
+    if any(pools[name] < floor for name, floor in _floors(shape, pools).items()):
+        return 0
     for name, value in once.items():
         if value > 0 and pools.get(name, 0) < value:
             return 0
@@ -56,7 +73,10 @@ def explain_shortage(
         pools: What each pool has.
         is_total: ``pools`` are the totals, so that a shortage lasts.
     """
-    for name, value in sorted(pool_needs(shape, shape.tasks_min).items()):
+    needs = pool_needs(shape, shape.tasks_min)
+    for name, floor in _floors(shape, pools).items():
+        needs[name] = max(needs.get(name, 0), floor)
+    for name, value in sorted(needs.items()):
         available = pools.get(name, 0)
         if value > available:
             return Reason(

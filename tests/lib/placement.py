@@ -1,0 +1,360 @@
+"""Small random clusters and requests, and a brute force that tries every placement on them."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from xce.model.command import ProposePlan
+from xce.model.config import HostConfig, QueueConfig, ResourceConfig
+from xce.model.plan import Plan
+from xce.model.record import SessionRan
+from xce.model.request import Alternative, Amount, CuWish, Part, Request
+from xce.sched.certify import find_faults, find_shortages
+from xce.sched.session import run_session
+from xce.state.check import check_not_over_committed, check_state
+from xce.state.needs import Form, Need, compile_forms
+from xce.testing.builders import (
+    RecordedController,
+    bulk,
+    cluster,
+    kill,
+    propose,
+    submission,
+    submit,
+)
+
+QUEUE = QueueConfig(name="normal", priority=30, default=True, exclusive=True)
+RESOURCES = (
+    ResourceConfig(name="lic", kind="counter"),
+    ResourceConfig(name="kind", kind="string"),
+    ResourceConfig(name="speed", kind="number"),
+)
+
+
+class HostShape(NamedTuple):
+    slots: int
+    mem: int
+    lic: int
+    rack: str
+    kind: str
+    speed: int
+
+
+def clusters(most: int = 4) -> st.SearchStrategy[list[HostShape]]:
+    """Return clusters of 2 to ``most`` hosts."""
+    host = st.builds(
+        HostShape,
+        st.integers(0, 4),
+        st.integers(0, 9),
+        st.integers(0, 4),
+        st.sampled_from(["r1", "r1", "r2", "r3", ""]),
+        st.sampled_from(["a", "a", "b", ""]),
+        st.integers(0, 1),
+    )
+    return st.lists(host, min_size=2, max_size=most)
+
+
+loads = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4)
+amounts = st.lists(
+    st.builds(
+        Amount,
+        st.sampled_from(["mem", "mem", "lic", "seats"]),
+        st.integers(1, 3),
+        st.sampled_from(["task", "task", "host", "job"]),
+    ),
+    max_size=3,
+    unique_by=lambda amount: (amount.resource, amount.per),
+).map(lambda found: tuple(sorted(found)))
+spans = st.one_of(
+    st.just({}),
+    st.just({"one_host": True}),
+    st.integers(1, 3).map(lambda n: {"ptile": n}),
+    st.integers(2, 3).map(lambda n: {"block": n}),
+    st.sampled_from([-1, 1, 2]).map(lambda n: {"stripe": n}),
+    st.integers(1, 3).map(lambda n: {"hosts_max": n}),
+    st.just({"ptile": -1}),
+)
+sames = st.sampled_from([(), (), (), ("kind",), ("kind", "speed"), ("hname",)])
+wishes = st.builds(
+    CuWish,
+    st.sampled_from(["rack", "rack", "host", ""]),
+    st.sampled_from(["config", "minavail", "maxavail", "bestfit"]),
+    st.integers(0, 2),
+    st.sampled_from([0, 0, 2, 3]),
+)
+
+
+@st.composite
+def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Request:
+    """Return a request without parts; ``fixed``: of so many tasks."""
+    low = fixed or draw(st.integers(1, 7))
+    high = low if fixed else draw(st.one_of(st.just(low), st.integers(low, 9)))
+    span = draw(spans)
+    wish = draw(st.one_of(st.none(), st.none(), wishes))
+    is_plain = not span or "stripe" in span
+    if wish is not None and can_balance and is_plain and draw(st.booleans()):
+        wish = replace(wish, balance=True, min_slots=0)
+    return Request(
+        tasks_min=low,
+        tasks_max=high,
+        amounts=draw(amounts),
+        same=draw(sames),
+        cu=wish,
+        select=draw(st.sampled_from(["", "", "", "mem > 2", "hname != 'h1'"])),
+        order=draw(st.sampled_from(["", "slots", "-mem:slots"])),
+        **span,
+    )
+
+
+@st.composite
+def compound(draw: st.DrawFn, *, most: int = 3) -> Request:
+    """Return a request of two or three parts."""
+    sizes = draw(st.lists(st.integers(1, most), min_size=2, max_size=3))
+    parts = tuple(
+        Part(f"part{place}", size, draw(simple(fixed=size, can_balance=False)))
+        for place, size in enumerate(sizes)
+    )
+    return Request(
+        tasks_min=sum(sizes),
+        tasks_max=sum(sizes),
+        parts=parts,
+        same=draw(st.sampled_from([(), (), (), ("kind",)])),
+        hosts_max=draw(st.sampled_from([0, 0, 0, 1, 2])),
+        exclusive=draw(st.sampled_from([False, False, True])),
+    )
+
+
+def alternatives() -> st.SearchStrategy[Request]:
+    """Return requests of two or three alternatives."""
+    one = st.one_of(simple(), compound(most=2))
+    return st.lists(one, min_size=2, max_size=3).map(
+        lambda found: Request(
+            tasks_min=min(item.tasks_min for item in found),
+            tasks_max=max(item.tasks_max for item in found),
+            alternatives=tuple(map(Alternative, found)),
+        )
+    )
+
+
+def build(shape: Sequence[HostShape], load: Sequence[tuple[int, int]]) -> RecordedController:
+    """Return a cluster with some work on it."""
+    hosts = [
+        HostConfig(
+            name=f"h{place}",
+            slots=host.slots,
+            mem_mib=host.mem,
+            counters={"lic": host.lic},
+            labels={"rack": host.rack} if host.rack else {},
+            attributes={"speed": host.speed} | ({"kind": host.kind} if host.kind else {}),
+        )
+        for place, host in enumerate(shape, 1)
+    ]
+    controller = cluster(
+        hosts, resources=RESOURCES, pools={"seats": 6}, queues=[QUEUE], levels=("rack",)
+    )
+    for place, mem in load:
+        job = submit(controller, submission(mem_mib=mem))
+        propose(controller, bulk(controller, job, hosts={hosts[place % len(hosts)].name: 1}))
+        if not controller.job(job).live:
+            kill(controller, job)
+    return controller
+
+
+def accept(controller: RecordedController, plan: Plan) -> None:
+    """Let the controller take a plan, which must hold as a whole."""
+    before = len(controller.entries)
+    controller.tell(ProposePlan(plan), by="scheduler")
+    for entry in controller.entries[before:]:
+        for record in entry.records:
+            assert not isinstance(record, SessionRan) or record.stale == 0
+    check_state(controller.state)
+    check_not_over_committed(controller.state)
+
+
+def forms(controller: RecordedController, wanted: Request) -> tuple[Form, ...]:
+    return compile_forms(wanted, controller.state.hosts.row)
+
+
+def start(controller: RecordedController, wanted: Request) -> int:
+    """Submit and plan, have the placement certified, return its job."""
+    free = free_now(controller)
+    job = submit(controller, submission(asks=wanted))
+    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    for attempt in (controller.job(job).live or {}).values():
+        form = forms(controller, wanted)[attempt.alternative]
+        state = controller.state
+        placed = (attempt.hosts, attempt.tasks, attempt.parts)
+        assert find_faults(form, *placed, state.hosts, state.config) == []
+        assert find_shortages(form, *placed, free) == []
+        assert not set(attempt.hosts) - set(usable_hosts(controller, form, free))
+    return job
+
+
+def free_now(controller: RecordedController) -> np.ndarray:
+    table = controller.state.hosts
+    free = table.total - table.used
+    if controller.state.jobs:
+        free[0][table.exclusive > 0] = 0
+    return free
+
+
+def usable_hosts(controller: RecordedController, form: Form, free: np.ndarray) -> list[int]:
+    table, request = controller.state.hosts, form.request
+    attempts = np.zeros(table.count, int)
+    for job in list(controller.state.jobs.values())[:-1]:
+        for attempt in (job.live or {}).values():
+            attempts[attempt.hosts] += 1
+    return [
+        number for number in range(table.count) if not request.exclusive or attempts[number] == 0
+    ]
+
+
+def role_hosts(
+    controller: RecordedController, role: Request, need: Need, free: np.ndarray
+) -> list[int]:
+    """Return the hosts that a part may use, whatever else it takes."""
+    table = controller.state.hosts
+    found = []
+    for number in range(table.count):
+        if role.select == "mem > 2" and free[1, number] <= 2:
+            continue
+        if role.select.startswith("hname") and table.names[number] == "h1":
+            continue
+        wanted = least_share(role, need)
+        if not ((wanted > 0) & (free[:, number] < wanted)).any():
+            found.append(number)
+    if role.cu is None or not role.cu.min_slots:
+        return found
+    room: dict[object, int] = {}
+    domain = {
+        number: number if role.cu.level == "host" else table.config[number].labels.get("rack")
+        for number in found
+    }
+    values = {
+        number: tuple(table.attributes(number).get(n) for n in role.same if n != "hname")
+        + ((number,) if "hname" in role.same else ())
+        for number in found
+    }
+    for number in found:
+        key = (domain[number], values[number])
+        room[key] = room.get(key, 0) + alone(role, need, free, number, table)
+    return [n for n in found if room[domain[n], values[n]] >= role.cu.min_slots]
+
+
+def least_share(role: Request, need: Need) -> np.ndarray:
+    """Return what a part takes at least on each of its hosts; others are of no use to it."""
+    low, high, tile = role.tasks_min, role.tasks_max, max(role.ptile, role.block)
+    if role.one_host or role.hosts_max == 1 or high == 1 or (tile and high <= tile):
+        return need.on_host(low)
+    least = 1 if not tile or low < high else low % tile or tile
+    return need.on_host(least, is_first=False)
+
+
+def alone(role: Request, need: Need, free: np.ndarray, number: int, table: object) -> int:
+    """Return how many tasks a host that is not the first could take."""
+    ceiling = role.stripe if role.stripe > 0 else 9
+    if role.ptile:
+        ceiling = role.ptile if role.ptile > 0 else max(int(table.total[0, number]), 1)
+    most = 0
+    for tasks in range(1, ceiling + 1):
+        wanted = need.on_host(tasks, is_first=False)
+        if ((wanted > 0) & (free[:, number] < wanted)).any():
+            break
+        most = tasks
+    return most
+
+
+Laid = tuple[list[int], list[int]]
+
+
+def splits(
+    controller: RecordedController, role: Request, need: Need, free: np.ndarray, low: int, high: int
+) -> Iterator[Laid]:
+    """Yield ways to lay a part, each host set and count in the rank orders that differ."""
+    table = controller.state.hosts
+    may = role_hosts(controller, role, need, free)
+    most = [
+        alone(role, need, free, number, table) if number in may else 0
+        for number in range(table.count)
+    ]
+    for tasks in itertools.product(*(range(size + 1) for size in most)):
+        if not low <= sum(tasks) <= high:
+            continue
+        used = [number for number, size in enumerate(tasks) if size]
+
+        def rack(number: int) -> str:
+            return table.config[number].labels.get("rack", "")
+
+        for first, last in itertools.product(used, used):
+            if (first == last) != (len(used) == 1):
+                continue
+            order = sorted(
+                used,
+                key=lambda n: (
+                    (rack(n) != rack(first), rack(n) == rack(last), rack(n))
+                    if role.cu is not None and role.cu.level != "host"
+                    else (),
+                    n != first,
+                    n == last,
+                ),
+            )
+            if order[0] == first:
+                yield order, [tasks[number] for number in order]
+
+
+def placements(
+    controller: RecordedController, form: Form, pools: int
+) -> Iterator[tuple[list[int], list[int], list[int]]]:
+    """Yield every placement of a form that the certifier lets pass."""
+    state = controller.state
+    free = free_now(controller)
+    hosts = {
+        number
+        for number in range(state.hosts.count)
+        if not form.request.exclusive or state.hosts.attempts[number] == 0
+    }
+    columns = []
+    for role, need in zip(form.roles, form.needs, strict=True):
+        columns.append(
+            [
+                laid
+                for laid in splits(controller, role, need, free, role.tasks_min, role.tasks_max)
+                if hosts.issuperset(laid[0])
+                and not find_faults(
+                    Form(role, (role,), (), ((need,),)), *laid, [], state.hosts, state.config
+                )
+                and not find_shortages(Form(role, (role,), (), ((need,),)), *laid, [], free)
+            ]
+        )
+    for choice in itertools.product(*columns):
+        numbers = [number for laid in choice for number in laid[0]]
+        sizes = [size for laid in choice for size in laid[1]]
+        parts = [place for place, laid in enumerate(choice) for _ in laid[0]]
+        if (
+            seats(form, choice) <= pools
+            and not find_shortages(form, numbers, sizes, parts, free)
+            and not find_faults(form, numbers, sizes, parts, state.hosts, state.config)
+        ):
+            yield numbers, sizes, parts
+
+
+def seats(form: Form, choice: Sequence[Laid]) -> int:
+    return sum(
+        amount.value * (sum(laid[1]) if amount.per == "task" else 1)
+        for role, laid in zip(form.roles, choice, strict=True)
+        for amount in role.amounts
+        if amount.resource == "seats"
+    )
+
+
+def largest(controller: RecordedController, form: Form) -> int:
+    """Return the most tasks with which a form fits now; 0: it does not."""
+    pools = controller.state.pools.free("seats")
+    if form.request.parts:
+        found = next(placements(controller, form, pools), None)
+        return sum(found[1]) if found else 0
+    return max((sum(sizes) for _, sizes, _ in placements(controller, form, pools)), default=0)
