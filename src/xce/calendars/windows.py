@@ -102,17 +102,21 @@ def _micros(instant: datetime) -> Micros:
 
 
 class Resolver:
-    """Knows when windows must be resolved (again)."""
+    """Knows when windows must be resolved (again); one that got lost is given again."""
 
     def __init__(self) -> None:
-        self._version = 0
         self._at_us: Micros = 0
 
     def due(self, state: ClusterState, now_us: Micros) -> ResolveWindows | None:
         """Return the windows as instants when the configuration or half a day has passed."""
-        if state.config_version == self._version and now_us < self._at_us + RESOLVE_EVERY_US:
+        if not (
+            state.windows
+            or state.stopped
+            or any(queue.run_windows for queue in state.config.queues)
+        ):
             return None
-        self._version, self._at_us = state.config_version, now_us
-        if not state.windows and not any(queue.run_windows for queue in state.config.queues):
+        is_known = state.windows_version == state.config_version
+        if is_known and now_us < self._at_us + RESOLVE_EVERY_US:
             return None
+        self._at_us = now_us
         return resolve_windows(state.config, now_us)

@@ -20,10 +20,10 @@ def decide_windows(state: ClusterState, command: ResolveWindows, now_us: Micros)
     known = [(name, found) for name, found in command.queues if name in state.queues]
     wanted = {name: Window(found, _is_open(state, name)) for name, found in known}
     records: list[Record] = []
-    if wanted != state.windows:
-        records.append(
-            WindowsResolved(list(wanted), [window.intervals for window in wanted.values()])
-        )
+    version = state.config_version
+    if wanted != state.windows or version != state.windows_version:
+        intervals = [window.intervals for window in wanted.values()]
+        records.append(WindowsResolved(list(wanted), intervals, version))
     return [*records, *decide_moves(state, wanted, now_us, is_new=True)]
 
 

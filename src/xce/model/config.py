@@ -14,7 +14,7 @@ ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
 PREEMPTIONS: Final = ("suspend", "requeue", "kill")
 """How a job gives way: it is stopped and goes on later, starts anew later, or ends."""
-BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 1_000}
+BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 100}
 """Kinds of backfill, and how many blocked jobs of a queue hold a reservation unless it is said.
 
 ``none``: what fits starts, whatever waits in front. Else a blocked job gets a reservation at the

@@ -417,6 +417,8 @@ class WindowsResolved(msgspec.Struct, frozen=True, tag="windows-resolved", array
 
     queues: list[str]
     intervals: list[tuple[tuple[Micros, Micros], ...]]
+    version: int = 0
+    """Of the configuration whose windows these are."""
 
 
 class WindowsMoved(msgspec.Struct, frozen=True, tag="windows-moved", array_like=True):

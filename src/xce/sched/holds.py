@@ -58,6 +58,11 @@ class Holds:
         """Whether anything is held or stopped, so that who gives way is waited for."""
         return bool(self._state.holds or self._state.stopped)
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether anybody may still go on."""
+        return bool(self._stopped)
+
     def each(self) -> list[Held]:
         """Return what is held, by queue priority, then by job."""
         found = [self._held(hold) for hold in self._state.holds.values()]

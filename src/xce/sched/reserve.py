@@ -95,6 +95,12 @@ class Reserver:
         if self._is_used:
             self._begun.append((piece, span_us))
 
+    def reach(self, found: RequestClass) -> Micros:
+        """Return up to which reservation a start of a class would reach; see `Timeline.reach`."""
+        if self._timeline is None:
+            return self._now_us
+        return self._timeline.reach(expected_span(found))
+
     def window(self, found: RequestClass, now: View) -> View:
         """Return what a start of a class may take now without delaying anybody; ``now``: all."""
         if self._timeline is None:

@@ -65,11 +65,13 @@ def run_session(
     session.start_held()
     queue = session.order()
     while queue:
-        session.resume(-queue[0][0][0])
+        if session.has_stopped:
+            session.resume(-queue[0][0][0])
         rank, _, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
         session.place(front, before)
-        session.push(queue, front)
+        if not front.is_over:
+            session.push(queue, front)
         if session.is_order_due:
             queue = session.order_again(queue)
     session.resume(0)
@@ -105,7 +107,7 @@ class Session:
         self._gangs: list[GangStart] = []
         self._failed: dict[Shape, Reason] = {}
         self._delaying: dict[tuple[Shape, Micros], Reason] = {}
-        """Requests that fit, and would delay a reservation if they ran for so long."""
+        """Requests that fit, and would delay a reservation if they ran up to this instant."""
         self._in_vain: set[Shape] = set()
         """Requests for which nobody can give way."""
         self._asleep: dict[RequestClass, Reason] = {}
@@ -131,7 +133,7 @@ class Session:
     def push(self, queue: Queue, front: Front) -> None:
         """Put a class into the order, if anything of it is left."""
         place, first = front.place(), front.first()
-        if place is not None and first is not None and not front.is_over:
+        if place is not None and first is not None:
             heapq.heappush(queue, (front.rank, place, first, front))
 
     @property
@@ -223,6 +225,11 @@ class Session:
             )
         )
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether preempted attempts may still go on in this session."""
+        return self._holds.has_stopped
+
     def resume(self, priority: int) -> None:
         """Let preempted attempts go on before jobs of queues of lower priority start."""
         for numbers, slots in self._holds.resume(self._now, priority):
@@ -260,6 +267,8 @@ class Session:
 
     def _lateness(self, found: RequestClass) -> Reason | None:
         """Return why a job would still run when the run window of its queue closes, if so."""
+        if not self._state.windows:
+            return None
         queue = found.key.queue
         closes_us = self._state.window_closes_us(queue, self._now_us)
         span_us = found.key.run_limit_us or found.key.estimate_us
@@ -352,6 +361,9 @@ class Session:
 
     def _try(self, front: Front, shape: Shape, before: Place) -> Reason | None:
         """Place as much as fits; return why nothing does, None when something was placed."""
+        known = self._delaying.get((shape, self._reserver.reach(front.found)))
+        if known is not None:
+            return known
         now = self._now
         self._counts.tries += 1
         self._counts.host_rows += self._facts.table.count
@@ -374,16 +386,13 @@ class Session:
 
     def _try_window(self, front: Front, shape: Shape, window: View, before: Place) -> Reason | None:
         """Place as much as delays nobody; as `_try`, of something that fits now."""
-        known = self._delaying.get((shape, expected_span(front.found)))
-        if known is not None:
-            return known
         self._counts.host_rows += self._facts.table.count
         sieve = sift(shape, window.ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
         if place(front, shape, window, sieve.left, before):
             return None
         reason = Reason(ReasonCode.RESERVED, detail=str(self._reserver.in_the_way(front.found)))
-        self._delaying[shape, expected_span(front.found)] = reason
+        self._delaying[shape, self._reserver.reach(front.found)] = reason
         return reason
 
     def _preferred(self, shape: Shape, element: Element, left: Flags) -> Flags:

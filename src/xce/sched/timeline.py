@@ -83,10 +83,20 @@ class Timeline:
         """Whether anything is reserved."""
         return len(self._moments) > 1
 
+    def reach(self, span_us: Micros) -> Micros:
+        """Return the last start of a reservation within a span from now; now: there is none.
+
+        Spans of equal reach see the same window.
+        """
+        return self._moments[self._inside(span_us) - 1].at_us
+
+    def _inside(self, span_us: Micros) -> int:
+        end_us = _end(self.now_us, span_us)
+        return sum(moment.at_us < end_us for moment in self._moments)
+
     def window(self, span_us: Micros) -> View:
         """Return what is free from now on for so long."""
-        end_us = _end(self.now_us, span_us)
-        size = sum(moment.at_us < end_us for moment in self._moments)
+        size = self._inside(span_us)
         if size == 1:
             return self._moments[0].view
         if not self._windows:

@@ -105,14 +105,15 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
-    before = state.queues
+    before, zone = state.queues, state.config.time_zone
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
     for name in list(state.windows):
         queue = state.queues.get(name)
         # Windows that were changed are closed until they are resolved.
-        if queue is None or queue.run_windows != before[name].run_windows:
+        was = before[name].run_windows
+        if queue is None or queue.run_windows != was or record.config.time_zone != zone:
             del state.windows[name]
     state.hosts.configure(record.config, record.hosts)
     state.pools.configure(record.config)
@@ -352,6 +353,7 @@ def _room_released(state: ClusterState, record: r.RoomReleased) -> None:
 
 
 def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
+    state.windows_version = record.version
     was_open = {name for name, window in state.windows.items() if window.is_open}
     state.windows = {
         name: Window(intervals, name in was_open)

@@ -98,9 +98,7 @@ class ClusterState:
         self.now_us: Micros = 0
         self.config = ClusterConfig()
         self.config_version = 0
-        self.next_job: JobId = 1
-        self.next_spec = 1
-        self.next_class = 1
+        self.next_job, self.next_spec, self.next_class = 1, 1, 1
         self.hosts = HostTable()
         self.pools = PoolTable()
         self.specs: dict[int, JobSpec] = {}
@@ -118,6 +116,8 @@ class ClusterState:
         """Room that is held for waiting elements until they are placed or wait no more."""
         self.windows: dict[str, Window] = {}
         """By queue: when its run windows are open, as far as that has been resolved."""
+        self.windows_version = 0
+        """Of the configuration whose windows were resolved last."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""

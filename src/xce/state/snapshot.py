@@ -72,6 +72,7 @@ class _Head(msgspec.Struct, array_like=True):
     reservations: list[Reservation] = []
     windows: dict[str, Window] = {}
     holds: list[RoomHeld] = []
+    windows_version: int = 0
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
 
@@ -133,6 +134,7 @@ def dump(state: ClusterState) -> list[bytes]:
             for _, item in sorted(kept.items())
         ],
         windows=dict(sorted(state.windows.items())),
+        windows_version=state.windows_version,
         holds=[hold for _, hold in sorted(state.holds.items())],
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
@@ -175,7 +177,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         _load_host(state, number, host)
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
-    state.windows = head.windows
+    state.windows, state.windows_version = head.windows, head.windows_version
     for hold in head.holds:
         state.holds[hold.job, hold.index] = hold
         usage.move_hold(state, hold, 1)
