@@ -319,6 +319,8 @@ def placements(
     }
     columns = []
     for role, need in zip(form.roles, form.needs, strict=True):
+        # What all parts have in common bounds what is of use to each.
+        role = replace(role, same=tuple(sorted({*role.same, *form.request.same})))
         columns.append(
             [
                 laid

@@ -48,7 +48,16 @@ def requests(
     return Request(
         tasks_min=tasks_min,
         tasks_max=tasks_max,
-        amounts=tuple(Amount(name, value, per) for (name, per), value in sorted(amounts.items())),
+        amounts=tuple(
+            Amount(
+                name,
+                value,
+                per,
+                duration_us=draw(st.sampled_from((0, 0, 0, SECOND_US, 40 * SECOND_US))),
+                decay=draw(st.booleans()),
+            )
+            for (name, per), value in sorted(amounts.items())
+        ),
         one_host=draw(st.sampled_from((False, False, True))),
         hosts=tuple(HostChoice(name) for name in asked),
         exclusive=draw(st.sampled_from((False, False, False, True))),

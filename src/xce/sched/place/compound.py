@@ -13,7 +13,7 @@ import numpy as np
 
 from xce.sched.place.capacity import Room, room_on
 from xce.sched.place.domains import EXACT_DOMAINS, Trail
-from xce.sched.place.search import ROWS_MAX, CutError, Part, Share, search
+from xce.sched.place.search import ROWS_MAX, CutError, Part, Share, Steps, search
 from xce.sched.place.simple import find_simple, lie_of, most_of, pieces_of
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
@@ -43,8 +43,9 @@ class Candidates(NamedTuple):
 
 def find_compound(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid | None:
     """Return a placement of all parts, or None."""
+    steps = Steps()
     for masks in _alike(whole, places):
-        found = _find(whole, free, Candidates(masks, places.ranked), trail)
+        found = _find(whole, free, Candidates(masks, places.ranked), trail, steps)
         if found is not None:
             return found
     return None
@@ -64,7 +65,9 @@ def _alike(whole: Shape, places: Candidates) -> Iterator[tuple[Flags, ...]]:
             yield tuple(mask & (whole.groups == code) for mask in places.masks)
 
 
-def _find(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid | None:
+def _find(
+    whole: Shape, free: Column, places: Candidates, trail: Trail, steps: Steps
+) -> Laid | None:
     shapes = whole.inner
     rooms = _rooms(shapes, free, places)
     own = Trail()
@@ -73,6 +76,8 @@ def _find(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid 
         for shape, room in zip(shapes, rooms, strict=True)
     ):
         trail.is_cut = trail.is_cut or own.is_cut
+        return None
+    if _exceeds(shapes, free, places):
         return None
     tightness = [
         int(room.later.sum()) / shape.tasks_min for shape, room in zip(shapes, rooms, strict=True)
@@ -83,7 +88,15 @@ def _find(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid 
         found = _one_by_one(shapes, free, places, attempt)
         if found is not None and not 0 < hosts_max < len(np.unique(found.numbers)):
             return found
-    return _search_all(whole, free, rooms, order, trail)
+    return _search_all(whole, free, rooms, order, trail, steps)
+
+
+def _exceeds(shapes: Sequence[Shape], free: Column, places: Candidates) -> bool:
+    """Return whether all parts together want more than all of their hosts have."""
+    usable = np.logical_or.reduce(places.masks)
+    have = np.maximum(free[:, usable], 0).sum(axis=1)
+    wanted = sum(shape.per_task * shape.tasks_min for shape in shapes)
+    return bool((wanted > have).any())
 
 
 def _rooms(shapes: Sequence[Shape], free: Column, places: Candidates) -> list[Room]:
@@ -127,7 +140,7 @@ def _join(columns: dict[int, tuple[Column, Column]]) -> Laid:
 
 
 def _search_all(
-    whole: Shape, free: Column, rooms: list[Room], order: list[int], trail: Trail
+    whole: Shape, free: Column, rooms: list[Room], order: list[int], trail: Trail, steps: Steps
 ) -> Laid | None:
     """Search everything within the bounds."""
     choices = [
@@ -139,10 +152,10 @@ def _search_all(
         variants.pop()
     for variant in variants:
         try:
-            found = _search_variant(whole, free, list(variant), order, trail)
+            found = _search_variant(whole, free, list(variant), order, trail, steps)
         except CutError:
             trail.is_cut = True
-            continue
+            return None
         if found is not None:
             return found
     return None
@@ -176,7 +189,7 @@ def _variants(shape: Shape, room: Room, trail: Trail) -> list[Room]:
 
 
 def _search_variant(
-    whole: Shape, free: Column, rooms: list[Room], order: list[int], trail: Trail
+    whole: Shape, free: Column, rooms: list[Room], order: list[int], trail: Trail, steps: Steps
 ) -> Laid | None:
     numbers = np.unique(np.concatenate([room.numbers[room.later > 0] for room in rooms]))
     if len(numbers) > ROWS_MAX:
@@ -195,7 +208,7 @@ def _search_variant(
         for part in parts
     ]
     columns = list(map(tuple, free[rows][:, numbers].T.tolist()))
-    shares = search(parts, columns, whole.request.hosts_max)
+    shares = search(parts, columns, whole.request.hosts_max, steps)
     if shares is None:
         return None
     return _join(

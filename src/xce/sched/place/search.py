@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
-"""Most ways to use a host that one search looks at."""
+"""Most ways to use a host that the searches for one placement look at."""
 ROWS_MAX: Final = 250
 """Most hosts that one search looks at."""
 
@@ -53,8 +53,25 @@ class CutError(Exception):
     """The bound was hit."""
 
 
+class Steps:
+    """How many steps are left to the searches for one placement."""
+
+    def __init__(self, left: int = STEPS_MAX) -> None:
+        self.left = left
+
+    def take(self) -> None:
+        """Take one.
+
+        Raises:
+            CutError: None is left.
+        """
+        self.left -= 1
+        if self.left < 0:
+            raise CutError
+
+
 def search(
-    parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps_max: int = STEPS_MAX
+    parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps: Steps
 ) -> list[Share] | None:
     """Return what each part has on each host, or None: there is no placement.
 
@@ -62,20 +79,20 @@ def search(
         parts: What is placed, the tightest first.
         free: By candidate host: what is free.
         hosts_max: How many hosts all parts may use together; 0: any number.
-        steps_max: The bound.
+        steps: The bound.
 
     Raises:
         CutError: The bound was hit before a placement was found.
     """
-    return _Search(parts, free, hosts_max, steps_max).run()
+    return _Search(parts, free, hosts_max, steps).run()
 
 
 class _Search:
     def __init__(
-        self, parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps_max: int
+        self, parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps: Steps
     ) -> None:
         self.parts, self.free, self.hosts_max = parts, free, hosts_max
-        self.steps_left = steps_max
+        self.steps = steps
         self.dead: set[tuple[int, int, _Left]] = set()
         self.behind = self._sums_behind()
         self.found: list[Share] = []
@@ -116,9 +133,7 @@ class _Search:
             return False
         is_full = bool(self.hosts_max) and used == self.hosts_max
         for shares, following in self._ways(row, left, is_full=is_full):
-            self.steps_left -= 1
-            if self.steps_left < 0:
-                raise CutError
+            self.steps.take()
             before = len(self.found)
             self.found.extend(shares)
             if self._visit(row + 1, used + bool(shares), following):
