@@ -183,6 +183,8 @@ def render_lsf(reason: Reason) -> tuple[str, ...]:
         if item.code is HostCode.AMOUNT_SHORT:
             text = f"Job's requirements for reserving resource ({item.resource}) not satisfied"
         lines.append(f"{text}: {item.hosts} host{'' if item.hosts == 1 else 's'}")
+    for part in reason.under:
+        lines.extend(line for line in render_lsf(part) if line not in lines)
     if not lines and reason.code is ReasonCode.HOSTS:
         return ("Not enough job slot(s)",)
     return tuple(lines) or (_LSF[ReasonCode.NEW],)

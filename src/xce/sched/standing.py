@@ -78,7 +78,10 @@ def _explain_never(
     filters.filter_select_now(now, shape, ground, facts)
     filters.filter_threshold(now, shape, ground, facts)
     # Which free amounts a select named is of no interest here: it is about all that there is.
-    reasons += [msgspec.structs.replace(item, resource="") for item in now.reasons]
+    reasons += [
+        msgspec.structs.replace(item, resource="") if item.code is HostCode.SELECT else item
+        for item in now.reasons
+    ]
     passes = ~(sieve.left & ~now.left)
     room = room_on(shape, ground.free, now.left, everyone(facts))
     most = most_of(shape, room, trail)

@@ -9,7 +9,7 @@ from xce.model.config import HostConfig, QueueConfig
 from xce.model.plan import BulkStart, GangStart
 from xce.model.reason import Reason, ReasonCode
 from xce.model.record import BulkPlaced, GangPlaced, ReasonsChanged, SessionRan
-from xce.model.request import Amount
+from xce.model.request import Alternative, Amount, Part, Request
 from xce.state.check import check_not_over_committed, check_state
 from xce.testing.builders import (
     bulk,
@@ -23,6 +23,7 @@ from xce.testing.builders import (
     stop,
     submission,
     submit,
+    tick,
 )
 
 
@@ -252,3 +253,37 @@ def test_reasons_are_kept_for_classes_that_are_there(controller):
     records, _ = placed(controller, reasons=((cls, reason), (77, reason)))
     assert records == [ReasonsChanged([cls], [reason])]
     assert controller.state.classes[cls].reason == reason
+
+
+def test_parts_are_taken_together_and_what_they_take_adds_up(controller):
+    part = Request(tasks_min=1, tasks_max=1, amounts=(Amount("lic", 1), Amount("tokens", 1)))
+    asks = Request(tasks_min=2, tasks_max=2, parts=(Part("a", 1, part), Part("b", 1, part)))
+    first, second = (submit(controller, submission(asks=asks)) for _ in range(2))
+    cls = controller.job(first).cls
+    wrong = GangStart(cls, first, 0, [0, 0], [1, 1], [0, 0])
+    elsewhere = GangStart(cls, first, 0, [0, 1], [1, 1], [0, 1])
+    right = GangStart(cls, first, 0, [0, 0], [1, 1], [0, 1])
+    for item in (wrong, elsewhere):
+        assert placed(controller, item) == ([], 1)
+    records, stale = placed(controller, right)
+    assert stale == 0
+    assert records[0].parts == [0, 1]
+    assert controller.attempt(first).parts == [0, 1]
+    assert controller.state.hosts.attempts.tolist() == [1, 0]
+    assert controller.state.pools.used == {"tokens": 2}
+    again = msgspec.structs.replace(right, job=second)
+    assert placed(controller, again) == ([], 1), "neither licences nor tokens are left"
+
+
+def test_an_alternative_is_taken_only_when_its_delay_has_passed(controller):
+    one = Request(amounts=(Amount("lic", 9),))
+    two = Request(amounts=(Amount("lic", 2),))
+    asks = Request(alternatives=(Alternative(one), Alternative(two, delay_us=5_000_000)))
+    job = submit(controller, submission(asks=asks))
+    start = GangStart(controller.job(job).cls, job, 0, [0], [1], [], 1)
+    assert placed(controller, start) == ([], 1)
+    assert placed(controller, msgspec.structs.replace(start, alternative=2)) == ([], 1)
+    tick(controller, after_us=5_000_001)
+    records, stale = placed(controller, start)
+    assert (records[0].alternative, stale) == (1, 0)
+    assert controller.state.hosts.used[:, 0].tolist() == [1, 0, 2]

@@ -5,7 +5,8 @@ from xce.model.command import SignalJobs
 from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
 from xce.model.ids import SECOND_US
 from xce.model.observation import AttemptSeen
-from xce.model.request import Amount
+from xce.model.plan import GangStart
+from xce.model.request import Amount, Part, Request
 from xce.testing.builders import (
     chosen,
     cluster,
@@ -103,3 +104,18 @@ def test_a_step_tells_only_what_it_added():
     place(controller, first)
     place(controller, second)
     assert [effect.job for _, effect in controller.effects()] == [second]
+
+
+def test_parts_that_meet_on_a_host_are_one_entry_of_the_launch():
+    controller = cluster({"h1": 4, "h2": 4})
+    part = Request(tasks_min=2, tasks_max=2, amounts=(Amount("mem", 5),))
+    asks = Request(tasks_min=4, tasks_max=4, parts=(Part("a", 2, part), Part("b", 2, part)))
+    job = submit(controller, submission(asks=asks))
+    number = controller.state.hosts.number
+    hosts = [number[name] for name in ("h2", "h1", "h1", "h2")]
+    placed = GangStart(controller.job(job).cls, job, 0, hosts, [1, 1, 1, 1], [0, 0, 1, 1])
+    propose(controller, placed)
+    ((host, launch),) = controller.effects()
+    assert host == "h2"
+    assert launch.hosts == (("h2", 1), ("h1", 2), ("h2", 1))
+    assert launch.mem_request_mib == 20

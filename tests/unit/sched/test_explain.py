@@ -5,9 +5,25 @@ from msgspec.structs import replace
 from sessions import Scheduled
 
 from xce.model.command import SetHostsOpen
-from xce.model.config import HostConfig, QueueConfig
-from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake, render_lsf
-from xce.model.request import Amount, HostChoice
+from xce.model.config import HostConfig, QueueConfig, ResourceConfig
+from xce.model.reason import (
+    HostCode,
+    HostReason,
+    Reason,
+    ReasonCode,
+    Wake,
+    render_lsf,
+    render_plain,
+)
+from xce.model.request import (
+    Alternative,
+    Amount,
+    CuWish,
+    HostChoice,
+    Part,
+    Request,
+    Threshold,
+)
 from xce.sched.explain import cures, gist
 from xce.testing.builders import (
     cluster,
@@ -250,3 +266,92 @@ def test_the_gist_leaves_out_what_every_start_changes():
         reason(HostReason(HostCode.CLOSED, 2))
     )
     assert gist(busy) != gist(replace(busy, unsatisfiable=True))
+
+
+def named_cluster() -> Scheduled:
+    """Return two racks of two hosts; the second rack has an attribute."""
+    hosts = [
+        HostConfig(
+            name=f"h{place}",
+            slots=2,
+            mem_mib=10 * place,
+            labels={"rack": f"r{place // 3}"} if place < 4 else {},
+            attributes={"kind": "a"} if place > 2 else {},
+        )
+        for place in range(1, 5)
+    ]
+    return Scheduled(cluster(hosts, resources=[ResourceConfig(name="kind", kind="string")]))
+
+
+def why(scheduled: Scheduled, asks: Request) -> Reason:
+    job = submit(scheduled.controller, submission(asks=asks))
+    scheduled.run()
+    return scheduled.reason(job)
+
+
+def asked(tasks: int, **more: object) -> Request:
+    return Request(tasks_min=tasks, tasks_max=tasks, **more)
+
+
+def test_a_part_that_does_not_fit_alone_is_named_with_its_reason():
+    small, large = asked(1), asked(2, select="mem > 99")
+    reason = why(named_cluster(), asked(3, parts=(Part("one", 1, small), Part("two", 2, large))))
+    assert (reason.code, reason.needed, reason.unsatisfiable) == (ReasonCode.PARTS, 3, True)
+    (under,) = reason.under
+    assert under.role == "two"
+    assert [item.code for item in under.host_reasons] == [HostCode.SELECT]
+    assert "(two: " in render_plain(reason, now_us=0)
+    assert (
+        render_lsf(reason)[0] == "Not enough hosts to meet the job's compound resource requirement"
+    )
+
+
+def test_parts_that_fit_alone_but_not_together_are_told_as_such():
+    part = asked(1, amounts=(Amount("mem", 35),))
+    reason = why(named_cluster(), asked(2, parts=(Part("one", 1, part), Part("two", 1, part))))
+    assert reason == Reason(ReasonCode.PARTS, needed=2, unsatisfiable=True)
+
+
+def test_each_alternative_has_its_own_reason():
+    scheduled = named_cluster()
+    runs = submit(scheduled.controller, submission(asks=asked(8)))
+    scheduled.run()
+    assert scheduled.is_live(runs)
+    first = Alternative(asked(1, select="mem > 99"))
+    second = Alternative(asked(2))
+    reason = why(scheduled, asked(2, alternatives=(first, second)))
+    assert (reason.code, reason.unsatisfiable) == (ReasonCode.ALTERNATIVES, False)
+    assert [(item.role, item.unsatisfiable) for item in reason.under] == [
+        ("alternative 1", True),
+        ("alternative 2", False),
+    ]
+    assert Wake.CAPACITY in cures(reason)
+
+
+def test_a_request_whose_alternatives_must_all_be_waited_for_says_so():
+    late = Alternative(asked(1), delay_us=60_000_000)
+    assert why(named_cluster(), asked(1, alternatives=(late,))) == Reason(ReasonCode.DELAY)
+
+
+def test_domains_thresholds_and_missing_values_are_told():
+    scheduled = named_cluster()
+    near = why(scheduled, asked(5, cu=CuWish("rack", max_domains=1)))
+    assert (near.code, near.resource, near.available) == (ReasonCode.DOMAINS, "rack", 6)
+    assert HostReason(HostCode.NO_DOMAIN, 1, "rack") in near.host_reasons
+    same = why(scheduled, asked(5, same=("kind",)))
+    assert (same.code, same.available) == (ReasonCode.HOSTS, 4)
+    assert HostReason(HostCode.NO_VALUE, 2, "kind") in same.host_reasons
+    floor = why(scheduled, asked(1, thresholds=(Threshold("mem", 99_000),)))
+    assert floor.host_reasons == (HostReason(HostCode.THRESHOLD, 4, "mem"),)
+    assert "beyond the threshold of mem" in render_plain(floor, now_us=0)
+
+
+def test_a_search_that_gave_up_does_not_claim_that_nothing_fits():
+    hosts = [HostConfig(name=f"h{place}", slots=3, mem_mib=3) for place in range(60)]
+    scheduled = Scheduled(cluster(hosts))
+    parts = tuple(
+        Part(f"part{place}", 20, asked(20, amounts=(Amount("mem", 2, "host"),), ptile=2))
+        for place in range(4)
+    )
+    reason = why(scheduled, asked(80, parts=parts, hosts_max=39))
+    assert (reason.code, reason.unsatisfiable) == (ReasonCode.SEARCH, False)
