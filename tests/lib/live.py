@@ -37,6 +37,22 @@ PATIENCE_S = 60.0
 IS_ROOT = os.geteuid() == 0
 KINDS = ("controller", "scheduler", "apiserver", "history", "worker", "shepherd", "node-manager")
 Row = dict[str, Any]
+DAEMONISE = """
+python3 - "$@" <<'END'
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open("{file}.new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename("{file}.new", "{file}")
+        {before}
+        time.sleep(300)
+    os._exit(0)
+END
+while [ ! -e {file} ]; do sleep 0.02; done
+"""
+"""A job that leaves a daemon, whose pid is in ``{file}``, and ends then."""
 Found = TypeVar("Found")
 
 
@@ -49,6 +65,16 @@ def until(
         assert time.monotonic() < deadline, f"in vain waited for: {what}"
         time.sleep(pause_s)
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs."""
+    return identify(pid) is not None
+
+
+def pid_in(live: "Live", name: str) -> int:
+    """Return the pid that a job has written into a file."""
+    return int(until(lambda: live.file(name).strip(), f"a pid in {name}"))
 
 
 class UserApi(Api):
@@ -99,6 +125,13 @@ class Live:
         }
         self._apis: list[Api] = []
         self._ups: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its jobs are held together by control groups; only once it is up."""
+        with self.api() as api:
+            hosts = api.call("GET", "/hosts")["hosts"]
+        return all("cgroup" in host["isolation"] for host in hosts)
 
     # Commands.
 
