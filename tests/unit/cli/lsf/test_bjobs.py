@@ -230,7 +230,7 @@ def test_every_field_of_lsf_is_known_and_never_fails():
 def test_killed_pending_jobs_have_an_exit_code_for_those_who_wait_for_one():
     killed = make_row(stat="EXIT", end_at=NOW, cause="TERM_OWNER")
     orphan = make_row(stat="EXIT", end_at=NOW, cause="TERM_ORPHAN_SYSTEM")
-    assert out_of(["-noheader", "-o", "exit_code"], killed, orphan, ended()) == "130\n-\n-\n"
+    assert out_of(["-noheader", "-o", "exit_code"], killed, orphan, ended()) == "130\n130\n-\n"
 
 
 def test_sizes_and_limits_are_lsfs():
