@@ -19,7 +19,7 @@ from typing import NamedTuple
 from live import KINDS, Live, Row, until
 
 from xce.client.rest import PREFIX, Api, make_key, render_json
-from xce.daemon.processes import send_signal, wait_for_end
+from xce.daemon.processes import ProcessId, send_signal, wait_for_end
 from xce.journal.history_reader import HistoryReader
 from xce.journal.past import PastJob
 from xce.journal.recover import read_entries
@@ -190,18 +190,24 @@ class Killer:
         self._rng = random.Random(plan.seed)
         self._pause_s = plan.pause_s
         self._ups: list[subprocess.Popen[bytes]] = []
+        self._held: list[tuple[float, ProcessId]] = []
+        self.stops = 0
         self.killed: list[Killed] = []
 
     def step(self) -> None:
         """Wait a while, then kill something that runs."""
         time.sleep(self._rng.uniform(*self._pause_s))
+        self._let_go()
         self._see_to_manager()
         kind = self._rng.choice(KINDS)
         names = self._live.victims(kind)
         if not names:
             return
-        # Now and then a worker and its shepherd together, or all of a kind.
+        # Now and then all of a kind together, or one that only stands still for a while.
         chosen = dict([self._rng.choice(sorted(names.items()))])
+        if self._rng.randrange(7) == 0:
+            self._hold(*chosen.values(), until_s=time.monotonic() + self._rng.uniform(0.2, 1.5))
+            return
         if self._rng.randrange(6) == 0:
             chosen = names
         at = time.time()
@@ -214,6 +220,7 @@ class Killer:
 
     def close(self) -> None:
         """Leave a whole cluster behind."""
+        self._let_go(all_of_them=True)
         for process in self._ups:
             process.wait(timeout=90)
         # A new node manager does not wait before it starts what was killed often.
@@ -222,6 +229,19 @@ class Killer:
             send_signal(process_id, signal.SIGKILL)
         wait_for_end(list(manager.values()), timeout_s=5)
         self._live.xce("up")
+
+    def _hold(self, process: ProcessId, *, until_s: float) -> None:
+        """Let a process stand still."""
+        send_signal(process, signal.SIGSTOP)
+        self._held.append((until_s, process))
+        self.stops += 1
+
+    def _let_go(self, *, all_of_them: bool = False) -> None:
+        """Let those go on that have stood still long enough."""
+        due = [one for one in self._held if all_of_them or one[0] <= time.monotonic()]
+        for one in due:
+            self._held.remove(one)
+            send_signal(one[1], signal.SIGCONT)
 
     def _see_to_manager(self) -> None:
         """Run `xce up` where no node manager runs and none is being started."""
@@ -236,6 +256,7 @@ class Result(NamedTuple):
     jobs: int
     elements: int
     kills: dict[str, int]
+    stops: int
     resent: int
     lost: int
     took_s: float
@@ -284,6 +305,7 @@ def crash_run(live: Live, plan: Plan) -> Result:
         len(wanted),
         len(ends),
         dict(collections.Counter(one.kind for one in killer.killed)),
+        killer.stops,
         sum(client.resent for client in clients),
         lost,
         time.monotonic() - began,

@@ -409,8 +409,12 @@ class Live:
         """Remove control groups that killed shepherds have left; they are empty."""
         if not IS_ROOT or not self.layout.hosts.exists():
             return
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+        own = {line.rpartition(":")[2] for line in Path("/proc/self/cgroup").read_text().split()}
+        tops = [f"{m[1]}{path}" for m in mounts if m[2].startswith("cgroup") for path in own]
         for host in self.layout.hosts.iterdir():
-            for base in Path("/sys/fs/cgroup").glob(f"**/xce/{host.name}-{_digest(host)}"):
+            for top in dict.fromkeys([*tops, *(m[1] for m in mounts if m[2][:6] == "cgroup")]):
+                base = Path(top) / "xce" / f"{host.name}-{_digest(host)}"
                 for group in [*base.glob("*/"), base]:
                     with contextlib.suppress(OSError):
                         group.rmdir()
