@@ -252,6 +252,7 @@ def test_a_dependency_on_a_job_of_the_history_is_answered_from_there():
         del rest.replica.state.jobs[job]
         after = await rest.submit(dependency=f"done({job}) || exit({job}, 3)")
         assert rest.link.asked[-1][0].past == ((job, 1, 0),)
+        assert rest.link.asked[-1][0].past_elements == ()
         assert rest.replica.state.jobs[after].dependency is None
 
     run_rest(story)

@@ -88,6 +88,10 @@ def test_elements_ended_and_withdrawn_are_told_by_index(path, read):
     assert [(gone.first, gone.last) for gone in past.withdrawn] == [(7, 20)]
     assert (past.done, past.exited, past.size, past.is_finished) == (1, 3, 6, False)
     assert read.outcomes([job]) == []
+    assert read.element_outcomes([(job, 3), (job, 7), (job, 5), (job, 4), (99, 1)]) == [
+        (job, 3, Outcome.DONE, 0),
+        (job, 7, Outcome.EXIT, 0),
+    ]
     part = read.job(job, ((8, 9),))
     assert part.elements == ()
     assert [(gone.first, gone.last) for gone in part.withdrawn] == [(8, 9)]
