@@ -32,7 +32,7 @@ $ bsub -K -cwd outputs -o relative.%J pwd
 $ without_report outputs/relative.9
 
 # /dev/null, and no -o at all: the cluster keeps the output.
-$ bsub -K -o /dev/null echo nobody reads this
+$ bsub -K -o /dev/null echo not kept
 $ bsub -K echo kept by the cluster
 $ xcecli output 11
 
@@ -96,3 +96,18 @@ $ (sleep 0.3; touch go) & bpeek -f 22
 % ended 20 21 22 24
 $ bpeek 20
 $ bkill 23
+
+# bpeek and xcecli output find files below -cwd, too, and their patterns.
+$ bsub -J 'c[1-2]' -cwd 'made%I' -o '%J.%I' -e 'err.%J.%I' 'echo in $(basename $PWD); echo errors >&2; touch ../ready.c$LSB_JOBINDEX; until [ -e ../go2 ]; do sleep 0.1; done'
+% for f in c1 c2; do until [ -e ready.$f ]; do sleep 0.05; done; done
+$ bpeek "$J[2]"
+$ touch go2; xcecli wait $J
+$ head -1 made1/$J.1
+$ xcecli output --stderr "$J[1]"
+$ bsub -K -cwd made1 -o both -e ./both 'echo out; echo err >&2'
+$ xcecli output $J | head -2
+
+# A directory in which nobody may make a file: the job ran, its output is kept.
+$ bsub -K -o /sys/kernel/out echo not lost
+$ xcecli why $J | sed 's/Read-only file system/Permission denied/'
+$ xcecli output $J

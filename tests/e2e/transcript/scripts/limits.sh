@@ -13,12 +13,12 @@ $ bsub -W 0.02 -o int.out 'echo begins; sleep 60'
 $ bsub -W 0.02 -o kill.out 'trap "" INT TERM USR2; while :; do sleep 0.1; done'
 $ bsub -q quick -o /dev/null sleep 60
 $ bsub -q quick -W 1 true
-$ bsub -M 20MB -o mem.out 'exec $PYTHON -c "import time; x = bytearray(60 << 20); time.sleep(60)"'
+$ bsub -M 20MB -o mem.out 'trap "" INT TERM; exec $PYTHON -c "import time; x = bytearray(60 << 20); time.sleep(60)"'
 $ bsub -M 500MB -W 10 -o within.out '$PYTHON -c "x = bytearray(20 << 20)"; echo within'
-% ended 6
+% ended 5 6
 $ bjobs -noheader -o 'stat exit_code exit_reason delimiter=";"' 5 6
-$ sed -n '/^TERM\|^Exited/p' mem.out
-$ bjobs -UF 5 | sed -n '/^ MEMLIMIT/,/ M$/p;s/.*Completed/Completed/p'
+$ grep '^TERM' mem.out
+$ bjobs -UF 5 | sed -n '/^ MEMLIMIT/,/ M *$/p;s/.*Completed/Completed/p'
 
 # The warning signal is USR2; what ends by itself then has met its limit all the same.
 % ended 1
