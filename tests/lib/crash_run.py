@@ -56,6 +56,7 @@ class Wanted(NamedTuple):
     exit_code: int
     dependency: str = ""
     is_killed: bool = False
+    has_output: bool = False
 
     @property
     def indices(self) -> list[int]:
@@ -149,13 +150,15 @@ class Client(threading.Thread):
         sleep_s = 30.0 if kind == "killed" else rng.choice((0, 0, 0, 0.05, 0.3, 1.0))
         if rng.randrange(3) == 0:
             members["output"] = "out/%J.%I"
+            members["output_append"] = True
         if kind == "script":
             # Nothing but a program and plain words: the job shell runs it without a fork.
             body = live.submission(f"{live.home}/record {sleep_s} {code}", **members)
         else:
             body = live.submission(_record(live.home, sleep_s, code), **members)
         self.left -= size or 1
-        return body, Wanted(0, name, size, code, dependency, kind == "killed")
+        has_output = "output" in members
+        return body, Wanted(0, name, size, code, dependency, kind == "killed", has_output)
 
     def _send_and_leave(self, document: object, key: str) -> None:
         """Send the request, or a part of it, and leave without hearing what came of it."""
@@ -258,7 +261,6 @@ class Result(NamedTuple):
     kills: dict[str, int]
     stops: int
     resent: int
-    lost: int
     took_s: float
 
 
@@ -296,7 +298,7 @@ def crash_run(live: Live, plan: Plan) -> Result:
     _wait_for_ends(live, max(30.0, end - time.monotonic()))
     sent = {name for client in clients for name in client.names}
     ends = check_rows(live, wanted, sent)
-    lost = check_ledger(live.home / "ledger", wanted, ends, killer.killed)
+    check_ledger(live.home / "ledger", wanted, ends, killer.killed)
     check_history(live, wanted, ends)
     check_rest_is_clean(live)
     live.xce("down")
@@ -307,7 +309,6 @@ def crash_run(live: Live, plan: Plan) -> Result:
         dict(collections.Counter(one.kind for one in killer.killed)),
         killer.stops,
         sum(client.resent for client in clients),
-        lost,
         time.monotonic() - began,
     )
 
@@ -363,9 +364,8 @@ def check_rows(live: Live, wanted: dict[int, Wanted], sent: set[str]) -> dict[tu
 
 def check_ledger(
     ledger: Path, wanted: dict[int, Wanted], ends: dict[tuple[int, int], Row], killed: list[Killed]
-) -> int:
-    """Check what ran against what the cluster says of it; return how many statuses were lost."""
-    lost = 0
+) -> None:
+    """Check what ran against what the cluster says of it."""
     for job, one in wanted.items():
         for index in one.indices:
             row = ends[job, index]
@@ -377,10 +377,11 @@ def check_ledger(
             assert len(lines) == begun + ended, f"another attempt ran: {tale}"
             assert begun <= 1, f"ran more than once: {tale}"
             assert ended <= begun, f"ran more than once: {tale}"
-            if row["cause"] in LOST:
-                lost += 1
-                assert _was_shepherd_killed(row, killed), f"lost without a cause: {tale}"
-            elif one.is_killed:
+            if one.has_output and begun:
+                check_report(ledger.parent / "out" / f"{job}.{index}", row, killed)
+            # No job shell is killed, so each leaves its status (decision X-24).
+            assert row["cause"] not in LOST, f"its status was lost: {tale}"
+            if one.is_killed:
                 assert row["cause"] == "TERM_OWNER", tale
                 assert not ended, tale
             elif one.dependency and not begun:
@@ -392,7 +393,17 @@ def check_ledger(
                 assert row["stat"] == ("EXIT" if one.exit_code else "DONE"), tale
                 assert row["exit_code"] == one.exit_code, tale
     assert len(list(ledger.iterdir())) <= len(ends)
-    return lost
+
+
+def check_report(output: Path, row: Row, killed: list[Killed]) -> None:
+    """Check that the job's report was added to its output once.
+
+    It is left out rather than added twice where the shepherd was killed meanwhile.
+    """
+    text = output.read_text()
+    count = text.count("Resource usage summary")
+    assert count <= 1, f"{output} has {count} reports: {row}"
+    assert count or _was_shepherd_killed(row, killed), f"{output} has no report: {row}"
 
 
 def _was_shepherd_killed(row: Row, killed: list[Killed]) -> bool:
