@@ -100,7 +100,7 @@ def test_a_command_is_its_own_script_and_a_script_is_shown_on_one_line():
         (b"", 400, "bad-request"),
         (b"{", 400, "bad-request"),
         (b"[]", 400, "bad-request"),
-        (b'{"command":"x","comand":"y"}', 400, "bad-request"),
+        (b'{"command":"x","commands":"y"}', 400, "bad-request"),
         (b'{"command":7}', 400, "bad-request"),
         (b'{"command":"\\ud800"}', 400, "bad-request"),
         ({}, 422, "empty-job"),
