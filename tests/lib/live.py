@@ -209,8 +209,11 @@ class Live:
             if any("/worker/shepherd/" in word for word in words) and "--runs" in words:
                 runs = Path(words[words.index("--runs") + 1])
                 process = identify(pid)
+                host = runs.parent.name
                 if runs.parent.parent == self.layout.hosts and process is not None:
-                    found[runs.parent.name] = process
+                    # A job shell on its way still has its parent's command line.
+                    rivals = (process, found.get(host, process))
+                    found[host] = min(rivals, key=lambda one: (one.started_ticks, one.pid))
         return found
 
     def victims(self, kind: str) -> dict[str, ProcessId]:

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live import IS_ROOT, KINDS, Live, Row, open_live, until
+from live import IS_ROOT, KINDS, Live, open_live, until
 
-from xce.client import rest
-from xce.client.rest import PREFIX, ProblemError, UnreachableError, make_key, render_json
+from xce.client.rest import PREFIX, make_key, render_json
 from xce.daemon.components import command_line
 from xce.daemon.processes import send_signal, wait_for_end
 
@@ -66,97 +65,6 @@ def test_a_second_controller_is_refused_and_the_first_goes_on(calm: Live) -> Non
     assert "another controller" in second.stderr or "held" in second.stderr, second.stderr
     assert str(live.layout.journal) in second.stderr
     assert live.until_ended(live.submit("true"))["stat"] == "DONE"
-
-
-class TestFullDisk:
-    """The journal lies on a small filesystem that somebody fills."""
-
-    SIZE = 8 * 1024 * 1024
-
-    @pytest.fixture
-    def disk(self, live: Live) -> Iterator[Path]:
-        if not IS_ROOT:
-            pytest.skip("mounting a small tmpfs needs root")
-        disk = live.layout.journal
-        disk.mkdir()
-        words = ["mount", "-t", "tmpfs", "-o", f"size={self.SIZE}", "tmpfs", str(disk)]
-        mounted = subprocess.run(words, capture_output=True, text=True, check=False)
-        if mounted.returncode != 0:
-            pytest.skip(f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")
-        yield disk
-        live.close()
-        subprocess.run(["umount", str(disk)], check=True)
-
-    def fill(self, disk: Path) -> None:
-        with contextlib.suppress(OSError), (disk / "ballast").open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(65536))
-
-    def test_submits_are_refused_clearly_and_nothing_acknowledged_is_lost(
-        self, live: Live, disk: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        up(live)
-        slow = live.submit("sleep 3; echo out of the dark")
-        live.until_stat(slow, "run")
-        self.fill(disk)
-        monkeypatch.setattr(rest, "READ_TIMEOUT_S", 2.0)
-        known = [slow]
-        in_doubt: list[tuple[str, Row]] = []
-        refused: ProblemError | None = None
-        with live.api(wait_s=0) as api:
-            for number in range(3000):
-                key, body = make_key(), live.submission(f"true {number} {'x' * 4000}")
-                try:
-                    answer = api.call("POST", "/jobs", document=body, key=key)
-                except ProblemError as error:
-                    refused = error
-                    break
-                except UnreachableError:
-                    in_doubt.append((key, body))  # it was decided and cannot be written yet
-                else:
-                    known.append(answer["results"][0]["jobid"])
-        assert refused is not None
-        assert len(in_doubt) <= 1
-        assert refused.code == "journal-full", refused.text
-        assert "nothing can be written now, what was accepted is kept" in refused.text
-        assert "full" in refused.text
-        bsub = live.run("bsub", "true", status=255)
-        assert "nothing can be written now" in bsub.stderr, bsub.stderr
-        listed = {row["jobid"] for row in live.rows(("user", "all"), ("finished", "1"))}
-        assert listed == set(known), "what was acknowledged is shown, what was not is not"
-        time.sleep(3)  # the running job ends meanwhile
-        (disk / "ballast").unlink()
-        until(lambda: live.run("bsub", "true", status=None).returncode == 0, "space was noticed")
-        with live.api() as api:
-            for key, body in in_doubt:
-                answers = [api.call("POST", "/jobs", document=body, key=key) for _ in range(2)]
-                assert answers[0]["results"] == answers[1]["results"]
-                known.append(answers[0]["results"][0]["jobid"])
-        for job in known:
-            assert live.until_ended(job)["stat"] == "DONE"
-        assert len({row["jobid"] for row in live.rows(("user", "all"), ("finished", "1"))}) == (
-            len(set(known)) + 1
-        )
-        assert live.output(slow) == b"out of the dark\n"
-        live.xce("down")
-        live.xceadmin("journal", "verify")
-
-    def test_a_killed_cluster_on_a_full_disk_starts_when_there_is_space(
-        self, live: Live, disk: Path
-    ) -> None:
-        up(live)
-        jobs = live.submit_all([live.submission("true") for _ in range(20)])
-        for job in jobs:
-            live.until_ended(job)
-        self.fill(disk)
-        kill_all(live)
-        live.start_up()
-        until(lambda: live.lines_of("controller")[-1].get("text"), "the controller tells why")
-        assert "disk" in str(live.lines_of("controller")[-1]), live.lines_of("controller")[-1]
-        (disk / "ballast").unlink()
-        live.xce("up")
-        assert [live.row(job)["stat"] for job in jobs] == ["DONE"] * len(jobs)
-        assert live.until_ended(live.submit("true"))["stat"] == "DONE"
 
 
 def test_a_damaged_entry_stops_the_start_and_is_named(live: Live) -> None:
