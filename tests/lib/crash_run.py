@@ -460,6 +460,7 @@ def check_rest_is_clean(live: Live) -> None:
             if entry.name[0].isdigit()
         ]
 
+    until(lambda: not live.job_groups(), "control groups are removed", patience_s=15)
     try:
         until(lambda: not left(), "run directories are cleaned", patience_s=15)
     except AssertionError as error:

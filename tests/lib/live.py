@@ -408,19 +408,30 @@ class Live:
         if self.layout.run != self.root / "run":
             shutil.rmtree(self.layout.run, ignore_errors=True)
 
+    def groups(self) -> list[Path]:
+        """Return the control groups of this cluster's hosts that exist, without those of jobs."""
+        if not IS_ROOT or not self.layout.hosts.exists():
+            return []
+        lines = Path("/proc/mounts").read_text().splitlines()
+        mounts = [line.split()[1] for line in lines if line.split()[2].startswith("cgroup")]
+        own = {line.rpartition(":")[2] for line in Path("/proc/self/cgroup").read_text().split()}
+        tops = {Path(f"{mount}/{path.strip('/')}") for mount in mounts for path in (*own, "")}
+        labels = [f"{host.name}-{_digest(host)}" for host in self.layout.hosts.iterdir()]
+        bases = [top / "xce" / label for top in tops for label in labels]
+        return [base for base in bases if base.is_dir()]
+
+    def job_groups(self) -> list[Path]:
+        """Return the control groups of jobs."""
+        return [
+            group for base in self.groups() for group in base.glob("*/") if group.name[0].isdigit()
+        ]
+
     def _remove_groups(self) -> None:
         """Remove control groups that killed shepherds have left; they are empty."""
-        if not IS_ROOT or not self.layout.hosts.exists():
-            return
-        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-        own = {line.rpartition(":")[2] for line in Path("/proc/self/cgroup").read_text().split()}
-        tops = [f"{m[1]}{path}" for m in mounts if m[2].startswith("cgroup") for path in own]
-        for host in self.layout.hosts.iterdir():
-            for top in dict.fromkeys([*tops, *(m[1] for m in mounts if m[2][:6] == "cgroup")]):
-                base = Path(top) / "xce" / f"{host.name}-{_digest(host)}"
-                for group in [*base.glob("*/"), base]:
-                    with contextlib.suppress(OSError):
-                        group.rmdir()
+        for base in self.groups():
+            for group in [*base.glob("*/"), base]:
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
 
 def _digest(directory: Path) -> str:
