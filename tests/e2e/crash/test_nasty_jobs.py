@@ -92,9 +92,9 @@ time.sleep(300)"
     [
         (f"{IGNORE}; {WAIT}", (137,)),
         (f"{IGNORE}; sh -c '{WAIT}'", (137,)),
-        # The script itself dies of INT, and that is what is told; its child is killed all the same.
-        (f'sh -c "{IGNORE}; {WAIT}"; exit 3', (130, 137)),
-        (PYTHON, (130, 137)),
+        # The script itself dies earlier, and that is what is told; its child is killed all the same.
+        (f'sh -c "{IGNORE}; {WAIT}"; exit 3', (130, 137, 143)),
+        (PYTHON, (130, 137, 143)),
     ],
     ids=["the script", "script and child", "the child", "python"],
 )
@@ -121,6 +121,16 @@ def test_a_job_that_takes_term_may_clean_up(live: Live) -> None:
     row = live.until_ended(job)
     assert (row["stat"], row["cause"], row["exit_code"]) == ("EXIT", "TERM_OWNER", 7), row
     assert live.file("cleaned") == "cleaned\n"
+
+
+def test_what_a_script_has_started_may_clean_up_too(live: Live) -> None:
+    """INT ends the script at once; its child takes TERM, which comes a second later."""
+    child = "trap '' INT; trap 'echo cleaned >late; exit' TERM; echo up >child; "
+    job = live.submit(f'sh -c "{child} while :; do sleep 0.05; done"; exit 3')
+    until(lambda: live.file("child"), "its child waits")
+    live.act("kill", job)
+    assert live.until_ended(job)["cause"] == "TERM_OWNER"
+    assert live.file("late") == "cleaned\n"
 
 
 def test_output_of_50_megabytes_is_kept_and_can_be_read(live: Live) -> None:
@@ -204,6 +214,9 @@ def test_a_job_in_another_session_is_stopped_resumed_and_killed(live: Live) -> N
     ("command", "code"),
     [
         ("exit 255", 255),
+        ("kill -TERM $$; echo still here; exit 0", 143),
+        ("trap 'exit 3' TERM; kill -TERM $$; sleep 0.2; exit 0", 3),
+        ("trap 'exit 4' USR1; kill -USR1 $$; sleep 0.2; exit 0", 4),
         ("exec >&- 2>&- <&-; sleep 0.1; exit 4", 4),
         ("exec sh -c 'exit 9'", 9),
         ("exec sleep 0.1", 0),
@@ -212,7 +225,7 @@ def test_a_job_in_another_session_is_stopped_resumed_and_killed(live: Live) -> N
         ('for fd in 3 4 5 6 7 8 9; do eval "exec $fd>&-"; done; exit 6', 6),
         ('rm -rf "$XCE_JOB_HOST_DIR"; exit 5', 5),
         ("cd /; mkdir gone 2>/dev/null; unset PATH HOME; exit 2", 2),
-        ("kill -STOP $$ & sleep 0.1; kill -CONT $$; exit 8", 8),
+        ("(sleep 0.3; kill -CONT $$) & kill -STOP $$; exit 8", 8),
         ("ulimit -f 1; head -c 100000 /dev/zero >big; exit $?", 153),
         ("ulimit -t 1; while :; do :; done", 137),
     ],
