@@ -92,7 +92,7 @@ time.sleep(300)"
     [
         (f"{IGNORE}; {WAIT}", (137,)),
         (f"{IGNORE}; sh -c '{WAIT}'", (137,)),
-        # The script itself dies earlier, and that is what is told; its child is killed all the same.
+        # The script itself dies earlier, and that is told; its child is killed all the same.
         (f'sh -c "{IGNORE}; {WAIT}"; exit 3', (130, 137, 143)),
         (PYTHON, (130, 137, 143)),
     ],
