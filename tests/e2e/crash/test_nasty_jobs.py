@@ -109,7 +109,7 @@ def test_a_job_that_ignores_int_and_term_falls_to_kill_in_time(
     row = live.until_ended(job)
     assert (row["stat"], row["cause"]) == ("EXIT", "TERM_OWNER"), row
     assert row["exit_code"] in codes, row
-    assert time.monotonic() - began < 8, "INT, TERM and KILL come a second apart"
+    assert time.monotonic() - began < 15, "INT, TERM and KILL come a second apart"
     assert not processes_of(live, job)
 
 
