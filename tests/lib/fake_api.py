@@ -127,7 +127,7 @@ def run_command(module, words, routes=None, environ=None, api=None):
             settings,
             write_out=out.append,
             write_err=err.append,
-            until_word=module.__name__.endswith("bsub"),
+            until_word=module.__name__.endswith(("bsub", "explain.main")),
         )
 
     if api is not None:
@@ -135,4 +135,4 @@ def run_command(module, words, routes=None, environ=None, api=None):
     else:
         with FakeApi(routes) as fake:
             status = go(fake)
-    return status, b"".join(out).decode(), b"".join(err).decode()
+    return status, b"".join(out).decode(), b"".join(err).decode("utf-8", "surrogateescape")

@@ -7,12 +7,17 @@ from msgspec.structs import replace
 
 from xce.model.config import ClusterConfig, PoolConfig, ResourceConfig
 from xce.model.errors import TextError
+from xce.model.units import parse_lsf_minutes, parse_size_kib, parse_span_us, parse_supply_mib
 from xce.resreq import ast
+from xce.resreq.affinity import parse_affinity
 from xce.resreq.array import parse_index_list, parse_job_name, parse_job_ref
 from xce.resreq.compile import compile_request, render_request
+from xce.resreq.dependency import parse_dependency
 from xce.resreq.hosts import parse_hosts
+from xce.resreq.merge import merge_requirements
 from xce.resreq.parser import parse_requirement, parse_select
 from xce.resreq.render import render_expression, render_requirement
+from xce.resreq.schema import Schema
 from xce.resreq.select import compile_select
 
 BOUNDED = settings(max_examples=200, derandomize=True, deadline=None)
@@ -98,6 +103,52 @@ honoured = st.fixed_dictionaries(
         "span": st.sampled_from(["hosts=1", "ptile=4", "hosts=-1"]),
     },
 ).map(lambda found: " ".join(f"{name}[{text}]" for name, text in found.items()))
+honoured_whole = st.fixed_dictionaries(
+    {},
+    optional={
+        "select": _conditions(sizes),
+        "order": st.sampled_from(["mem", "-slots:speed", "!mem:cpu"]),
+        "rusage": st.sampled_from(
+            [
+                "mem=1.5G:duration=90s, lic=1/job:duration=2h:decay=1",
+                "seats=.5:threshold=2, lic=0:threshold=.0005",
+                "mem=(4 2 1):duration=(1 2)/host".removesuffix("/host"),
+                "swap=1T/host:tmp=3:duration=5",
+                "mem=0:ngpus_physical=2:gmem=4G",
+            ]
+        ),
+        "span": st.sampled_from(
+            [
+                "hosts=3",
+                "ptile='!'",
+                "ptile=2,'a b':3,X:1",
+                "block=2",
+                "stripe",
+                "stripe=3",
+                "gtile=2",
+            ]
+        ),
+        "same": st.sampled_from(["rack", "type:model:rack"]),
+        "cu": st.sampled_from(["type=rack:maxcus=2", "excl:maxwait=90s", "balance", "pref=config"]),
+        "affinity": st.sampled_from(["core", "thread(2,same=mcm)*3:membind=localonly"]),
+    },
+).map(lambda found: " ".join(f"{name}[{text}]" for name, text in found.items()))
+honoured_parts = st.lists(
+    st.tuples(
+        st.integers(1, 9), st.sampled_from(["", "", "a: ", "name=b_1: "]), honoured_whole
+    ).filter(lambda part: "balance" not in part[2] and "excl" not in part[2]),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda part: part[1] or part,
+).map(lambda found: " + ".join(f"{count}*{{{name}{text}}}" for count, name, text in found))
+honoured_choices = st.lists(
+    st.tuples(st.one_of(honoured_whole, honoured_parts), st.integers(0, 3)), min_size=2, max_size=3
+).map(
+    lambda found: " || ".join(
+        f"{{{text}}}@{delay}"
+        for (text, _), delay in zip(found, sorted(delay for _, delay in found), strict=True)
+    )
+)
 orders = st.lists(st.tuples(st.sampled_from(["", "-", "!"]), plain_names).map("".join), min_size=1)
 items = st.tuples(
     plain_names, st.just("="), sizes, st.sampled_from(["", "/job", "/host", "/task"])
@@ -306,6 +357,26 @@ def test_what_compiles_is_shown_in_a_text_that_compiles_to_the_same(texts, unit)
         assert compile_select(request.select).mask(Columns([empty])).shape == (1,)
 
 
+@BOUNDED
+@given(
+    st.one_of(honoured_whole, honoured_parts, honoured_choices), st.sampled_from(["MB", "GB", "KB"])
+)
+def test_the_whole_language_compiles_and_is_shown_in_a_text_of_the_same_value(text, unit):
+    request, error = _outcome(
+        lambda given: compile_request([given], config=CONFIG, unit=unit), text
+    )
+    if error is not None:
+        assert any(word in error.message for word in ("multiplied by", "too large", "16384"))
+        return
+    again = compile_request([render_request(request)], config=CONFIG)
+    is_bare = not (request.select or request.parts or request.alternatives)
+    assert again == (replace(request, select="type == any") if is_bare else request)
+    tree = merge_requirements([text], Schema(CONFIG), unit)
+    canonical = render_requirement(tree)
+    assert render_requirement(merge_requirements([canonical], Schema(CONFIG), "MB")) == canonical
+    assert compile_request([canonical], config=CONFIG) == request
+
+
 SIMPLE_SELECTS = st.sampled_from(
     ["mem > 1", "mem > 2GB && ncpus", "rack == any || gpu", "slots*2 - 1 > mem/maxmem", "type==any"]
 )
@@ -349,7 +420,8 @@ JUNK = [
     "select[", "order[", "rusage[", "span[", "same[", "cu[", "affinity[", "]", "{", "}", "2*{",
     "||", "&&", "!", "(", ")", "mem", "=", "==", ">", "1", "-1", ".5", "GB", "'", '"', "/job", ":",
     ",", "@4", "+", "*", "ptile", "hosts", "duration", "core", "defined(", " ", "\x00", "é", "%",
-    "[1-3:2]", "others", "a", "٣",
+    "[1-3:2]", "others", "a", "٣", "name=", "a: ", "threshold", "swp", "gmodel=x", "cu", "excl",
+    "rusage[mem=", "ptile='!'", "same=", "core(", "decay=1", "lic",
 ]  # fmt: skip
 junk = st.one_of(st.text(max_size=40), st.lists(st.sampled_from(JUNK), max_size=25).map("".join))
 
@@ -364,7 +436,15 @@ def test_any_text_gives_a_value_or_a_text_error(text):
         parse_index_list,
         parse_job_ref,
         lambda given: parse_job_name(given, max_size=1000),
+        parse_affinity,
+        parse_dependency,
+        parse_size_kib,
+        parse_supply_mib,
+        parse_lsf_minutes,
+        parse_span_us,
         lambda given: compile_request([given], config=CONFIG, tasks=(1, 1)),
+        lambda given: compile_request([given], config=CONFIG, unit="GB"),
+        lambda given: merge_requirements([given], Schema(CONFIG, is_open=True), "KB"),
         compile_select,
     )
     for parse in parsers:

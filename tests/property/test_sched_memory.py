@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from xce.model.command import ApplyConfig, ProposePlan, SetHostsOpen
-from xce.model.config import HostConfig, QueueConfig
+from xce.model.config import ClusterConfig, HostConfig, QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.plan import Plan
 from xce.model.reason import ReasonCode
@@ -101,6 +101,7 @@ class World:
         self.hear()
         state, now_us = self.controller.state, self.controller.now_us
         is_due, before = self.memory.is_due, digest(state)
+        is_due = is_due or 0 < self.memory.look_at_us <= now_us
         fresh = run_session(state, now_us=now_us)
         assert is_due or not (fresh.bulk or fresh.gangs), "something could start, nobody looked"
         plan = run_session(state, now_us=now_us, memory=self.memory)
@@ -140,6 +141,7 @@ def do(world: World, what: str, first: int, second: int) -> None:
                 queue=queue,
                 hold=second % 11 == 0,
                 priority=second % 2,
+                run_limit_us=(0, 2, 3, 5, 9)[(first + second) % 5] * SECOND_US,
                 begin_at_us=controller.now_us + SECOND_US * 2 if second % 7 == 0 else 0,
             )
             try_submit(controller, *[given] * (1 + second % 3), owner=(ALICE, BOB)[first % 2])
@@ -172,7 +174,8 @@ def do(world: World, what: str, first: int, second: int) -> None:
             names = (HOSTS[first % 3],)
             controller.tell(SetHostsOpen("root", names, second % 2 == 0), by="root")
         case "config":
-            controller.tell(ApplyConfig("root", configured(first, second)), by="root")
+            config = configured(controller.state.config, first, second)
+            controller.tell(ApplyConfig("root", config), by="root")
         case "tick":
             tick(controller)
         case "restart":
@@ -181,18 +184,19 @@ def do(world: World, what: str, first: int, second: int) -> None:
             pass
 
 
-def configured(first: int, second: int):
-    config = base().state.config
+def configured(config: ClusterConfig, first: int, second: int) -> ClusterConfig:
     hosts = [
         replace(host, slots=1 + (first + place) % 5) for place, host in enumerate(config.hosts)
     ]
-    queues = [replace(queue, active=(second + place) % 4 > 0) for place, queue in enumerate(QUEUES)]
+    queues = [
+        replace(queue, active=(second + place) % 4 > 0) for place, queue in enumerate(config.queues)
+    ]
     return replace(config, hosts=tuple(hosts), queues=tuple(queues))
 
 
-def base() -> RecordedController:
+def base(**settings: object) -> RecordedController:
     hosts = [HostConfig(name=name, slots=4, mem_mib=8) for name in HOSTS]
-    return cluster(hosts, pools={"seats": 3}, queues=QUEUES)
+    return cluster(hosts, pools={"seats": 3}, queues=QUEUES, **settings)
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
@@ -200,10 +204,21 @@ def base() -> RecordedController:
 def test_a_session_with_memory_and_one_without_give_the_same_plan(
     life: list[tuple[str, int, int]],
 ) -> None:
-    world = World(base())
+    live(World(base()), life)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(life=steps, kind=st.sampled_from(["easy", "conservative"]), most=st.integers(0, 3))
+def test_they_do_with_reservations_too(
+    life: list[tuple[str, int, int]], kind: str, most: int
+) -> None:
+    live(World(base(backfill=kind, reservations=most)), life)
+
+
+def live(world: World, life: list[tuple[str, int, int]]) -> None:
     for step in life:
         do(world, *step)
-    for _ in range(3):
+    for _ in range(4):
         world.propose(world.plan())
     state = world.controller.state
     check_state(state)

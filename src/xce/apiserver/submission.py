@@ -23,6 +23,7 @@ from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission
 from xce.model.refusal import RefusalCode
 from xce.model.request import TASKS_MAX, Request
 from xce.resreq.array import parse_job_name
+from xce.resreq.built import refuse_not_built
 from xce.resreq.compile import compile_request
 from xce.resreq.errors import HostListError, JobNameError, LanguageError, NotBuiltError
 
@@ -66,8 +67,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The index list, perhaps with ``%limit``."""
     queue: Text = ""
     project: Text = ""
-    tasks: tuple[int, int] = (1, 1)
-    """Fewest and most."""
+    tasks: tuple[int, int] | None = None
+    """Fewest and most; left out: one, or what the parts of a compound request add up to."""
     resreq: list[Text] = []
     unit_for_limits: str = ""
     hosts: Text = ""
@@ -220,7 +221,7 @@ class SubmissionCompiler:
 
 
 def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
-    least, most = body.tasks
+    least, most = body.tasks or (1, 1)
     if not 1 <= least <= most:
         raise refused(
             RefusalCode.TOO_FEW_TASKS,
@@ -234,7 +235,7 @@ def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> 
             lsf="Too many processors requested",
         )
     try:
-        return compile_request(
+        request = compile_request(
             body.resreq,
             config=config,
             tasks=body.tasks,
@@ -242,6 +243,10 @@ def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> 
             exclusive=body.exclusive,
             unit=unit,
         )
+        missing = refuse_not_built(request, config=config, texts=body.resreq)
+        if missing is not None:
+            raise missing
+        return request
     except LanguageError as error:
         raise language_refused(error) from error
     except TextError as error:

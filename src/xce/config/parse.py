@@ -32,6 +32,19 @@ def parse_config(files: Mapping[str, str]) -> ClusterConfig:
     tops = {
         name: open_document(name, files[name], report) if name in files else None for name in FILES
     }
+    return read_config(tops, report)
+
+
+def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConfig:
+    """Return what opened files say together.
+
+    Args:
+        tops: By file name, for each of `FILES`: the top of its content; None: it is not there.
+        report: Where all of them tell their problems, perhaps some already.
+
+    Raises:
+        ConfigError: As `parse_config`.
+    """
     resources = read_resources(tops["resources.yaml"])
     hosts = read_hosts(tops["hosts.yaml"], resources)
     pools = read_pools(tops["supply.yaml"], resources, tops["resources.yaml"])

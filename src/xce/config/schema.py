@@ -23,8 +23,10 @@ from xce.config.values import (
     read_supply_mib,
     read_users,
 )
+from xce.model.config import BACKFILLS
 from xce.model.request import TASKS_MAX
 
+RESERVATIONS_LIMIT: Final = 1_000_000
 ARRAY_SIZE_LIMIT: Final = 1_000_000_000
 RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
@@ -92,6 +94,8 @@ QUEUE: Final = Table(
             exclusive=read_flag,
             users=read_users,
             hosts=read_host_pattern,
+            backfill=read_choice(*BACKFILLS),
+            reservations=read_count(1, RESERVATIONS_LIMIT),
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
@@ -101,7 +105,6 @@ QUEUE: Final = Table(
     not_built=frozenset(
         [
             "admins",
-            "backfill",
             "cpu_limit",
             "fairshare",
             "hooks",
@@ -150,11 +153,12 @@ CLUSTER: Final = Table(
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
         "start_retry_s": Key("start_retry_us", read_seconds),
+        "backfill": Key("backfill", read_choice(*BACKFILLS)),
+        "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
     },
     not_built=frozenset(
         [
-            "backfill",
             "default_application",
             "fairshare_chunk",
             "host_grace_s",

@@ -11,9 +11,16 @@ import msgspec
 import numpy as np
 
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.plan import BulkStart, GangStart, Plan, Reservation
 from xce.model.ranges import Ranges, contains, count, intersect, subtract, take_first
-from xce.model.record import BulkPlaced, GangPlaced, ReasonsChanged, Record, SessionRan
+from xce.model.record import (
+    BulkPlaced,
+    GangPlaced,
+    ReasonsChanged,
+    Record,
+    ReservationsChanged,
+    SessionRan,
+)
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Job
@@ -113,10 +120,31 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
             records.append(
                 ReasonsChanged([cls for cls, _ in reasons], [reason for _, reason in reasons])
             )
+        records.extend(_accept_reservations(state, ledger, plan))
     else:
         stale = sum(sum(bulk.counts) for bulk in plan.bulk) + len(plan.gangs)
     records.append(SessionRan(plan.seq, plan.now_us, plan_digest(plan), stale))
     return records
+
+
+def _accept_reservations(state: ClusterState, ledger: Ledger, plan: Plan) -> list[Record]:
+    """Return what is kept for elements that still wait; who is started by the plan does not."""
+    reserved: list[Reservation] = []
+    for item in plan.reserved:
+        job = state.jobs.get(item.job)
+        if job is None or job.cls != item.cls or not job.waiting_since_us:
+            continue
+        position = job.position(item.index)
+        if position is None or not contains(ledger.pending(job), position, position):
+            continue
+        if ledger.rooms.get(item.job, 1) > 0:
+            reserved.append(item)
+    gone = [
+        (job, index) for job, index in plan.unreserved if index in state.reservations.get(job, ())
+    ]
+    if not reserved and not gone:
+        return []
+    return [ReservationsChanged(reserved, [job for job, _ in gone], [index for _, index in gone])]
 
 
 def _accept_bulk(
@@ -145,7 +173,7 @@ def _accept_bulk(
     if total == 0:
         return None, wanted
     ledger.take_pools(found, tasks, total)
-    record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us)
+    record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule)
     return record, wanted - total
 
 
@@ -218,7 +246,9 @@ def _accept_gang(
     ledger.take_pools(found, total, 1)
     ledger.rooms[gang.job] = room - 1
     ledger.take_elements(job, ((position, position),))
-    return GangPlaced(gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us)
+    return GangPlaced(
+        gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us, rule=gang.rule
+    )
 
 
 def _hosts_hold(ledger: Ledger, found: RequestClass, gang: GangStart) -> bool:

@@ -2,7 +2,8 @@
 
 ``python -m xce.daemon.scheduler --dir D``
 
-A session runs when something came that can cure a reason; the controller gathers news for at most
+A session runs when something came that can cure a reason, and at the instant at which a reservation
+may have moved by time alone; the controller gathers news for at most
 2 ms (``session_gather_ms``) before it sends them here. One plan is in flight: the next session runs
 on a state that holds the entry which answered the last one.
 """
@@ -51,6 +52,8 @@ class Scheduler:
         self._requests = Requests()
         self._peer: Peer | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._look_timer: asyncio.TimerHandle | None = None
+        """Set for the instant at which time alone makes a session worth running."""
         self._in_flight = False
         self._answer_seq: Seq = 0
         self._planned_seq: Seq = 0
@@ -101,9 +104,27 @@ class Scheduler:
         """Run a session soon when one is worth it and none is under way."""
         if self._timer is not None or self._in_flight or not self._follower.is_live:
             return
-        if self._state.seq < self._answer_seq or not self._memory.is_due:
+        if self._state.seq < self._answer_seq:
+            return
+        if not self._memory.is_due:
+            self._look_later()
             return
         self._timer = asyncio.get_running_loop().call_later(0, self._plan)
+
+    def _look_later(self) -> None:
+        """Run a session when time alone may have changed something, if it may."""
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+            self._look_timer = None
+        if self._memory.look_at_us:
+            delay_us = max(self._memory.look_at_us - time.time_ns() // 1_000, 0)
+            loop = asyncio.get_running_loop()
+            self._look_timer = loop.call_later(delay_us / 1_000_000, self._look)
+
+    def _look(self) -> None:
+        self._look_timer = None
+        if self._timer is None:
+            self._plan()
 
     def _plan(self) -> None:
         self._timer = None

@@ -10,6 +10,13 @@ import msgspec
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX
 
+BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 1_000}
+"""Kinds of backfill, and how many blocked jobs of a queue hold a reservation unless it is said.
+
+``none``: what fits starts, whatever waits in front. Else a blocked job gets a reservation at the
+earliest instant at which it will fit, and what would delay it waits: ``easy`` keeps that promise to
+the first blocked job of a queue, ``conservative`` to every one.
+"""
 BUILT_IN_RESOURCES: Final = ("slots", "mem")
 """The first columns of every host: slots, and memory in MiB."""
 
@@ -38,6 +45,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     attributes: dict[str, int | str | bool] = {}
     """Numbers are in thousandths."""
     closed: bool = False
+    labels: dict[str, str] = {}
+    """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
 
 
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +72,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Who may submit; empty: all."""
     hosts: tuple[str, ...] = ()
     """Which hosts its jobs may use; empty: all."""
+    backfill: str = ""
+    """`BACKFILLS`; empty: the cluster's."""
+    reservations: int = 0
+    """How many blocked jobs hold a reservation; 0: the cluster's."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,7 +112,15 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     lsf_unit_for_limits: str = "MB"
     lsf_parse_script: bool = True
     output_retention_us: Micros = 30 * 24 * HOUR_US
+    backfill: str = "none"
+    """`BACKFILLS`: of queues that do not say."""
+    reservations: int = 0
+    """Of queues that do not say; 0: as the kind of backfill has it."""
     start_failures_max: int = 3
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US
     """So long after a host's last such failure, jobs that failed there may try it again."""
+    levels: tuple[str, ...] = ()
+    """Levels of domains in which hosts lie (switch, rack, ...), the narrowest first."""
+    default_level: str = ""
+    """The level of ``cu[]`` that names none; empty: the first one."""

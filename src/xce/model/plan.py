@@ -1,9 +1,35 @@
 """What a session proposes. The controller re-checks all of it and takes what still holds."""
 
+import enum
+
 import msgspec
 
-from xce.model.ids import HostNumber, Index, JobId, Seq
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.reason import Reason
+
+
+class StartRule(enum.StrEnum):
+    """Which rule let a job start. Stable words."""
+
+    TURN = ""
+    """Its turn came in the order of its queue."""
+    BACKFILL = "backfill"
+    """A job in front holds a reservation, which this one does not delay."""
+    RESERVED = "reserved"
+    """It held a reservation itself."""
+
+
+class Reservation(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept for one waiting job or element: which hosts, and from when."""
+
+    cls: int
+    job: JobId
+    index: Index
+    start_at_us: Micros
+    """When it can start at the latest if what runs ends as expected; in the past: as soon as what
+    is overdue ends; 0: unknown, since something in its way has no run limit and no estimate."""
+    hosts: list[HostNumber]
+    tasks: list[int]
 
 
 class BulkStart(msgspec.Struct, frozen=True, array_like=True):
@@ -20,6 +46,9 @@ class BulkStart(msgspec.Struct, frozen=True, array_like=True):
     lasts: list[Index]
     hosts: list[HostNumber]
     counts: list[int]
+    alternative: int = 0
+    """Which alternative of the request they were placed by, from 0."""
+    rule: StartRule = StartRule.TURN
 
 
 class GangStart(msgspec.Struct, frozen=True, array_like=True):
@@ -31,6 +60,11 @@ class GangStart(msgspec.Struct, frozen=True, array_like=True):
     hosts: list[HostNumber]
     tasks: list[int]
     """Tasks on each of ``hosts``; at least 1 each."""
+    parts: list[int] = []
+    """Of a compound request: the part of each entry; then a host may stand in several entries."""
+    alternative: int = 0
+    """Which alternative it was placed by, from 0."""
+    rule: StartRule = StartRule.TURN
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
@@ -44,8 +78,12 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     gangs: tuple[GangStart, ...] = ()
     reasons: tuple[tuple[int, Reason], ...] = ()
     """``(class, reason)`` for classes whose reason changed."""
+    reserved: tuple[Reservation, ...] = ()
+    """Reservations that are new or changed."""
+    unreserved: tuple[tuple[JobId, Index], ...] = ()
+    """Elements that hold a reservation no more."""
 
     @property
     def is_empty(self) -> bool:
         """Whether it changes nothing."""
-        return not (self.bulk or self.gangs or self.reasons)
+        return not (self.bulk or self.gangs or self.reasons or self.reserved or self.unreserved)

@@ -30,6 +30,8 @@ class ReasonCode(enum.StrEnum):
     POOL = "pool-short"
     AHEAD = "others-ahead"
     """It fits, but what is free goes to jobs in front."""
+    RESERVED = "slots-reserved"
+    """It fits, but would delay a job in front that holds a reservation: ``detail`` names it."""
     REQUEUED = "requeued"
     NO_HOSTS = "no-hosts"
 
@@ -61,6 +63,8 @@ class Wake(enum.StrEnum):
     PENDING = "pending"
     """New eligible work: a submit, a release, a requeue, a raised limit."""
     CONFIG = "config"
+    RESERVATION = "reservation"
+    """Who holds a reservation, or when what runs is expected to end."""
 
 
 class HostReason(msgspec.Struct, frozen=True, array_like=True):
@@ -102,6 +106,7 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.QUEUE_CLOSED: "The queue is inactivated by the administrator",
     ReasonCode.SPAN: "Not enough processors to meet the job's spanning requirement",
     ReasonCode.AHEAD: "Not enough job slot(s)",
+    ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
     ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
     ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
 }
@@ -173,6 +178,7 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.SPAN: "no hosts meet span[] (needs {needed} slots, {available} usable)",
     ReasonCode.POOL: "pool {resource} is short (needs {needed}, {available} free)",
     ReasonCode.AHEAD: "what is free goes to jobs in front of it",
+    ReasonCode.RESERVED: "it would delay job {detail}, which is in front and has a reservation",
     ReasonCode.REQUEUED: "requeued, waiting for the next scheduling session",
     ReasonCode.NO_HOSTS: "no host has joined the cluster",
 }

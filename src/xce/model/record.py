@@ -12,10 +12,13 @@ from xce.model.config import ClusterConfig
 from xce.model.dependency import Dependency
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner
+from xce.model.plan import Reservation, StartRule
 from xce.model.reason import Reason, Wake
 from xce.model.request import ClassKey
 
 NO_WAKES: frozenset[Wake] = frozenset()
+RESERVED_ROOM: frozenset[Wake] = frozenset({Wake.RESERVATION})
+"""Changes when what runs is expected to end, or who holds a reservation."""
 
 
 class ConfigApplied(msgspec.Struct, frozen=True, tag="config-applied", array_like=True):
@@ -133,7 +136,7 @@ class DependencyDoomed(msgspec.Struct, frozen=True, tag="dependency-doomed", arr
 class Held(msgspec.Struct, frozen=True, tag="held", array_like=True):
     """Pending elements were held (PSUSP): runs ``jobs[i]: firsts[i]..lasts[i]``."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     firsts: list[Index]
@@ -154,7 +157,7 @@ class Unheld(msgspec.Struct, frozen=True, tag="unheld", array_like=True):
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", array_like=True):
     """Elements ended while pending or held: outcome EXIT, never (again) started."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     firsts: list[Index]
@@ -170,7 +173,7 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     Each element's attempt rises by one. ``amounts`` of the class is what each holds.
     """
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     cls: int
     jobs: list[JobId]
@@ -179,12 +182,14 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     hosts: list[HostNumber]
     counts: list[int]
     at_us: Micros
+    alternative: int = 0
+    rule: StartRule = StartRule.TURN
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
     """A parallel job or element was given hosts, in rank order."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     cls: int
     job: JobId
@@ -192,12 +197,15 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     hosts: list[HostNumber]
     tasks: list[int]
     at_us: Micros
+    parts: list[int] = []
+    alternative: int = 0
+    rule: StartRule = StartRule.TURN
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     """Attempts run. Columns."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     indices: list[Index]
@@ -211,7 +219,7 @@ class EndDecided(msgspec.Struct, frozen=True, tag="end-decided", array_like=True
     Runs ``jobs[i]: firsts[i]..lasts[i]``; elements of a run that are not live are not meant.
     """
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     firsts: list[Index]
@@ -269,7 +277,7 @@ class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array
 class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array_like=True):
     """Live attempts shall be stopped or resumed; the hosts are told until they are."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     firsts: list[Index]
@@ -282,7 +290,7 @@ class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array
 class SuspensionDone(msgspec.Struct, frozen=True, tag="suspension-done", array_like=True):
     """The hosts stopped or resumed attempts as wanted. Columns."""
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
 
     jobs: list[JobId]
     indices: list[Index]
@@ -308,6 +316,16 @@ class ReasonsChanged(msgspec.Struct, frozen=True, tag="reasons-changed", array_l
 
     classes: list[int]
     reasons: list[Reason]
+
+
+class ReservationsChanged(msgspec.Struct, frozen=True, tag="reservations-changed", array_like=True):
+    """What is kept for waiting jobs: new and changed reservations, and who holds one no more."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    reserved: list[Reservation]
+    jobs: list[JobId]
+    indices: list[Index]
 
 
 class SessionRan(msgspec.Struct, frozen=True, tag="session-ran", array_like=True):
@@ -363,6 +381,7 @@ Record: TypeAlias = (
     | SuspensionDone
     | SignalAsked
     | ReasonsChanged
+    | ReservationsChanged
     | SessionRan
     | JobsForgotten
     | KeysForgotten

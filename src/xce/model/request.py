@@ -14,6 +14,15 @@ TASKS_MAX: Final = 10_000_000
 """Most tasks that one job may ask for."""
 
 
+class Phase(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """A later phase of an amount: what is held once the phase before it is over."""
+
+    value: int
+    duration_us: Micros = 0
+    """0: to the end; only the last phase may have none."""
+    decay: bool = False
+
+
 class Amount(msgspec.Struct, frozen=True, array_like=True, order=True):
     """An amount of one consumable resource (a host counter or a pool)."""
 
@@ -22,6 +31,38 @@ class Amount(msgspec.Struct, frozen=True, array_like=True, order=True):
     """In base units: slots, MiB for memory, units of a declared counter. At least 1."""
     per: str = "task"
     """``task``, ``host`` (once on each host used) or ``job`` (once for the job)."""
+    duration_us: Micros = 0
+    """Reserved for so long from the start; 0: to the end."""
+    decay: bool = False
+    """With a duration: comes free bit by bit over it instead of all at its end."""
+    phases: tuple[Phase, ...] = ()
+    """What is held after ``duration_us``, one phase after the other; empty: nothing."""
+
+
+class Threshold(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """``rusage[...:threshold=v]``: start only where the resource's present value allows it."""
+
+    resource: str
+    value_milli: int
+    """In thousandths. A floor for resources of which more is better, else a ceiling."""
+
+
+class CuWish(msgspec.Struct, frozen=True, array_like=True):
+    """``cu[]``: how the hosts may lie in the domains of a topology level."""
+
+    level: str = ""
+    """Name of the level; ``host`` for hosts themselves; empty: the cluster's default level."""
+    pref: str = "config"
+    """``config``, ``minavail``, ``maxavail`` or ``bestfit``; never filters."""
+    max_domains: int = 0
+    """``maxcus``; 0: any number."""
+    min_slots: int = 0
+    """``usablecuslots``: least usable slots in a domain that is used."""
+    balance: bool = False
+    exclusive: bool = False
+    """``excl``: no other job in the domains used."""
+    max_wait_us: Micros = 0
+    """``maxwait``: give up the wish after waiting so long; 0: never."""
 
 
 class HostChoice(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -48,20 +89,67 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     one_host: bool = False
     """``span[hosts=1]``: all tasks on one host."""
     ptile: int = 0
-    """``span[ptile=n]``: n tasks on each host, the remainder on the last; 0: no such wish."""
+    """``span[ptile=n]``: n tasks on each host, the remainder on the last; -1: as many as the
+    host has slots (``'!'``); 0: no such wish."""
     hosts: tuple[HostChoice, ...] = ()
     """``-m``: only these hosts, in order of preference; empty: all hosts."""
     other_hosts: bool = False
     """``-m "... others"``: the hosts of ``hosts`` are only preferred."""
     exclusive: bool = False
     """``-x``: no other job beside it on its hosts."""
+    block: int = 0
+    """``span[block=n]``: whole blocks of n tasks on each host; 0: no such wish."""
+    stripe: int = 0
+    """``span[stripe]``: spread round-robin, at most so many tasks on a host; -1: no bound; 0: no
+    such wish."""
+    hosts_max: int = 0
+    """Most hosts that may be used; 0: any number."""
+    same: tuple[str, ...] = ()
+    """``same[a:b]``: each of these attributes has one value over all hosts. Sorted."""
+    cu: CuWish | None = None
+    affinity: str = ""
+    """``affinity[]`` in canonical text; empty: none."""
+    thresholds: tuple[Threshold, ...] = ()
+    parts: tuple["Part", ...] = ()
+    """The parts of a compound request, in order; empty: not compound. ``tasks_min`` and
+    ``tasks_max`` are their sum; ``amounts``, ``select``, ``order`` and the span are the parts'."""
+    alternatives: tuple["Alternative", ...] = ()
+    """``{...} || {...}``: tried in order; empty: none. Each is a whole request; of this one only
+    ``tasks_*``, ``hosts``, ``other_hosts`` and ``exclusive`` count then."""
+    ptile_by_type: tuple[tuple[str, int], ...] = ()
+    """``span[ptile=n,TYPE:m...]``: m in place of n on hosts of that type or model. Sorted."""
+    gtile: int = 0
+    """``span[gtile=n]``: GPUs on each host; -1: all (``'!'``); 0: no such wish."""
 
     @property
     def is_serial(self) -> bool:
         """Whether every placement of it is on one host: one task, or ``span[hosts=1]`` with one
         fixed count, so that many alike are placed in bulk.
         """
-        return self.tasks_min == self.tasks_max and (self.tasks_max == 1 or self.one_host)
+        return (
+            self.tasks_min == self.tasks_max
+            and (self.tasks_max == 1 or self.one_host)
+            and not (self.parts or self.alternatives)
+        )
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """One part of a compound request: a role with a fixed number of tasks."""
+
+    name: str
+    """As given (``N*{name: ...}``), else ``part0``, ``part1``, ... by place."""
+    tasks: int
+    request: "Request"
+    """Simple: no parts, no alternatives; ``tasks_min == tasks_max == tasks``."""
+
+
+class Alternative(msgspec.Struct, frozen=True, array_like=True):
+    """One alternative of a request."""
+
+    request: "Request"
+    """Simple or compound."""
+    delay_us: Micros = 0
+    """Considered only when the job has waited so long since it was submitted."""
 
 
 class ClassKey(msgspec.Struct, frozen=True, array_like=True):

@@ -9,9 +9,9 @@ from typing import Final
 from xce.model.errors import TextError
 from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US, Micros
 
-_SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[A-Za-z]*)")
+_SIZE: Final = re.compile(r"(?P<number>\d{1,99}(?:\.\d{0,99})?|\.\d{1,99})\s*(?P<unit>[A-Za-z]*)")
 _POWER: Final = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6, "Z": 7}
-_SPAN: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s|m|h|d)")
+_SPAN: Final = re.compile(r"(?P<number>\d{1,99}(?:\.\d{1,99})?)\s*(?P<unit>us|ms|s|m|h|d)")
 _SPAN_US: Final = {
     "us": 1, "ms": 1_000, "s": SECOND_US, "m": MINUTE_US, "h": HOUR_US, "d": 24 * HOUR_US,
 }  # fmt: skip
@@ -70,7 +70,7 @@ def parse_lsf_minutes(text: str) -> Micros:
     Raises:
         TextError: The text is no LSF duration; there is no seconds field.
     """
-    match = re.fullmatch(r"(?:(\d+):)?(\d+)(?:\.(\d+))?", text.strip())
+    match = re.fullmatch(r"(?:(\d{1,99}):)?(\d{1,99})(?:\.(\d{1,99}))?", text.strip())
     if match is None:
         raise TextError(f"{text!r} is no duration: expected [hours:]minutes", text=text)
     hours, minutes, fraction = int(match[1] or 0), int(match[2]), match[3] or ""

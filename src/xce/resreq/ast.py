@@ -102,6 +102,8 @@ class RusagePart(msgspec.Struct, frozen=True):
     durations_s: tuple[int, ...] = ()
     decays: tuple[int, ...] = ()
     threshold: Number | None = None
+    gpu: tuple[tuple[str, str], ...] = ()
+    """Settings of GPUs whose values are words, e.g. ``gmodel=A100``; in the order given."""
 
 
 class Rusage(msgspec.Struct, frozen=True):
@@ -113,7 +115,7 @@ class Rusage(msgspec.Struct, frozen=True):
 class Span(msgspec.Struct, frozen=True):
     """``form`` is ``hosts``, ``ptile``, ``block``, ``stripe`` or ``gtile``.
 
-    ``count`` is its number; 0 stands for ``'!'`` (ptile) or for no number (stripe).
+    ``count`` is its number; 0 stands for ``'!'`` (ptile, gtile) or for no number (stripe).
     """
 
     form: str
@@ -131,6 +133,7 @@ class ComputeUnits(msgspec.Struct, frozen=True):
     usablecuslots: int = 0
     balance: bool = False
     excl: bool = False
+    maxwait_s: int = 0
 
 
 class Affinity(msgspec.Struct, frozen=True):
@@ -164,10 +167,18 @@ class Simple(msgspec.Struct, frozen=True, tag="simple"):
     affinity: Affinity | None = None
 
 
-class Compound(msgspec.Struct, frozen=True, tag="compound"):
-    """``n*{simple} + n*{simple} ...``; a last count of 0 was left out."""
+class CompoundPart(msgspec.Struct, frozen=True):
+    """``count*{name: simple}``; a count of 0 and an empty name were left out."""
 
-    parts: tuple[tuple[int, Simple], ...]
+    count: int
+    simple: Simple
+    name: str = ""
+
+
+class Compound(msgspec.Struct, frozen=True, tag="compound"):
+    """``n*{simple} + n*{simple} ...``; only the last count may be left out."""
+
+    parts: tuple[CompoundPart, ...]
     same: tuple[str, ...] = ()
     """``{compound} same[...]``: over all parts."""
 

@@ -1,252 +1,326 @@
 """Requirement texts to a `Request`: merged, checked against the resources there are, in base units.
 
-What parses but is not honoured yet is refused by name; nothing is accepted and ignored.
+The whole language compiles. What placement cannot do yet is told by `xce.resreq.built`.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from xce.model.config import ClusterConfig
-from xce.model.request import TASKS_MAX, Amount, Request
+from xce.model.ids import MINUTE_US, SECOND_US
+from xce.model.request import (
+    TASKS_MAX,
+    Alternative,
+    Amount,
+    CuWish,
+    HostChoice,
+    Part,
+    Phase,
+    Request,
+    Threshold,
+)
 from xce.resreq import ast
 from xce.resreq.errors import NotBuiltError, ResreqError
 from xce.resreq.hosts import parse_hosts
-from xce.resreq.lexer import tokenize
-from xce.resreq.parser import parse_requirement, parse_select
-from xce.resreq.render import render_expression, render_order
+from xce.resreq.merge import ALTERNATIVES_MAX, find_column, merge_requirements
+from xce.resreq.render import render_affinity, render_expression, render_order, render_requirement
 from xce.resreq.schema import Schema
-from xce.resreq.settle import scaled_milli, settle_select, unit_power
+from xce.resreq.settle import scaled_milli
+from xce.resreq.tree import tree_of
 
 AMOUNT_MAX: Final = 1 << 50
 """Most that may be asked of one resource, in its base unit."""
-_UNIT_POWER: Final = {"KB": -1, "MB": 0, "GB": 1, "TB": 2, "classic": 0}
-_SIZE_LETTERS: Final = ("K", "M", "G", "T", "P", "E", "Z")
-_DUPLICATE_SPAN: Final = 'Error near "span" : duplicate section'
+PARTS_MAX: Final = 256
+"""Most parts of a compound request."""
 _RUSAGE: Final = "Error in rusage section"
+_TASKS: Final = "Bad argument for number of tasks"
+
+Tasks = tuple[int, int]
+"""Fewest and most."""
 
 
 def compile_request(
     texts: Sequence[str],
     *,
     config: ClusterConfig,
-    tasks: tuple[int, int],
+    tasks: Tasks | None = None,
     hosts: str = "",
     exclusive: bool = False,
     unit: str = "MB",
 ) -> Request:
     """Return the request that ``-R`` (perhaps several), ``-n``, ``-m`` and ``-x`` ask for.
 
-    Several texts are merged as LSF merges them: select expressions must all hold, order keys and
-    rusage amounts add up in the order given; any other section may be given once.
-
     Args:
-        texts: The requirement texts.
+        texts: The requirement texts, merged by `merge_requirements`.
         config: The resources there are.
-        tasks: Fewest and most tasks.
+        tasks: Fewest and most tasks; None: not said, so one, or what a compound request adds up to.
         hosts: The text of ``-m``; empty: any host.
         exclusive: No other job beside it on its hosts.
         unit: The unit of a bare ``mem``: ``LSF_UNIT_FOR_LIMITS`` or ``classic`` (MB here).
 
     Raises:
         ResreqError: A text cannot be read, or names what does not exist.
-        NotBuiltError: A text asks for what is not honoured yet.
+        NotBuiltError: A text asks for what no `Request` can say yet.
         HostListError: ``hosts`` cannot be read.
     """
-    tasks_min, tasks_max = tasks
-    if not 1 <= tasks_min <= tasks_max <= TASKS_MAX:
-        raise ResreqError(
-            f"{tasks_min},{tasks_max} is no number of tasks: expected 1 to {TASKS_MAX}, "
-            "the smaller first",
-            lsf="Bad argument for number of tasks",
-        )
     choices, other_hosts = parse_hosts(hosts) if hosts else ((), False)
-    merged = _Merge(Schema(config) if texts else None, unit)
-    for text in texts:
-        merged.add(text)
-    return Request(
-        tasks_min=tasks_min,
-        tasks_max=tasks_max,
-        amounts=tuple(
-            Amount(name, value, per) for (name, per), value in sorted(merged.amounts.items())
+    tree: ast.Requirement = ast.Simple()
+    if texts:
+        tree = merge_requirements(texts, Schema(config), unit)
+    try:
+        request = compile_tree(tree, tasks)
+    except ResreqError as error:
+        for text in texts if error.word and not error.column else ():
+            error.text, error.column = text, find_column(text, error.word)
+            if error.column:
+                break
+        raise
+    if choices or exclusive:
+        request = _with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
+    return request
+
+
+def compile_tree(tree: ast.Requirement, tasks: Tasks | None) -> Request:
+    """Return the request that a settled tree (of `merge_requirements`) asks for.
+
+    Raises:
+        ResreqError: It does not fit together, or not to the number of tasks.
+        NotBuiltError: It asks for what no `Request` can say yet.
+    """
+    if tasks is not None and not 1 <= tasks[0] <= tasks[1] <= TASKS_MAX:
+        raise ResreqError(
+            f"{tasks[0]},{tasks[1]} is no number of tasks: expected 1 to {TASKS_MAX}, "
+            "the smaller first",
+            lsf=_TASKS,
+        )
+    match tree:
+        case ast.Simple():
+            found = _simple(tree, tasks or (1, 1))
+            return found[0] if len(found) == 1 else _alternatives([(one, 0) for one in found])
+        case ast.Compound():
+            return _compound(tree, tasks)
+        case ast.Alternatives(choices):
+            requests: list[tuple[Request, int]] = []
+            for choice in choices:
+                delay_us = max(0, choice.delay_min) * MINUTE_US
+                if isinstance(choice.requirement, ast.Simple):
+                    found = _simple(choice.requirement, tasks or (1, 1))
+                else:
+                    found = [_compound(choice.requirement, tasks)]
+                requests += [(one, delay_us) for one in found]
+            return _alternatives(requests)
+
+
+def render_request(request: Request) -> str:
+    """Return the whole requirement as LSF shows it, with two decimals in rusage."""
+    tree = tree_of(request)
+    if isinstance(tree, ast.Simple) and tree.select is None:
+        any_type = ast.Compare("==", ast.Name("type"), ast.Name("any"))
+        tree = msgspec.structs.replace(tree, select=any_type)
+    return render_requirement(tree)
+
+
+def _with_hosts(
+    request: Request, hosts: tuple[HostChoice, ...], *, other_hosts: bool, exclusive: bool
+) -> Request:
+    """Return a request, with all that it is made of, on certain hosts only."""
+
+    def inner(request: Request) -> Request:
+        return _with_hosts(request, hosts, other_hosts=other_hosts, exclusive=exclusive)
+
+    replace = msgspec.structs.replace
+    return replace(
+        request,
+        parts=tuple(replace(part, request=inner(part.request)) for part in request.parts),
+        alternatives=tuple(
+            replace(one, request=inner(one.request)) for one in request.alternatives
         ),
-        select=merged.select,
-        order=render_order(tuple(merged.order)),
-        one_host=merged.span is not None and merged.span.form == "hosts" and merged.span.count > 0,
-        ptile=merged.span.count if merged.span is not None and merged.span.form == "ptile" else 0,
-        hosts=choices,
+        hosts=hosts,
         other_hosts=other_hosts,
         exclusive=exclusive,
     )
 
 
-def render_request(request: Request) -> str:
-    """Return the whole requirement as LSF shows it, with two decimals in rusage."""
-    sections = [f"select[{request.select or 'type == any'}]"]
-    if request.order:
-        sections.append(f"order[{request.order}]")
-    if request.amounts:
-        amounts = ":".join(
-            f"{amount.resource}={amount.value}.00"
-            + (f"/{amount.per}" if amount.per != "task" else "")
-            for amount in request.amounts
+def _alternatives(requests: Sequence[tuple[Request, int]]) -> Request:
+    if len(requests) > ALTERNATIVES_MAX:
+        raise ResreqError(
+            f"the requirement comes down to more than {ALTERNATIVES_MAX} alternatives", word="||"
         )
-        sections.append(f"rusage[{amounts}]")
-    if request.one_host:
-        sections.append("span[hosts=1]")
-    elif request.ptile:
-        sections.append(f"span[ptile={request.ptile}]")
-    return " ".join(sections)
+    return Request(
+        tasks_min=min(request.tasks_min for request, _ in requests),
+        tasks_max=max(request.tasks_max for request, _ in requests),
+        alternatives=tuple(Alternative(request, delay_us) for request, delay_us in requests),
+    )
 
 
-class _Merge:
-    """Several requirement texts becoming one."""
-
-    def __init__(self, schema: Schema | None, unit: str) -> None:
-        if unit not in _UNIT_POWER:
-            raise ResreqError(f"{unit!r} is no unit: expected one of {', '.join(_UNIT_POWER)}")
-        self.schema = schema
-        self.power = _UNIT_POWER[unit]
-        self.conditions: list[ast.Expression] = []
-        self.order: list[ast.OrderKey] = []
-        self.amounts: dict[tuple[str, str], int] = {}
-        self.asked: set[tuple[str, str]] = set()
-        self.span: ast.Span | None = None
-
-    @property
-    def select(self) -> str:
-        """The select expressions, all of which must hold.
-
-        Raises:
-            ResreqError: Together they are too long or too deep.
-        """
-        if not self.conditions:
-            return ""
-        parts: list[ast.Expression] = []
-        for condition in self.conditions:
-            parts += condition.parts if isinstance(condition, ast.And) else (condition,)
-        text = render_expression(parts[0] if len(parts) == 1 else ast.And(tuple(parts)))
-        # Whoever runs it reads this text, so it must stay within the bounds of the language.
-        parse_select(text)
-        return text
-
-    def add(self, text: str) -> None:
-        """Merge one more text.
-
-        Raises:
-            ResreqError: It cannot be read, or does not fit what exists or came before.
-        """
-        tree = parse_requirement(text)
-        try:
-            _refuse_unbuilt(tree)
-            assert isinstance(tree, ast.Simple), "the others are refused"
-            assert self.schema is not None, "a schema is there when a text is"
-            self._add_simple(tree, self.schema)
-        except ResreqError as error:
-            error.text = text
-            error.column = error.column or _column(text, error.word)
-            raise
-
-    def _add_simple(self, simple: ast.Simple, schema: Schema) -> None:
-        if simple.select is not None:
-            self.conditions.append(settle_select(simple.select, schema, self.power))
-        for key in simple.order:
-            if schema.kind(key.name, "order") != "number":
-                raise ResreqError(f"{key.name} is no number, so it gives no order", word=key.name)
-            self.order.append(key)
-        if simple.rusage is not None:
-            for part in simple.rusage.groups[0]:
-                for item in part.items:
-                    self._add_amount(item, schema)
-        if simple.span is not None:
-            if self.span is not None:
-                raise ResreqError("span[] is given twice", word="span", lsf=_DUPLICATE_SPAN)
-            self.span = simple.span
-
-    def _add_amount(self, item: ast.RusageItem, schema: Schema) -> None:
-        unit = schema.unit(item.name)
-        value = _amount(item, unit, self.power)
-        if value > AMOUNT_MAX:
-            raise ResreqError(f"{item.name} is asked for beyond all measure", word=item.name)
-        key = (item.name, item.per or "task")
-        if key in self.asked:
-            raise ResreqError(
-                f"{item.name} per {key[1]} is asked for twice", word=item.name, lsf=_RUSAGE
-            )
-        self.asked.add(key)
-        if value:
-            self.amounts[key] = value
+def _compound(compound: ast.Compound, tasks: Tasks | None) -> Request:
+    if len(compound.parts) > PARTS_MAX:
+        raise ResreqError(f"a compound request may have {PARTS_MAX} parts", word="+")
+    counts = [part.count for part in compound.parts]
+    if counts[-1] == 0:
+        counts[-1] = _remainder(sum(counts), tasks)
+    total = sum(counts)
+    if total > TASKS_MAX:
+        raise ResreqError(f"the parts have {total} tasks; {TASKS_MAX} are allowed", lsf=_TASKS)
+    if tasks is not None and not tasks[0] <= total <= tasks[1]:
+        asked = str(tasks[0]) if tasks[0] == tasks[1] else f"{tasks[0]} to {tasks[1]}"
+        raise ResreqError(f"the parts have {total} tasks, but -n says {asked}", lsf=_TASKS)
+    parts = []
+    for place, (part, count) in enumerate(zip(compound.parts, counts, strict=True)):
+        (request,) = _simple(part.simple, (count, count))
+        parts.append(Part(part.name or f"part{place}", count, request))
+    return Request(
+        tasks_min=total,
+        tasks_max=total,
+        same=tuple(sorted(compound.same)),
+        parts=tuple(parts),
+    )
 
 
-def _amount(item: ast.RusageItem, unit: str, power: int) -> int:
-    """Return what is asked in the resource's base unit, rounded up."""
-    (number,) = item.values
-    own_power = 0 if item.name == "mem" else _size_power(unit)
-    if own_power is None:
-        if number.unit:
-            raise ResreqError(
-                f"{item.name} is counted, not measured: it takes no {number.unit}",
-                word=item.name,
-                lsf=_RUSAGE,
-            )
-        return -(-scaled_milli(number, 0) // 1000)
-    bare_power = power if item.name == "mem" else own_power
-    return -(-scaled_milli(number, unit_power(number.unit, bare_power) - own_power) // 1000)
+def _remainder(others: int, tasks: Tasks | None) -> int:
+    """Return the number of tasks of a last part that does not say it."""
+    if tasks is None:
+        raise ResreqError(
+            "the last part needs a number of tasks, unless -n says how many there are in all",
+            lsf=_TASKS,
+        )
+    if tasks[0] != tasks[1]:
+        raise NotBuiltError("a range of tasks for the last part of a compound request", word="{")
+    if tasks[0] <= others:
+        raise ResreqError(
+            f"the other parts have {others} tasks, so -n {tasks[0]} leaves none to the last",
+            lsf=_TASKS,
+        )
+    return tasks[0] - others
 
 
-def _size_power(unit: str) -> int | None:
-    """Return the power of 1024 from MiB that a declared unit stands for; None: it is no size."""
-    letter = unit.upper().removesuffix("B").removesuffix("I")
-    return unit_power(letter + "B") if letter in _SIZE_LETTERS else None
+def _simple(simple: ast.Simple, tasks: Tasks) -> list[Request]:
+    """Return the request of plain sections, or one for each alternative in ``rusage[]``."""
+    request = Request(
+        tasks_min=tasks[0],
+        tasks_max=tasks[1],
+        select="" if simple.select is None else render_expression(simple.select),
+        order=render_order(simple.order),
+        same=tuple(sorted(simple.same)),
+        cu=None if simple.cu is None else _compute_units(simple.cu),
+        affinity="" if simple.affinity is None else render_affinity(simple.affinity),
+    )
+    if simple.span is not None:
+        request = _with_span(request, simple.span)
+    if simple.rusage is None:
+        return [request]
+    return [
+        msgspec.structs.replace(
+            request,
+            amounts=tuple(sorted(amount for part in group for amount in _amounts(part))),
+            thresholds=_thresholds(group),
+        )
+        for group in simple.rusage.groups
+    ]
 
 
-def _refuse_unbuilt(tree: ast.Requirement) -> None:
-    """Refuse what parses but is not honoured yet.
-
-    Raises:
-        NotBuiltError: Such a thing is there.
-    """
-    match tree:
-        case ast.Compound():
-            raise _not_built("the compound form n*{...}", "{")
-        case ast.Alternatives():
-            raise _not_built("the alternative form {...} || {...}", "||")
-    for keyword, value in (("same", tree.same), ("cu", tree.cu), ("affinity", tree.affinity)):
-        if value:
-            raise _not_built(f"{keyword}[]", keyword)
-    if tree.span is not None:
-        if tree.span.form not in ("hosts", "ptile"):
-            raise _not_built(f"span[{tree.span.form}]", tree.span.form)
-        if tree.span.form == "ptile" and (tree.span.count == 0 or tree.span.by_type):
-            raise _not_built("span[ptile='!'] and ptile by host type", "ptile")
-    for key in tree.order:
-        if key.mark == "!":
-            raise _not_built(f"order[!{key.name}]", "!")
-    if tree.rusage is not None:
-        _refuse_unbuilt_rusage(tree.rusage)
+def _with_span(request: Request, span: ast.Span) -> Request:
+    """Return the request with what ``span[]`` sets; ``hosts=-1`` sets nothing."""
+    replace = msgspec.structs.replace
+    match span.form:
+        case "hosts":
+            if span.count == 1:
+                return replace(request, one_host=True)
+            return replace(request, hosts_max=max(span.count, 0))
+        case "ptile":
+            by_type = tuple(sorted(span.by_type))
+            if len(dict(by_type)) < len(by_type):
+                raise ResreqError("span[ptile] names a host type twice", word="ptile")
+            return replace(request, ptile=span.count or -1, ptile_by_type=by_type)
+        case "block":
+            return replace(request, block=span.count)
+        case "stripe":
+            return replace(request, stripe=span.count or -1)
+        case _:
+            return replace(request, gtile=span.count or -1)
 
 
-def _refuse_unbuilt_rusage(rusage: ast.Rusage) -> None:
-    if len(rusage.groups) > 1:
-        raise _not_built('"||" in rusage[]', "||")
-    for part in rusage.groups[0]:
-        if part.durations_s:
-            raise _not_built("duration in rusage[]", "duration")
-        if part.decays:
-            raise _not_built("decay in rusage[]", "decay")
-        if part.threshold is not None:
-            raise _not_built("threshold in rusage[]", "threshold")
-        for item in part.items:
-            if len(item.values) > 1:
-                raise _not_built(f"{item.name}=(...) with phases in rusage[]", item.name)
+def _thresholds(group: tuple[ast.RusagePart, ...]) -> tuple[Threshold, ...]:
+    found: dict[str, int] = {}
+    for part in group:
+        for item in part.items if part.threshold is not None else ():
+            milli = scaled_milli(part.threshold or ast.Number("0"), 0)
+            if found.setdefault(item.name, milli) != milli:
+                raise ResreqError(f"{item.name} has two thresholds", word="threshold", lsf=_RUSAGE)
+    return tuple(Threshold(*one) for one in sorted(found.items()))
 
 
-def _not_built(what: str, word: str) -> NotBuiltError:
-    return NotBuiltError(f"{what} is not built yet", word=word)
+def _compute_units(cu: ast.ComputeUnits) -> CuWish:
+    return CuWish(
+        level=cu.type,
+        pref=cu.pref or "config",
+        max_domains=cu.maxcus,
+        min_slots=cu.usablecuslots,
+        balance=cu.balance,
+        exclusive=cu.excl,
+        max_wait_us=cu.maxwait_s * SECOND_US,
+    )
 
 
-def _column(text: str, word: str) -> int:
-    """Return where ``word`` stands first in ``text``, counted from 1; 0: nowhere."""
-    for token in tokenize(text):
-        if word and (token.text == word or text[token.start : token.end] == word):
-            return token.start + 1
-    return 0
+def _amounts(part: ast.RusagePart) -> list[Amount]:
+    """Return the amounts of items that share their settings; none for those of 0."""
+    if part.gpu:
+        raise NotBuiltError(f"{part.gpu[0][0]} in rusage[] is not built yet", word=part.gpu[0][0])
+    found = []
+    for item in part.items:
+        values = [_whole(number, item.name) for number in item.values]
+        if len(values) > 1:
+            amount = _phased(item, values, part)
+        else:
+            if max(len(part.durations_s), len(part.decays)) > 1:
+                raise ResreqError(
+                    f"{item.name} has one value, but several durations or decays: give as many "
+                    "values as phases",
+                    word=item.name,
+                    lsf=_RUSAGE,
+                )
+            duration_us = sum(part.durations_s) * SECOND_US
+            amount = Amount(item.name, values[0], item.per or "task", duration_us, _decays(part)[0])
+        if any(values):
+            found.append(amount)
+    return found
+
+
+def _decays(part: ast.RusagePart) -> list[bool]:
+    if any(part.decays) and not part.durations_s:
+        raise ResreqError("decay=1 needs a duration", word="decay", lsf=_RUSAGE)
+    return [bool(decay) for decay in part.decays] or [False]
+
+
+def _phased(item: ast.RusageItem, values: list[int], part: ast.RusagePart) -> Amount:
+    """Return an amount with phases; the last one may go without duration, and none may decay."""
+    count = len(values)
+    durations_us = [duration_s * SECOND_US for duration_s in part.durations_s]
+    decays = _decays(part)
+    if len(durations_us) == count - 1:
+        durations_us.append(0)
+    if len(decays) <= 1:
+        decays = [any(decays) and durations_us[-1] > 0] * count
+    elif len(decays) == count - 1:
+        decays.append(False)
+    if len(durations_us) != count or len(decays) != count:
+        raise ResreqError(
+            f"{item.name} has {count} phases, so it needs {count} durations (the last may be left "
+            f"out) and one decay or {count}",
+            word=item.name,
+            lsf=_RUSAGE,
+        )
+    return Amount(
+        item.name, values[0], item.per or "task", durations_us[0], decays[0],
+        tuple(map(Phase, values[1:], durations_us[1:], decays[1:])),
+    )  # fmt: skip
+
+
+def _whole(number: ast.Number, name: str) -> int:
+    """Return a number of base units, rounded up."""
+    value = -(-scaled_milli(number, 0) // 1000)
+    if value > AMOUNT_MAX:
+        raise ResreqError(f"{name} is asked for beyond all measure", word=name)
+    return value

@@ -4,6 +4,7 @@ The grammar is LSF's: a simple requirement of sections, a compound ``n*{...} + n
 alternatives ``{...} || {...}@delay``.
 """
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -17,6 +18,8 @@ from xce.resreq.sections import SECTIONS, parse_same, parse_section
 
 _CACHED: Final = 512
 _OPENING: Final = ("mark", "[")
+_COLON: Final = ("mark", ":")
+_IMPLICIT_NAME: Final = re.compile(r"part[0-9]+")
 _SAME: Final = ("word", "same")
 _IN_BRACES: Final = '"}" or a section'
 
@@ -101,20 +104,44 @@ def _is_section(cursor: Cursor) -> bool:
 
 
 def _parse_compound(cursor: Cursor) -> ast.Compound:
-    parts: list[tuple[int, ast.Simple]] = []
+    parts: list[ast.CompoundPart] = []
     while True:
         count = 0
         if not cursor.is_mark("{") or not parts:
             count = cursor.expect_count("a number of tasks", most=TASKS_MAX)
             cursor.expect_mark("*")
         cursor.expect_mark("{")
-        parts.append((count, _parse_simple(cursor)))
+        name = _parse_part_name(cursor, [part.name for part in parts])
+        parts.append(ast.CompoundPart(count, _parse_simple(cursor), name))
         cursor.expect_mark("}", _IN_BRACES)
         if not cursor.is_mark("+"):
             return ast.Compound(tuple(parts))
         if count == 0:
             raise cursor.error("the end", why="only the last part may go without a number")
         cursor.next()
+
+
+def _parse_part_name(cursor: Cursor, taken: list[str]) -> str:
+    """Read ``name:`` or ``name=name:`` if it comes next; else return an empty text.
+
+    No select expression looks so: it cannot begin with a word and a colon.
+    """
+    is_long = cursor.peek[:2] == ("word", "name") and cursor.peek_after(1)[:2] == ("mark", "=")
+    before = 2 if is_long else 0
+    if cursor.peek_after(before).kind != "word" or cursor.peek_after(before + 1)[:2] != _COLON:
+        return ""
+    for _ in range(before):
+        cursor.next()
+    name = cursor.peek.text
+    if "." in name:
+        raise cursor.error("a part's name", why="it has letters, digits and underscores only")
+    if _IMPLICIT_NAME.fullmatch(name):
+        raise cursor.error("another name", why="part0, part1, ... are names of unnamed parts")
+    if name in taken:
+        raise cursor.error("another name", why=f"two parts are called {name}")
+    cursor.next()
+    cursor.next()
+    return name
 
 
 def _parse_braced(cursor: Cursor) -> ast.Compound | ast.Alternatives:

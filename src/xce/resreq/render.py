@@ -15,10 +15,7 @@ def render_requirement(requirement: ast.Requirement) -> str:
         case ast.Simple():
             return _render_simple(requirement)
         case ast.Compound(parts, same):
-            text = " + ".join(
-                f"{count}*{{{_render_simple(part)}}}" if count else f"{{{_render_simple(part)}}}"
-                for count, part in parts
-            )
+            text = " + ".join(map(_render_compound_part, parts))
             return f"{{{text}}} same[{':'.join(same)}]" if same else text
         case ast.Alternatives(choices):
             return " || ".join(
@@ -66,6 +63,28 @@ def render_order(keys: tuple[ast.OrderKey, ...]) -> str:
     return ":".join(key.mark + key.name for key in keys)
 
 
+def render_affinity(affinity: ast.Affinity) -> str:
+    """Return what stands between the brackets of ``affinity[]``."""
+    unit = [str(affinity.count)]
+    if affinity.same:
+        unit.append(f"same={affinity.same}")
+    if affinity.exclusive:
+        scope = f",{affinity.scope}" if affinity.scope else ""
+        unit.append(f"exclusive=({affinity.exclusive}{scope})")
+    text = f"{affinity.unit}({','.join(unit)})"
+    if affinity.repeat > 1:
+        text += f"*{affinity.repeat}"
+    if affinity.cpubind:
+        text += f":cpubind={affinity.cpubind}"
+    if affinity.membind:
+        text += f":membind={affinity.membind}"
+    if affinity.distribute:
+        text += f":distribute={affinity.distribute}"
+    if affinity.distribute_level:
+        text += f"({affinity.distribute_level}={affinity.distribute_count})"
+    return text
+
+
 def _inner(part: ast.Expression, level: int) -> str:
     text = render_expression(part)
     return text if _level(part) >= level else f"({text})"
@@ -104,8 +123,15 @@ def _render_simple(simple: ast.Simple) -> str:
     if simple.cu is not None:
         sections.append(f"cu[{_render_compute_units(simple.cu)}]")
     if simple.affinity is not None:
-        sections.append(f"affinity[{_render_affinity(simple.affinity)}]")
+        sections.append(f"affinity[{render_affinity(simple.affinity)}]")
     return " ".join(sections)
+
+
+def _render_compound_part(part: ast.CompoundPart) -> str:
+    texts = [f"{part.name}:"] if part.name else []
+    texts += [text] if (text := _render_simple(part.simple)) else []
+    count = f"{part.count}*" if part.count else ""
+    return f"{count}{{{' '.join(texts)}}}"
 
 
 def _render_part(part: ast.RusagePart) -> str:
@@ -119,6 +145,7 @@ def _render_part(part: ast.RusagePart) -> str:
         settings.append(f"decay={_render_each([str(decay) for decay in part.decays])}")
     if part.threshold is not None:
         settings.append(f"threshold={part.threshold.text}{part.threshold.unit}")
+    settings += [f"{name}={_word(value)}" for name, value in part.gpu]
     return ":".join(settings)
 
 
@@ -157,25 +184,6 @@ def _render_compute_units(cu: ast.ComputeUnits) -> str:
     if cu.usablecuslots:
         settings.append(f"usablecuslots={cu.usablecuslots}")
     settings += ["balance"] * cu.balance + ["excl"] * cu.excl
+    if cu.maxwait_s:
+        settings.append(f"maxwait={_span(cu.maxwait_s)}")
     return ":".join(settings)
-
-
-def _render_affinity(affinity: ast.Affinity) -> str:
-    unit = [str(affinity.count)]
-    if affinity.same:
-        unit.append(f"same={affinity.same}")
-    if affinity.exclusive:
-        scope = f",{affinity.scope}" if affinity.scope else ""
-        unit.append(f"exclusive=({affinity.exclusive}{scope})")
-    text = f"{affinity.unit}({','.join(unit)})"
-    if affinity.repeat > 1:
-        text += f"*{affinity.repeat}"
-    if affinity.cpubind:
-        text += f":cpubind={affinity.cpubind}"
-    if affinity.membind:
-        text += f":membind={affinity.membind}"
-    if affinity.distribute:
-        text += f":distribute={affinity.distribute}"
-    if affinity.distribute_level:
-        text += f"({affinity.distribute_level}={affinity.distribute_count})"
-    return text

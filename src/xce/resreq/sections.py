@@ -9,6 +9,8 @@ from xce.resreq import ast
 from xce.resreq.expression import parse_expression, parse_number
 from xce.resreq.lexer import Cursor
 
+HOSTS_MAX: Final = 1_000_000
+"""Most hosts that ``span[hosts=n]`` may allow."""
 SECTIONS: Final = ("select", "order", "rusage", "span", "same", "cu", "affinity")
 _LSF: Final = {
     "select": "Error in select section",
@@ -19,6 +21,15 @@ _DURATION_S: Final = {"h": 3600, "m": 60, "s": 1}
 _PREFERENCES: Final = ("config", "maxavail", "minavail", "bestfit")
 _UNITS: Final = ("thread", "core", "socket", "numa", "cpu", "mcm")
 _LEVELS: Final = ("numa", "socket", "core", "thread")
+_CU_FIELDS: Final = {
+    "type": "type", "pref": "pref", "maxcus": "maxcus", "usablecuslots": "usablecuslots",
+    "min_task_per_cu": "usablecuslots", "balance": "balance", "excl": "excl",
+    "maxwait": "maxwait_s",
+}  # fmt: skip
+_GPU_SETTINGS: Final = (
+    "gmodel", "gvendor", "glink", "nvlink", "aff", "block", "gpack", "mode", "mps", "j_exclusive",
+)  # fmt: skip
+"""What ``rusage[]`` may say of GPUs in words; their numbers (``gmem``, ``mig``) are items."""
 _SAME_AS: Final = {"mcm": "numa", "cpu": "thread"}
 _Value = TypeVar("_Value")
 
@@ -46,7 +57,7 @@ def parse_section(cursor: Cursor, keyword: str, simple: dict[str, object]) -> No
         case "cu":
             simple[keyword] = _parse_compute_units(cursor)
         case _:
-            simple[keyword] = _parse_affinity(cursor)
+            simple[keyword] = parse_affinity_wish(cursor)
     closing = {"select": '"]" or an operator', "rusage": '"]", ":", "," or "||"'}
     cursor.expect_mark("]", closing.get(keyword, '"]"'))
     cursor.lsf = before
@@ -97,6 +108,7 @@ def _parse_rusage_part(cursor: Cursor) -> ast.RusagePart:
     durations_s: tuple[int, ...] = ()
     decays: tuple[int, ...] = ()
     threshold: ast.Number | None = None
+    gpu: dict[str, str] = {}
     while True:
         at = cursor.at
         name = cursor.expect_word("a resource name")
@@ -111,6 +123,9 @@ def _parse_rusage_part(cursor: Cursor) -> ast.RusagePart:
         elif name == "threshold":
             is_again = threshold is not None
             threshold = parse_number(cursor)
+        elif name in _GPU_SETTINGS and cursor.peek.kind != "number" and not cursor.is_mark("("):
+            is_again = name in gpu
+            gpu[name] = _parse_gpu_word(cursor)
         else:
             values = _parse_each(cursor, parse_number)
             items.append(ast.RusageItem(name, values, _parse_per(cursor)))
@@ -121,7 +136,13 @@ def _parse_rusage_part(cursor: Cursor) -> ast.RusagePart:
             break
     if not items:
         raise cursor.error("a resource name", why="no resource is named")
-    return ast.RusagePart(tuple(items), durations_s, decays, threshold)
+    return ast.RusagePart(tuple(items), durations_s, decays, threshold, tuple(gpu.items()))
+
+
+def _parse_gpu_word(cursor: Cursor) -> str:
+    if cursor.peek.kind == "string" and cursor.peek.text:
+        return cursor.next().text
+    return cursor.expect_word("a word")
 
 
 def _parse_per(cursor: Cursor) -> str:
@@ -159,7 +180,7 @@ def _parse_span(cursor: Cursor) -> ast.Span:
     if form == "hosts":
         if cursor.take_mark("-"):
             return ast.Span(form, -cursor.expect_count("1 after the minus", most=1))
-        return ast.Span(form, cursor.expect_count("1 or -1", most=1))
+        return ast.Span(form, cursor.expect_count("a number of hosts or -1", most=HOSTS_MAX))
     if form in ("ptile", "gtile") and cursor.peek[:2] == ("string", "!"):
         cursor.next()
         count = 0
@@ -177,11 +198,10 @@ def _parse_span(cursor: Cursor) -> ast.Span:
 
 def _parse_compute_units(cursor: Cursor) -> ast.ComputeUnits:
     settings: dict[str, object] = {}
-    names = ("type", "pref", "maxcus", "usablecuslots", "min_task_per_cu", "balance", "excl")
     while True:
         at = cursor.at
-        name = cursor.expect_choice(names)
-        field = "usablecuslots" if name == "min_task_per_cu" else name
+        name = cursor.expect_choice(tuple(_CU_FIELDS))
+        field = _CU_FIELDS[name]
         if field in settings:
             cursor.at = at
             raise cursor.error("another setting", why=f"{name} is given twice")
@@ -201,11 +221,18 @@ def _parse_compute_unit_value(cursor: Cursor, field: str) -> str | int:
             return cursor.expect_word("a type of compute unit")
         case "pref":
             return cursor.expect_choice(_PREFERENCES)
+        case "maxwait_s":
+            return _parse_duration_s(cursor)
         case _:
             return cursor.expect_count("a number")
 
 
-def _parse_affinity(cursor: Cursor) -> ast.Affinity:
+def parse_affinity_wish(cursor: Cursor) -> ast.Affinity:
+    """Read what stands between the brackets of ``affinity[]``.
+
+    Raises:
+        ResreqError: It cannot be read.
+    """
     unit = cursor.expect_choice(_UNITS)
     found: dict[str, object] = {"unit": _SAME_AS.get(unit, unit)}
     if cursor.take_mark("("):
@@ -242,7 +269,7 @@ def _parse_affinity_setting(
             found[name] = cursor.expect_choice(("localonly", "localprefer"))
         case _:
             found[name] = cursor.expect_choice(("any", "balance", "pack"))
-            if cursor.take_mark("("):
+            if found[name] == "pack" and cursor.take_mark("("):
                 found["distribute_level"] = _parse_level(cursor)
                 cursor.expect_mark("=")
                 found["distribute_count"] = cursor.expect_count("a number of units")

@@ -23,6 +23,8 @@ _LIMIT: Final = 1 << 60
 """Sums and products stop here instead of running over."""
 _ANY_TYPE: Final = ("any", "local")
 _STRINGS: Final = ("hname", "type")
+_RISING: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls")
+"""Load indices that rise with the load."""
 
 
 class SelectColumns(Protocol):
@@ -79,11 +81,12 @@ def compile_select(text: str) -> SelectProgram:
 def compile_order(text: str) -> tuple[tuple[str, bool], ...]:
     """Return the order keys of ``Request.order``, the dominant one first: (name, descending).
 
-    All resources here are such that more is better: ``slots`` puts the host with most free slots
-    first, ``-slots`` the one with fewest.
+    ``slots`` puts the host with most free slots first, ``-slots`` the one with fewest; of a load
+    index that rises with the load, less is better: ``r1m`` puts the idlest host first.
     """
     keys = text.split(":") if text else ()
-    return tuple((key.removeprefix("-"), not key.startswith("-")) for key in keys)
+    named = [(key.lstrip("-!"), key.startswith("-")) for key in keys]
+    return tuple((name, (name in _RISING) == is_reversed) for name, is_reversed in named)
 
 
 def _names(expression: ast.Expression | None) -> set[str]:

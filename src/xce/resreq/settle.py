@@ -9,7 +9,7 @@ from typing import Final, assert_never
 from xce.resreq import ast
 from xce.resreq.errors import ResreqError
 from xce.resreq.expression import parts_of
-from xce.resreq.schema import SIZES, Schema
+from xce.resreq.schema import MEGABYTES, SIZES, Schema
 
 _POWER: Final = {"KB": -1, "MB": 0, "GB": 1, "TB": 2, "PB": 3, "EB": 4, "ZB": 5}
 """Powers of 1024 from MiB."""
@@ -71,7 +71,7 @@ class _Settler:
                 return ast.Not(self.condition(part))
             case ast.Compare():
                 return self.comparison(expression)
-            case ast.Name(name) if self.schema.kind(name, "select") == "string":
+            case ast.Name(name) if self.schema.is_string(self.schema.name(name)):
                 raise ResreqError(
                     f"{name} is a string: compare it, as in {name} == word", word=name, lsf=_LSF
                 )
@@ -83,10 +83,12 @@ class _Settler:
     def comparison(self, compare: ast.Compare) -> ast.Expression:
         """Settle a comparison: of a string with a word, or of two numbers."""
         for resource, other in ((compare.left, compare.right), (compare.right, compare.left)):
-            if isinstance(resource, ast.Name) and self.is_string(resource.name):
-                return ast.Compare(
-                    self.equality(compare.op, resource.name), resource, _word(other, resource.name)
-                )
+            if isinstance(resource, ast.Name) and self.is_string(compare.op, resource.name, other):
+                name = self.schema.name(resource.name)
+                op = self.equality(compare.op, name)
+                return ast.Compare(op, ast.Name(name), _word(other, name))
+        if self.power and _has_name(compare, MEGABYTES):
+            return _Settler(self.schema, 0).comparison(compare)
         powers = self.size_power(compare.left), self.size_power(compare.right)
         if max(powers) > 1 or min(powers) < 0:
             raise ResreqError(
@@ -101,9 +103,22 @@ class _Settler:
             self.number(compare.right, is_size=is_size),
         )
 
-    def is_string(self, name: str) -> bool:
-        """Whether ``name`` is a string resource; a name that is none may be a literal."""
-        return self.schema.kinds.get(name) == "string"
+    def is_string(self, op: str, name: str, other: ast.Expression) -> bool:
+        """Whether ``name`` is a string resource beside ``other``.
+
+        Where names need not exist, one that is compared with a word is taken for one.
+        """
+        name = self.schema.name(name)
+        if self.schema.is_string(name):
+            return True
+        if not self.schema.is_open or self.schema.known_kind(name) or op not in ("==", "!="):
+            return False
+        if isinstance(other, ast.Name) and self.schema.known_kind(self.schema.name(other.name)):
+            return False
+        if isinstance(other, ast.Name | ast.Text):
+            self.schema.note_unknown(name, "select", {})
+            return True
+        return False
 
     def equality(self, op: str, name: str) -> str:
         """Return ``op`` if a string may be compared so."""
@@ -122,7 +137,7 @@ class _Settler:
             case ast.Number(_, unit):
                 return 1 if unit else 0
             case ast.Name(name):
-                return 1 if name in SIZES else 0
+                return 1 if self.schema.name(name) in SIZES else 0
             case ast.Negative(part):
                 return self.size_power(part)
             case ast.Chain(first, rest) if rest[0][0] in "+-":
@@ -147,19 +162,22 @@ class _Settler:
                         f"{expression.text}{unit} is too large", word=expression.text, lsf=_LSF
                     )
                 return number_of_milli(milli)
-            case ast.Name(name):
+            case ast.Name(word):
+                name = self.schema.name(word)
                 if self.schema.kind(name, "select") == "string":
-                    raise ResreqError(f"{name} is a string, not a number", word=name, lsf=_LSF)
-                return expression if name in SIZES or not is_size else self.as_size(expression)
+                    raise ResreqError(f"{word} is a string, not a number", word=word, lsf=_LSF)
+                column = ast.Name(name)
+                return column if name in SIZES or not is_size else self.as_size(column)
             case ast.Negative(part):
                 return ast.Negative(self.number(part, is_size=is_size))
             case ast.Chain(first, rest):
                 return self.chain(first, rest, is_size=is_size)
             case ast.Text(value):
                 raise ResreqError(f"{value!r} is no number", word=value, lsf=_LSF)
-            case ast.Defined(name):
+            case ast.Defined(word):
+                name = self.schema.name(word)
                 self.schema.kind(name, "select")
-                return expression
+                return ast.Defined(name)
             case ast.Not() | ast.Compare() | ast.And() | ast.Or():
                 return self.condition(expression)
             case _:
@@ -199,6 +217,13 @@ class _Settler:
                 return ast.Chain(first, (*rest, scaling))
             case _:
                 return ast.Chain(expression, (scaling,))
+
+
+def _has_name(expression: ast.Expression, names: tuple[str, ...]) -> bool:
+    """Whether one of ``names`` stands anywhere in ``expression``."""
+    if isinstance(expression, ast.Name):
+        return expression.name in names
+    return any(_has_name(part, names) for part in parts_of(expression))
 
 
 def _word(other: ast.Expression, name: str) -> ast.Expression:

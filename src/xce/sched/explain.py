@@ -145,5 +145,10 @@ def _moves(item: HostReason) -> bool:
 
 def cures(reason: Reason) -> frozenset[Wake]:
     """Return the kinds of change that can cure ``reason``."""
-    kind = Wake.POOL if reason.code is ReasonCode.POOL else Wake.CAPACITY
-    return frozenset({kind, Wake.CONFIG})
+    match reason.code:
+        case ReasonCode.RESERVED:
+            return frozenset({Wake.CAPACITY, Wake.POOL, Wake.RESERVATION, Wake.CONFIG})
+        case ReasonCode.POOL:
+            return frozenset({Wake.POOL, Wake.CONFIG})
+        case _:
+            return frozenset({Wake.CAPACITY, Wake.CONFIG})

@@ -59,6 +59,13 @@ class Front:
         avoid: tuple[HostNumber, ...] = self._job().avoid
         return avoid
 
+    def element(self) -> tuple[JobId, Index]:
+        """Return the first element that is left."""
+        job = self._job()
+        if job.array is None:
+            return job.id, 0
+        return job.id, job.index((self._left or job.pending)[0][0])
+
     def take(self, wanted: int, before: JobId) -> tuple[Runs, int]:
         """Take up to ``wanted`` elements in order, and return how many there were.
 

@@ -4,6 +4,8 @@
     order     classes with waiting jobs, by queue priority, class priority and submission
     place     the front class is placed in bulk up to the run where another one comes first; a class
               whose next run does not fit leaves, and those behind it may pass
+    reserve   in a queue with backfill the first that do not fit are promised the earliest start;
+              those behind may pass where they delay none of them
     explain   the class that left gets the reason that its filters and allocator found
     close     starts, and the reasons that changed
 
@@ -14,21 +16,26 @@ Free amounts only shrink within a session, so a request that did not fit is not 
 import heapq
 from typing import TypeAlias
 
+import numpy as np
+
 from xce.model.ids import JobId, Micros
-from xce.model.plan import BulkStart, GangStart, Plan
-from xce.model.reason import Reason
+from xce.model.plan import BulkStart, GangStart, Plan, StartRule
+from xce.model.reason import Reason, ReasonCode
 from xce.sched.counts import Counts
 from xce.sched.explain import explain_ground, sift
-from xce.sched.filter import Sieve
 from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
 from xce.sched.order import Rank
-from xce.sched.place import bulk, parallel, pools
-from xce.sched.place.capacity import capacity, most_tasks
+from xce.sched.place import bulk, pools
+from xce.sched.place.spot import Spot, find_gang, find_serial
 from xce.sched.policy import FIRST_COME, Policy
+from xce.sched.reserve import Element, Reserver
+from xce.sched.running import expected_span
 from xce.sched.shape import Shape
+from xce.sched.timeline import View
 from xce.sched.waiting import Memory
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.hosts import Flags
 
 Queue: TypeAlias = list[tuple[Rank, JobId, Front]]
 
@@ -50,7 +57,8 @@ def run_session(
         policy: The functions that decide.
         counts: Where to count the work that was done.
     """
-    session = Session(state, memory or Memory(), policy, counts or Counts())
+    now_us = max(now_us, state.now_us)
+    session = Session(state, now_us, memory or Memory(), policy, counts or Counts())
     queue = session.order()
     while queue:
         rank, _, front = heapq.heappop(queue)
@@ -58,24 +66,37 @@ def run_session(
         following = session.place(front, before)
         if following is not None:
             heapq.heappush(queue, (rank, following, front))
-    return session.close(now_us)
+    return session.close()
 
 
 class Session:
     """A session under way."""
 
-    def __init__(self, state: ClusterState, memory: Memory, policy: Policy, counts: Counts) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        now_us: Micros,
+        memory: Memory,
+        policy: Policy,
+        counts: Counts,
+    ) -> None:
         self._state = state
+        self._now_us = now_us
         self._memory = memory
         self._policy = policy
         self._counts = counts
         self._facts = memory.open(state, policy)
         self._ground: Ground | None = None
-        self._pools = {name: state.pools.free(name) for name in state.pools.total}
+        self._pools = {name: state.pools.free(name) for name in sorted(state.pools.total)}
+        self._reserver = Reserver(state, memory.running, now_us)
         self._bulk: list[BulkStart] = []
         self._gangs: list[GangStart] = []
         self._failed: dict[Shape, Reason] = {}
+        self._delaying: dict[tuple[Shape, Micros], Reason] = {}
+        """Requests that fit, and would delay a reservation if they ran for so long."""
         self._asleep: dict[RequestClass, Reason] = {}
+        self._avoiding: set[RequestClass] = set()
+        """Of these, classes of which only jobs that avoid hosts did not fit so far."""
 
     def order(self) -> Queue:
         """Return the classes with waiting jobs as a heap, the first one in front."""
@@ -103,25 +124,71 @@ class Session:
             reason = self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
+            self._sleep(front, shape, reason)
+            if self._reserve(front, shape, before):
+                continue
             if not shape.avoid:
-                self._asleep[front.found] = reason
                 return None
-            self._asleep.setdefault(front.found, reason)
             front.skip_alike()
         return front.first()
 
-    def close(self, now_us: Micros) -> Plan:
+    def _sleep(self, front: Front, shape: Shape, reason: Reason) -> None:
+        """Note why a class waits: for the first of its jobs, rather one that avoids no host."""
+        found = front.found
+        if found not in self._asleep or (found in self._avoiding and not shape.avoid):
+            self._asleep[found] = reason
+            (self._avoiding.add if shape.avoid else self._avoiding.discard)(found)
+
+    def _reserve(self, front: Front, shape: Shape, before: JobId) -> bool:
+        """Promise the first element of a class the earliest start, if it may have a promise."""
+        if shape.fixed is not None or shape.never is not None:
+            return False
+        if not self._reserver.has_room(front.found):
+            return False
+
+        def find(view: View, among: Flags | None) -> Spot | None:
+            return self._find(shape, view, among)
+
+        element = front.element()
+        if not self._reserver.reserve(front.found, shape, element, self._now, find):
+            return False
+        front.take(1, before)
+        return True
+
+    def _find(self, shape: Shape, view: View, among: Flags | None) -> Spot | None:
+        """Return where one attempt goes on what is free."""
+        self._counts.host_rows += self._facts.table.count
+        left = sift(shape, view.ground, self._facts, self._policy, shape.unit).left
+        left = left if among is None else left & among
+        search = find_serial if shape.request.is_serial else find_gang
+        return search(shape, view.ground, view.pools, left, self._facts, self._policy)
+
+    def close(self) -> Plan:
         """Return the plan."""
-        is_empty = not (self._bulk or self._gangs)
-        reasons = self._memory.close(self._asleep, is_empty=is_empty)
+        reserved, unreserved = self._reserver.changes()
+        is_empty = not (self._bulk or self._gangs or reserved or unreserved)
+        look_at_us = self._reserver.look_at_us() if self._delaying else 0
+        reasons = self._memory.close(
+            self._asleep,
+            is_empty=is_empty,
+            has_promises=self._reserver.has_promises,
+            look_at_us=look_at_us,
+        )
         return Plan(
             self._state.seq,
             self._state.config_version,
-            max(now_us, self._state.now_us),
+            self._now_us,
             tuple(self._bulk),
             tuple(self._gangs),
             reasons,
+            reserved,
+            unreserved,
         )
+
+    @property
+    def _now(self) -> View:
+        """What is free now."""
+        return View(self._free, self._pools)
 
     @property
     def _free(self) -> Ground:
@@ -144,51 +211,100 @@ class Session:
 
     def _try(self, front: Front, shape: Shape, before: JobId) -> Reason | None:
         """Place as much as fits; return why nothing does, None when something was placed."""
-        ground = self._free
+        now = self._now
         self._counts.tries += 1
         self._counts.host_rows += self._facts.table.count
-        sieve = sift(shape, ground, self._facts, self._policy, shape.unit)
+        sieve = sift(shape, now.ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
-        if place(front, shape, sieve, before):
-            return None
-        reason = explain_ground(shape, ground, self._facts, self._policy, sieve)
-        self._memory.store_verdict(shape, ground, reason)
+        window = self._reserver.window(front.found, now)
+        if window.ground is now.ground:
+            if place(front, shape, now, sieve.left, before):
+                return None
+        elif self._fits(shape, now, sieve.left):
+            return self._try_window(front, shape, window, before)
+        reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve)
+        self._memory.store_verdict(shape, now.ground, reason)
         self._failed[shape] = reason
         return reason
 
-    def _place_bulk(self, front: Front, shape: Shape, sieve: Sieve, before: JobId) -> bool:
-        """Place single-host elements in one go."""
-        ground = self._free
-        room = bulk.attempts_on_hosts(shape, ground, sieve.left)
+    def _fits(self, shape: Shape, now: View, left: Flags) -> bool:
+        search = find_serial if shape.request.is_serial else find_gang
+        return bool(search(shape, now.ground, now.pools, left, self._facts, self._policy))
+
+    def _try_window(self, front: Front, shape: Shape, window: View, before: JobId) -> Reason | None:
+        """Place as much as delays nobody; as `_try`, of something that fits now."""
+        known = self._delaying.get((shape, expected_span(front.found)))
+        if known is not None:
+            return known
+        self._counts.host_rows += self._facts.table.count
+        sieve = sift(shape, window.ground, self._facts, self._policy, shape.unit)
+        place = self._place_bulk if shape.request.is_serial else self._place_gang
+        if place(front, shape, window, sieve.left, before):
+            return None
+        reason = Reason(ReasonCode.RESERVED, detail=str(self._reserver.in_the_way(front.found)))
+        self._delaying[shape, expected_span(front.found)] = reason
+        return reason
+
+    def _preferred(self, shape: Shape, element: Element, left: Flags) -> Flags:
+        """Return the hosts that are kept for an element, if it may well start there."""
+        kept = self._reserver.kept_for(element)
+        if kept is None or shape.tasks_min < shape.tasks_max:
+            return left & False
+        return left & self._reserver.mask(kept)
+
+    def _place_bulk(
+        self, front: Front, shape: Shape, view: View, left: Flags, before: JobId
+    ) -> bool:
+        """Place single-host elements in one go; one that holds a reservation alone."""
+        room = bulk.attempts_on_hosts(shape, view.ground, left)
         wanted = int(room.sum())
-        lasts = pools.most_attempts(shape, self._pools, shape.tasks_max)
+        lasts = pools.most_attempts(shape, view.pools, shape.tasks_max)
         wanted = wanted if lasts is None else min(wanted, lasts)
         if wanted == 0:
             return False
+        rule = self._reserver.rule(front.element())
+        if rule is StartRule.RESERVED:
+            there = np.where(self._preferred(shape, front.element(), left), room, 0)
+            room, wanted = there if there.any() else room, 1
         runs, taken = front.take(wanted, before)
-        numbers, shares = self._policy.sharing(shape, ground, self._facts, room, taken)
-        bulk.take_bulk(shape, ground, numbers, shares)
-        pools.take(shape, self._pools, tasks=shape.tasks_max, attempts=taken)
+        numbers, shares = self._policy.sharing(shape, view.ground, self._facts, room, taken)
+        needs = pools.pool_needs(shape, shape.tasks_max)
+        spot = Spot(
+            numbers,
+            shares,
+            shape.unit[:, None] * shares,
+            {name: value * taken for name, value in needs.items()},
+        )
+        self._reserver.take(front.found, shape, self._now, spot)
         self._counts.runs += len(runs.jobs)
-        self._bulk.append(BulkStart(front.found.cls, *runs, numbers.tolist(), shares.tolist()))
+        self._bulk.append(
+            BulkStart(front.found.cls, *runs, numbers.tolist(), shares.tolist(), rule=rule)
+        )
         return True
 
-    def _place_gang(self, front: Front, shape: Shape, sieve: Sieve, before: JobId) -> bool:
+    def _place_gang(
+        self, front: Front, shape: Shape, view: View, left: Flags, before: JobId
+    ) -> bool:
         """Place one parallel job or element."""
-        ground = self._free
-        room = capacity(shape, ground.free, sieve.left)
-        tasks = min(most_tasks(shape, room), pools.most_tasks(shape, self._pools))
-        if tasks < shape.tasks_min:
+        element = front.element()
+        rule, spot = self._reserver.rule(element), None
+        if rule is StartRule.RESERVED:
+            there = self._preferred(shape, element, left)
+            spot = find_gang(shape, view.ground, view.pools, there, self._facts, self._policy)
+        spot = spot or find_gang(shape, view.ground, view.pools, left, self._facts, self._policy)
+        if spot is None:
             return False
         runs, _ = front.take(1, before)
-        ranked = self._policy.ranking(shape, ground, self._facts)
-        numbers, sizes = parallel.spread_tasks(shape, room, ranked, tasks)
-        parallel.take_gang(shape, ground, numbers, sizes)
-        pools.take(shape, self._pools, tasks=tasks, attempts=1)
+        self._reserver.take(front.found, shape, self._now, spot)
         self._counts.runs += 1
         self._gangs.append(
             GangStart(
-                front.found.cls, runs.jobs[0], runs.firsts[0], numbers.tolist(), sizes.tolist()
+                front.found.cls,
+                runs.jobs[0],
+                runs.firsts[0],
+                spot.numbers.tolist(),
+                spot.sizes.tolist(),
+                rule=rule,
             )
         )
         return True

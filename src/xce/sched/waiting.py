@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from xce.model.entry import Entry
-from xce.model.ids import HostNumber
+from xce.model.ids import HostNumber, Micros
 from xce.model.reason import Reason, Wake
 from xce.model.record import HostDown, SessionRan
 from xce.sched.columns import HostFacts
@@ -30,10 +30,12 @@ from xce.sched.counts import Counts
 from xce.sched.explain import compile_standing, cures, gist
 from xce.sched.ground import Ground
 from xce.sched.policy import Policy
+from xce.sched.running import Running
 from xce.sched.shape import Shape, ShapeKey, Verdict
 from xce.state.cluster import ClusterState, RequestClass
 
 _ALWAYS: Final = frozenset({Wake.PENDING, Wake.CONFIG})
+_PROMISED: Final = frozenset({Wake.RESERVATION, Wake.CAPACITY})
 _SHAPES_MAX: Final = 20_000
 _CONTENTS_MAX: Final = 64
 
@@ -53,6 +55,10 @@ class Memory:
     def __init__(self) -> None:
         self.sleepers: dict[int, Sleeper] = {}
         """By class: all that waited and did not fit at the end of the last session."""
+        self.running = Running()
+        """What runs and when it is expected to end."""
+        self.look_at_us: Micros = 0
+        """When a session is worth running though no record came; 0: never."""
         self._has_news = True
         self._awaits_answer = False
         self._wanted = _ALWAYS
@@ -74,6 +80,7 @@ class Memory:
 
     def note(self, entry: Entry) -> None:
         """Hear of an applied entry."""
+        self.running.note(entry)
         for record in entry.records:
             if isinstance(record, SessionRan):
                 self._awaits_answer = False
@@ -103,13 +110,20 @@ class Memory:
         return facts
 
     def close(
-        self, asleep: dict[RequestClass, Reason], *, is_empty: bool
+        self,
+        asleep: dict[RequestClass, Reason],
+        *,
+        is_empty: bool,
+        has_promises: bool = False,
+        look_at_us: Micros = 0,
     ) -> tuple[tuple[int, Reason], ...]:
         """End a session.
 
         Args:
             asleep: Why the classes that still wait do.
-            is_empty: Whether the plan starts nothing.
+            is_empty: Whether the plan starts and reserves nothing.
+            has_promises: Whether reservations were made, which are told again when they change.
+            look_at_us: When a session is worth running though no record came; 0: never.
 
         Returns:
             The reasons to tell, by class.
@@ -128,6 +142,9 @@ class Memory:
             sleepers[found.cls] = Sleeper(reason, accepted, cures(reason))
         self.sleepers = sleepers
         self._wanted = _ALWAYS.union(*{sleeper.wakes for sleeper in sleepers.values()})
+        if has_promises:
+            self._wanted |= _PROMISED
+        self.look_at_us = look_at_us
         self._awaits_answer = bool(told) or not is_empty
         return tuple(sorted(told, key=itemgetter(0)))
 

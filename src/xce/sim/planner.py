@@ -42,6 +42,7 @@ class Planner(Process):
         self._in_flight = False
         self._answer_seq: Seq = 0
         self._planned_seq: Seq = 0
+        self._looks_at_us: Micros = 0
         self._dial()
 
     def kill(self) -> None:
@@ -104,10 +105,21 @@ class Planner(Process):
     def _plan_soon(self) -> None:
         if self._is_timer_set or self._in_flight or not self._follower.is_live:
             return
-        if self.state.seq < self._answer_seq or not self._memory.is_due:
+        if self.state.seq < self._answer_seq:
+            return
+        look_at_us = self._memory.look_at_us
+        if not self._memory.is_due:
+            if look_at_us and look_at_us != self._looks_at_us:
+                self._looks_at_us = look_at_us
+                self.after(max(look_at_us - self._wall_us(), 0), self._look, look_at_us)
             return
         self._is_timer_set = True
         self.after(self.state.config.session_gather_us, self._plan)
+
+    def _look(self, look_at_us: Micros) -> None:
+        """Run a session for time alone, unless one has run since this was wanted."""
+        if look_at_us == self._memory.look_at_us and not self._is_timer_set:
+            self._plan()
 
     def _plan(self) -> None:
         self._is_timer_set = False

@@ -25,6 +25,18 @@ QUEUES = (
 )
 
 
+def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
+    """Return the queues, with some kind of backfill."""
+    return tuple(
+        msgspec.structs.replace(
+            queue,
+            backfill=rng.choice(("none", "easy", "easy", "conservative")),
+            reservations=rng.choice((0, 0, 2)),
+        )
+        for queue in QUEUES
+    )
+
+
 def draw_config(rng: Random) -> ClusterConfig:
     """Return a small cluster."""
     hosts = tuple(
@@ -40,7 +52,7 @@ def draw_config(rng: Random) -> ClusterConfig:
         hosts=hosts,
         resources=(ResourceConfig(name="lic", kind="counter"),),
         pools=(PoolConfig(name="tokens", total=3),),
-        queues=QUEUES,
+        queues=draw_queues(rng),
         admins=("root",),
         clean_period_us=rng.choice((5 * SECOND_US, HOUR_US)),
         orphan_grace_us=rng.choice((0, 0, 3 * SECOND_US)),
@@ -139,6 +151,7 @@ def draw_submission(
         hold=rng.random() < 0.06,
         begin_at_us=now_us + rng.randrange(10 * SECOND_US) if rng.random() < 0.1 else 0,
         run_limit_us=rng.choice((0, 0, 0, SECOND_US)),
+        estimate_us=rng.choice((0, 0, SECOND_US, 10 * SECOND_US)),
     )
     return submission, (digest, script)
 

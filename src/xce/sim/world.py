@@ -313,8 +313,14 @@ class World:
         self._run_until(self.loop.now_us + IDLE_US)
         assert self.leader is not None
         if self.leader.state.seq == self.truth.state.seq == seq:
-            found = could_start(self.truth.state)
+            found = [job for job in could_start(self.truth.state) if not self._is_kept_back(job)]
             demand(not found, f"jobs {found} could start, and nothing happens")
+
+    def _is_kept_back(self, job_id: JobId) -> bool:
+        """Whether what is free for a job is reserved for one in front of it."""
+        state = self.truth.state
+        reason = pend_reason(state, state.jobs[job_id])
+        return reason.code is ReasonCode.RESERVED and bool(state.reservations)
 
     def _is_stopped(self, job_id: JobId) -> bool:
         job = self.truth.state.jobs[job_id]

@@ -18,6 +18,7 @@ from xce.state.cluster import ClusterState, KeyUse, RequestClass, key_time_us
 from xce.state.index import (
     contains_all,
     demand,
+    drop_reservation,
     each_run,
     finish,
     forget_subjects,
@@ -278,6 +279,14 @@ def _reasons_changed(state: ClusterState, record: r.ReasonsChanged) -> None:
             found.reason = reason
 
 
+def _reservations_changed(state: ClusterState, record: r.ReservationsChanged) -> None:
+    for job_id, index in zip(record.jobs, record.indices, strict=True):
+        drop_reservation(state, job_id, index)
+    for item in record.reserved:
+        if found_job(state, item.job).waiting_since_us:
+            state.reservations.setdefault(item.job, {})[item.index] = item
+
+
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
     """Changes nothing: it is the recording that replay compares with."""
 
@@ -343,6 +352,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SuspensionDone: live.apply_suspension_done,
     r.SignalAsked: live.apply_signal_asked,
     r.ReasonsChanged: _reasons_changed,
+    r.ReservationsChanged: _reservations_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,
 }

@@ -3,7 +3,7 @@
 import numpy as np
 
 from xce.model.job import EndCause, Phase
-from xce.model.ranges import count, intersect
+from xce.model.ranges import contains, count, intersect
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 from xce.state.usage import need
@@ -20,6 +20,7 @@ def check_state(state: ClusterState) -> None:
     check_usage(state)
     check_classes(state)
     check_indexes(state)
+    check_reservations(state)
 
 
 def check_job(state: ClusterState, job: Job) -> None:
@@ -89,6 +90,22 @@ def check_classes(state: ClusterState) -> None:
         is_waiting = state.waiting.get(cls) is found
         assert bool(found.waiting) == is_waiting, f"class {cls}: waiting is {is_waiting}"
     assert state.waiting.keys() <= state.classes.keys(), "a class that is gone waits"
+
+
+def check_reservations(state: ClusterState) -> None:
+    """Only elements that wait hold a reservation, and who waits knows since when."""
+    for job_id, kept in state.reservations.items():
+        job = state.jobs[job_id]
+        assert kept, f"job {job_id} is among the reservations and has none"
+        assert job.waiting_since_us, f"job {job_id} holds a reservation and does not wait"
+        for index, item in kept.items():
+            assert (item.job, item.index) == (job_id, index), f"{item} is kept under another name"
+            position = job.position(index)
+            pends = position is not None and contains(job.pending, position, position)
+            assert pends, f"element {index} of job {job_id} holds a reservation and does not pend"
+    for job in state.jobs.values():
+        is_waiting = job.id in state.classes[job.cls].waiting
+        assert bool(job.waiting_since_us) == is_waiting, f"job {job.id}: since when is wrong"
 
 
 def check_indexes(state: ClusterState) -> None:

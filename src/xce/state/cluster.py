@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 
 from xce.model.config import ClusterConfig, QueueConfig
-from xce.model.ids import SECOND_US, HostNumber, JobId, Micros, Seq
+from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
+from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
 from xce.model.request import ClassKey
 from xce.state.hosts import Column, HostTable, PoolTable
@@ -109,6 +110,8 @@ class ClusterState:
         self.class_ids: dict[ClassKey, int] = {}
         self.jobs: dict[JobId, Job] = {}
         self.keys: dict[tuple[str, str], KeyUse] = {}
+        self.reservations: dict[JobId, dict[Index, Reservation]] = {}
+        """What is kept for waiting elements; theirs until they are placed or wait no more."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""

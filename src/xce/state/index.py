@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
-from xce.model.ids import JobId
+from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import ZERO, Ranges, contains
 from xce.resreq.dependency import subjects_of
@@ -43,10 +43,31 @@ def refresh_waiting(state: ClusterState, job: Job) -> None:
             elif found.sorted and next(reversed(waiting)) > job.id:
                 found.sorted = False
             waiting[job.id] = None
+            # A state that was loaded knows it already.
+            job.waiting_since_us = job.waiting_since_us or max(state.now_us, 1)
+        elif job.id in state.reservations:
+            _drop_stale_reservations(state, job)
     elif job.id in waiting:
         del waiting[job.id]
+        job.waiting_since_us = 0
+        state.reservations.pop(job.id, None)
         if not waiting:
             del state.waiting[job.cls]
+
+
+def _drop_stale_reservations(state: ClusterState, job: Job) -> None:
+    """Forget what is kept for elements that pend no more."""
+    for index in list(state.reservations[job.id]):
+        position = job.position(index)
+        if position is None or not contains(job.pending, position, position):
+            drop_reservation(state, job.id, index)
+
+
+def drop_reservation(state: ClusterState, job: JobId, index: Index) -> None:
+    """Forget what is kept for an element."""
+    kept = state.reservations.get(job)
+    if kept is not None and kept.pop(index, None) is not None and not kept:
+        del state.reservations[job]
 
 
 def settle_owed(state: ClusterState, job: Job, position: int, attempt: Attempt) -> None:

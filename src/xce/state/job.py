@@ -13,6 +13,7 @@ import numpy as np
 from xce.model.dependency import Dependency
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase
+from xce.model.plan import StartRule
 from xce.model.ranges import EMPTY, Ranges
 
 CHUNK: Final = 4096
@@ -45,6 +46,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     suspended_by_admin: bool = False
     signals: list[int] = []
     """Signals asked for, in order; the first is number 1."""
+    rule: StartRule = StartRule.TURN
+    """Which rule let it start."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -165,6 +168,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     finished_at_us: Micros = 0
     """When its last element ended; 0: not yet."""
     revision: int = 0
+    waiting_since_us: Micros = 0
+    """Since when elements of it may start and wait, without a break; 0: none does."""
 
     @property
     def live_count(self) -> int:

@@ -6,12 +6,14 @@ from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId
 from xce.model.job import Outcome, Phase
+from xce.model.plan import StartRule
 from xce.model.ranges import contains, count, positions, subtract, unite
 from xce.state import usage
 from xce.state.cluster import ClusterState
 from xce.state.index import (
     contains_all,
     demand,
+    drop_reservation,
     each_run,
     finish,
     found_job,
@@ -22,7 +24,12 @@ from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job
 
 
 def _place(
-    state: ClusterState, job: Job, position: int, hosts: list[int], tasks: list[int]
+    state: ClusterState,
+    job: Job,
+    position: int,
+    hosts: list[int],
+    tasks: list[int],
+    rule: StartRule,
 ) -> None:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
     number = 1
@@ -31,8 +38,15 @@ def _place(
     if job.live is None:
         job.live = {}
     job.live[position] = Attempt(
-        number=number, cls=job.cls, hosts=hosts, tasks=tasks, placed_at_us=state.now_us
+        number=number,
+        cls=job.cls,
+        hosts=hosts,
+        tasks=tasks,
+        placed_at_us=state.now_us,
+        rule=rule,
     )
+    if job.id in state.reservations:
+        drop_reservation(state, job.id, job.index(position))
     first = hosts[0]
     state.on_host.setdefault(first, {})[job.id, position] = None
     state.owed.setdefault(first, {})[job.id, position] = None
@@ -50,7 +64,7 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
         for position in positions(ranges):
             if left == 0:
                 host, left = next(shares)
-            _place(state, job, position, [host], tasks)
+            _place(state, job, position, [host], tasks, record.rule)
             left -= 1
         job.pending = subtract(job.pending, ranges)
         job.revision += 1
@@ -69,7 +83,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     demand(position is not None and contains(job.pending, position, position), job, "placed")
     assert position is not None
     job.pending = subtract(job.pending, ((position, position),))
-    _place(state, job, position, list(record.hosts), list(record.tasks))
+    _place(state, job, position, list(record.hosts), list(record.tasks), record.rule)
     job.revision += 1
     found.pending -= 1
     found.live += 1

@@ -15,6 +15,7 @@ from xce.model.config import ClusterConfig
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.job import JobSpec
+from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.request import ClassKey
 from xce.state import usage
@@ -66,6 +67,7 @@ class _Head(msgspec.Struct, array_like=True):
     keys: list[tuple[str, str, KeyUse]]
     classes: list[_Class]
     finished: list[tuple[Micros, JobId, Seq]]
+    reservations: list[Reservation] = []
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -119,6 +121,11 @@ def dump(state: ClusterState) -> list[bytes]:
             for _, c in sorted(state.classes.items())
         ],
         finished=list(state.finished),
+        reservations=[
+            item
+            for _, kept in sorted(state.reservations.items())
+            for _, item in sorted(kept.items())
+        ],
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -160,6 +167,8 @@ def load(parts: Sequence[bytes]) -> ClusterState:
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)
+    for item in head.reservations:
+        state.reservations.setdefault(item.job, {})[item.index] = item
     return state
 
 

@@ -206,7 +206,7 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
         ({"xce": "clean_period_s: soon"}, "is no span"),
         ({"xce": "lsf: {unit_for_limits: mb}"}, "'mb' is not known"),
         ({"xce": "lsf: {product: x}"}, "lsf.product: lsf has no key"),
-        ({"xce": "backfill: easy"}, "'backfill' is not built yet"),
+        ({"xce": "tls: true"}, "'tls' is not built yet"),
         ({"xce": "- a"}, "is no mapping"),
         ({"xce": 'cluster_name: "a\\nb"'}, "is no name of a cluster"),
         ({"host": ""}, "host.yaml: is no configuration file; did you mean 'hosts.yaml'?"),

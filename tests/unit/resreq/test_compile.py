@@ -123,46 +123,6 @@ def test_span_is_honoured_or_cancelled():
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "column"),
-    [
-        ("mem>1 cu[type=switch]", "cu[]", 7),
-        ("same[rack]", "same[]", 1),
-        ("affinity[core(1)]", "affinity[]", 1),
-        ("2*{gpu32gb}+{}", "compound", 3),
-        ("{mem>1} || {mem>2}@4", "alternative", 9),
-        ("rusage[mem=1:duration=2h]", "duration", 14),
-        ("rusage[mem=1:decay=0]", "decay", 14),
-        ("rusage[mem=1:threshold=3]", "threshold", 14),
-        ("rusage[mem=1 || mem=2]", "||", 14),
-        ("rusage[mem=(1 2)]", "phases", 8),
-        ("span[block=2]", "span[block]", 6),
-        ("span[stripe]", "span[stripe]", 6),
-        ("span[gtile=2]", "span[gtile]", 6),
-        ("span[ptile='!']", "ptile='!'", 6),
-        ("span[ptile=2,HP:3]", "ptile by host type", 6),
-        ("order[!mem]", "order[!mem]", 7),
-        ("order[r1m]", "r1m", 7),
-        ("order[lic]", "lic", 7),
-        ("select[ut<0.5]", "ut", 8),
-        ("select[swap>1]", "swap", 8),
-        ("select[model==any]", "model", 8),
-        ("select[defined(pg)]", "pg", 16),
-        ("select[seats>1]", "seats", 8),
-        ("select[ngpus>0]", "ngpus", 8),
-        ("rusage[swp=1]", "swp", 8),
-        ("rusage[tmp=1]", "tmp", 8),
-        ("rusage[ngpus_physical=1]", "ngpus_physical", 8),
-    ],
-)
-def test_what_is_not_honoured_yet_is_refused_by_name(text, word, column):
-    error = refused(text)
-    assert isinstance(error, NotBuiltError)
-    assert word in error.message
-    assert "not built yet" in error.message
-    assert (error.text, error.column, error.lsf) == (text, column, "")
-
-
-@pytest.mark.parametrize(
     ("texts", "lsf", "column"),
     [
         (["select[foo]"], "Bad resource name", 8),
@@ -175,6 +135,27 @@ def test_what_is_not_honoured_yet_is_refused_by_name(text, word, column):
         (["rusage[ut=1]"], "Non-consumable resource in the RUSAGE section", 8),
         (["rusage[lic=1G]"], "Error in rusage section", 8),
         (["rusage[mem=1]", "rusage[mem=2]"], "Error in rusage section", 8),
+        (["rusage[mem=1||lic=1]", "rusage[lic=2]"], "Error in rusage section", 8),
+        (["rusage[mem=1:decay=1]"], "Error in rusage section", 14),
+        (["rusage[mem=(1 2)]"], "Error in rusage section", 8),
+        (["rusage[mem=1:duration=(1 2)]"], "Error in rusage section", 8),
+        (["rusage[mem=1/job:threshold=2,mem=1/host:threshold=3]"], "Error in rusage section", 18),
+        (["rusage[mem=1:scratch=1:threshold=2]"], "Error in rusage section", 24),
+        (["span[ptile=1,HP:2,HP:3]"], "Bad resource requirement syntax", 6),
+        (["same[lic]"], "Bad resource requirement syntax", 6),
+        (["same[foo]"], "Bad resource name", 6),
+        (["cu[type=enclosure]"], "Bad compute unit type", 9),
+        (["cu[balance:pref=bestfit]"], "Bad resource requirement syntax", 4),
+        (["cu[balance:usablecuslots=2]"], "Bad resource requirement syntax", 4),
+        (["2*{cu[excl]} + 1*{}"], "Bad resource requirement syntax", 7),
+        (["2*{cu[balance]} + 1*{}"], "Bad resource requirement syntax", 7),
+        (["2*{rusage[mem=1||mem=2]} + 1*{}"], "Bad resource requirement syntax", 16),
+        (["affinity[core(1,same=thread)]"], "Bad resource requirement syntax", 17),
+        (["affinity[socket:distribute=pack(core=1)]"], "Bad resource requirement syntax", 17),
+        (["mem>1", "2*{} + 1*{}"], "Bad resource requirement syntax", 1),
+        (["{mem>1} || {mem>2}", "lic>1"], "Bad resource requirement syntax", 1),
+        (["cu[type=switch]", "cu[type=rack]"], 'Error near "cu" : duplicate section', 1),
+        (["affinity[core]", "affinity[core]"], 'Error near "affinity" : duplicate section', 1),
         (["rusage[mem=999999ZB]"], "Bad resource requirement syntax", 8),
         (["order[rack]"], "Bad resource requirement syntax", 7),
         (["span[hosts=1]", "span[ptile=1]"], 'Error near "span" : duplicate section', 1),

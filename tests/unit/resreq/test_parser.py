@@ -142,7 +142,7 @@ WRONG = [
     ("select[mem > 1] #", 17, SYNTAX),
     ("order[]", 7, SYNTAX),
     ("order[mem:]", 11, SYNTAX),
-    ("span[hosts=2]", 12, SYNTAX),
+    ("span[hosts=0]", 12, SYNTAX),
     ("span[hosts=-2]", 13, SYNTAX),
     ("span[ptile=0]", 12, SYNTAX),
     ("span[ptile=1.5]", 12, SYNTAX),

@@ -20,6 +20,7 @@ from xce.apiserver.tables import (
     queue_rows,
 )
 from xce.control.dependency import matches
+from xce.model.config import ResourceConfig
 from xce.state.job import Job
 
 
@@ -42,6 +43,11 @@ class ClusterRow(msgspec.Struct, frozen=True):
     max_array_size: int
     run_as_root: bool
     """Whether jobs of every user can be run."""
+    resources: tuple[ResourceConfig, ...]
+    """The declared ones."""
+    pools: tuple[str, ...]
+    levels: tuple[str, ...]
+    """Levels of the topology, the narrowest first."""
 
 
 class HostsAnswer(msgspec.Struct, frozen=True):
@@ -88,6 +94,9 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         is_admin=call.caller.is_admin,
         max_array_size=config.max_array_size,
         run_as_root=backend.identities.runs_as_root,
+        resources=config.resources,
+        pools=tuple(pool.name for pool in config.pools),
+        levels=config.levels,
     )
     return answer(replica.seq, row)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import sys
 import time
 
 from xce.cli.lsf.front import FAILED, Context, run_main
@@ -37,6 +38,7 @@ Usage: bsub [options] command [argument ...]
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
   -H  -K                hold until bresume; wait for the end
+  --explain             print what was understood as JSON, and submit nothing
 """
 _NO_MAIL = "XCE sends no mail; name output files with -o and -e"
 _NO_TERMINAL = "no job has a terminal yet; use -K to wait and bpeek -f to watch"
@@ -317,4 +319,9 @@ def exit_status(row: dict[str, Any]) -> int:
 
 def main() -> NoReturn:
     """Run ``bsub``."""
+    if "--explain" in sys.argv:
+        # By name: this way alone needs the packages beside XCE, and no other way may load them.
+        explain = __import__("xce.cli.explain.main", fromlist=["main"])
+        if explain.is_asked(sys.argv[1:]):
+            explain.main()
     run_main(OPTIONS, USAGE, execute, until_word=True)

@@ -140,7 +140,7 @@ def run(
     except UsageError as error:
         context.err(f"{program}: {error}")
         context.err(usage.partition("\n")[0])
-        status = FAILED
+        status = options.usage_status
     except ProblemError as error:
         context.err(f"{error.lsf or error.text.rstrip('.')}.")
         status = FAILED

@@ -27,7 +27,7 @@ class UsageError(Exception):
 class Options:
     """The options of one command."""
 
-    __slots__ = ("bundled", "known", "refused", "sticky")
+    __slots__ = ("bundled", "known", "refused", "sticky", "usage_status")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Options:
         *,
         bundled: bool,
         sticky: frozenset[str] = frozenset(),
+        usage_status: int = 255,
     ) -> None:
         """Keep the table.
 
@@ -45,11 +46,13 @@ class Options:
             bundled: Whether letters may be run together and any value may stand in the same word.
             sticky: Without ``bundled``, the options whose value may follow without a blank when it
                 begins with a digit or holds a bracket.
+            usage_status: The exit status for words that are no command line of this command.
         """
         self.known = {**known, "-h": FLAG, "-help": FLAG, "-V": FLAG, "--wait-daemon": VALUE}
         self.refused = refused
         self.bundled = bundled
         self.sticky = sticky
+        self.usage_status = usage_status
 
 
 class Parsed:

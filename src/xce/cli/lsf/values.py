@@ -12,6 +12,7 @@ UNITS = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5, "Z": 6}
 NAME_MAX = 4094
 SPAN_S_MAX = 10 * 366 * 86_400
 SIZE_KIB_MAX = 1 << 50
+_DIGITS_MAX = 1000
 
 
 class BadValueError(Exception):
@@ -19,8 +20,8 @@ class BadValueError(Exception):
 
 
 def _is_number(text: str) -> bool:
-    """Return whether ``text`` is made of ASCII digits only."""
-    return text.isascii() and text.isdigit()
+    """Return whether ``text`` is made of ASCII digits only, and of fewer than Python refuses."""
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
 
 
 def parse_duration_s(text: str, *, option: str) -> int:

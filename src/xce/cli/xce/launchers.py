@@ -44,14 +44,16 @@ def each_lsf_command() -> Iterator[str]:
 
 def render_launchers() -> dict[str, str]:
     """Return the text of every launcher by its name."""
+    packages = Path(msgspec.__path__[0]).parent
+    # Looked into last, so it costs an LSF command nothing; 'bsub --explain' needs it.
+    paths = [source_dir()] if packages == source_dir() else [source_dir(), packages]
     texts = {
-        name: render_launcher(f"xce.cli.lsf.{name}", python=interpreter(), paths=[source_dir()])
+        name: render_launcher(f"xce.cli.lsf.{name}", python=interpreter(), paths=paths)
         for name in each_lsf_command()
     }
-    packages = Path(msgspec.__path__[0]).parent
     for name, module in OWN_COMMANDS.items():
         texts[name] = render_launcher(
-            module, python=Path(sys.executable), paths=[source_dir(), packages], needs_site=True
+            module, python=Path(sys.executable), paths=paths, needs_site=True
         )
     return texts
 

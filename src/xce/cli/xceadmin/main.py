@@ -3,14 +3,18 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, NoReturn
 
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.replay import run_replay
+from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
+from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings, SettingsError, load_settings
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
@@ -23,8 +27,6 @@ NOT_BUILT: Final = {
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
-    "replay": "`xceadmin journal verify` reads the journal",
-    "sim": "the simulator comes with a later release",
     "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
@@ -48,17 +50,28 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] in NOT_BUILT:
         print(f"xceadmin {words[0]} is not built yet: {NOT_BUILT[words[0]]}", file=sys.stderr)
         return USAGE
+    if words and words[0] == "sim" and refuse_not_built(words[1:]):
+        return USAGE
     options = build_parser().parse_args(words)
+    if options.name == "sim":
+        return _unbroken(lambda: run_sim(options))
     try:
         settings = load_settings(options.dir)
     except SettingsError as error:
         print(f"xceadmin: {error}", file=sys.stderr)
         return USAGE
+    return _unbroken(lambda: _run(options, settings))
+
+
+def _unbroken(run: Callable[[], int]) -> int:
+    """Run a command whose reader may go away."""
     try:
-        return _run(options, settings)
+        status = run()
+        sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
+    return status
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -88,6 +101,16 @@ def build_parser() -> argparse.ArgumentParser:
     journal.add_argument("action", choices=("verify", "export"))
     journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
     journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    replay = names.add_parser(
+        "replay", parents=[common], help="run recorded sessions again and compare their decisions"
+    )
+    replay.add_argument(
+        "journal", nargs="?", type=Path, help="a directory (default: of the state directory)"
+    )
+    replay.add_argument(
+        "--fresh", action="store_true", help="without what sessions remember of earlier ones"
+    )
+    add_sim(names)
     for name, text in NOT_BUILT.items():
         names.add_parser(name, help=f"not built yet: {text}", add_help=False)
     return parser
@@ -98,6 +121,9 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
+        case "replay", _:
+            directory = options.journal or find_layout(settings.state_dir).journal
+            return run_replay(directory, fresh=options.fresh, as_json=options.json)
         case "hosts", "drain":
             print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
             return USAGE

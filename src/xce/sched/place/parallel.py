@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from xce.sched.ground import Ground
 from xce.sched.place.capacity import Capacity
 from xce.sched.shape import Shape
 from xce.state.hosts import Column
@@ -51,8 +50,8 @@ def _fill(room: Capacity, ranked: Column, tasks: int) -> tuple[Column, Column]:
     return numbers[used], sizes[used]
 
 
-def take_gang(shape: Shape, ground: Ground, numbers: Column, sizes: Column) -> None:
-    """Give out what one attempt takes on its hosts."""
-    amounts = shape.per_task[:, None] * sizes + shape.per_host[:, None]
+def gang_amounts(shape: Shape, sizes: Column) -> Column:
+    """Return what one attempt takes on its hosts, along resources and hosts."""
+    amounts: Column = shape.per_task[:, None] * sizes + shape.per_host[:, None]
     amounts[:, 0] += shape.per_first - shape.per_host
-    ground.take(numbers, amounts, exclusive=shape.request.exclusive)
+    return amounts

@@ -1,0 +1,1 @@
+"""``bsub --explain``: everything that a submission says, as one JSON object; submits nothing."""

@@ -1,0 +1,67 @@
+"""`xceadmin replay`: run the recorded sessions of a journal again and compare their decisions."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from xce.journal.sqlite import DATABASE
+from xce.model.display import render_utc
+from xce.model.errors import XceError
+from xce.sim.replay import Difference, ReplayReport, replay
+
+
+def run_replay(directory: Path, *, fresh: bool, as_json: bool) -> int:
+    """Run the sessions again; return 0 when all decide as they did, 1 when one does not."""
+    try:
+        exists = (directory / DATABASE).exists()
+    except PermissionError:
+        print(f"xceadmin replay: {directory} is closed to you", file=sys.stderr)
+        return 4
+    if not exists:
+        print(f"xceadmin replay: there is no journal in {directory}", file=sys.stderr)
+        return 3
+    try:
+        report = replay(directory, fresh=fresh)
+    except XceError as error:
+        print(f"xceadmin replay: {error}", file=sys.stderr)
+        return 1
+    if as_json:
+        document = {"identical": report.is_identical, **msgspec.structs.asdict(report)}
+        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    else:
+        print(render_replay(report))
+    return 0 if report.is_identical else 1
+
+
+def render_replay(report: ReplayReport) -> str:
+    """Return what was found, for people."""
+    lines = []
+    if report.skipped:
+        lines.append(f"{report.skipped} earlier sessions lie before the first kept entry")
+    if report.by_decisions:
+        lines.append(
+            f"{report.by_decisions} sessions were written down by another release: their decisions "
+            "were compared"
+        )
+    if report.difference is None:
+        lines.append(f"identical: {report.sessions} sessions")
+    else:
+        lines.append(_render_difference(report.difference, report.sessions - 1))
+    return "\n".join(lines)
+
+
+def _render_difference(found: Difference, equal: int) -> str:
+    about = f"class {found.cls}" if found.cls else "the whole plan"
+    if found.job:
+        element = f"[{found.index}]" if found.index else ""
+        about = f"job {found.job}{element} of {about}"
+    when = f"the session of {render_utc(found.now_us)} on entry {found.view_seq}"
+    return "\n".join(
+        (
+            f"DIFFERENT at entry {found.seq}: {when}, after {equal} identical ones",
+            f"  {found.what}, {about}",
+            f"  recorded: {found.recorded}",
+            f"  now:      {found.found}",
+        )
+    )

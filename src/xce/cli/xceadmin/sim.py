@@ -1,0 +1,155 @@
+"""`xceadmin sim`: run scenarios and job logs on a virtual clock."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from xce.cli.xceadmin.scenario_words import CommandWords
+from xce.daemon.config_directory import load_texts
+from xce.model.errors import XceError
+from xce.sim.report import FORMATS, render_document
+from xce.sim.scenario_file import load_scenario
+from xce.sim.scenario_journal import run_scenario
+from xce.sim.swf_core import BACKFILLS, POLICIES
+from xce.sim.swf_run import SwfOptions, run_swf
+
+OK, FAILED, USAGE = range(3)
+NOT_BUILT: Final = {
+    "gpu-trace": "GPUs are not scheduled yet",
+    "snapshot": "what-if on a live cluster comes later",
+}
+
+
+def add_sim(names: "argparse._SubParsersAction[Any]") -> None:
+    """Add the command line of `xceadmin sim`."""
+    sim = names.add_parser("sim", help="run scenarios and job logs on a virtual clock")
+    kinds = sim.add_subparsers(dest="kind", required=True, metavar="KIND")
+    _add_run(kinds)
+    _add_swf(kinds)
+    for name, text in NOT_BUILT.items():
+        kinds.add_parser(name, help=f"not built yet: {text}", add_help=False)
+
+
+def _add_run(kinds: "argparse._SubParsersAction[Any]") -> None:
+    run = kinds.add_parser(
+        "run",
+        help="run scenario files",
+        description="Runs scenarios: 0 when all that they expect holds, 1 when not, 2: a bad file.",
+    )
+    run.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    run.add_argument("-o", dest="form", choices=FORMATS, default="table")
+    run.add_argument("--journal", type=Path, metavar="DIR", help="keep the journal of the run")
+    run.add_argument("--seed", type=int, default=0, metavar="N", help="for run times in a range")
+    run.add_argument("--trace", metavar="DIR", help="not built yet")
+
+
+def _add_swf(kinds: "argparse._SubParsersAction[Any]") -> None:
+    swf = kinds.add_parser(
+        "swf",
+        help="run a job log in Standard Workload Format",
+        description="Runs a log on a machine that is nothing but processors.",
+    )
+    swf.add_argument("log", type=Path, metavar="LOG", help="packed with gzip or not")
+    swf.add_argument("--procs", type=_count, default=0, help="(default: what the header says)")
+    swf.add_argument("--hosts", type=_count, default=1, help="spread evenly over them (default 1)")
+    swf.add_argument("--policy", choices=POLICIES, default="fcfs", help="order of the queue")
+    swf.add_argument("--backfill", choices=BACKFILLS, default="easy")
+    swf.add_argument("--limit", type=_count, default=0, metavar="JOBS", help="only the first")
+    swf.add_argument("--clean", choices=("strict", "model"), default="strict")
+    swf.add_argument("--size", choices=("max", "req"), default="max")
+    swf.add_argument("--estimates", choices=("requested", "actual"), default="requested")
+    swf.add_argument("--same-second", choices=("batch", "event"), default="batch")
+    swf.add_argument("--jobs", action="store_true", help="list every job, too")
+    swf.add_argument("-o", dest="form", choices=FORMATS, default="table")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
+    return int(text)
+
+
+def refuse_not_built(words: Sequence[str]) -> bool:
+    """Tell that a kind of simulation is not built yet, and return whether it is so."""
+    if not words or words[0] not in NOT_BUILT:
+        return False
+    text = NOT_BUILT[words[0]]
+    print(f"xceadmin sim {words[0]} is not built yet: {text}", file=sys.stderr)
+    return True
+
+
+def run_sim(options: argparse.Namespace) -> int:
+    """Run a simulation; return 0 when all holds that is expected, else 1; 2: wrong input."""
+    if options.kind == "swf":
+        return _swf(options)
+    if options.trace is not None:
+        print("xceadmin sim run --trace is not built yet; leave it out", file=sys.stderr)
+        return USAGE
+    if options.journal is not None and len(options.files) > 1:
+        print("xceadmin sim run --journal takes one FILE", file=sys.stderr)
+        return USAGE
+    with _utc():
+        return max([_scenario(path, options) for path in options.files])
+
+
+@contextmanager
+def _utc() -> Iterator[None]:
+    """Let times of day (``bsub -b 8:00``) be those of UTC, wherever a scenario is run."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TZ"]
+        else:
+            os.environ["TZ"] = before
+        time.tzset()
+
+
+def _scenario(path: Path, options: argparse.Namespace) -> int:
+    """Run one file and print what it came to."""
+    try:
+        scenario = load_scenario(path, load_texts)
+        document = run_scenario(
+            scenario, CommandWords(), seed=options.seed, journal=options.journal
+        )
+    except XceError as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    print(render_document(document, options.form))
+    failed = [item for item in document["expect"] if not item["ok"]]
+    if options.form != "table":
+        for item in failed:
+            text = f"{path}:{item['line']}: expected {item['text']}: {item['found']}"
+            print(text, file=sys.stderr)
+    return FAILED if failed else OK
+
+
+def _swf(options: argparse.Namespace) -> int:
+    wanted = SwfOptions(
+        log=options.log,
+        procs=options.procs,
+        hosts=options.hosts,
+        policy=options.policy,
+        backfill=options.backfill,
+        limit=options.limit,
+        model=options.clean == "model",
+        field8_only=options.size == "req",
+        actual=options.estimates == "actual",
+        each_event=options.same_second == "event",
+        with_jobs=options.jobs,
+    )
+    try:
+        document = run_swf(wanted)
+    except XceError as error:
+        print(f"xceadmin sim swf: {error}", file=sys.stderr)
+        return USAGE
+    print(render_document(document, options.form))
+    return OK

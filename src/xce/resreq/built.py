@@ -1,0 +1,121 @@
+"""What compiles but is not placed yet: one table, from which a row goes when placement has it."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from xce.model.config import ClusterConfig
+from xce.model.request import Request
+from xce.resreq import ast
+from xce.resreq.errors import NotBuiltError
+from xce.resreq.expression import parts_of
+from xce.resreq.merge import find_column
+from xce.resreq.parser import parse_select
+from xce.resreq.schema import ALIASES, Schema
+
+
+class Row(NamedTuple):
+    """One feature that is refused."""
+
+    what: str
+    """Its name for people."""
+    word: str
+    """What stands in the text where it is asked for."""
+    is_asked: Callable[[Request], bool]
+    """Whether a request, without the requests inside it, asks for it."""
+
+
+ROWS: Final = (
+    Row("the compound form n*{...}", "{", lambda r: bool(r.parts)),
+    Row("the alternative form {...} || {...}", "||", lambda r: bool(r.alternatives)),
+    Row("same[]", "same", lambda r: bool(r.same)),
+    Row("cu[]", "cu", lambda r: r.cu is not None),
+    Row("affinity[]", "affinity", lambda r: bool(r.affinity)),
+    Row("span[block]", "block", lambda r: r.block > 0),
+    Row("span[stripe]", "stripe", lambda r: r.stripe != 0),
+    Row("span[hosts=n] with n over 1", "hosts", lambda r: r.hosts_max > 0),
+    Row("span[ptile='!']", "ptile", lambda r: r.ptile < 0),
+    Row("ptile by host type", "ptile", lambda r: bool(r.ptile_by_type)),
+    Row("span[gtile]", "gtile", lambda r: r.gtile != 0),
+    Row("an order key with !", "!", lambda r: "!" in r.order),
+    Row("duration in rusage[]", "duration", lambda r: any(a.duration_us for a in r.amounts)),
+    Row("decay in rusage[]", "decay", lambda r: any(a.decay for a in r.amounts)),
+    Row("phases in rusage[]", "(", lambda r: any(a.phases for a in r.amounts)),
+    Row("threshold in rusage[]", "threshold", lambda r: bool(r.thresholds)),
+)
+NAMES: Final = frozenset(
+    (
+        "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "swp", "tmp",
+        "status", "model", "cpuf", "server", "rexpri", "ndisks", "nprocs", "ncores", "nthreads",
+        "maxswp", "maxtmp", "cu",
+        "ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
+    )
+)  # fmt: skip
+"""Resources that LSF has on every host and XCE has not yet, unless they are declared."""
+NAME_PREFIXES: Final = ("gpu_",)
+HAS_CONSUMABLES_IN_SELECT: Final = False
+"""Whether ``select[]`` and ``order[]`` may compare a counter or pool."""
+
+
+def refuse_not_built(
+    request: Request, *, config: ClusterConfig, texts: Sequence[str] = ()
+) -> NotBuiltError | None:
+    """Return why a request cannot be placed by this release; None: it can.
+
+    Args:
+        request: What was compiled.
+        config: The resources there are.
+        texts: The requirement texts, to tell the column.
+    """
+    inner = [part.request for part in request.parts]
+    inner += [alternative.request for alternative in request.alternatives]
+    for row in ROWS:
+        if row.is_asked(request):
+            return _not_built(row.what, [row.word], texts)
+    schema = Schema(config)
+    for section, name in _names(request, schema):
+        if name in schema.kinds or (section == "rusage" and name in schema.units):
+            continue
+        if name in schema.units and section != "rusage":
+            if not HAS_CONSUMABLES_IN_SELECT:
+                what = f"{name} in {section}[], since it is consumed,"
+                return _not_built(what, [name], texts)
+        elif name in NAMES or name.startswith(NAME_PREFIXES):
+            words = [name, *(alias for alias, real in ALIASES.items() if real == name)]
+            return _not_built(f"{name} in {section}[]", words, texts)
+    for one in inner:
+        found = refuse_not_built(one, config=config, texts=texts)
+        if found is not None:
+            return found
+    return None
+
+
+def _names(request: Request, schema: Schema) -> list[tuple[str, str]]:
+    """Return the resources that a request names, each with its section."""
+    found = [("rusage", amount.resource) for amount in request.amounts]
+    found += [("rusage", one.resource) for one in request.thresholds]
+    found += [("same", name) for name in request.same]
+    found += [("order", key.lstrip("-!")) for key in request.order.split(":") if key]
+    rest: list[ast.Expression] = [parse_select(request.select)] if request.select else []
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Name | ast.Defined):
+            found.append(("select", node.name))
+        elif isinstance(node, ast.Compare) and _is_of_string(node, schema):
+            rest.append(node.left)  # a word on the right is a literal
+        else:
+            rest.extend(parts_of(node))
+    return found
+
+
+def _is_of_string(compare: ast.Compare, schema: Schema) -> bool:
+    return isinstance(compare.left, ast.Name) and schema.is_string(compare.left.name)
+
+
+def _not_built(what: str, words: Sequence[str], texts: Sequence[str]) -> NotBuiltError:
+    message = f"{what} is not built yet"
+    for text in texts:
+        for word in words:
+            column = find_column(text, word)
+            if column:
+                return NotBuiltError(message, text=text, column=column, word=word)
+    return NotBuiltError(message, word=words[0])

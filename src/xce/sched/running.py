@@ -1,0 +1,201 @@
+"""What runs, as columns: when each attempt is expected to end, and what comes free then.
+
+`Running` follows the journal: it hears which attempts a record is about and looks only at those
+again. One that is made anew from a state has the same rows, up to their order.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from xce.model.entry import Entry
+from xce.model.ids import Index, JobId, Micros
+from xce.model.job import EndCause
+from xce.model.ranges import positions
+from xce.model.record import (
+    BulkPlaced,
+    ConfigApplied,
+    EndDecided,
+    Ended,
+    GangPlaced,
+    HostUp,
+    LaunchFailed,
+    Record,
+    Started,
+    SuspensionAsked,
+    SuspensionDone,
+)
+from xce.state.cluster import ClusterState, RequestClass
+from xce.state.hosts import Column
+from xce.state.job import Attempt
+
+FAR: Final[Micros] = 1 << 61
+"""Later than every instant that is known: when what has no run limit and no estimate ends."""
+_NEWS_MAX: Final = 200_000
+"""More changed elements than this, and it is cheaper to look at all of them."""
+
+
+class Releases(NamedTuple):
+    """What comes free, a row for each host of each attempt."""
+
+    at_us: Column
+    """When it is expected; in the past where it is overdue, `FAR` where nobody knows."""
+    numbers: Column
+    """The host of each row."""
+    amounts: Column
+    """Along resources and rows; all slots of a host that an exclusive attempt leaves."""
+    pools: Column
+    """Along pools (by name) and rows."""
+
+
+def expected_span(found: RequestClass) -> Micros:
+    """Return for how long an attempt is expected to run: its run limit, else its estimate."""
+    return found.key.run_limit_us or found.key.estimate_us or FAR
+
+
+def expected_end(found: RequestClass, attempt: Attempt) -> Micros:
+    """Return when an attempt is expected to end, in the past when it is overdue."""
+    if attempt.end_cause != EndCause.NONE:
+        return attempt.placed_at_us
+    if attempt.suspended or attempt.suspension_wanted:
+        return FAR
+    span_us = expected_span(found)
+    return span_us if span_us == FAR else (attempt.started_at_us or attempt.placed_at_us) + span_us
+
+
+class Running:
+    """The rows of all live attempts."""
+
+    def __init__(self) -> None:
+        self._is_whole = False
+        self._news: list[tuple[JobId, Index, Index]] = []
+        self._at: dict[JobId, dict[int, tuple[int, ...]]] = {}
+        """By job and position: the rows of the live attempt."""
+        self._unused: list[int] = []
+        self._size = 0
+        self._names: tuple[str, ...] = ()
+        self._rows = Releases(
+            np.zeros(0, np.int64), np.zeros(0, np.int64),
+            np.zeros((0, 0), np.int64), np.zeros((0, 0), np.int64),
+        )  # fmt: skip
+
+    def note(self, entry: Entry) -> None:
+        """Hear of an applied entry."""
+        if not self._is_whole:
+            return
+        for record in entry.records:
+            if isinstance(record, ConfigApplied | HostUp):
+                self._is_whole = False
+                return
+            self._news.extend(_runs_of(record))
+        if len(self._news) > _NEWS_MAX:
+            self._is_whole = False
+
+    def releases(self, state: ClusterState) -> Releases:
+        """Return the rows of what lives now."""
+        if self._is_whole:
+            for run in self._news:
+                self._look_at(state, *run)
+        else:
+            self._look_at_all(state)
+        self._news.clear()
+        used = self._rows.at_us[: self._size] >= 0
+        at_us, numbers, amounts, pools = self._rows
+        return Releases(
+            at_us[: self._size][used],
+            numbers[: self._size][used],
+            amounts[:, : self._size][:, used],
+            pools[:, : self._size][:, used],
+        )
+
+    def _look_at_all(self, state: ClusterState) -> None:
+        self._is_whole = True
+        self._at, self._unused, self._size = {}, [], 0
+        self._names = tuple(sorted(state.pools.total))
+        resources = len(state.hosts.resources)
+        self._rows = _room_for(0, resources, len(self._names))
+        everything = chain.from_iterable(state.on_host.values())
+        for job_id, position in everything:
+            self._add(state, job_id, position)
+
+    def _look_at(self, state: ClusterState, job_id: JobId, first: Index, last: Index) -> None:
+        job = state.jobs.get(job_id)
+        if job is None:
+            for rows in self._at.pop(job_id, {}).values():
+                self._drop(rows)
+            return
+        meant = job.positions(first, last)
+        for position in positions(meant):
+            rows_before = self._at.get(job_id, {}).pop(position, ())
+            self._drop(rows_before)
+            if job.live and position in job.live:
+                self._add(state, job_id, position)
+
+    def _add(self, state: ClusterState, job_id: JobId, position: int) -> None:
+        attempt = state.attempt(job_id, position)
+        assert attempt is not None, f"element {position} of job {job_id} is not live"
+        found = state.classes[attempt.cls]
+        at_us = expected_end(found, attempt)
+        sizes = np.asarray(attempt.tasks, np.int64)
+        rows = [self._row() for _ in attempt.tasks]
+        self._rows.at_us[rows] = at_us
+        self._rows.numbers[rows] = attempt.hosts
+        amounts = found.per_task[:, None] * sizes + found.per_host[:, None]
+        amounts[:, 0] += found.per_job
+        if found.key.request.exclusive:
+            amounts[0] = state.hosts.total[0, attempt.hosts]
+        self._rows.amounts[:, rows] = amounts
+        self._rows.pools[:, rows] = 0
+        self._rows.pools[:, rows[0]] = self._pools_of(found, sum(attempt.tasks))
+        self._at.setdefault(job_id, {})[position] = tuple(rows)
+
+    def _pools_of(self, found: RequestClass, tasks: int) -> list[int]:
+        needs = dict.fromkeys(self._names, 0)
+        for name, value in found.task_pools:
+            needs[name] = needs.get(name, 0) + value * tasks
+        for name, value in found.job_pools:
+            needs[name] = needs.get(name, 0) + value
+        return [needs[name] for name in self._names]
+
+    def _row(self) -> int:
+        """Return a row that is not used."""
+        if self._unused:
+            return self._unused.pop()
+        if self._size == len(self._rows.at_us):
+            old = self._rows
+            self._rows = _room_for(2 * self._size + 64, len(old.amounts), len(old.pools))
+            self._rows.at_us[: self._size] = old.at_us
+            self._rows.numbers[: self._size] = old.numbers
+            self._rows.amounts[:, : self._size] = old.amounts
+            self._rows.pools[:, : self._size] = old.pools
+        self._size += 1
+        return self._size - 1
+
+    def _drop(self, rows: Iterable[int]) -> None:
+        for row in rows:
+            self._rows.at_us[row] = -1
+            self._unused.append(row)
+
+
+def _room_for(size: int, resources: int, pools: int) -> Releases:
+    return Releases(
+        np.full(size, -1, np.int64),
+        np.zeros(size, np.int64),
+        np.zeros((resources, size), np.int64),
+        np.zeros((pools, size), np.int64),
+    )
+
+
+def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
+    """Yield the element runs that begin, end or are expected to end at another instant."""
+    match record:
+        case BulkPlaced() | EndDecided() | SuspensionAsked():
+            yield from zip(record.jobs, record.firsts, record.lasts, strict=True)
+        case GangPlaced():
+            yield record.job, record.index, record.index
+        case Started() | Ended() | LaunchFailed() | SuspensionDone():
+            yield from zip(record.jobs, record.indices, record.indices, strict=True)
+        case _:
+            pass

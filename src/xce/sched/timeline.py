@@ -1,0 +1,286 @@
+"""Free amounts over time, host by host: what a reservation and a backfilled start must respect.
+
+A timeline begins with what is free now. What runs comes free at its expected end; what is reserved
+is taken at its start and comes back at its end. Between two starts of reservations amounts only
+grow, so what is free *throughout* an interval is the elementwise minimum of what is free at its
+beginning and at each such start inside it. A request fits at an instant exactly when its placement
+is found on that minimum, by the same allocators that place it now: along every resource of every
+host, and every pool. So an earliest start is exact as far as the expected ends are: no earlier
+instant would do, and one placement holds from the start to the end.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from xce.model.ids import Micros
+from xce.sched.ground import Ground
+from xce.sched.running import FAR, Releases
+from xce.state.hosts import Column
+
+_NEVER: Final[Micros] = 2 * FAR - 1
+"""Nothing is planned at or behind it."""
+
+
+def _end(start_us: Micros, span_us: Micros) -> Micros:
+    """Return when what runs for a span ends: behind everything where no end is known."""
+    return _NEVER if span_us >= FAR else min(start_us + span_us, _NEVER)
+
+
+class View(NamedTuple):
+    """What is free at an instant, or throughout an interval."""
+
+    ground: Ground
+    pools: dict[str, int]
+
+
+class Piece(NamedTuple):
+    """What an attempt holds."""
+
+    numbers: Column
+    """Hosts, each once."""
+    amounts: Column
+    """Along resources and ``numbers``."""
+    pools: Mapping[str, int]
+    exclusive: bool
+
+
+class _Moment(NamedTuple):
+    """An instant at which a reservation starts, and what is free then."""
+
+    at_us: Micros
+    view: View
+
+
+class Timeline:
+    """What is free from now on. ``now`` is the caller's: what he takes of it is taken here too."""
+
+    def __init__(self, now_us: Micros, now: View, totals: Column, releases: Releases) -> None:
+        """Begin with what runs.
+
+        Args:
+            now_us: The instant of the session.
+            now: What is free now; the same object throughout.
+            totals: Amounts of each host, along resources and hosts.
+            releases: What is expected to come free; pools in the order of ``now.pools``.
+        """
+        self.now_us = now_us
+        self._totals = totals
+        self._moments = [_Moment(now_us, now)]
+        at_us = _planned(releases.at_us, now_us)
+        self._rows = _Rows(
+            at_us, releases.at_us, releases.numbers, releases.amounts, releases.pools
+        )
+        self._kept: list[tuple[Micros, int]] = []
+        """When reservations start, and how many slots each takes."""
+        self._fresh: list[_Rows] = [self._rows]
+        """Rows that are still to be sorted in."""
+        self._windows: list[View] = []
+
+    @property
+    def has_reservations(self) -> bool:
+        """Whether anything is reserved."""
+        return len(self._moments) > 1
+
+    def window(self, span_us: Micros) -> View:
+        """Return what is free from now on for so long."""
+        end_us = _end(self.now_us, span_us)
+        size = sum(moment.at_us < end_us for moment in self._moments)
+        if size == 1:
+            return self._moments[0].view
+        if not self._windows:
+            self._windows = [self._moments[0].view]
+        while len(self._windows) < size:
+            more = self._moments[len(self._windows)].view
+            self._windows.append(_least(self._windows[-1], more))
+        return self._windows[size - 1]
+
+    def take(self, piece: Piece, span_us: Micros) -> None:
+        """Give out what starts now."""
+        end_us = _end(self.now_us, span_us)
+        self._occupy(piece, self.now_us, end_us, end_us)
+
+    def note(self, piece: Piece, span_us: Micros) -> None:
+        """Note when something comes free that was given out before."""
+        end_us = min(self.now_us + span_us, FAR)
+        self._fresh.append(self._release(piece, end_us, end_us))
+
+    def reserve(self, piece: Piece, start_us: Micros, told_us: Micros, span_us: Micros) -> None:
+        """Keep amounts from a later instant on.
+
+        Args:
+            piece: What is kept; it is free then, and for so long.
+            start_us: As `earliest` gave it.
+            told_us: As `earliest` gave it.
+            span_us: For how long.
+        """
+        place = sum(moment.at_us < start_us for moment in self._moments)
+        if place == len(self._moments) or self._moments[place].at_us != start_us:
+            self._moments.insert(place, _Moment(start_us, self._view_at(start_us)))
+        end_us = _end(start_us, span_us)
+        self._occupy(piece, start_us, end_us, min(told_us + span_us, end_us))
+        self._kept.append((start_us, int(self._held(piece)[0].sum())))
+
+    def earliest(
+        self, span_us: Micros, slots: int, fits: Callable[[View], bool]
+    ) -> tuple[Micros, Micros] | None:
+        """Return the first instant after now from which a request fits for ``span_us``, or None.
+
+        Args:
+            span_us: For how long it runs.
+            slots: The fewest slots that it takes; only spares useless looks.
+            fits: Whether it fits on what is free throughout; monotone.
+
+        Returns:
+            The instant for `reserve`, and as people are told.
+        """
+        instants, told = self._instants(slots, span_us)
+        if not len(instants):
+            return None
+        starts = np.asarray([moment.at_us for moment in self._moments], np.int64)
+        before = np.searchsorted(starts, instants, "right")
+        ends = instants + span_us if span_us < FAR else instants * 0 + _NEVER
+        inside = np.searchsorted(starts, ends, "left")
+        # In one group all intervals hold the same starts of reservations, so what is free grows.
+        is_new = (np.diff(before) != 0) | (np.diff(inside) != 0)
+        edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), len(instants)]
+        for low, high in pairwise(edges):
+            found = self._first(instants, low, high - 1, span_us, fits)
+            if found is not None:
+                return int(instants[found]), int(told[found])
+        return None
+
+    def view(self, start_us: Micros, span_us: Micros) -> View:
+        """Return what is free throughout an interval that begins at a later instant."""
+        view = self._view_at(start_us)
+        for moment in self._moments:
+            if start_us < moment.at_us < _end(start_us, span_us):
+                view = _least(view, moment.view)
+        return view
+
+    def _first(
+        self,
+        instants: Column,
+        low: int,
+        high: int,
+        span_us: Micros,
+        fits: Callable[[View], bool],
+    ) -> int | None:
+        """Return the first place in ``low..high`` that fits, where all later ones fit too."""
+
+        def holds(place: int) -> bool:
+            return fits(self.view(int(instants[place]), span_us))
+
+        if holds(low):
+            return low
+        if low == high or not holds(high):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if holds(middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _instants(self, slots: int, span_us: Micros) -> tuple[Column, Column]:
+        """Return the instants at which something comes free and enough slots stay free in all."""
+        rows = self._sorted()
+        if not len(rows.at_us):
+            return rows.at_us, rows.told_us
+        now_slots = int(self._moments[0].view.ground.free[0].clip(min=0).sum())
+        kept_at = np.asarray([at_us for at_us, _ in self._kept], np.int64)
+        kept = np.asarray([size for _, size in self._kept], np.int64)
+        at_us = np.concatenate((rows.at_us, kept_at))
+        order = np.argsort(at_us, kind="stable")
+        points, first = np.unique(at_us[order], return_index=True)
+        sums = np.cumsum(np.concatenate((rows.amounts[0], -kept))[order])
+        free = now_slots + sums[np.append(first[1:], len(order)) - 1]
+        short = np.append(points[free < slots], _NEVER + FAR)
+        instants, place = np.unique(rows.at_us, return_index=True)
+        usable = (instants > self.now_us) & (instants < _NEVER)
+        usable &= short[np.searchsorted(short, instants, "left")] >= instants + span_us
+        return instants[usable], rows.told_us[place][usable]
+
+    def _sorted(self) -> "_Rows":
+        """Return all rows by their instant."""
+        if self._fresh:
+            pieces = self._fresh if self._fresh[0] is self._rows else [self._rows, *self._fresh]
+            rows = _Rows(
+                *(np.concatenate(columns, axis=-1) for columns in zip(*pieces, strict=True))
+            )
+            order = np.lexsort((rows.told_us, rows.at_us))
+            self._rows = _Rows(*(column[..., order] for column in rows))
+            self._fresh = []
+        return self._rows
+
+    def _view_at(self, at_us: Micros) -> View:
+        """Return what is free at an instant."""
+        rows = self._sorted()
+        base = next(moment for moment in reversed(self._moments) if moment.at_us <= at_us)
+        low = int(np.searchsorted(rows.at_us, base.at_us, "right"))
+        high = int(np.searchsorted(rows.at_us, at_us, "right"))
+        free = base.view.ground.free.copy()
+        np.add.at(free.T, rows.numbers[low:high], rows.amounts[:, low:high].T)
+        more = rows.pools[:, low:high].sum(axis=1).tolist()
+        pools = {
+            name: value + extra
+            for (name, value), extra in zip(base.view.pools.items(), more, strict=True)
+        }
+        return View(Ground(free, free[0] >= self._totals[0]), pools)
+
+    def _held(self, piece: Piece) -> Column:
+        """Return what an attempt keeps others from: all slots of hosts that it has for itself."""
+        if not piece.exclusive:
+            return piece.amounts
+        amounts = piece.amounts.copy()
+        amounts[0] = self._totals[0, piece.numbers]
+        return amounts
+
+    def _occupy(self, piece: Piece, start_us: Micros, end_us: Micros, told_us: Micros) -> None:
+        self._windows.clear()
+        for moment in self._moments:
+            if start_us <= moment.at_us < end_us:
+                ground, pools = moment.view
+                ground.take(piece.numbers, piece.amounts, exclusive=piece.exclusive)
+                for name, value in piece.pools.items():
+                    pools[name] = pools.get(name, 0) - value
+        self._fresh.append(self._release(piece, end_us, told_us))
+
+    def _release(self, piece: Piece, end_us: Micros, told_us: Micros) -> "_Rows":
+        size, names = len(piece.numbers), self._moments[0].view.pools
+        shares = np.zeros((len(names), size), np.int64)
+        shares[:, 0] = [piece.pools.get(name, 0) for name in names]
+        instants = np.full(size, end_us, np.int64)
+        told = np.full(size, told_us, np.int64)
+        return _Rows(instants, told, piece.numbers, self._held(piece), shares)
+
+
+class _Rows(NamedTuple):
+    """What comes free, as `Releases`, with the instant for planning and the one that is told."""
+
+    at_us: Column
+    told_us: Column
+    numbers: Column
+    amounts: Column
+    pools: Column
+
+
+def _planned(expected_us: Column, now_us: Micros) -> Column:
+    """Return instants after now. What is overdue ends any moment, in the order of its instants."""
+    planned = expected_us.copy()
+    overdue = expected_us <= now_us
+    _, rank = np.unique(expected_us[overdue], return_inverse=True)
+    planned[overdue] = now_us + 1 + rank
+    return planned
+
+
+def _least(one: View, other: View) -> View:
+    """Return what is free in both."""
+    ground = Ground(
+        np.minimum(one.ground.free, other.ground.free), one.ground.empty & other.ground.empty
+    )
+    pools = {name: min(value, other.pools[name]) for name, value in one.pools.items()}
+    return View(ground, pools)

@@ -1,0 +1,77 @@
+"""A scenario run whole: its looks, its object, and where wanted its journal."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from xce.control.controller import Step
+from xce.journal.codec import encode_batch
+from xce.journal.interface import Append, Blob, StoredBatch
+from xce.journal.sqlite import DATABASE, SqliteJournal
+from xce.model.entry import Entry
+from xce.model.errors import XceError
+from xce.sim.scenario import Scenario
+from xce.sim.scenario_expect import Looks
+from xce.sim.scenario_rows import render_run
+from xce.sim.scenario_run import ScenarioRun, Words
+
+_BATCH: Final = 500
+"""Entries in one batch."""
+
+
+class JournalExistsError(XceError):
+    """There is a journal already where one should be written."""
+
+
+def run_scenario(
+    scenario: Scenario, words: Words, *, seed: int = 0, journal: Path | None = None
+) -> dict[str, Any]:
+    """Run a scenario and return the object that tells of it.
+
+    Args:
+        scenario: What happens.
+        words: Reads command lines.
+        seed: From which run times are drawn where a span is given for them.
+        journal: A directory to write the journal of the run to; None: it is not kept.
+
+    Raises:
+        JournalExistsError: There is a journal in that directory.
+    """
+    if journal is not None and (journal / DATABASE).exists():
+        raise JournalExistsError(f"{journal}: there is a journal already; name an empty directory")
+    entries: list[Entry] = []
+    blobs: list[Blob] = []
+
+    def hear(step: Step) -> None:
+        if journal is not None:
+            entries.extend(step.entries)
+            blobs.extend(step.blobs)
+
+    run = ScenarioRun(scenario, words, seed=seed, hear=hear)
+    looks = Looks(run)
+    run.run()
+    if journal is not None:
+        write_journal(journal, entries, blobs)
+    return render_run(run, looks.results())
+
+
+def write_journal(directory: Path, entries: list[Entry], blobs: list[Blob]) -> None:
+    """Write entries, from the first on, as the journal of a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    journal = SqliteJournal(directory)
+    try:
+        epoch = journal.lead("simulator")
+        crc = journal.last_crc
+        for first in range(0, len(entries), _BATCH):
+            piece = entries[first : first + _BATCH]
+            content, last_crc = encode_batch(piece, crc)
+            batch = StoredBatch(
+                first=piece[0].seq,
+                last=piece[-1].seq,
+                crc_before=crc,
+                crc=last_crc,
+                content=content,
+            )
+            journal.append_all(epoch, [Append(batch, blobs if first == 0 else ())])
+            crc = last_crc
+    finally:
+        journal.close()

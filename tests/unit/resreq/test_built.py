@@ -1,0 +1,72 @@
+"""What placement cannot do yet is refused by name, with its column, from one table."""
+
+import pytest
+
+from xce.model.config import ClusterConfig, PoolConfig, ResourceConfig
+from xce.resreq.built import refuse_not_built
+from xce.resreq.compile import compile_request
+
+CONFIG = ClusterConfig(
+    resources=(
+        ResourceConfig(name="lic", kind="counter"),
+        ResourceConfig(name="gpu32gb", kind="boolean"),
+        ResourceConfig(name="rack", kind="string"),
+    ),
+    pools=(PoolConfig(name="seats", total=4),),
+)
+
+
+def refused(*texts, config=CONFIG, tasks=None):
+    request = compile_request(texts, config=config, tasks=tasks)
+    return refuse_not_built(request, config=config, texts=texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "column"),
+    [
+        ("affinity[core(1)]", "affinity[]", 1),
+        ("span[gtile=2]", "span[gtile]", 6),
+        ("order[!mem]", "an order key with !", 7),
+        ("rusage[mem=(1 2):duration=(1 2)]", "rusage[]", 14),
+        ("rusage[ngpus_physical=1]", "ngpus_physical in rusage[]", 8),
+        ("select[ngpus>0]", "ngpus in select[]", 8),
+        ("select[gpu_mode0>0]", "gpu_mode0 in select[]", 8),
+    ],
+)
+def test_what_is_not_honoured_yet_is_refused_by_name(text, what, column):
+    error = refused(text)
+    assert error is not None
+    assert what in error.message
+    assert "not built yet" in error.message
+    assert error.column > 0
+    assert (error.text, error.lsf) == (text, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "mem>1 && rack == ut && gpu32gb order[-mem:slots] rusage[mem=1:lic=1/job] span[ptile=2]",
+        "rusage[seats=1/job:ngpus_physical=0] span[hosts=1]",
+        "select[type == any && hname != model && !defined(rack)]",
+    ],
+)
+def test_what_is_placed_is_not_refused(text):
+    assert refused(text) is None
+
+
+def test_a_declared_resource_wins_over_one_that_is_not_built():
+    config = ClusterConfig(
+        resources=(
+            ResourceConfig(name="ngpus", kind="number"),
+            ResourceConfig(name="ngpus_physical", kind="counter"),
+        )
+    )
+    assert refused("select[ngpus > 1] rusage[ngpus_physical=1]", config=config) is None
+
+
+def test_the_column_of_an_alias_is_found():
+    error = refused("mem>1", "order[mem:cpu] affinity[core]")
+    assert error is not None
+    assert error.text == "order[mem:cpu] affinity[core]"
+    assert error.column > 0

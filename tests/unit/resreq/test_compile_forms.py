@@ -1,0 +1,228 @@
+"""The whole language in values: every section, compound and alternative requests."""
+
+import pytest
+
+from xce.model.config import ClusterConfig, PoolConfig, ResourceConfig
+from xce.model.ids import HOUR_US, MINUTE_US
+from xce.model.request import (
+    Alternative,
+    Amount,
+    CuWish,
+    HostChoice,
+    Part,
+    Phase,
+    Request,
+    Threshold,
+)
+from xce.resreq.affinity import parse_affinity
+from xce.resreq.compile import compile_request, render_request
+from xce.resreq.errors import NotBuiltError, ResreqError
+
+CONFIG = ClusterConfig(
+    resources=(
+        ResourceConfig(name="lic", kind="counter"),
+        ResourceConfig(name="scratch", kind="counter", unit="GB"),
+        ResourceConfig(name="gpu", kind="boolean"),
+        ResourceConfig(name="rack", kind="string"),
+    ),
+    pools=(PoolConfig(name="seats", total=4),),
+)
+
+
+def compiled(*texts, tasks=(1, 1), **options):
+    return compile_request(texts, config=CONFIG, tasks=tasks, **options)
+
+
+def refused(*texts, tasks=None, **options):
+    with pytest.raises(ResreqError) as caught:
+        compiled(*texts, tasks=tasks, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("span[hosts=1]", {"one_host": True}),
+        ("span[hosts=4]", {"hosts_max": 4}),
+        ("span[hosts=-1]", {}),
+        ("span[ptile=2]", {"ptile": 2}),
+        ("span[ptile='!']", {"ptile": -1}),
+        ("span[ptile='!',LINUX:4,HP:2]", {"ptile": -1, "ptile_by_type": (("HP", 2), ("LINUX", 4))}),
+        ("span[block=4]", {"block": 4}),
+        ("span[stripe]", {"stripe": -1}),
+        ("span[stripe=2]", {"stripe": 2}),
+        ("span[gtile=2]", {"gtile": 2}),
+        ("span[gtile='!']", {"gtile": -1}),
+        ("same[type:rack:type]", {"same": ("rack", "type")}),
+        ("cu[pref=config]", {"cu": CuWish()}),
+        (
+            "cu[type=switch:pref=bestfit:maxcus=2:usablecuslots=3:excl:maxwait=5]",
+            {"cu": CuWish("switch", "bestfit", 2, 3, exclusive=True, max_wait_us=5 * MINUTE_US)},
+        ),
+        ("cu[type=host:balance]", {"cu": CuWish("host", balance=True)}),
+        (
+            "affinity[cpu(2, same=mcm)*1:distribute=pack(socket=1)]",
+            {"affinity": "thread(2,same=numa):distribute=pack(socket=1)"},
+        ),
+        ("order[!slots:-cpu]", {"order": "!slots:-r1m"}),
+        ("rusage[mem=0:lic=0]", {}),
+        ("rusage[swp=1G:tmp=2]", {"amounts": (Amount("swp", 1024), Amount("tmp", 2))}),
+        (
+            "rusage[mem=5:lic=1/job:duration=2h:decay=1, seats=1]",
+            {
+                "amounts": (
+                    Amount("lic", 1, "job", 2 * HOUR_US, decay=True),
+                    Amount("mem", 5, "task", 2 * HOUR_US, decay=True),
+                    Amount("seats", 1),
+                )
+            },
+        ),
+        (
+            "rusage[mem=5:duration=2:decay=0]",
+            {"amounts": (Amount("mem", 5, "task", 2 * MINUTE_US),)},
+        ),
+        (
+            "rusage[mem=(400 200 0):duration=(10 15):decay=(1 0)]",
+            {
+                "amounts": (
+                    Amount(
+                        "mem",
+                        400,
+                        "task",
+                        10 * MINUTE_US,
+                        decay=True,
+                        phases=(Phase(200, 15 * MINUTE_US), Phase(0)),
+                    ),
+                )
+            },
+        ),
+        (
+            "rusage[scratch=2:threshold=1500MB, lic=0:threshold=2.5]",
+            {
+                "amounts": (Amount("scratch", 2),),
+                "thresholds": (Threshold("lic", 2500), Threshold("scratch", 1465)),
+            },
+        ),
+    ],
+)
+def test_every_section_has_its_value_and_is_shown_in_a_text_of_the_same_value(text, fields):
+    request = compiled(text)
+    assert request == Request(select="", **fields)
+    again = compiled(render_request(request))
+    assert again == Request(select="type == any", **fields)
+
+
+def test_a_compound_request_is_the_sum_of_its_parts():
+    text = "2*{router: !gpu rusage[lic=1]} + 4*{gpu span[ptile=2]} + 1*{name=last: order[mem]}"
+    request = compiled(text, tasks=None, hosts="h1", exclusive=True)
+    inside = {"hosts": (HostChoice("h1"),), "exclusive": True}
+    assert request == Request(
+        7,
+        7,
+        parts=(
+            Part("router", 2, Request(2, 2, (Amount("lic", 1),), select="!gpu", **inside)),
+            Part("part1", 4, Request(4, 4, select="gpu", ptile=2, **inside)),
+            Part("last", 1, Request(1, 1, order="mem", **inside)),
+        ),
+        **inside,
+    )
+    shown = (
+        "2*{router: select[!gpu] rusage[lic=1.00]} + 4*{select[gpu] span[ptile=2]} + "
+        "1*{last: order[mem]}"
+    )
+    assert render_request(request) == shown
+    assert compiled(shown, tasks=None, hosts="h1", exclusive=True) == request
+
+
+def test_the_last_part_takes_what_the_task_count_leaves():
+    assert [p.tasks for p in compiled("2*{gpu}+{}", tasks=(5, 5)).parts] == [2, 3]
+    assert "leaves none" in refused("2*{gpu}+{}", tasks=(2, 2)).message
+    assert "needs a number" in refused("2*{gpu}+{}").message
+    assert isinstance(refused("2*{gpu}+{}", tasks=(3, 5)), NotBuiltError)
+
+
+def test_the_task_count_agrees_with_the_parts():
+    assert compiled("2*{gpu}+3*{}", tasks=(5, 5)) == compiled("2*{gpu}+3*{}", tasks=(4, 6))
+    assert "-n says 4" in refused("2*{gpu}+3*{}", tasks=(4, 4)).message
+    assert "-n says 6 to 8" in refused("2*{gpu}+3*{}", tasks=(6, 8)).message
+    assert "allowed" in refused("9999999*{gpu}+2*{}").message
+    assert "256 parts" in refused(" + ".join(["1*{}"] * 257)).message
+
+
+def test_a_same_over_all_parts_is_the_whole_requests():
+    request = compiled("{1*{same[type]} + 1*{}} same[rack:type]", tasks=None)
+    assert request.same == ("rack", "type")
+    assert [part.request.same for part in request.parts] == [("type",), ()]
+    assert render_request(request) == "{1*{same[type]} + 1*{}} same[rack:type]"
+
+
+def test_alternatives_are_whole_requests_in_order():
+    request = compiled("{gpu} || {1*{gpu} + 2*{}}@5 || {}@5", tasks=None)
+    assert request == Request(
+        1,
+        3,
+        alternatives=(
+            Alternative(Request(select="gpu")),
+            Alternative(
+                Request(
+                    3,
+                    3,
+                    parts=(
+                        Part("part0", 1, Request(select="gpu")),
+                        Part("part1", 2, Request(2, 2)),
+                    ),
+                ),
+                5 * MINUTE_US,
+            ),
+            Alternative(Request(), 5 * MINUTE_US),
+        ),
+    )
+    assert render_request(request) == "{select[gpu]} || {1*{select[gpu]} + 2*{}}@5 || {}@5"
+
+
+def test_alternatives_in_rusage_are_alternatives_of_the_request():
+    request = compiled("gpu", "rusage[mem=1 || lic=1]", "rusage[seats=1]", tasks=(2, 3))
+    assert [one.request for one in request.alternatives] == [
+        Request(2, 3, (Amount("mem", 1), Amount("seats", 1)), select="gpu"),
+        Request(2, 3, (Amount("lic", 1), Amount("seats", 1)), select="gpu"),
+    ]
+    flat = compiled("{rusage[mem=1||lic=1]} || {gpu}@3")
+    assert [one.delay_us for one in flat.alternatives] == [0, 0, 3 * MINUTE_US]
+
+
+def test_alternatives_multiply_up_to_a_bound():
+    eight = "rusage[" + " || ".join(f"mem={n}" for n in range(1, 9)) + "]"
+    other = eight.replace("mem", "lic")
+    assert len(compiled(eight, other).alternatives) == 64
+    assert "64 alternatives" in refused(eight, other, "rusage[seats=1||seats=2]").message
+    assert "64 alternatives" in refused(" || ".join(["{}"] * 65)).message
+
+
+def test_settings_of_gpus_in_words_are_read_but_have_no_value_yet():
+    error = refused("rusage[ngpus_physical=1:gmodel='Tesla V100':glink=yes]")
+    assert isinstance(error, NotBuiltError)
+    assert error.column == 25
+
+
+def test_sizes_in_tmp_are_in_megabytes_wherever():
+    assert compiled("tmp > 5 && maxtmp > 1G && mem > 1", unit="GB").select == (
+        "tmp > 5 && maxtmp > 1024 && mem > 1024"
+    )
+    assert compiled("rusage[tmp=5]", unit="GB").amounts == (Amount("tmp", 5),)
+
+
+def test_the_levels_of_the_configuration_replace_the_default_ones():
+    config = ClusterConfig(levels=("leaf", "spine"))
+    for level in ("host", "leaf", "spine"):
+        assert compile_request([f"cu[type={level}]"], config=config).cu == CuWish(level)
+    with pytest.raises(ResreqError, match="it has: host, leaf, spine"):
+        compile_request(["cu[type=switch]"], config=config)
+
+
+def test_the_value_of_an_affinity_text_is_typed():
+    found = parse_affinity("core(2,same=socket,exclusive=(socket,injob))*3:cpubind=core")
+    assert (found.unit, found.count, found.same) == ("core", 2, "socket")
+    assert (found.exclusive, found.scope, found.repeat) == ("socket", "injob", 3)
+    for text in ("", "core(0)", "core] span[hosts=1", "socket(1,same=core)"):
+        with pytest.raises(ResreqError):
+            parse_affinity(text)
