@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xce.model.command import ApplyConfig, ProposePlan, SetHostsOpen
+from xce.model.command import ApplyConfig, MoveJobs, ProposePlan, SetHostsOpen
 from xce.model.config import ClusterConfig, HostConfig, QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.plan import Plan
@@ -26,6 +26,7 @@ from xce.testing.builders import (
     ALICE,
     BOB,
     RecordedController,
+    chosen,
     cluster,
     join_host,
     kill,
@@ -74,7 +75,8 @@ steps = st.lists(
         st.tuples(
             st.sampled_from(
                 ["session", "session", "session", "lose plan", "late plan", "start", "end", "end",
-                 "fail", "kill", "stop", "resume", "host", "close", "config", "tick", "restart"]
+                 "fail", "kill", "stop", "resume", "host", "close", "config", "tick", "restart",
+                 "move"]
             ),
             numbers,
             numbers,
@@ -167,6 +169,11 @@ def do(world: World, what: str, first: int, second: int) -> None:
             stop(controller, unfinished[first % len(unfinished)])
         case "resume" if unfinished:
             resume(controller, unfinished[first % len(unfinished)])
+        case "move" if unfinished:
+            selection = chosen(unfinished[first % len(unfinished)])
+            top = second % 3 > 0
+            command = MoveJobs("alice", second % 2 == 0, selection, top, 1 + second % 4)
+            controller.tell(command, by="alice")
         case "host":
             change = leave_host if second % 2 else join_host
             change(controller, HOSTS[first % 3])
@@ -208,11 +215,17 @@ def test_a_session_with_memory_and_one_without_give_the_same_plan(
 
 
 @settings(max_examples=150, derandomize=True, deadline=None)
-@given(life=steps, kind=st.sampled_from(["easy", "conservative"]), most=st.integers(0, 3))
-def test_they_do_with_reservations_too(
-    life: list[tuple[str, int, int]], kind: str, most: int
+@given(
+    life=steps,
+    kind=st.sampled_from(["none", "easy", "conservative"]),
+    most=st.integers(0, 3),
+    order=st.sampled_from(["fcfs", "sjf", "fairshare"]),
+)
+def test_they_do_with_reservations_and_other_orders_too(
+    life: list[tuple[str, int, int]], kind: str, most: int, order: str
 ) -> None:
-    live(World(base(backfill=kind, reservations=most)), life)
+    settings = {"backfill": kind, "reservations": most, "policy": order, "fairshare_chunk": 2}
+    live(World(base(**settings)), life)
 
 
 def live(world: World, life: list[tuple[str, int, int]]) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from xce.config.document import Key, Reader, Table
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RESOURCE_NAME
+from xce.config.shares import read_shares
 from xce.config.values import (
     read_choice,
     read_count,
@@ -23,7 +24,7 @@ from xce.config.values import (
     read_supply_mib,
     read_users,
 )
-from xce.model.config import BACKFILLS
+from xce.model.config import BACKFILLS, ORDERS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -94,6 +95,8 @@ QUEUE: Final = Table(
             exclusive=read_flag,
             users=read_users,
             hosts=read_host_pattern,
+            policy=read_choice(*ORDERS),
+            fairshare=read_shares,
             backfill=read_choice(*BACKFILLS),
             reservations=read_count(1, RESERVATIONS_LIMIT),
         ),
@@ -106,12 +109,10 @@ QUEUE: Final = Table(
         [
             "admins",
             "cpu_limit",
-            "fairshare",
             "hooks",
             "interactive",
             "job_limit",
             "order",
-            "policy",
             "preempt",
             "preemption",
             "requeue_exit_values",
@@ -153,6 +154,9 @@ CLUSTER: Final = Table(
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
         "start_retry_s": Key("start_retry_us", read_seconds),
+        "policy": Key("policy", read_choice(*ORDERS)),
+        "fairshare_chunk": Key("fairshare_chunk", read_count(1, 1_000_000)),
+        "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),
         "backfill": Key("backfill", read_choice(*BACKFILLS)),
         "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
@@ -160,12 +164,10 @@ CLUSTER: Final = Table(
     not_built=frozenset(
         [
             "default_application",
-            "fairshare_chunk",
             "host_grace_s",
             "io",
             "mode",
             "node_manager",
-            "policy",
             "production",
             "rusage_scope",
             "self_fence",

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill
+from xce.control import hosts, kill, move
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -24,6 +24,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     KillJobs,
+    MoveJobs,
     ProposePlan,
     ResumeJobs,
     SetHostsOpen,
@@ -41,7 +42,7 @@ from xce.model.refusal import Refusal
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
-JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs
+JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs
 Results: TypeAlias = list[Accepted | Refusal]
 
 
@@ -138,7 +139,7 @@ class Controller:
                 records, results = decide_submit(self.state, body, now_us)
                 if records:
                     self._blobs.extend(body.blobs)
-            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs():
+            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | MoveJobs():
                 self._begin_control(given, body, now_us)
                 return
             case Tick():
@@ -193,6 +194,8 @@ class Controller:
                 records, results = kill.decide_stop(self.state, command, chosen, now_us)
             case ResumeJobs():
                 records, results = kill.decide_resume(self.state, command, chosen, now_us)
+            case MoveJobs():
+                records, results = move.decide_move(self.state, command, chosen)
             case _:
                 assert_never(command)
         decided = iter(results)

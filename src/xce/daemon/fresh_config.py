@@ -177,6 +177,8 @@ _QUEUES: Final = """\
 #   mem_limit: 64G          # ceiling of -M
 #   exclusive: true         # takes -x jobs
 #   users: [ann, bob]       # who may submit; without it: all
+#   policy: fairshare       # fcfs | sjf | fairshare: how its jobs are ordered
+#   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
 #   reservations: 1         # how many of its blocked jobs hold a reservation
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
@@ -194,6 +196,9 @@ cluster_name: CLUSTER
 # kill_interval_s: 10       # between INT, TERM and KILL
 # key_window_s: 3600        # how long a repeated submit is recognised
 # output_retention_s: 30d   # how long output without -o is kept
+# policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say
+# fairshare_half_life_s: 5400   # in which past use counts for half
+# fairshare_chunk: 100      # placements in a session until the order is computed again
 # backfill: none            # none | easy | conservative: of queues that do not say
 # reservations: 1           # of queues that do not say: blocked jobs that hold a reservation
 # start_failures_max: 3     # failed starts in a row until a host is closed

@@ -83,6 +83,19 @@ class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True
     selection: Selection
 
 
+class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
+    """Move pending jobs in the order of their queue: a user among his own jobs there of the same
+    priority, an administrator among everybody's.
+    """
+
+    by: str
+    is_admin: bool
+    selection: Selection
+    to_top: bool = True
+    position: int = 1
+    """Counted from the top or from the bottom, from 1."""
+
+
 class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
     """Open or close hosts for new work."""
 
@@ -118,6 +131,7 @@ Command: TypeAlias = (
     | SignalJobs
     | StopJobs
     | ResumeJobs
+    | MoveJobs
     | SetHostsOpen
     | ApplyConfig
     | ProposePlan
@@ -133,7 +147,9 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``opened``, ``closed``, ``started``."""
+    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0
+    number: int = 0
+    """Of a moved job: its position, from 1."""

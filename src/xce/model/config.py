@@ -10,6 +10,8 @@ import msgspec
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX
 
+ORDERS: Final = ("fcfs", "sjf", "fairshare")
+"""How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
 BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 1_000}
 """Kinds of backfill, and how many blocked jobs of a queue hold a reservation unless it is said.
 
@@ -49,6 +51,15 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
 
 
+class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user or a group with shares of what its group gets."""
+
+    name: str
+    """A user; with ``members``: a group. ``default``: each user who is not named in the tree."""
+    shares: int = 1
+    members: tuple["ShareConfig", ...] = ()
+
+
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue: policy and ceilings."""
 
@@ -74,6 +85,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Which hosts its jobs may use; empty: all."""
     backfill: str = ""
     """`BACKFILLS`; empty: the cluster's."""
+    policy: str = ""
+    """`ORDERS`; empty: the cluster's."""
+    fairshare: tuple[ShareConfig, ...] = ()
+    """Who has which shares; empty: all users the same."""
     reservations: int = 0
     """How many blocked jobs hold a reservation; 0: the cluster's."""
 
@@ -112,6 +127,12 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     lsf_unit_for_limits: str = "MB"
     lsf_parse_script: bool = True
     output_retention_us: Micros = 30 * 24 * HOUR_US
+    policy: str = "fcfs"
+    """`ORDERS`: of queues that do not say."""
+    fairshare_chunk: int = 100
+    """After so many placements in a session the order of fairshare is computed again."""
+    fairshare_half_life_us: Micros = 90 * 60 * SECOND_US
+    """In which past use counts for half; 0: it never fades."""
     backfill: str = "none"
     """`BACKFILLS`: of queues that do not say."""
     reservations: int = 0

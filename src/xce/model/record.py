@@ -154,6 +154,17 @@ class Unheld(msgspec.Struct, frozen=True, tag="unheld", array_like=True):
     lasts: list[Index]
 
 
+class JobsMoved(msgspec.Struct, frozen=True, tag="jobs-moved", array_like=True):
+    """Pending jobs stand at another place in their queue. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    jobs: list[JobId]
+    beside: list[JobId]
+    offsets: list[int]
+    """Before (negative) or behind the place of the job ``beside``; 0: as it was submitted."""
+
+
 class Withdrawn(msgspec.Struct, frozen=True, tag="withdrawn", array_like=True):
     """Elements ended while pending or held: outcome EXIT, never (again) started."""
 
@@ -369,6 +380,7 @@ Record: TypeAlias = (
     | DependencyDoomed
     | Held
     | Unheld
+    | JobsMoved
     | Withdrawn
     | BulkPlaced
     | GangPlaced

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 from xce.model.ids import HostNumber, Index, JobId
 from xce.model.ranges import EMPTY, Ranges, count, take_first
-from xce.sched.order import Rank
+from xce.sched.order import Place, Rank
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import Job
 
-NO_LIMIT: Final[JobId] = 1 << 63
+NO_LIMIT: Final[Place] = (1 << 63, 0)
 """Later than every job."""
 _CHUNK: Final = 64
 _ARRAY: Final = attrgetter("array")
@@ -32,19 +32,28 @@ class Runs(NamedTuple):
 
 
 class Front:
-    """A class in a session's order."""
+    """A class in a session's order, or one job of it that was moved to another place."""
 
-    def __init__(self, state: ClusterState, found: RequestClass, rank: Rank) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        found: RequestClass,
+        rank: Rank,
+        moved: JobId | None = None,
+    ) -> None:
         self.found = found
         self.rank = rank
         self._state = state
         if not found.sorted:
             found.eligible()
-        self._ids: Iterator[JobId] = iter(found.waiting)
+        self._is_moved = moved is not None
+        self._ids: Iterator[JobId] = iter(found.waiting if moved is None else (moved,))
         self._buffer: list[JobId] = []
         self._at = 0
         self._left: Ranges = EMPTY
         """Elements left of the array in front, when some were taken."""
+        self.is_over = False
+        """What is left does not fit."""
         self._room = 0
         """How many more of it may run; counts when ``_left`` is not empty."""
 
@@ -52,6 +61,13 @@ class Front:
         """Return the first job that is left, or None."""
         self._fill(1)
         return self._buffer[self._at] if self._at < len(self._buffer) else None
+
+    def place(self) -> Place | None:
+        """Return where the first job that is left stands, or None."""
+        first = self.first()
+        if first is None:
+            return None
+        return self._job().place if self._is_moved else (first, 0)
 
     @property
     def avoid(self) -> tuple[HostNumber, ...]:
@@ -66,19 +82,21 @@ class Front:
             return job.id, 0
         return job.id, job.index((self._left or job.pending)[0][0])
 
-    def take(self, wanted: int, before: JobId) -> tuple[Runs, int]:
+    def take(self, wanted: int, before: Place) -> tuple[Runs, int]:
         """Take up to ``wanted`` elements in order, and return how many there were.
 
-        It stops before the job ``before``, and where jobs begin to avoid other hosts.
+        It stops at the place ``before``, and where jobs begin to avoid other hosts.
         """
         runs, taken, chunk = Runs([], [], []), 0, _CHUNK
+        # A job stands before what was moved behind it.
+        limit = NO_LIMIT[0] if self._is_moved else before[0] + (before[1] > 0)
         avoid = self.avoid
         while taken < wanted:
             first = self.first()
-            if first is None or first >= before or self._job().avoid != avoid:
+            if first is None or first >= limit or self._job().avoid != avoid:
                 break
             if self._job().array is None:
-                piece = self._singles(min(wanted - taken, chunk), before, avoid)
+                piece = self._singles(min(wanted - taken, chunk), limit, avoid)
                 runs.jobs.extend(piece)
                 runs.firsts.extend([0] * len(piece))
                 runs.lasts.extend([0] * len(piece))

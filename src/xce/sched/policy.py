@@ -1,20 +1,17 @@
 """A policy: plain lists of the functions that a session calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from xce.sched import filter as filters
 from xce.sched.columns import HostFacts
 from xce.sched.filter import Sieve
 from xce.sched.ground import Ground
-from xce.sched.order import Rank, rank_first_come
+from xce.sched.order import ORDERS, Order
 from xce.sched.score import rank_hosts, share_out
 from xce.sched.shape import Shape
-from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 
-Order: TypeAlias = Callable[[ClusterState, RequestClass], Rank]
-"""Which class goes first: the smaller rank."""
 StandingFilter: TypeAlias = Callable[[Sieve, Shape, HostFacts], None]
 """Takes hosts out for what only records about hosts or configuration change."""
 CurrentFilter: TypeAlias = Callable[[Sieve, Shape, Ground, HostFacts], None]
@@ -28,7 +25,8 @@ Sharing: TypeAlias = Callable[[Shape, Ground, HostFacts, Column, int], tuple[Col
 class Policy(NamedTuple):
     """How sessions decide. Filters are asked in this order; the first to object is the reason."""
 
-    order: Order
+    orders: Mapping[str, Order]
+    """By the name that a queue gives."""
     lasting: tuple[StandingFilter, ...]
     """Depend on the request, the configuration and what hosts are."""
     passing: tuple[StandingFilter, ...]
@@ -39,7 +37,7 @@ class Policy(NamedTuple):
 
 
 FIRST_COME: Final = Policy(
-    order=rank_first_come,
+    orders=ORDERS,
     lasting=(
         filters.filter_asked,
         filters.filter_queue,

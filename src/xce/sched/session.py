@@ -23,9 +23,10 @@ from xce.model.plan import BulkStart, GangStart, Plan, StartRule
 from xce.model.reason import Reason, ReasonCode
 from xce.sched.counts import Counts
 from xce.sched.explain import explain_ground, sift
+from xce.sched.fairshare import Shares
 from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
-from xce.sched.order import Rank
+from xce.sched.order import Line, Place, Rank
 from xce.sched.place import bulk, pools
 from xce.sched.place.spot import Spot, find_gang, find_serial
 from xce.sched.policy import FIRST_COME, Policy
@@ -37,7 +38,7 @@ from xce.sched.waiting import Memory
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Flags
 
-Queue: TypeAlias = list[tuple[Rank, JobId, Front]]
+Queue: TypeAlias = list[tuple[Rank, Place, JobId, Front]]
 
 
 def run_session(
@@ -61,11 +62,12 @@ def run_session(
     session = Session(state, now_us, memory or Memory(), policy, counts or Counts())
     queue = session.order()
     while queue:
-        rank, _, front = heapq.heappop(queue)
+        rank, _, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
-        following = session.place(front, before)
-        if following is not None:
-            heapq.heappush(queue, (rank, following, front))
+        session.place(front, before)
+        session.push(queue, front)
+        if session.is_order_due:
+            queue = session.order_again(queue)
     return session.close()
 
 
@@ -89,6 +91,8 @@ class Session:
         self._ground: Ground | None = None
         self._pools = {name: state.pools.free(name) for name in sorted(state.pools.total)}
         self._reserver = Reserver(state, memory.running, now_us)
+        self._shares = Shares(state, now_us)
+        self._line = Line(state, policy.orders, self._shares)
         self._bulk: list[BulkStart] = []
         self._gangs: list[GangStart] = []
         self._failed: dict[Shape, Reason] = {}
@@ -106,20 +110,39 @@ class Session:
             config = queues.get(found.key.queue)
             if config is None or not config.active:
                 continue
-            front = Front(self._state, found, self._policy.order(self._state, found))
-            first = front.first()
-            if first is not None:
-                queue.append((front.rank, first, front))
-        heapq.heapify(queue)
+            rank = self._line.rank(found)
+            if found.waiting:
+                self.push(queue, Front(self._state, found, rank))
+            for moved in found.moved:
+                self.push(queue, Front(self._state, found, rank, moved))
         return queue
 
-    def place(self, front: Front, before: JobId) -> JobId | None:
-        """Place what stands before the job ``before`` and return the next one of the class.
+    def push(self, queue: Queue, front: Front) -> None:
+        """Put a class into the order, if anything of it is left."""
+        place, first = front.place(), front.first()
+        if place is not None and first is not None and not front.is_over:
+            heapq.heappush(queue, (front.rank, place, first, front))
 
-        None: nothing is left, or what is left does not fit.
-        """
+    @property
+    def is_order_due(self) -> bool:
+        """Whether so much was placed that the order by shares has to be made again."""
+        return self._shares.is_due
+
+    def order_again(self, queue: Queue) -> Queue:
+        """Return the order as it is after what was placed."""
+        self._shares.renew()
+        again: Queue = []
+        for _, _, _, front in queue:
+            front.rank = self._line.rank(front.found)
+            self.push(again, front)
+        return again
+
+    def place(self, front: Front, before: Place) -> None:
+        """Place what stands before ``before``; it is over when what is left does not fit."""
         self._counts.classes += 1
-        while (first := front.first()) is not None and first < before:
+        while (first := front.place()) is not None and first < before:
+            if self._shares.is_due:
+                return
             shape = self._memory.shape(self._state, front.found, front.avoid, self._counts)
             reason = self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
@@ -128,9 +151,9 @@ class Session:
             if self._reserve(front, shape, before):
                 continue
             if not shape.avoid:
-                return None
+                front.is_over = True
+                return
             front.skip_alike()
-        return front.first()
 
     def _sleep(self, front: Front, shape: Shape, reason: Reason) -> None:
         """Note why a class waits: for the first of its jobs, rather one that avoids no host."""
@@ -139,7 +162,7 @@ class Session:
             self._asleep[found] = reason
             (self._avoiding.add if shape.avoid else self._avoiding.discard)(found)
 
-    def _reserve(self, front: Front, shape: Shape, before: JobId) -> bool:
+    def _reserve(self, front: Front, shape: Shape, before: Place) -> bool:
         """Promise the first element of a class the earliest start, if it may have a promise."""
         if shape.fixed is not None or shape.never is not None:
             return False
@@ -209,7 +232,7 @@ class Session:
             self._failed[shape] = known
         return known
 
-    def _try(self, front: Front, shape: Shape, before: JobId) -> Reason | None:
+    def _try(self, front: Front, shape: Shape, before: Place) -> Reason | None:
         """Place as much as fits; return why nothing does, None when something was placed."""
         now = self._now
         self._counts.tries += 1
@@ -231,7 +254,7 @@ class Session:
         search = find_serial if shape.request.is_serial else find_gang
         return bool(search(shape, now.ground, now.pools, left, self._facts, self._policy))
 
-    def _try_window(self, front: Front, shape: Shape, window: View, before: JobId) -> Reason | None:
+    def _try_window(self, front: Front, shape: Shape, window: View, before: Place) -> Reason | None:
         """Place as much as delays nobody; as `_try`, of something that fits now."""
         known = self._delaying.get((shape, expected_span(front.found)))
         if known is not None:
@@ -252,8 +275,12 @@ class Session:
             return left & False
         return left & self._reserver.mask(kept)
 
+    def _note(self, front: Front, attempts: int, slots: int) -> None:
+        if self._line.is_shared(front.found):
+            self._shares.note(front.found, attempts, slots)
+
     def _place_bulk(
-        self, front: Front, shape: Shape, view: View, left: Flags, before: JobId
+        self, front: Front, shape: Shape, view: View, left: Flags, before: Place
     ) -> bool:
         """Place single-host elements in one go; one that holds a reservation alone."""
         room = bulk.attempts_on_hosts(shape, view.ground, left)
@@ -262,6 +289,8 @@ class Session:
         wanted = wanted if lasts is None else min(wanted, lasts)
         if wanted == 0:
             return False
+        if self._line.is_shared(front.found):
+            wanted = min(wanted, self._shares.left)
         rule = self._reserver.rule(front.element())
         if rule is StartRule.RESERVED:
             there = np.where(self._preferred(shape, front.element(), left), room, 0)
@@ -276,6 +305,7 @@ class Session:
             {name: value * taken for name, value in needs.items()},
         )
         self._reserver.take(front.found, shape, self._now, spot)
+        self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
         self._bulk.append(
             BulkStart(front.found.cls, *runs, numbers.tolist(), shares.tolist(), rule=rule)
@@ -283,7 +313,7 @@ class Session:
         return True
 
     def _place_gang(
-        self, front: Front, shape: Shape, view: View, left: Flags, before: JobId
+        self, front: Front, shape: Shape, view: View, left: Flags, before: Place
     ) -> bool:
         """Place one parallel job or element."""
         element = front.element()
@@ -296,6 +326,7 @@ class Session:
             return False
         runs, _ = front.take(1, before)
         self._reserver.take(front.found, shape, self._now, spot)
+        self._note(front, 1, int(spot.sizes.sum()))
         self._counts.runs += 1
         self._gangs.append(
             GangStart(

@@ -11,6 +11,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     KillJobs,
+    MoveJobs,
     ResumeJobs,
     Selection,
     SetHostsOpen,
@@ -98,6 +99,12 @@ class Client(Process):
             SignalJobs: lambda: SignalJobs(by, admin, selection, signal),
         }
         self._wish(Wish(make[kind]))
+
+    def move(self, job: JobId, *, to_top: bool, position: int) -> None:
+        """Wish that a job stands elsewhere in its queue."""
+        by, admin = self.owner.user, self.is_admin
+        selection = Selection(jobs=((job, ()),))
+        self._wish(Wish(lambda: MoveJobs(by, admin, selection, to_top, position)))
 
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""

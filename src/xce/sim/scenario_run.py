@@ -42,6 +42,7 @@ from xce.sim.scenario_host import Element, ScenarioHost
 from xce.state.cluster import ClusterState
 
 ADMIN: Final = "root"
+_IN_VAIN_MAX: Final = 3
 _ENDS, _DUE, _SUBMITS, _EVENTS, _LOOKS = range(5)
 """The order of what happens at one instant."""
 
@@ -124,6 +125,8 @@ class ScenarioRun:
         self._owners: dict[str, Owner] = {}
         self._ended: dict[str, ScenarioHost] = {}
         """Hosts with ends that are not told yet."""
+        self._in_vain = 0
+        """Sessions in a row that gave nothing."""
         self._idle_due: tuple[int, Micros] = (0, 0)
         """State and instant for which a tick brought nothing."""
 
@@ -175,26 +178,34 @@ class ScenarioRun:
         due_us = next_due_us(self.state)
         if due_us and (self.state.seq, due_us) != self._idle_due:
             instants.append(max(due_us - self.scenario.zero_us, self.now_us))
-        session_us = self._next_session()
+        session_us = self._next_session(is_quiet=not instants)
         if session_us is not None:
             instants.append(session_us)
         if not instants:
             return None, False
         return min(instants), min(instants) == session_us
 
-    def _next_session(self) -> Micros | None:
-        """Return when the next session is worth running, or None."""
+    def _next_session(self, *, is_quiet: bool) -> Micros | None:
+        """Return when the next session is worth running, or None.
+
+        Where nothing else will happen, time alone is given up on after some sessions in vain.
+        """
         interval_us = self.scenario.interval_us
         following = (self.now_us // interval_us + 1) * interval_us
         if self._memory.is_due:
             return following
-        return None
+        look_us = self._memory.look_at_us - self.scenario.zero_us
+        if not self._memory.look_at_us or (is_quiet and self._in_vain >= _IN_VAIN_MAX):
+            return None
+        return max(following, -(-look_us // interval_us) * interval_us)
 
     def _session(self) -> None:
         """Run a session and have its plan taken."""
         self.sessions += 1
         plan = run_session(self.state, now_us=self._clock_us(), memory=self._memory)
+        self._in_vain += 1
         if not plan.is_empty:
+            self._in_vain = 0
             self._digest.update(plan_digest(plan).encode())
             self._tell(ProposePlan(plan), by="scheduler", basis="component")
 
@@ -369,7 +380,7 @@ class ScenarioRun:
             case "down":
                 for name in event.hosts:
                     if self._hosts[name].is_up:
-                        self._tell(self._hosts[name].leave(), by=f"host {name}", basis="component")
+                        self._lose(self._hosts[name])
             case "ok":
                 self._tell(SetHostsOpen(ADMIN, event.hosts, True), by=ADMIN, basis="admin")
                 for name in event.hosts:
@@ -380,6 +391,15 @@ class ScenarioRun:
                 self._tell(
                     SetHostsOpen(ADMIN, event.hosts, False, comment), by=ADMIN, basis="admin"
                 )
+
+    def _lose(self, host: ScenarioHost) -> None:
+        """Let a host lose power for good: what ran on it is over at once.
+
+        There is no grace in a scenario. The controller learns of it as it does of a restart, by a
+        host that is there anew and has nothing; then that host is away, too.
+        """
+        away = host.leave()
+        self._tell(away, host.join(), host.leave(), by=f"host {host.name}", basis="component")
 
     def _command(self, event: PlannedEvent) -> None:
         is_admin = self._is_admin(event.user)

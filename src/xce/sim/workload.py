@@ -30,6 +30,7 @@ def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
     return tuple(
         msgspec.structs.replace(
             queue,
+            policy=rng.choice(("fcfs", "fcfs", "sjf", "fairshare")),
             backfill=rng.choice(("none", "easy", "easy", "conservative")),
             reservations=rng.choice((0, 0, 2)),
         )
@@ -60,6 +61,8 @@ def draw_config(rng: Random) -> ClusterConfig:
         kill_interval_us=SECOND_US,
         key_window_us=HOUR_US,
         start_retry_us=5 * SECOND_US,
+        fairshare_chunk=rng.choice((1, 3, 100)),
+        fairshare_half_life_us=rng.choice((0, 5 * SECOND_US, HOUR_US)),
     )
 
 
@@ -181,6 +184,9 @@ def control(rng: Random, client: Client) -> None:
     """Let a user do something to jobs."""
     kind = rng.choice((KillJobs, StopJobs, StopJobs, ResumeJobs, ResumeJobs, SignalJobs))
     some = client.some_job()
+    if some is not None and rng.random() < 0.15:
+        client.move(some[0], to_top=rng.random() < 0.5, position=rng.choice((1, 1, 2, 3)))
+        return
     if some is None or rng.random() < 0.1:
         client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
     else:

@@ -249,6 +249,21 @@ def _unheld(state: ClusterState, record: r.Unheld) -> None:
         refresh_waiting(state, job)
 
 
+def _jobs_moved(state: ClusterState, record: r.JobsMoved) -> None:
+    for job_id, beside, offset in zip(record.jobs, record.beside, record.offsets, strict=True):
+        job = found_job(state, job_id)
+        found = state.classes[job.cls]
+        since_us = job.waiting_since_us
+        found.waiting.pop(job_id, None)
+        found.moved.pop(job_id, None)
+        job.beside, job.offset = beside, offset
+        job.revision += 1
+        if not found.has_waiting:
+            state.waiting.pop(job.cls, None)
+        if since_us:
+            refresh_waiting(state, job)
+
+
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     shared: dict[Ranges, tuple[Withdrawal]] = {}
@@ -340,6 +355,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.DependencyDoomed: _dependency_doomed,
     r.Held: _held,
     r.Unheld: _unheld,
+    r.JobsMoved: _jobs_moved,
     r.Withdrawn: _withdrawn,
     r.BulkPlaced: live.apply_bulk_placed,
     r.GangPlaced: live.apply_gang_placed,

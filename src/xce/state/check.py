@@ -21,6 +21,7 @@ def check_state(state: ClusterState) -> None:
     check_classes(state)
     check_indexes(state)
     check_reservations(state)
+    check_shares(state)
 
 
 def check_job(state: ClusterState, job: Job) -> None:
@@ -81,15 +82,34 @@ def check_classes(state: ClusterState) -> None:
         row[3] += job.live_count
         row[4] += sum(attempt.suspended for attempt in (job.live or {}).values())
         waits = bool(job.pending) and not job.waits and state.room(job) > 0
-        is_waiting = job.id in state.classes[job.cls].waiting
+        found = state.classes[job.cls]
+        is_waiting = job.id in (found.moved if job.offset else found.waiting)
         assert waits == is_waiting, f"job {job.id}: waiting is {is_waiting}"
     for cls, found in state.classes.items():
         real = [found.jobs, found.pending, found.held, found.live, found.suspended]
         assert real == expected[cls], f"class {cls}: counts {real}, expected {expected[cls]}"
         assert found.jobs > 0, f"class {cls} has no jobs"
         is_waiting = state.waiting.get(cls) is found
-        assert bool(found.waiting) == is_waiting, f"class {cls}: waiting is {is_waiting}"
+        assert found.has_waiting == is_waiting, f"class {cls}: waiting is {is_waiting}"
     assert state.waiting.keys() <= state.classes.keys(), "a class that is gone waits"
+
+
+def check_shares(state: ClusterState) -> None:
+    """Accounts hold what live attempts hold."""
+    slots: dict[tuple[str, str], int] = dict.fromkeys(state.shares, 0)
+    running, started = dict(slots), dict(slots)
+    for job in state.jobs.values():
+        for attempt in (job.live or {}).values():
+            key = state.classes[attempt.cls].key
+            size = sum(attempt.tasks)
+            slots[key.queue, key.user] += size
+            if attempt.started_at_us:
+                running[key.queue, key.user] += size
+                started[key.queue, key.user] += size * attempt.started_at_us
+    for name, account in state.shares.items():
+        real = account.slots, account.running, account.started
+        expected = slots[name], running[name], started[name]
+        assert real == expected, f"account {name}: holds {real}, expected {expected}"
 
 
 def check_reservations(state: ClusterState) -> None:
@@ -104,7 +124,8 @@ def check_reservations(state: ClusterState) -> None:
             pends = position is not None and contains(job.pending, position, position)
             assert pends, f"element {index} of job {job_id} holds a reservation and does not pend"
     for job in state.jobs.values():
-        is_waiting = job.id in state.classes[job.cls].waiting
+        found = state.classes[job.cls]
+        is_waiting = job.id in found.waiting or job.id in found.moved
         assert bool(job.waiting_since_us) == is_waiting, f"job {job.id}: since when is wrong"
 
 

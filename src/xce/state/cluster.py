@@ -15,6 +15,7 @@ from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
 from xce.model.request import ClassKey
+from xce.state.account import Account
 from xce.state.hosts import Column, HostTable, PoolTable
 from xce.state.job import Attempt, Job
 
@@ -23,8 +24,8 @@ class RequestClass:
     """All jobs with an equal key: what it asks for in columns, who waits, and why."""
 
     __slots__ = (
-        "cls", "held", "job_pools", "jobs", "key", "live", "pending", "per_host", "per_job",
-        "per_task", "reason", "resreq", "sorted", "suspended", "task_pools", "waiting",
+        "cls", "held", "job_pools", "jobs", "key", "live", "moved", "pending", "per_host",
+        "per_job", "per_task", "reason", "resreq", "sorted", "suspended", "task_pools", "waiting",
     )  # fmt: skip
 
     def __init__(self, cls: int, key: ClassKey, resreq: str) -> None:
@@ -36,6 +37,8 @@ class RequestClass:
         self.waiting: dict[JobId, None] = {}
         """Jobs with elements that may start now; in order of submission when ``sorted``."""
         self.sorted = True
+        self.moved: dict[JobId, None] = {}
+        """Those that were moved to another place in their queue; they are not in ``waiting``."""
         self.reason: Reason = NEW
         self.pending = 0
         """Elements that pend, eligible or not."""
@@ -67,6 +70,11 @@ class RequestClass:
         self.task_pools = tuple(pools["task"])
         # A pool has no host: once for each host means once for the job.
         self.job_pools = tuple(pools["job"] + pools["host"])
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any job has elements that may start now."""
+        return bool(self.waiting or self.moved)
 
     def eligible(self) -> list[JobId]:
         """Return the waiting jobs in order of submission."""
@@ -112,6 +120,8 @@ class ClusterState:
         self.keys: dict[tuple[str, str], KeyUse] = {}
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}
         """What is kept for waiting elements; theirs until they are placed or wait no more."""
+        self.shares: dict[tuple[str, str], Account] = {}
+        """By queue and user: what fairshare goes by."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""

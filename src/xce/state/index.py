@@ -35,12 +35,11 @@ def index_job(state: ClusterState, job: Job) -> None:
 def refresh_waiting(state: ClusterState, job: Job) -> None:
     """Keep the class's list of jobs that have elements which may start now."""
     found = state.classes[job.cls]
-    waiting = found.waiting
+    waiting = found.moved if job.offset else found.waiting
     if job.pending and not job.waits and state.room(job) > 0:
         if job.id not in waiting:
-            if not waiting:
-                state.waiting[job.cls] = found
-            elif found.sorted and next(reversed(waiting)) > job.id:
+            state.waiting[job.cls] = found
+            if waiting is found.waiting and waiting and next(reversed(waiting)) > job.id:
                 found.sorted = False
             waiting[job.id] = None
             # A state that was loaded knows it already.
@@ -51,7 +50,7 @@ def refresh_waiting(state: ClusterState, job: Job) -> None:
         del waiting[job.id]
         job.waiting_since_us = 0
         state.reservations.pop(job.id, None)
-        if not waiting:
+        if not found.has_waiting:
             del state.waiting[job.cls]
 
 

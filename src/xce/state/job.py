@@ -170,6 +170,10 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     revision: int = 0
     waiting_since_us: Micros = 0
     """Since when elements of it may start and wait, without a break; 0: none does."""
+    beside: JobId = 0
+    offset: int = 0
+    """Where it stands in its queue: before (negative) or behind the place of the job ``beside``;
+    0: as it was submitted."""
 
     @property
     def live_count(self) -> int:
@@ -197,6 +201,11 @@ class Job(msgspec.Struct, gc=False, array_like=True):
             return ((0, 0),) if first <= 0 <= last else EMPTY
         lo, hi = self.array.position_from(first), self.array.position_from(last + 1) - 1
         return ((lo, hi),) if lo <= hi else EMPTY
+
+    @property
+    def place(self) -> tuple[JobId, int]:
+        """Where it stands among the jobs of its queue and priority: smaller goes first."""
+        return (self.beside, self.offset) if self.offset else (self.id, 0)
 
     def ended_at(self, position: int) -> Ended | None:
         """Return how the element at ``position`` ended after it had been placed, if it has."""

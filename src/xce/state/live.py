@@ -21,6 +21,7 @@ from xce.state.index import (
     settle_owed,
 )
 from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job
+from xce.state.shares import note_placed, note_released, note_started
 
 
 def _place(
@@ -72,6 +73,7 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
         refresh_waiting(state, job)
     found.pending -= placed
     found.live += placed
+    note_placed(state, found, found.key.request.tasks_max * placed)
     usage.take_bulk(state, found, record.hosts, record.counts)
 
 
@@ -88,6 +90,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     found.pending -= 1
     found.live += 1
     refresh_waiting(state, job)
+    note_placed(state, found, sum(record.tasks))
     usage.take_gang(state, found, record.hosts, record.tasks)
 
 
@@ -107,6 +110,7 @@ def apply_started(state: ClusterState, record: r.Started) -> None:
         job, position, attempt = _live(state, job_id, index)
         attempt.phase = Phase.RUNNING
         attempt.pid = pid
+        note_started(state, attempt, at_us)
         attempt.started_at_us = at_us
         state.hosts.failures[attempt.hosts[0]] = 0
         settle_owed(state, job, position, attempt)
@@ -156,6 +160,7 @@ def _release(
     state.owed.get(first, {}).pop((job.id, position), None)
     found = state.classes[attempt.cls]
     found.live -= 1
+    note_released(state, attempt)
     if attempt.suspended:
         found.suspended -= 1
     if found.key.request.is_serial:

@@ -18,7 +18,8 @@ from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.request import ClassKey
-from xce.state import usage
+from xce.state import shares, usage
+from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass
 from xce.state.index import index_job, settle_owed
 from xce.state.job import EndedChunk, Job
@@ -68,6 +69,8 @@ class _Head(msgspec.Struct, array_like=True):
     classes: list[_Class]
     finished: list[tuple[Micros, JobId, Seq]]
     reservations: list[Reservation] = []
+    shares: list[tuple[str, str, int, Micros]] = []
+    """Decayed use by queue and user; the rest of an account is made again from live attempts."""
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -126,6 +129,9 @@ def dump(state: ClusterState) -> list[bytes]:
             for _, kept in sorted(state.reservations.items())
             for _, item in sorted(kept.items())
         ],
+        shares=[
+            (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
+        ],
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -164,6 +170,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         _load_host(state, number, host)
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
+    state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)
@@ -215,6 +222,11 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
     state.on_host.setdefault(attempt.hosts[0], {})[job.id, position] = None
     settle_owed(state, job, position, attempt)
     found = state.classes[attempt.cls]
+    shares.note_placed(state, found, sum(attempt.tasks))
+    if attempt.started_at_us:
+        started_at_us, attempt.started_at_us = attempt.started_at_us, 0
+        shares.note_started(state, attempt, started_at_us)
+        attempt.started_at_us = started_at_us
     if found.key.request.is_serial:
         usage.take_bulk(state, found, attempt.hosts, [1])
     else:

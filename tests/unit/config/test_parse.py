@@ -5,7 +5,7 @@ import pytest
 
 from xce.config.parse import parse_config
 from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, HOST, LSF, QUEUE, RESOURCE
-from xce.model.config import ClusterConfig, HostConfig, PoolConfig, QueueConfig
+from xce.model.config import ClusterConfig, HostConfig, PoolConfig, QueueConfig, ShareConfig
 from xce.model.errors import ConfigError
 
 HOUR_US = 3_600_000_000
@@ -85,6 +85,12 @@ def test_a_queue_has_all_its_keys() -> None:
               exclusive: true
               users: [ann, bob]
               hosts: h[1-2]
+              policy: fairshare
+              fairshare:
+                - {name: lab, shares: 3, members: [{name: ann, shares: 2}, {name: bob}]}
+                - name: default
+              backfill: easy
+              reservations: 4
             - name: night
             """,
     )
@@ -104,6 +110,17 @@ def test_a_queue_has_all_its_keys() -> None:
             exclusive=True,
             users=("ann", "bob"),
             hosts=("h1", "h2"),
+            policy="fairshare",
+            fairshare=(
+                ShareConfig(
+                    name="lab",
+                    shares=3,
+                    members=(ShareConfig(name="ann", shares=2), ShareConfig(name="bob")),
+                ),
+                ShareConfig(name="default"),
+            ),
+            backfill="easy",
+            reservations=4,
         ),
     )
 
@@ -191,7 +208,14 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
             {"queues": "- {name: a, run_limit: 1h, default_run_limit: 2h}"},
             "default_run_limit is above",
         ),
-        ({"queues": "- {name: a, fairshare: x}"}, "'fairshare' is not built yet"),
+        ({"queues": "- {name: a, hooks: x}"}, "'hooks' is not built yet"),
+        ({"queues": "- {name: a, fairshare: x}"}, "is no list: expected users and groups"),
+        (
+            {"queues": "- {name: a, fairshare: [{name: u}, {name: g, members: [{name: u}]}]}"},
+            "'u' stands twice in the shares",
+        ),
+        ({"queues": "- {name: a, fairshare: [{shares: 2}]}"}, "a share needs the key 'name'"),
+        ({"queues": "- {name: a, backfill: hard}"}, "'hard' is not known"),
         ({"resources": "- {name: lic, kind: pool}"}, "'lic' has no amount"),
         ({"resources": "- {name: lic, kind: thing}"}, "'thing' is not known"),
         ({"resources": "- {name: mem, kind: counter}"}, "built-in meaning"),

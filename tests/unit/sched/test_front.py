@@ -39,7 +39,7 @@ def test_nothing_is_taken_from_the_limit_on():
     controller = cluster({"h1": 4})
     submit(controller, *[submission()] * 300)
     waiting = front(controller)
-    assert waiting.take(1_000, 31)[1] == 30
+    assert waiting.take(1_000, (31, 0))[1] == 30
     assert waiting.first() == 31
 
 

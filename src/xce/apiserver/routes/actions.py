@@ -14,6 +14,7 @@ from xce.apiserver.problems import refused
 from xce.model.command import (
     Accepted,
     KillJobs,
+    MoveJobs,
     ResumeJobs,
     Selection,
     SetHostsOpen,
@@ -25,6 +26,7 @@ from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
 
 SIGNAL_MAX: Final = 64
+POSITION_MAX: Final = 1_000_000_000
 Text = Annotated[str, Meta(max_length=4096)]
 
 
@@ -44,11 +46,13 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
 class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which jobs."""
 
-    action: Literal["kill", "stop", "resume", "signal"]
+    action: Literal["kill", "stop", "resume", "signal", "top", "bottom"]
     select: SelectBody
     force: bool = False
     """With ``kill``: at once, without a chance to clean up."""
     signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
+    position: Annotated[int, Meta(ge=0, le=POSITION_MAX)] = 0
+    """With ``top`` and ``bottom``: counted from there, from 1; not given: 1."""
 
 
 class ActionError(msgspec.Struct, frozen=True):
@@ -67,6 +71,8 @@ class JobResult(msgspec.Struct, frozen=True):
     jobid: int | UnsetType = UNSET
     text: str | UnsetType = UNSET
     error: ActionError | UnsetType = UNSET
+    position: int | UnsetType = UNSET
+    """Of a moved job: where it stands now among the jobs that it could be moved among."""
 
 
 class JobActions(msgspec.Struct, frozen=True):
@@ -104,14 +110,15 @@ _HOSTS: Final = msgspec.json.Decoder(HostsBody)
 
 
 async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
-    """Kill, stop, resume or signal jobs."""
+    """Kill, stop, resume, signal or move jobs."""
     body: ActionBody = decode(_JOBS, await call.body())
     caller = call.caller
     selection, bad = _selection(body.select, caller)
     if not selection.jobs and bad:
         return answer(backend.replica.seq, JobActions(backend.replica.seq, list(bad)))
     command = _command(body, selection, caller)
-    reply = await backend.write(command, caller, repeatable=body.action != "signal")
+    is_same_twice = body.action not in ("signal", "top", "bottom")
+    reply = await backend.write(command, caller, repeatable=is_same_twice)
     results: list[JobResult] = list(bad)
     for item in reply.results:
         results.append(_not_done(backend, item) if isinstance(item, Refusal) else _done(item))
@@ -120,13 +127,18 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
 
 def _command(
     body: ActionBody, selection: Selection, caller: Caller
-) -> KillJobs | StopJobs | ResumeJobs | SignalJobs:
+) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | MoveJobs:
     user, is_admin = caller.user, caller.is_admin
     if body.force and body.action != "kill":
         raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
     if (body.signal != 0) != (body.action == "signal"):
         raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
+    if body.position and body.action not in ("top", "bottom"):
+        raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
     match body.action:
+        case "top" | "bottom":
+            to_top = body.action == "top"
+            return MoveJobs(user, is_admin, selection, to_top, body.position or 1)
         case "kill":
             return KillJobs(user, is_admin, selection, body.force)
         case "stop":
@@ -177,7 +189,8 @@ def job_label(job: int, first: int, last: int) -> str:
 
 
 def _done(item: Accepted) -> JobResult:
-    return JobResult(job_label(item.job, item.first, item.last), item.job, item.text)
+    label = job_label(item.job, item.first, item.last)
+    return JobResult(label, item.job, item.text, position=item.number or UNSET)
 
 
 def _not_done(backend: Backend, item: Refusal) -> JobResult:

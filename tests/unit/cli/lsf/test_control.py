@@ -1,7 +1,7 @@
 import pytest
 from fake_api import FakeApi, run_command
 
-from xce.cli.lsf import bkill, bpeek, bresume, bstop
+from xce.cli.lsf import bbot, bkill, bpeek, bresume, bstop, btop
 from xce.cli.lsf.bkill import parse_signal
 from xce.cli.lsf.control import user_name
 from xce.cli.lsf.options import UsageError
@@ -202,3 +202,38 @@ def test_each_element_of_a_run_is_told_on_a_line_of_its_own():
     assert [line.split("<")[1].split(">")[0] for line in out.splitlines()] == [
         "12[3]", "12[4]", "12[5]", "13", "14[1-10001]",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "action", "text"),
+    [
+        (btop, ["12"], ("top", 1), "Job <12> has been moved to position 1 from top."),
+        (btop, ["12", "3"], ("top", 3), "Job <12> has been moved to position 3 from top."),
+        (bbot, ["12"], ("bottom", 1), "Job <12> has been moved to position 1 from bottom."),
+    ],
+)
+def test_a_job_is_moved(module, words, action, text):
+    result = {"job": "12", "jobid": 12, "text": "moved", "position": action[1]}
+    with FakeApi({ROUTE: {"seq": 1, "results": [result]}}) as fake:
+        status, out, _ = run_command(module, words, api=fake)
+        assert (status, out) == (0, f"{text}\n")
+        select = {"jobs": ["12"]}
+        assert fake.requests[0].json() == {
+            "action": action[0],
+            "position": action[1],
+            "select": select,
+        }
+
+
+def test_a_job_that_cannot_be_moved_is_told_in_the_words_of_lsf():
+    text = "Can only move to top under FAIRSHARE or HOST PARTITION policy"
+    result = {"job": "12", "error": {"code": "wrong-state", "text": "x", "lsf": text}}
+    with FakeApi({ROUTE: {"seq": 1, "results": [result]}}) as fake:
+        status, out, err = run_command(bbot, ["12"], api=fake)
+    assert (status, out, err) == (255, "", f"Job <12>: {text}\n")
+
+
+@pytest.mark.parametrize("words", [[], ["12", "0"], ["12", "x"], ["12", "1", "2"], ["job"]])
+def test_a_move_needs_a_job_and_a_position(words):
+    with FakeApi({}) as fake:
+        assert run_command(btop, words, api=fake)[0] == 255
