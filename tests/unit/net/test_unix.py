@@ -445,7 +445,7 @@ def test_a_process_of_another_user_is_refused(run: Run, path: Path) -> None:
             [sys.executable, "-c", dial, str(path)],
             capture_output=True,
             check=False,
-            timeout=10,
+            timeout=60,
         )
         assert b"user 65534 may not connect here: only 0 and root may" in found.stdout, found
         await listening.close()

@@ -53,7 +53,7 @@ $ xceadmin check
 $ xce up
 $ xce up
 $ xce up --hosts x1
-$ xce status | sed 's/  *[0-9]*  *[0-9]*m* *[0-9]*s  *0  *[0-9]* MiB$/  PID  UP  0  N MiB/; s/^  DAEMON .*/  DAEMON/'
+$ xce status | sed 's/  *[0-9]*  *[0-9]*m* *[0-9]*s  *0  *[0-9]* MiB$/  PID  UP  0  N MiB/; s/^DAEMON .*/DAEMON/'
 $ xce status --json | grep -c '"running": true'
 $ command=$(command -v xce); PATH=/usr/bin:/bin "$command" env | sed 's/PATH=[^:]*:/PATH=LAUNCHERS:/'
 $ xce logs -n 1000 controller | awk '{print $3}' | sort -u
