@@ -130,7 +130,7 @@ def believe_it(state, host, job_id, index, number):
 def free_twice(state, freed, *, original=usage.give_back_bulk):
     """Take back what ended attempts held, and a slot more while there is one."""
     original(state, freed)
-    for _, host in freed:
+    for _, host, _stage in freed:
         state.hosts.used[0, host] = max(0, state.hosts.used[0, host] - 1)
 
 

@@ -20,7 +20,7 @@ from xce.model.reason import Reason, ReasonCode, render_lsf, render_plain
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
-from xce.state.view import pend_reason, stat_of_attempt
+from xce.state.view import pend_reason, stat_of_attempt, stop_word
 
 HostSlots = tuple[tuple[str, int], ...]
 
@@ -110,6 +110,8 @@ class Element(msgspec.Struct, gc=False):
     array_limit: int = 0
     ending: bool = False
     """It was decided that it ends, and it is not gone yet."""
+    stop: str = ""
+    """Why the cluster itself suspends it: ``window`` or ``preempted``."""
     reason: ReasonRow | None = None
 
 
@@ -356,6 +358,7 @@ class Listing:
             begin_at=at_s(job.begin_at_us),
             array_limit=job.array.limit if job.array is not None else 0,
             ending=attempt.end_cause != EndCause.NONE,
+            stop=stop_word(attempt),
         )
 
     def _add_ended(self, found: list[tuple[int, Element]], job: Job, among: Ranges | None) -> None:

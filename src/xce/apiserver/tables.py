@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from xce.journal.past import PastJob
+from xce.model.config import QueueConfig
+from xce.model.display import render_window
 from xce.model.ids import HostNumber
 from xce.model.ranges import count
 from xce.state.cluster import ClusterState
@@ -64,6 +66,13 @@ class QueueRow(msgspec.Struct, frozen=True):
     exclusive: bool
     users: tuple[str, ...]
     hosts: tuple[str, ...]
+    window_open: bool = True
+    """False: it has run windows, and none is open."""
+    policies: tuple[str, ...] = ()
+    """``FAIRSHARE``, ``BACKFILL``, ``EXCLUSIVE``: as LSF calls what its configuration turns on."""
+    run_windows: tuple[str, ...] = ()
+    user_shares: tuple[tuple[str, int], ...] = ()
+    """Names and shares at the top of the tree."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -87,7 +96,7 @@ class ArrayRow(msgspec.Struct, frozen=True):
 def host_rows(state: ClusterState) -> list[HostRow]:
     """Return all hosts of the configuration, and those that left it and still run jobs."""
     table = state.hosts
-    suspended = _suspended_slots(state)
+    suspended, by_system = _suspended_slots(state), _slots_stopped(state)
     total, used = table.total.tolist(), table.used.tolist()
     rows = []
     for number, name in enumerate(table.names):
@@ -102,8 +111,8 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 slots_max=slots,
                 njobs=busy,
                 run=busy - stopped,
-                ssusp=0,
-                ususp=stopped,
+                ssusp=by_system.get(number, 0),
+                ususp=stopped - by_system.get(number, 0),
                 rsv=0,
                 mem_mib=total[1][number],
                 mem_used_mib=used[1][number],
@@ -151,13 +160,24 @@ def _suspended_slots(state: ClusterState) -> dict[HostNumber, int]:
     return found
 
 
+def _slots_stopped(state: ClusterState) -> dict[HostNumber, int]:
+    """Return the slots of attempts on each host that the cluster itself suspends."""
+    found: dict[HostNumber, int] = defaultdict(int)
+    for job, position in state.stopped:
+        attempt = state.attempt(job, position)
+        if attempt is not None and attempt.is_stopped_by_system:
+            for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
+                found[host] += tasks
+    return found
+
+
 class _Load:
     """Slots of a queue's jobs."""
 
-    __slots__ = ("pend", "run", "ususp")
+    __slots__ = ("pend", "run", "ssusp", "susp")
 
     def __init__(self) -> None:
-        self.pend = self.run = self.ususp = 0
+        self.pend = self.run = self.susp = self.ssusp = 0
 
 
 def queue_rows(state: ClusterState) -> list[QueueRow]:
@@ -169,11 +189,15 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
         load.pend += (item.pending + item.held) * request.tasks_min
         if request.tasks_min == request.tasks_max:
             load.run += (item.live - item.suspended) * request.tasks_max
-            load.ususp += item.suspended * request.tasks_max
+            load.susp += item.suspended * request.tasks_max
         elif item.live:
             flexible.add(item.cls)
     if flexible:
         _add_flexible(state, flexible, loads)
+    for job, position in state.stopped:
+        attempt = state.attempt(job, position)
+        if attempt is not None and attempt.is_stopped_by_system:
+            loads[state.classes[attempt.cls].key.queue].ssusp += sum(attempt.tasks)
     rows = []
     for queue in sorted(state.config.queues, key=lambda q: -q.priority):
         load = loads[queue.name]
@@ -186,12 +210,12 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 default=queue.name == state.default_queue,
                 description=queue.description,
                 max=0,
-                njobs=load.pend + load.run + load.ususp,
+                njobs=load.pend + load.run + load.susp,
                 pend=load.pend,
                 run=load.run,
-                susp=load.ususp,
-                ssusp=0,
-                ususp=load.ususp,
+                susp=load.susp,
+                ssusp=load.ssusp,
+                ususp=load.susp - load.ssusp,
                 rsv=0,
                 run_limit_s=queue.run_limit_us / 1_000_000,
                 default_run_limit_s=queue.default_run_limit_us / 1_000_000,
@@ -201,9 +225,23 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 exclusive=queue.exclusive,
                 users=queue.users,
                 hosts=queue.hosts,
+                window_open=state.is_window_open(queue.name),
+                policies=_policies(state, queue),
+                run_windows=tuple(map(render_window, queue.run_windows)),
+                user_shares=tuple((node.name, node.shares) for node in queue.fairshare),
             )
         )
     return rows
+
+
+def _policies(state: ClusterState, queue: QueueConfig) -> tuple[str, ...]:
+    """Return what a queue's configuration turns on, in LSF's words."""
+    wanted = {
+        "FAIRSHARE": (queue.policy or state.config.policy) == "fairshare",
+        "BACKFILL": (queue.backfill or state.config.backfill) != "none",
+        "EXCLUSIVE": queue.exclusive,
+    }
+    return tuple(word for word, is_on in wanted.items() if is_on)
 
 
 def _add_flexible(state: ClusterState, classes: set[int], loads: dict[str, _Load]) -> None:
@@ -215,7 +253,7 @@ def _add_flexible(state: ClusterState, classes: set[int], loads: dict[str, _Load
                 continue
             load, slots = loads[state.classes[attempt.cls].key.queue], sum(attempt.tasks)
             if attempt.suspended:
-                load.ususp += slots
+                load.susp += slots
             else:
                 load.run += slots
 

@@ -67,14 +67,22 @@ def _sentence(label: str, elements: Sequence[Element], reasons: list[ReasonRow])
     return f"Job {label} {_state(elements[0])}."
 
 
+_STOPS = {
+    "window": "the run windows of its queue are closed",
+    "preempted": "a job of a queue that may preempt has its room",
+}
+
+
 def _state(element: Element) -> str:
     """Return the state of an element that does not pend, as the rest of a sentence."""
     where = ", ".join(f"{name} ({slots})" for name, slots in element.hosts)
     match element.stat:
         case "RUN":
             return f"runs on {where}" + (" and is being ended" if element.ending else "")
-        case "USUSP" | "SSUSP":
+        case "USUSP":
             return f"is suspended on {where}"
+        case "SSUSP":
+            return f"is suspended on {where} by the cluster: {_STOPS.get(element.stop, '')}"
         case "DONE":
             return "is done"
         case _:
@@ -92,7 +100,7 @@ def _next(label: str, elements: Sequence[Element], reasons: list[ReasonRow]) -> 
         elif reason.code in _NEXT:
             found[_NEXT[ReasonCode(reason.code)].format(job=label)] = None
     stats = {element.stat for element in elements}
-    if stats & {"USUSP", "SSUSP"}:
+    if stats & {"USUSP"}:
         found[f"bresume {label} lets it go on"] = None
     if stats & {"EXIT"} and not reasons and any(e.start_at is not None for e in elements):
         found[f"xcecli output {label} shows what it wrote"] = None

@@ -23,6 +23,8 @@ from xce.config.values import (
     read_span,
     read_supply_mib,
     read_users,
+    read_windows,
+    read_zone,
 )
 from xce.model.config import BACKFILLS, ORDERS
 from xce.model.request import TASKS_MAX
@@ -95,6 +97,7 @@ QUEUE: Final = Table(
             exclusive=read_flag,
             users=read_users,
             hosts=read_host_pattern,
+            run_windows=read_windows,
             policy=read_choice(*ORDERS),
             fairshare=read_shares,
             backfill=read_choice(*BACKFILLS),
@@ -117,7 +120,6 @@ QUEUE: Final = Table(
             "preemption",
             "requeue_exit_values",
             "rerunnable",
-            "run_windows",
             "submit_windows",
             "user_limit",
         ]
@@ -154,6 +156,7 @@ CLUSTER: Final = Table(
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
         "start_retry_s": Key("start_retry_us", read_seconds),
+        "time_zone": Key("time_zone", read_zone),
         "policy": Key("policy", read_choice(*ORDERS)),
         "fairshare_chunk": Key("fairshare_chunk", read_count(1, 1_000_000)),
         "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),

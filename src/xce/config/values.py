@@ -9,6 +9,7 @@ import yaml
 from xce.config.document import Place, each_item, scalar_text
 from xce.config.names import USER_NAME, expand_names
 from xce.config.report import render_allowed
+from xce.model.config import WindowConfig
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US, Micros
 from xce.model.units import parse_size_mib, parse_span_us, parse_supply_mib
@@ -100,6 +101,59 @@ def read_line(most: int) -> Callable[[Place], str]:
         return text
 
     return read
+
+
+_MOMENT: Final = re.compile(r"(?:([0-6]):)?(\d{1,2}):(\d{2})|(\d{1,2})")
+
+
+def parse_windows(text: str) -> tuple[WindowConfig, ...]:
+    """Read windows as LSF writes them: ``[day:]hour[:minute]-[day:]hour[:minute] ...``.
+
+    Two numbers are hour and minute; day 0 is Sunday; 24 is the end of the day.
+
+    Raises:
+        TextError: It is none.
+    """
+    return tuple(_window(word) for word in text.replace(",", " ").split())
+
+
+def _window(word: str) -> WindowConfig:
+    opens, dash, closes = word.partition("-")
+    starts, ends = _MOMENT.fullmatch(opens), _MOMENT.fullmatch(closes)
+    if not dash or starts is None or ends is None:
+        raise TextError(
+            f"{word[:40]!r} is no window: expected [day:]hour[:minute]-[day:]hour[:minute], "
+            "e.g. 20:00-8:30 or 5:19:00-1:8:30"
+        )
+    if (starts[1] is None) != (ends[1] is None):
+        raise TextError(f"{word[:40]!r}: give a day at both ends or at none")
+    minutes = [_minute(word, found) for found in (starts, ends)]
+    if minutes[0] == minutes[1]:
+        raise TextError(f"{word[:40]!r} opens and closes at the same time")
+    return WindowConfig(start_min=minutes[0], end_min=minutes[1], weekly=starts[1] is not None)
+
+
+def _minute(word: str, found: re.Match[str]) -> int:
+    day, hour, minute = int(found[1] or 0), int(found[2] or found[4]), int(found[3] or 0)
+    if hour > 24 or minute > 59 or (hour == 24 and minute):
+        raise TextError(f"{word[:40]!r} holds no time of day: expected 0:00 to 24:00")
+    return (day * 24 + hour) * 60 + minute
+
+
+def read_windows(place: Place) -> tuple[WindowConfig, ...]:
+    """Read windows: a list, or one text with blanks between them."""
+    windows = parse_windows(read_words(place))
+    if not windows:
+        raise TextError("names no window: give one or remove the key")
+    return windows
+
+
+def read_zone(place: Place) -> str:
+    """Read the name of a time zone; whether there is one is found out where it is used."""
+    text = scalar_text(place)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", text):
+        raise TextError(f"{text[:60]!r} is no time zone: expected a name like Europe/Berlin")
+    return text
 
 
 def read_name(form: re.Pattern[str], what: str, reserved: Iterable[str]) -> Callable[[Place], str]:

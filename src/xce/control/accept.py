@@ -5,6 +5,7 @@ bulk item is trimmed to what still holds, a parallel one is taken or dropped who
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -21,10 +22,11 @@ from xce.model.record import (
     ReservationsChanged,
     SessionRan,
 )
+from xce.sched.certify import find_faults
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Job
-from xce.state.usage import need
+from xce.state.needs import of_pools, on_hosts
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -60,7 +62,7 @@ class Ledger:
             return 0
         if found.key.request.exclusive and not self.empty[host]:
             return 0
-        each = need(found, found.key.request.tasks_max)
+        each = found.forms[0].needs[0].on_host(found.key.request.tasks_max)
         rows = np.nonzero(each)[0]
         most = int((self.free[rows, host] // each[rows]).min())
         return min(most, 1) if found.key.request.exclusive else max(most, 0)
@@ -72,26 +74,16 @@ class Ledger:
         if found.key.request.exclusive:
             self.usable[host] = False
 
-    def pool_attempts(self, found: RequestClass, tasks: int, wanted: int) -> int:
-        """Return for how many of ``wanted`` attempts of ``tasks`` tasks the pools last."""
-        for name, value in pool_needs(found, tasks):
+    def pool_attempts(self, needs: Mapping[str, int], wanted: int) -> int:
+        """Return for how many of ``wanted`` attempts, each with ``needs``, the pools last."""
+        for name, value in needs.items():
             wanted = min(wanted, max(0, self.pools.get(name, 0) // value))
         return wanted
 
-    def take_pools(self, found: RequestClass, tasks: int, attempts: int) -> None:
-        """Give out of the pools what ``attempts`` attempts of ``tasks`` tasks need."""
-        for name, value in pool_needs(found, tasks):
+    def take_pools(self, needs: Mapping[str, int], attempts: int) -> None:
+        """Give out of the pools what ``attempts`` attempts need."""
+        for name, value in needs.items():
             self.pools[name] -= value * attempts
-
-
-def pool_needs(found: RequestClass, tasks: int) -> list[tuple[str, int]]:
-    """Return what one attempt of ``tasks`` tasks takes of each pool."""
-    needs: dict[str, int] = {}
-    for name, value in found.task_pools:
-        needs[name] = needs.get(name, 0) + value * tasks
-    for name, value in found.job_pools:
-        needs[name] = needs.get(name, 0) + value
-    return [(name, value) for name, value in needs.items() if value > 0]
 
 
 def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]:
@@ -152,15 +144,16 @@ def _accept_bulk(
 ) -> tuple[BulkPlaced | None, int]:
     wanted = sum(bulk.counts)
     found = state.classes.get(bulk.cls)
-    if found is None or not found.key.request.is_serial:
+    if found is None or not found.key.request.is_serial or not _may_start(state, found):
         return None, wanted
     runs = _valid_runs(state, ledger, bulk)
     tasks = found.key.request.tasks_max
     budget = sum(last - first + 1 for _, first, last in runs)
-    budget = ledger.pool_attempts(found, tasks, budget)
+    needs = of_pools(found.forms[0].needs, (tasks,), ())
+    budget = ledger.pool_attempts(needs, budget)
     hosts: list[HostNumber] = []
     counts: list[int] = []
-    each = need(found, tasks)
+    each = found.forms[0].needs[0].on_host(tasks)
     for host, share in zip(bulk.hosts, bulk.counts, strict=True):
         size = min(share, budget, ledger.most(found, host))
         if size > 0:
@@ -172,9 +165,14 @@ def _accept_bulk(
     jobs, firsts, lasts = _cut(state, ledger, runs, total)
     if total == 0:
         return None, wanted
-    ledger.take_pools(found, tasks, total)
+    ledger.take_pools(needs, total)
     record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule)
     return record, wanted - total
+
+
+def _may_start(state: ClusterState, found: RequestClass) -> bool:
+    """Return whether the run windows of the queue let jobs start."""
+    return state.is_window_open(found.key.queue)
 
 
 _Run = tuple[JobId, int, int]
@@ -228,36 +226,38 @@ def _accept_gang(
     job = state.jobs.get(gang.job)
     if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
         return None
+    if not _may_start(state, found):
+        return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))
     if position is None or room <= 0 or not contains(ledger.pending(job), position, position):
         return None
-    request, total = found.key.request, sum(gang.tasks)
-    if not request.tasks_min <= total <= request.tasks_max or min(gang.tasks) < 1:
+    if not 0 <= gang.alternative < len(found.forms):
         return None
-    if request.one_host and len(gang.hosts) != 1:
+    form = found.forms[gang.alternative]
+    if find_faults(form, gang.hosts, gang.tasks, gang.parts, state.hosts, state.config):
         return None
-    if len(set(gang.hosts)) != len(gang.hosts) or not _hosts_hold(ledger, found, gang):
+    amounts = on_hosts(form.needs, gang.hosts, gang.tasks, gang.parts)
+    pools = of_pools(form.needs, gang.tasks, gang.parts)
+    if not _hosts_hold(ledger, found, amounts) or ledger.pool_attempts(pools, 1) < 1:
         return None
-    if ledger.pool_attempts(found, total, 1) < 1:
-        return None
-    for place, (host, size) in enumerate(zip(gang.hosts, gang.tasks, strict=True)):
-        ledger.take(found, host, need(found, size, is_first=place == 0))
-    ledger.take_pools(found, total, 1)
+    for host, needed in amounts.items():
+        ledger.take(found, host, needed)
+    ledger.take_pools(pools, 1)
     ledger.rooms[gang.job] = room - 1
     ledger.take_elements(job, ((position, position),))
     return GangPlaced(
-        gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us, rule=gang.rule
-    )
+        gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us, gang.parts,
+        gang.alternative, gang.rule,
+    )  # fmt: skip
 
 
-def _hosts_hold(ledger: Ledger, found: RequestClass, gang: GangStart) -> bool:
-    for place, (host, size) in enumerate(zip(gang.hosts, gang.tasks, strict=True)):
-        if not 0 <= host < len(ledger.usable) or not ledger.usable[host]:
+def _hosts_hold(ledger: Ledger, found: RequestClass, amounts: Mapping[HostNumber, Column]) -> bool:
+    for host, needed in amounts.items():
+        if not ledger.usable[host]:
             return False
         if found.key.request.exclusive and not ledger.empty[host]:
             return False
-        amounts = need(found, size, is_first=place == 0)
-        if ((ledger.free[:, host] < amounts) & (amounts > 0)).any():
+        if ((ledger.free[:, host] < needed) & (needed > 0)).any():
             return False
     return True

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill, move
+from xce.control import hosts, kill, move, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -26,6 +26,7 @@ from xce.model.command import (
     KillJobs,
     MoveJobs,
     ProposePlan,
+    ResolveWindows,
     ResumeJobs,
     SetHostsOpen,
     SignalJobs,
@@ -152,6 +153,8 @@ class Controller:
                 records, results = hosts.decide_open(self.state, body)
             case ApplyConfig():
                 records, results = hosts.decide_config(self.state, body)
+            case ResolveWindows():
+                records = windows.decide_windows(self.state, body, now_us)
             case _:
                 assert_never(body)
         self._take(given, records, now_us)

@@ -1,14 +1,18 @@
 """What time alone brings: begin times, doomed jobs, and what may be forgotten."""
 
-from collections.abc import Iterator
-from typing import Final
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
 
 from xce.control.selection import index_runs, waiting_positions
+from xce.control.windows import decide_moves, next_move_us
 from xce.model.command import Tick
 from xce.model.ids import JobId, Micros
 from xce.model.job import EndCause
 from xce.model.record import (
+    AmountsReturned,
     AvoidanceLifted,
+    DelaysPassed,
     JobsForgotten,
     JobsReleased,
     KeysForgotten,
@@ -16,10 +20,12 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.state.cluster import ClusterState
+from xce.state.index import next_wait_us
 from xce.state.job import DOOMED, WAITS_BEGIN
 
 SLICE: Final = 10_000
 """Most jobs that one tick releases, ends or forgets."""
+_Entry = TypeVar("_Entry", tuple[Micros, JobId], tuple[Micros, JobId, int, int])
 
 
 def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
@@ -27,8 +33,9 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     records: list[Record] = []
     begun: list[JobId] = []
     doomed: list[JobId] = []
+    waited: dict[JobId, Micros] = {}
     for job_id in _due_jobs(state, now_us):
-        if len(begun) + len(doomed) >= SLICE:
+        if len(begun) + len(doomed) + len(waited) >= SLICE:
             break
         job = state.jobs.get(job_id)
         if job is None or job.is_finished:
@@ -37,8 +44,15 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
             begun.append(job_id)
         elif job.waits & DOOMED and 0 < job.doomed_until_us <= now_us:
             doomed.append(job_id)
+        elif 0 < (delay_us := next_wait_us(state, job)) <= now_us - job.submit_at_us:
+            waited[job_id] = delay_us
     if begun:
         records.append(JobsReleased(sorted(set(begun)), from_dependency=False))
+    if waited:
+        records.append(DelaysPassed(sorted(waited), [waited[job] for job in sorted(waited)]))
+    returned = _amounts_returned(state, now_us)
+    if returned is not None:
+        records.append(returned)
     if doomed:
         records.append(withdraw_orphans(state, sorted(set(doomed)), now_us))
     retry_us = state.config.start_retry_us
@@ -48,22 +62,54 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     ]
     if lifted:
         records.append(AvoidanceLifted(lifted))
+    records.extend(decide_moves(state, state.windows, now_us))
     records.extend(_forget(state, tick, now_us))
     return records
 
 
 def next_due_us(state: ClusterState) -> Micros:
-    """Return the next instant at which a tick brings something for a pending job; 0: none."""
-    return state.due[0][0] if state.due else 0
+    """Return the next instant at which a tick brings something to plan with; 0: none."""
+    instants = [heap[0][0] for heap in (state.due, state.returns) if heap]
+    moves_us = next_move_us(state)
+    return min([*instants, moves_us] if moves_us else instants, default=0)
+
+
+def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | None:
+    """Return which amounts with a duration come back now, all in one record (decision X-27)."""
+    stages: dict[tuple[JobId, int], int] = {}
+    for _, job_id, position, number in _due_entries(state.returns, now_us):
+        attempt = state.attempt(job_id, position)
+        if attempt is None or attempt.number != number:
+            continue
+        offsets = state.classes[attempt.cls].forms[attempt.alternative].offsets
+        stage = bisect_right(offsets, now_us - attempt.started_at_us)
+        if stage > attempt.returned:
+            stages[job_id, position] = stage
+        if len(stages) >= SLICE:
+            break
+    if not stages:
+        return None
+    places = sorted(stages)
+    return AmountsReturned(
+        [job_id for job_id, _ in places],
+        [state.jobs[job_id].index(position) for job_id, position in places],
+        [stages[place] for place in places],
+    )
 
 
 def _due_jobs(state: ClusterState, now_us: Micros) -> Iterator[JobId]:
-    """Yield the jobs of the heap whose instant has come, without taking them out of it."""
-    heap, places = state.due, [0]
+    """Yield the pending jobs whose instant has come."""
+    for _, job_id in _due_entries(state.due, now_us):
+        yield job_id
+
+
+def _due_entries(heap: Sequence[_Entry], now_us: Micros) -> Iterator[_Entry]:
+    """Yield the entries of a heap whose instant has come, without taking them out of it."""
+    places = [0]
     while places:
         place = places.pop()
         if place < len(heap) and heap[place][0] <= now_us:
-            yield heap[place][1]
+            yield heap[place]
             places.extend((2 * place + 1, 2 * place + 2))
 
 

@@ -4,7 +4,9 @@ Nothing is sent because something happened; it is sent because it is owed, and s
 state owes it no more. A lost message, a restart and a failover are then the same thing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
@@ -17,11 +19,13 @@ from xce.model.record import (
     Record,
     SignalAsked,
     Started,
+    StopsChanged,
     SuspensionAsked,
     SuspensionDone,
 )
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
+from xce.state.needs import on_hosts
 
 Touched: TypeAlias = dict[HostNumber, dict[tuple[JobId, int], None]]
 """Attempts ``(job, position)`` about which something new is owed, by host."""
@@ -31,7 +35,7 @@ def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> N
     """Add to ``touched`` the attempts about which ``records`` (just applied) owe something."""
     for record in records:
         match record:
-            case BulkPlaced() | EndDecided() | SuspensionAsked() | SignalAsked():
+            case BulkPlaced() | EndDecided() | SuspensionAsked() | SignalAsked() | StopsChanged():
                 _touch_runs(state, record, touched)
             case GangPlaced():
                 job = state.jobs[record.job]
@@ -57,7 +61,7 @@ def _touch_started(state: ClusterState, job_id: JobId, index: int, touched: Touc
 
 def _touch_runs(
     state: ClusterState,
-    record: BulkPlaced | EndDecided | SuspensionAsked | SignalAsked,
+    record: BulkPlaced | EndDecided | SuspensionAsked | SignalAsked | StopsChanged,
     touched: Touched,
 ) -> None:
     for job_id, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -75,7 +79,7 @@ def _is_owed(attempt: Attempt) -> bool:
     return (
         attempt.phase == Phase.STARTING
         or attempt.end_cause != EndCause.NONE
-        or attempt.suspended != attempt.suspension_wanted
+        or attempt.suspended != attempt.shall_stop
     )
 
 
@@ -103,12 +107,23 @@ def _add_launch(
     attempt: Attempt,
 ) -> None:
     names = state.hosts.names
-    hosts = tuple((names[h], n) for h, n in zip(attempt.hosts, attempt.tasks, strict=True))
+    hosts = tuple(
+        (names[host], sum(tasks))
+        for host, tasks in _neighbours(zip(attempt.hosts, attempt.tasks, strict=True))
+    )
     launch = launches.get((job.id, hosts))
     if launch is None:
         launch = launches[job.id, hosts] = _launch(state, job, attempt, hosts)
     launch.indices.append(index)
     launch.attempts.append(attempt.number)
+
+
+def _neighbours(
+    entries: Iterable[tuple[HostNumber, int]],
+) -> Iterator[tuple[HostNumber, list[int]]]:
+    """Yield hosts in rank order; entries of two parts that stand side by side are one."""
+    for host, same in groupby(entries, key=itemgetter(0)):
+        yield host, [tasks for _, tasks in same]
 
 
 def _launch(
@@ -117,8 +132,9 @@ def _launch(
     found = state.classes[attempt.cls]
     key, config = found.key, state.config
     last = job.array.runs[-1] if job.array is not None else (0, 0, 1)
-    tasks = sum(attempt.tasks)
-    mem = int(found.per_task[1] * tasks + found.per_host[1] * len(hosts) + found.per_job[1])
+    needs = found.forms[attempt.alternative].needs
+    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
+    mem = int(sum(needed[1] for needed in amounts.values()))
     return Launch(
         job=job.id,
         indices=[],
@@ -155,8 +171,8 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
             )
         )
     if attempt.phase == Phase.RUNNING:
-        if attempt.suspended != attempt.suspension_wanted:
-            effects.append(SetSuspended(job, index, attempt.number, attempt.suspension_wanted))
+        if attempt.suspended != attempt.shall_stop:
+            effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
         effects.extend(
             SendSignal(job, index, attempt.number, number, signal)
             for number, signal in enumerate(attempt.signals, 1)

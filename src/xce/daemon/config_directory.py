@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from xce.calendars.windows import is_zone
 from xce.config.parse import parse_config
 from xce.config.schema import FILES
 from xce.model.config import ClusterConfig
@@ -16,7 +17,10 @@ def load_config(directory: Path) -> ClusterConfig:
     Raises:
         ConfigError: Something is wrong; one line for each problem, with file, line and key.
     """
-    return parse_config(load_texts(directory))
+    config = parse_config(load_texts(directory))
+    if not is_zone(config.time_zone):
+        raise ConfigError(f"xce.yaml: time_zone: there is no time zone {config.time_zone!r}")
+    return config
 
 
 def load_texts(directory: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from xce.calendars.windows import Resolver
 from xce.control.clock import next_now_us
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
@@ -76,6 +77,7 @@ class ControllerShell:
             on_trouble=self._note_trouble,
             on_fatal=on_fatal,
         )
+        self._resolver = Resolver()
         self._tick_timer: asyncio.TimerHandle | None = None
         self._repeat_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -159,6 +161,9 @@ class ControllerShell:
             link.peer.send(m.Effects(self.epoch, effects))
 
     def _tick(self) -> None:
+        windows = self._resolver.due(self.state, self.now_us())
+        if windows is not None:
+            self.reign.give(windows)
         self.reign.give(Tick(history_seq=self.history_seq))
         wait_s = TICK_S
         due_us = next_due_us(self.state)

@@ -177,6 +177,7 @@ _QUEUES: Final = """\
 #   mem_limit: 64G          # ceiling of -M
 #   exclusive: true         # takes -x jobs
 #   users: [ann, bob]       # who may submit; without it: all
+#   run_windows: "20:00-8:00 6:0:00-0:24:00"    # when its jobs run: daily, or by day (0: Sunday)
 #   policy: fairshare       # fcfs | sjf | fairshare: how its jobs are ordered
 #   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
@@ -196,6 +197,7 @@ cluster_name: CLUSTER
 # kill_interval_s: 10       # between INT, TERM and KILL
 # key_window_s: 3600        # how long a repeated submit is recognised
 # output_retention_s: 30d   # how long output without -o is kept
+# time_zone: UTC            # of run_windows: a name like Europe/Berlin
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say
 # fairshare_half_life_s: 5400   # in which past use counts for half
 # fairshare_chunk: 100      # placements in a session until the order is computed again

@@ -112,6 +112,13 @@ class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=Tr
     config: ClusterConfig
 
 
+class ResolveWindows(msgspec.Struct, frozen=True, tag="resolve-windows", array_like=True):
+    """When the run windows of queues are open, as instants: time zones are known outside."""
+
+    queues: tuple[tuple[str, tuple[tuple[Micros, Micros], ...]], ...]
+    """``(queue, ((opens, closes), ...))`` of all queues that have windows."""
+
+
 class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
     """The scheduler's proposal."""
 
@@ -134,6 +141,7 @@ Command: TypeAlias = (
     | MoveJobs
     | SetHostsOpen
     | ApplyConfig
+    | ResolveWindows
     | ProposePlan
     | Tick
 )

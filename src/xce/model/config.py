@@ -60,6 +60,16 @@ class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     members: tuple["ShareConfig", ...] = ()
 
 
+class WindowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a queue runs jobs, by the clock on the wall."""
+
+    start_min: int
+    """Minutes since midnight, or since Sunday's midnight when ``weekly``."""
+    end_min: int
+    """As ``start_min``; not behind it: on the next day, or in the next week."""
+    weekly: bool = False
+
+
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue: policy and ceilings."""
 
@@ -85,6 +95,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Which hosts its jobs may use; empty: all."""
     backfill: str = ""
     """`BACKFILLS`; empty: the cluster's."""
+    run_windows: tuple[WindowConfig, ...] = ()
+    """When its jobs may run; empty: always."""
     policy: str = ""
     """`ORDERS`; empty: the cluster's."""
     fairshare: tuple[ShareConfig, ...] = ()
@@ -127,6 +139,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     lsf_unit_for_limits: str = "MB"
     lsf_parse_script: bool = True
     output_retention_us: Micros = 30 * 24 * HOUR_US
+    time_zone: str = "UTC"
+    """IANA name of the zone in which run windows are meant."""
     policy: str = "fcfs"
     """`ORDERS`: of queues that do not say."""
     fairshare_chunk: int = 100

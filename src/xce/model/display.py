@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from xce.model.config import WindowConfig
 from xce.model.ids import Micros
 from xce.model.job import END_CAUSE_TEXT, EndCause, Outcome, Phase
 
@@ -22,6 +23,19 @@ def stat_word(
             return "RUN"
         case Phase.ENDED:
             return "DONE" if outcome is Outcome.DONE else "EXIT"
+
+
+def render_window(window: WindowConfig) -> str:
+    """Return a run window as LSF writes it: ``20:00-8:30``, ``5:19:00-1:8:30``."""
+
+    def moment(minutes: int) -> str:
+        day, rest = divmod(minutes, 24 * 60)
+        text = f"{rest // 60}:{rest % 60:02d}"
+        if window.weekly:
+            return f"{day}:{text}"
+        return "24:00" if minutes == 24 * 60 else text
+
+    return f"{moment(window.start_min)}-{moment(window.end_min)}"
 
 
 def end_cause_keyword(cause: EndCause) -> str:

@@ -35,6 +35,16 @@ class Outcome(enum.IntEnum):
     EXIT = 2
 
 
+class Stop(enum.IntFlag):
+    """Why the cluster itself suspends an attempt. Numbers are stored; they never change."""
+
+    NONE = 0
+    WINDOW = 1
+    """The run windows of its queue are closed."""
+    PREEMPTED = 2
+    """A job of a queue that may preempt has its room."""
+
+
 class EndCause(enum.IntEnum):
     """Why a job ended: one closed list. Numbers are LSF's ``exitInfo`` where it has them.
 

@@ -32,8 +32,23 @@ class ReasonCode(enum.StrEnum):
     """It fits, but what is free goes to jobs in front."""
     RESERVED = "slots-reserved"
     """It fits, but would delay a job in front that holds a reservation: ``detail`` names it."""
+    WINDOW = "window-closed"
+    """The run windows of its queue are closed; ``at_us``: when one opens, if it is known."""
+    DEADLINE = "window-too-short"
+    """It would still run when the run window of its queue closes."""
     REQUEUED = "requeued"
     NO_HOSTS = "no-hosts"
+    DOMAINS = "domains"
+    """Enough in all, but not in the domains where ``cu[]`` wants it."""
+    PARTS = "parts"
+    """Not all parts of a compound request fit together; ``under`` tells of those that do not fit
+    even alone."""
+    ALTERNATIVES = "alternatives"
+    """None of the alternatives fits; ``under`` tells why, one by one."""
+    DELAY = "alternative-delay"
+    """No alternative of it may be tried yet."""
+    SEARCH = "search-bound"
+    """None was found within the bounds of the search, though there may be a placement."""
 
 
 class HostCode(enum.StrEnum):
@@ -52,6 +67,12 @@ class HostCode(enum.StrEnum):
     """Could not take one task of it even when empty."""
     AVOIDED = "avoided"
     """An earlier attempt failed there through the host's fault."""
+    THRESHOLD = "threshold"
+    """The present value of ``resource`` is beyond the threshold of rusage[]."""
+    NO_VALUE = "no-value"
+    """Has no value of ``resource``, which same[] names."""
+    NO_DOMAIN = "no-domain"
+    """Lies in no domain of the level ``resource``."""
 
 
 class Wake(enum.StrEnum):
@@ -92,6 +113,10 @@ class Reason(msgspec.Struct, frozen=True, array_like=True):
     unsatisfiable: bool = False
     """It could not run on this cluster even if all of it were idle."""
     detail: str = ""
+    role: str = ""
+    """Of a reason under another one: the part or alternative that it is about."""
+    under: tuple["Reason", ...] = ()
+    """Reasons of parts or alternatives."""
 
 
 NEW: Final = Reason(ReasonCode.NEW)
@@ -107,8 +132,15 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.SPAN: "Not enough processors to meet the job's spanning requirement",
     ReasonCode.AHEAD: "Not enough job slot(s)",
     ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
+    ReasonCode.WINDOW: "The queue's run windows are closed",
+    ReasonCode.DEADLINE: "Job will not finish before the run window closes",
     ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
     ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
+    ReasonCode.DOMAINS: "Not enough processors to meet the job's compute unit requirement",
+    ReasonCode.PARTS: "Not enough hosts to meet the job's compound resource requirement",
+    ReasonCode.ALTERNATIVES: "Job's alternative resource requirements not satisfied",
+    ReasonCode.DELAY: "Job's alternative resource requirements not satisfied",
+    ReasonCode.SEARCH: "Not enough hosts to meet the job's resource requirement",
 }
 _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.SLOTS_BUSY: "Not enough job slot(s)",
@@ -120,6 +152,9 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.EXCLUSIVE: "Job's requirement for exclusive execution not satisfied",
     HostCode.TOO_SMALL: "Job's resource requirements not satisfied",
     HostCode.AVOIDED: "Unable to start the job on the host",
+    HostCode.THRESHOLD: "Load threshold reached",
+    HostCode.NO_VALUE: "Job's resource requirements not satisfied",
+    HostCode.NO_DOMAIN: "Job's resource requirements not satisfied",
 }
 _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.SELECT: "excluded by select[]",
@@ -129,6 +164,9 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.UNREACHABLE: "unreachable",
     HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
     HostCode.AVOIDED: "avoided after a failed start",
+    HostCode.THRESHOLD: "beyond the threshold of {resource} in rusage[]",
+    HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
+    HostCode.NO_DOMAIN: "in no {resource}",
 }
 
 
@@ -156,7 +194,7 @@ def _render_host(item: HostReason) -> str:
         return f"{count} short of {item.resource} (needs {item.needed}, best has {item.best})"
     if item.code is HostCode.TOO_SMALL:
         return f"{count} too small (needs {item.needed} {item.resource}, best has {item.best})"
-    return f"{count} {_PLAIN_HOST[item.code]}"
+    return f"{count} {_PLAIN_HOST[item.code].format(resource=item.resource)}"
 
 
 def render_plain(reason: Reason, *, now_us: Micros) -> str:
@@ -165,7 +203,9 @@ def render_plain(reason: Reason, *, now_us: Micros) -> str:
     text = _plain_head(reason, now_us)
     if reason.unsatisfiable:
         text = f"unsatisfiable: it could never run on this cluster as it is; {text}"
-    return f"{text}: {table}" if table else text
+    text = f"{text}: {table}" if table else text
+    inner = "; ".join(f"{item.role}: {render_plain(item, now_us=now_us)}" for item in reason.under)
+    return f"{text} ({inner})" if inner else text
 
 
 _PLAIN: Final[dict[ReasonCode, str]] = {
@@ -179,14 +219,25 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.POOL: "pool {resource} is short (needs {needed}, {available} free)",
     ReasonCode.AHEAD: "what is free goes to jobs in front of it",
     ReasonCode.RESERVED: "it would delay job {detail}, which is in front and has a reservation",
+    ReasonCode.DEADLINE: "it would still run when the run window of queue {resource} closes",
     ReasonCode.REQUEUED: "requeued, waiting for the next scheduling session",
     ReasonCode.NO_HOSTS: "no host has joined the cluster",
+    ReasonCode.DOMAINS: "no {resource} has room as cu[] wants it (needs {needed} slots, {available}"
+    " usable in all)",
+    ReasonCode.PARTS: "its parts do not fit together (needs {needed} slots)",
+    ReasonCode.ALTERNATIVES: "none of its alternatives fits",
+    ReasonCode.DELAY: "none of its alternatives may be tried yet",
+    ReasonCode.SEARCH: "no placement was found within the bounds of the search (needs {needed}"
+    " slots), though there may be one",
 }
 
 
 def _plain_head(reason: Reason, now_us: Micros) -> str:
     if reason.code is ReasonCode.BEGIN_TIME:
         return f"its begin time is in {render_span(reason.at_us - now_us)}"
+    if reason.code is ReasonCode.WINDOW:
+        when = f"; one opens in {render_span(reason.at_us - now_us)}" if reason.at_us else ""
+        return f"the run windows of queue {reason.resource} are closed{when}"
     if reason.code is ReasonCode.HOSTS:
         if not reason.needed:
             return "no host can take it now"

@@ -11,7 +11,7 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.dependency import Dependency
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
-from xce.model.job import ArraySpec, EndCause, JobSpec, Owner
+from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule
 from xce.model.reason import Reason, Wake
 from xce.model.request import ClassKey
@@ -124,6 +124,16 @@ class JobsReleased(msgspec.Struct, frozen=True, tag="jobs-released", array_like=
     """True: the dependency holds. False: the begin time is reached."""
 
 
+class DelaysPassed(msgspec.Struct, frozen=True, tag="delays-passed", array_like=True):
+    """These jobs have waited so long that their requests ask for less now. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    jobs: list[JobId]
+    waited_us: list[Micros]
+    """The longest delay in the request that has passed since the job was submitted."""
+
+
 class DependencyDoomed(msgspec.Struct, frozen=True, tag="dependency-doomed", array_like=True):
     """The dependency of these jobs can never hold; they end at ``ends_at_us`` (0: never)."""
 
@@ -222,6 +232,17 @@ class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
     indices: list[Index]
     pids: list[int]
     at_us: list[Micros]
+
+
+class AmountsReturned(msgspec.Struct, frozen=True, tag="amounts-returned", array_like=True):
+    """Amounts of running attempts came back before their end (decision X-27). Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL})
+
+    jobs: list[JobId]
+    indices: list[Index]
+    stages: list[int]
+    """How many times something has come back now, see `xce.state.needs.Form.offsets`."""
 
 
 class EndDecided(msgspec.Struct, frozen=True, tag="end-decided", array_like=True):
@@ -351,6 +372,36 @@ class SessionRan(msgspec.Struct, frozen=True, tag="session-ran", array_like=True
     """How many elements of the plan no longer held."""
 
 
+class WindowsResolved(msgspec.Struct, frozen=True, tag="windows-resolved", array_like=True):
+    """When run windows of queues are open. Columns; a queue that is not named has none."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    queues: list[str]
+    intervals: list[tuple[tuple[Micros, Micros], ...]]
+
+
+class WindowsMoved(msgspec.Struct, frozen=True, tag="windows-moved", array_like=True):
+    """Run windows of queues have opened or closed."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    queues: list[str]
+    is_open: bool
+
+
+class StopsChanged(msgspec.Struct, frozen=True, tag="stops-changed", array_like=True):
+    """The cluster itself suspends live attempts, or lets them go on: SSUSP. Runs."""
+
+    wakes: ClassVar[frozenset[Wake]] = RESERVED_ROOM
+
+    jobs: list[JobId]
+    firsts: list[Index]
+    lasts: list[Index]
+    stop: Stop
+    is_on: bool
+
+
 class JobsForgotten(msgspec.Struct, frozen=True, tag="jobs-forgotten", array_like=True):
     """Ended jobs left the state; the history has them."""
 
@@ -377,6 +428,7 @@ Record: TypeAlias = (
     | JobSubmitted
     | KeyUsed
     | JobsReleased
+    | DelaysPassed
     | DependencyDoomed
     | Held
     | Unheld
@@ -385,6 +437,7 @@ Record: TypeAlias = (
     | BulkPlaced
     | GangPlaced
     | Started
+    | AmountsReturned
     | EndDecided
     | Ended
     | LaunchFailed
@@ -395,6 +448,9 @@ Record: TypeAlias = (
     | ReasonsChanged
     | ReservationsChanged
     | SessionRan
+    | WindowsResolved
+    | WindowsMoved
+    | StopsChanged
     | JobsForgotten
     | KeysForgotten
 )

@@ -11,12 +11,14 @@ from typing import Final
 import numpy as np
 
 from xce.model.config import ClusterConfig
-from xce.resreq.schema import NUMBERS
+from xce.resreq.schema import NUMBERS, STRINGS
 from xce.resreq.select import Bools, Codes, Milli
 from xce.state.hosts import Column, Flags, HostTable
 
 MOVING: Final = frozenset({"mem", "slots"})
 """Numbers that change with what is given out."""
+OWN_LEVEL: Final = "host"
+"""The topology level at which each host is a domain of its own."""
 _UNKNOWN_SIZE: Final = 1 << 40
 _SIZES: Final = attrgetter("slots", "mem_mib")
 
@@ -44,6 +46,9 @@ class HostFacts:
         self._numbers: dict[str, tuple[Milli, Bools]] = {}
         self._texts: dict[str, tuple[Codes, dict[str, int]]] = {}
         self._flags: dict[str, Bools] = {}
+        self._labels: dict[str, Codes] = {}
+        self.levels = config.levels
+        self.default_level = config.default_level or next(iter(config.levels), OWN_LEVEL)
 
     def idle(self) -> Column:
         """Return what would be free on an idle cluster; plenty where nobody knows yet."""
@@ -82,6 +87,38 @@ class HostFacts:
         if found is None:
             column = [row.get(name) is True for row in self.attributes]
             found = self._flags[name] = np.asarray(column, np.bool_)
+        return found
+
+    def values(self, name: str) -> Codes:
+        """Return a code for each value of an attribute, for ``same[]``; -1: not there."""
+        kind = self.kinds.get(name, "")
+        if kind == "string" or name in STRINGS or name == "model":
+            return self.text(name)[0]
+        if kind == "boolean":
+            has = [isinstance(row.get(name), bool) for row in self.attributes]
+            return np.where(has, self.flag(name).astype(np.int32), np.int32(-1))
+        milli, defined = self._static(name)
+        _, codes = np.unique(milli, return_inverse=True)
+        return np.where(defined, codes, -1).astype(np.int32)
+
+    def _static(self, name: str) -> tuple[Milli, Bools]:
+        everywhere: Bools = np.ones(self.table.count, np.bool_)
+        match name:
+            case "maxslots" | "maxmem":
+                return self.table.total[name == "maxmem"] * 1000, everywhere
+            case "ncpus":
+                return self.cpus, everywhere
+            case _:
+                return self.number(name)
+
+    def labels(self, level: str) -> Codes:
+        """Return the code of each host's domain at a level; -1: it is in none."""
+        found = self._labels.get(level)
+        if found is None:
+            words = [item.labels.get(level, "") for item in self.table.config]
+            codes = {word: code for code, word in enumerate(sorted({*words} - {""}))}
+            column = [codes.get(word, -1) for word in words]
+            found = self._labels[level] = np.asarray(column, np.int32)
         return found
 
 

@@ -1,80 +1,40 @@
 """Reasons: what the filters and allocators found, as values."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake
-from xce.sched.columns import HostColumns, HostFacts
+from xce.sched.columns import HostFacts
 from xce.sched.filter import Sieve
-from xce.sched.ground import Ground, idle_ground
+from xce.sched.ground import Ground
 from xce.sched.place import pools
-from xce.sched.place.capacity import capacity, most_tasks
-from xce.sched.policy import Policy
-from xce.sched.score import preferences
+from xce.sched.place.capacity import Room, room_on
+from xce.sched.place.compound import Candidates, find_compound
+from xce.sched.place.domains import Trail
+from xce.sched.place.simple import most_of, most_without_domains
+from xce.sched.policy import Policy, sift
 from xce.sched.shape import Shape
-from xce.state.cluster import ClusterState
 from xce.state.hosts import Column, Flags
 
-_MOVING: Final = frozenset({HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.EXCLUSIVE})
+_MOVING: Final = frozenset(
+    {HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.EXCLUSIVE, HostCode.THRESHOLD}
+)
 """Codes under which hosts come and go with what is given out."""
-_NO_HOSTS: Final = Reason(ReasonCode.NO_HOSTS)
 Gist: TypeAlias = tuple[object, ...]
 
 
-def compile_standing(shape: Shape, state: ClusterState, facts: HostFacts, policy: Policy) -> None:
-    """Work out what holds for a shape as long as hosts and configuration stay as they are."""
-    sieve = Sieve(facts.table.is_configured.copy(), shape.unit)
-    for lasting in policy.lasting:
-        lasting(sieve, shape, facts)
-    never = _explain_never(sieve, shape, state, facts)
-    for passing in policy.passing:
-        passing(sieve, shape, facts)
-    shape.allowed, shape.standing = sieve.left, tuple(sieve.reasons)
-    shape.preference = preferences(shape, facts)
-    shape.never = never if facts.has_joined.any() else _NO_HOSTS
-    if shape.never is not None and not shape.select_moves:
-        shape.fixed = shape.never
-    elif not shape.allowed.any():
-        needed = shape.tasks_min if shape.tasks_min > 1 else 0
-        nowhere = Reason(ReasonCode.HOSTS, shape.standing, needed=needed)
-        shape.fixed = shape.never or nowhere
-
-
-def _explain_never(
-    sieve: Sieve, shape: Shape, state: ClusterState, facts: HostFacts
-) -> Reason | None:
-    """Return why a request could not run if the whole cluster were idle, or None."""
-    shortage = pools.explain_shortage(shape, state.pools.total, is_total=True)
-    if shortage is not None:
-        return shortage
-    ground, reasons = idle_ground(facts), list(sieve.reasons)
-    passes = np.ones(facts.table.count, np.bool_)
-    if shape.program is not None and shape.select_moves:
-        passes = shape.program.mask(HostColumns(facts, ground.free))
-        refused = int(np.count_nonzero(sieve.left & ~passes))
-        reasons.extend([HostReason(HostCode.SELECT, refused)] if refused else [])
-    most = most_tasks(shape, capacity(shape, ground.free, sieve.left & passes))
-    if most >= shape.tasks_min:
-        return None
-    wide = sieve.left_or(HostCode.TOO_SMALL) & passes
-    reason = _conclude(shape, ground, reasons, most, wide)
-    return msgspec.structs.replace(reason, unsatisfiable=True)
-
-
-def sift(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, share: Column) -> Sieve:
-    """Return the hosts on which a share of a request is free, and why the others are not."""
-    sieve = Sieve(shape.allowed, share, shape.standing)
-    for current in policy.current:
-        current(sieve, shape, ground, facts)
-    return sieve
-
-
 def explain_ground(
-    shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, sieve: Sieve
+    shape: Shape,
+    ground: Ground,
+    facts: HostFacts,
+    policy: Policy,
+    sieve: Sieve,
+    pools_free: Mapping[str, int],
 ) -> Reason:
-    """Return why a request does not fit on ``ground``, when pools are not to blame.
+    """Return why a request does not fit on ``ground``, when its own pools are not to blame.
 
     Args:
         shape: What was tried.
@@ -82,19 +42,87 @@ def explain_ground(
         facts: The hosts.
         policy: Whose filters to ask when more is wanted of a host than its least share.
         sieve: What `sift` found for the least share.
+        pools_free: What pools have, for alternatives.
     """
     if shape.never is not None:
         return shape.never
-    if shape.tasks_min == 1:
+    if shape.request.alternatives:
+        whys = [_explain_one(inner, ground, facts, policy, pools_free) for inner in shape.inner]
+        return conclude_alternatives(whys)
+    if shape.request.parts:
+        return _explain_parts(shape, ground, facts, policy)
+    if shape.tasks_min == 1 and not shape.is_spanned:
         return Reason(ReasonCode.HOSTS, tuple(sieve.reasons))
     if shape.tile is not shape.unit:
         sieve = sift(shape, ground, facts, policy, shape.tile)
     wide = sieve.left_or(HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT)
-    room = capacity(shape, ground.free, wide)
+    room, trail = room_on(shape, ground.free, wide, everyone(facts)), Trail()
     reasons = sieve.reasons
     if not shape.is_spanned:
         reasons = _with_partly_busy(sieve, int(room.later.max(initial=0)), shape.tasks_min)
-    return _conclude(shape, ground, reasons, most_tasks(shape, room), wide)
+    return conclude(shape, room, reasons, most_of(shape, room, trail), is_cut=trail.is_cut)
+
+
+def everyone(facts: HostFacts) -> Column:
+    """Return the numbers of all hosts."""
+    return np.arange(facts.table.count)
+
+
+def _explain_one(
+    shape: Shape,
+    ground: Ground,
+    facts: HostFacts,
+    policy: Policy,
+    pools_free: Mapping[str, int],
+) -> Reason:
+    """Return why an alternative or part does not fit."""
+    shortage = shape.fixed or pools.explain_shortage(shape, pools_free)
+    if shortage is not None:
+        return shortage
+    sieve = sift(shape, ground, facts, policy, shape.unit)
+    return explain_ground(shape, ground, facts, policy, sieve, pools_free)
+
+
+def _explain_parts(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy) -> Reason:
+    """Return which parts do not fit even alone, or that all do but not together."""
+    alone: list[tuple[int, Reason]] = []
+    masks: list[Flags] = []
+    for place, part in enumerate(shape.inner):
+        sieve = sift(part, ground, facts, policy, part.unit)
+        masks.append(sieve.left)
+        room = room_on(part, ground.free, sieve.left, everyone(facts))
+        if most_of(part, room, Trail()) < part.tasks_min:
+            alone.append((place, _explain_one(part, ground, facts, policy, {})))
+    if not alone:
+        trail = Trail()
+        places = Candidates(tuple(masks), tuple(everyone(facts) for _ in masks))
+        find_compound(shape, ground.free, places, trail)
+        if trail.is_cut:
+            return Reason(ReasonCode.SEARCH, needed=shape.tasks_min)
+    return conclude_parts(shape, alone)
+
+
+def conclude_parts(shape: Shape, alone: Sequence[tuple[int, Reason]]) -> Reason:
+    """Return the reason of a compound request; ``alone``: the parts that do not fit alone."""
+    under = tuple(
+        msgspec.structs.replace(why, role=shape.request.parts[place].name) for place, why in alone
+    )
+    return Reason(ReasonCode.PARTS, needed=shape.tasks_min, under=under)
+
+
+def conclude_alternatives(whys: Sequence[Reason]) -> Reason:
+    """Return the reason of a request none of whose open alternatives fits."""
+    if not whys:
+        return Reason(ReasonCode.DELAY)
+    under = tuple(
+        msgspec.structs.replace(why, role=f"alternative {number}")
+        for number, why in enumerate(whys, 1)
+    )
+    return Reason(
+        ReasonCode.ALTERNATIVES,
+        under=under,
+        unsatisfiable=all(why.unsatisfiable for why in whys),
+    )
 
 
 def _with_partly_busy(sieve: Sieve, best: int, needed: int) -> list[HostReason]:
@@ -107,23 +135,28 @@ def _with_partly_busy(sieve: Sieve, best: int, needed: int) -> list[HostReason]:
     return [*others, HostReason(HostCode.SLOTS_BUSY, size, "", needed, best)]
 
 
-def _conclude(
-    shape: Shape, ground: Ground, reasons: list[HostReason], most: int, wide: Flags
+def conclude(
+    shape: Shape, room: Room, reasons: Sequence[HostReason], most: int, *, is_cut: bool = False
 ) -> Reason:
     """Return the reason of a request of which only ``most`` tasks fit.
 
     Args:
         shape: What was tried.
-        ground: On what.
+        room: The hosts that could take any of it.
         reasons: Why hosts could not take it.
         most: The most tasks that fit together.
-        wide: The hosts that could take any of it.
+        is_cut: More might fit, if one searched on.
     """
+    if is_cut:
+        return Reason(ReasonCode.SEARCH, tuple(reasons), needed=shape.tasks_min, available=most)
     needed = shape.tasks_min if shape.tasks_min > 1 else 0
-    if needed and shape.is_spanned:
-        in_all = int(capacity(shape, ground.free, wide).later.sum())
-        if in_all >= needed:
-            return Reason(ReasonCode.SPAN, tuple(reasons), needed=needed, available=in_all)
+    if shape.is_spanned:
+        in_all = int(room.later.sum())
+        if in_all >= max(needed, 1):
+            code, wish, level = ReasonCode.SPAN, shape.request.cu, ""
+            if wish is not None and most_without_domains(shape, room) >= shape.tasks_min:
+                code, level = ReasonCode.DOMAINS, wish.level or "compute unit"
+            return Reason(code, tuple(reasons), level, shape.tasks_min, in_all)
     return Reason(ReasonCode.HOSTS, tuple(reasons), needed=needed, available=most if needed else 0)
 
 
@@ -135,7 +168,10 @@ def gist(reason: Reason) -> Gist:
     """
     standing = tuple(item for item in reason.host_reasons if not _moves(item))
     moving = frozenset((item.code, item.resource) for item in reason.host_reasons if _moves(item))
-    return (reason.code, reason.unsatisfiable, reason.resource, standing, moving)
+    under = tuple(map(gist, reason.under))
+    return (
+        reason.code, reason.unsatisfiable, reason.resource, standing, moving, reason.role, under
+    )  # fmt: skip
 
 
 def _moves(item: HostReason) -> bool:
@@ -147,8 +183,11 @@ def cures(reason: Reason) -> frozenset[Wake]:
     """Return the kinds of change that can cure ``reason``."""
     match reason.code:
         case ReasonCode.RESERVED:
-            return frozenset({Wake.CAPACITY, Wake.POOL, Wake.RESERVATION, Wake.CONFIG})
+            kinds = {Wake.CAPACITY, Wake.POOL, Wake.RESERVATION}
         case ReasonCode.POOL:
-            return frozenset({Wake.POOL, Wake.CONFIG})
+            kinds = {Wake.POOL}
+        case ReasonCode.DEADLINE:
+            kinds = set()
         case _:
-            return frozenset({Wake.CAPACITY, Wake.CONFIG})
+            kinds = {Wake.CAPACITY}
+    return frozenset({*kinds, Wake.CONFIG}).union(*map(cures, reason.under))

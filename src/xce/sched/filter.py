@@ -124,6 +124,32 @@ def filter_open(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     sieve.keep(facts.table.is_open, HostCode.CLOSED)
 
 
+def filter_same(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that have a value of what ``same[]`` names."""
+    for name in shape.request.same:
+        sieve.keep(facts.values(name) >= 0, HostCode.NO_VALUE, resource=name)
+
+
+def filter_domain(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that lie in a domain of the level that ``cu[]`` names."""
+    wish = shape.request.cu
+    if wish is not None and shape.domains is not None:
+        level = wish.level or facts.default_level
+        sieve.keep(shape.domains >= 0, HostCode.NO_DOMAIN, resource=level)
+
+
+def filter_threshold(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts on which what is free is beyond the thresholds of ``rusage[]``."""
+    for threshold in shape.request.thresholds:
+        row = facts.table.row.get(threshold.resource)
+        if row is None:
+            milli, defined = HostColumns(facts, ground.free).number(threshold.resource)
+            passes = defined & (milli >= threshold.value_milli)
+        else:
+            passes = ground.free[row] * 1000 >= threshold.value_milli
+        sieve.keep(passes, HostCode.THRESHOLD, resource=threshold.resource)
+
+
 def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep what ``select[]`` wants, if that depends on what is free."""
     if shape.program is not None and shape.select_moves:

@@ -8,9 +8,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import islice, takewhile
 from operator import attrgetter, not_
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from xce.model.ids import HostNumber, Index, JobId
+from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.ranges import EMPTY, Ranges, count, take_first
 from xce.sched.order import Place, Rank
 from xce.state.cluster import ClusterState, RequestClass
@@ -20,7 +20,9 @@ NO_LIMIT: Final[Place] = (1 << 63, 0)
 """Later than every job."""
 _CHUNK: Final = 64
 _ARRAY: Final = attrgetter("array")
-_AVOID: Final = attrgetter("avoid")
+_LIKENESS: Final = attrgetter("avoid", "waited_us")
+Likeness: TypeAlias = tuple[tuple[HostNumber, ...], Micros]
+"""What makes jobs of a class differ for placement: hosts they avoid, delays they waited for."""
 
 
 class Runs(NamedTuple):
@@ -70,10 +72,10 @@ class Front:
         return self._job().place if self._is_moved else (first, 0)
 
     @property
-    def avoid(self) -> tuple[HostNumber, ...]:
-        """The hosts that the first job avoids."""
-        avoid: tuple[HostNumber, ...] = self._job().avoid
-        return avoid
+    def likeness(self) -> Likeness:
+        """What the jobs that are placed together with the first one have in common."""
+        likeness: Likeness = _LIKENESS(self._job())
+        return likeness
 
     def element(self) -> tuple[JobId, Index]:
         """Return the first element that is left."""
@@ -85,18 +87,18 @@ class Front:
     def take(self, wanted: int, before: Place) -> tuple[Runs, int]:
         """Take up to ``wanted`` elements in order, and return how many there were.
 
-        It stops at the place ``before``, and where jobs begin to avoid other hosts.
+        It stops at the place ``before``, and where jobs begin to be unlike the first one.
         """
         runs, taken, chunk = Runs([], [], []), 0, _CHUNK
         # A job stands before what was moved behind it.
         limit = NO_LIMIT[0] if self._is_moved else before[0] + (before[1] > 0)
-        avoid = self.avoid
+        likeness = self.likeness
         while taken < wanted:
             first = self.first()
-            if first is None or first >= limit or self._job().avoid != avoid:
+            if first is None or first >= limit or self.likeness != likeness:
                 break
             if self._job().array is None:
-                piece = self._singles(min(wanted - taken, chunk), limit, avoid)
+                piece = self._singles(min(wanted - taken, chunk), limit, likeness)
                 runs.jobs.extend(piece)
                 runs.firsts.extend([0] * len(piece))
                 runs.lasts.extend([0] * len(piece))
@@ -107,13 +109,13 @@ class Front:
         return runs, taken
 
     def skip_alike(self) -> None:
-        """Leave out the jobs in front that avoid the same hosts as the first one."""
-        avoid, chunk = self.avoid, _CHUNK
-        while self.first() is not None and self._job().avoid == avoid:
+        """Leave out the jobs in front that are like the first one."""
+        likeness, chunk = self.likeness, _CHUNK
+        while self.first() is not None and self.likeness == likeness:
             self._fill(chunk)
             ids = self._buffer[self._at : self._at + chunk]
-            avoids = map(_AVOID, map(self._state.jobs.__getitem__, ids))
-            self._at += len(list(takewhile(avoid.__eq__, avoids)))
+            found = map(_LIKENESS, map(self._state.jobs.__getitem__, ids))
+            self._at += len(list(takewhile(likeness.__eq__, found)))
             self._left = EMPTY
             chunk *= 4
 
@@ -129,14 +131,14 @@ class Front:
             self._at = 0
             self._buffer.extend(islice(self._ids, missing))
 
-    def _singles(self, wanted: int, before: JobId, avoid: tuple[HostNumber, ...]) -> list[JobId]:
+    def _singles(self, wanted: int, before: JobId, likeness: Likeness) -> list[JobId]:
         """Take up to ``wanted`` jobs that are no arrays; the first is one."""
         self._fill(wanted)
         ids = self._buffer[self._at : self._at + wanted]
         ids = ids[: bisect_left(ids, before)]
         found = list(map(self._state.jobs.__getitem__, ids))
         size = len(list(takewhile(not_, map(_ARRAY, found))))
-        size = len(list(takewhile(avoid.__eq__, map(_AVOID, found[:size]))))
+        size = len(list(takewhile(likeness.__eq__, map(_LIKENESS, found[:size]))))
         self._at += size
         return ids[:size]
 

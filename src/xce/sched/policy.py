@@ -42,12 +42,28 @@ FIRST_COME: Final = Policy(
         filters.filter_asked,
         filters.filter_queue,
         filters.filter_select,
+        filters.filter_same,
+        filters.filter_domain,
         filters.filter_size,
         filters.filter_avoided,
     ),
     passing=(filters.filter_reach, filters.filter_open),
-    current=(filters.filter_select_now, filters.filter_empty, filters.filter_amounts),
+    current=(
+        filters.filter_select_now,
+        filters.filter_empty,
+        filters.filter_threshold,
+        filters.filter_amounts,
+    ),
     ranking=rank_hosts,
     sharing=share_out,
 )
 """First come, first served by queue priority and class priority, load spread over hosts."""
+
+
+def sift(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, share: Column) -> Sieve:
+    """Return the hosts on which a share of a request is free, and why the others are not."""
+    sieve = Sieve(shape.allowed, share, shape.standing)
+    if not shape.is_whole:
+        for current in policy.current:
+            current(sieve, shape, ground, facts)
+    return sieve

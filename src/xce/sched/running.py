@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from xce.model.entry import Entry
-from xce.model.ids import Index, JobId, Micros
+from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import positions
 from xce.model.record import (
+    AmountsReturned,
     BulkPlaced,
     ConfigApplied,
     EndDecided,
@@ -24,12 +25,14 @@ from xce.model.record import (
     LaunchFailed,
     Record,
     Started,
+    StopsChanged,
     SuspensionAsked,
     SuspensionDone,
 )
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Attempt
+from xce.state.needs import Need, of_pools, on_hosts
 
 FAR: Final[Micros] = 1 << 61
 """Later than every instant that is known: when what has no run limit and no estimate ends."""
@@ -59,7 +62,7 @@ def expected_end(found: RequestClass, attempt: Attempt) -> Micros:
     """Return when an attempt is expected to end, in the past when it is overdue."""
     if attempt.end_cause != EndCause.NONE:
         return attempt.placed_at_us
-    if attempt.suspended or attempt.suspension_wanted:
+    if attempt.suspended or attempt.shall_stop:
         return FAR
     span_us = expected_span(found)
     return span_us if span_us == FAR else (attempt.started_at_us or attempt.placed_at_us) + span_us
@@ -137,27 +140,39 @@ class Running:
         attempt = state.attempt(job_id, position)
         assert attempt is not None, f"element {position} of job {job_id} is not live"
         found = state.classes[attempt.cls]
-        at_us = expected_end(found, attempt)
-        sizes = np.asarray(attempt.tasks, np.int64)
-        rows = [self._row() for _ in attempt.tasks]
-        self._rows.at_us[rows] = at_us
-        self._rows.numbers[rows] = attempt.hosts
-        amounts = found.per_task[:, None] * sizes + found.per_host[:, None]
-        amounts[:, 0] += found.per_job
+        ends_at_us = expected_end(found, attempt)
+        form = found.forms[attempt.alternative]
+        offsets = form.offsets[attempt.returned :]
+        since_us = attempt.started_at_us or attempt.placed_at_us
+        instants = [min(since_us + offset_us, ends_at_us) for offset_us in offsets] + [ends_at_us]
+        stages = [self._held(state, attempt, stage) for stage in form.stages[attempt.returned :]]
+        nothing = np.zeros_like(stages[0][0]), np.zeros_like(stages[0][1])
         if found.key.request.exclusive:
-            amounts[0] = state.hosts.total[0, attempt.hosts]
-        self._rows.amounts[:, rows] = amounts
-        self._rows.pools[:, rows] = 0
-        self._rows.pools[:, rows[0]] = self._pools_of(found, sum(attempt.tasks))
+            # Its slots come last, all that the host has.
+            for amounts, _ in stages:
+                amounts[0] = state.hosts.total[0, _numbers(attempt)]
+        rows: list[int] = []
+        for at_us, (amounts, pools), (later, later_pools) in zip(
+            instants, stages, [*stages[1:], nothing], strict=True
+        ):
+            mine = [self._row() for _ in range(amounts.shape[1])]
+            self._rows.at_us[mine] = at_us
+            self._rows.numbers[mine] = _numbers(attempt)
+            self._rows.amounts[:, mine] = amounts - later
+            self._rows.pools[:, mine] = 0
+            self._rows.pools[:, mine[0]] = pools - later_pools
+            rows += mine
         self._at.setdefault(job_id, {})[position] = tuple(rows)
 
-    def _pools_of(self, found: RequestClass, tasks: int) -> list[int]:
-        needs = dict.fromkeys(self._names, 0)
-        for name, value in found.task_pools:
-            needs[name] = needs.get(name, 0) + value * tasks
-        for name, value in found.job_pools:
-            needs[name] = needs.get(name, 0) + value
-        return [needs[name] for name in self._names]
+    def _held(
+        self, state: ClusterState, attempt: Attempt, stage: tuple[Need, ...]
+    ) -> tuple[Column, Column]:
+        """Return what an attempt holds on each of `_numbers` and of each pool at a stage."""
+        held = on_hosts(stage, attempt.hosts, attempt.tasks, attempt.parts)
+        amounts = np.stack([held[number] for number in _numbers(attempt)], axis=1)
+        needs = of_pools(stage, attempt.tasks, attempt.parts)
+        pools = np.asarray([needs.get(name, 0) for name in self._names], np.int64)
+        return amounts, pools
 
     def _row(self) -> int:
         """Return a row that is not used."""
@@ -179,6 +194,11 @@ class Running:
             self._unused.append(row)
 
 
+def _numbers(attempt: Attempt) -> list[HostNumber]:
+    """Return the hosts of an attempt, each once."""
+    return sorted(set(attempt.hosts))
+
+
 def _room_for(size: int, resources: int, pools: int) -> Releases:
     return Releases(
         np.full(size, -1, np.int64),
@@ -191,11 +211,11 @@ def _room_for(size: int, resources: int, pools: int) -> Releases:
 def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
     """Yield the element runs that begin, end or are expected to end at another instant."""
     match record:
-        case BulkPlaced() | EndDecided() | SuspensionAsked():
+        case BulkPlaced() | EndDecided() | SuspensionAsked() | StopsChanged():
             yield from zip(record.jobs, record.firsts, record.lasts, strict=True)
         case GangPlaced():
             yield record.job, record.index, record.index
-        case Started() | Ended() | LaunchFailed() | SuspensionDone():
+        case Started() | Ended() | LaunchFailed() | SuspensionDone() | AmountsReturned():
             yield from zip(record.jobs, record.indices, record.indices, strict=True)
         case _:
             pass

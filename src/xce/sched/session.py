@@ -22,14 +22,14 @@ from xce.model.ids import JobId, Micros
 from xce.model.plan import BulkStart, GangStart, Plan, StartRule
 from xce.model.reason import Reason, ReasonCode
 from xce.sched.counts import Counts
-from xce.sched.explain import explain_ground, sift
+from xce.sched.explain import explain_ground
 from xce.sched.fairshare import Shares
 from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
 from xce.sched.order import Line, Place, Rank
 from xce.sched.place import bulk, pools
 from xce.sched.place.spot import Spot, find_gang, find_serial
-from xce.sched.policy import FIRST_COME, Policy
+from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.reserve import Element, Reserver
 from xce.sched.running import expected_span
 from xce.sched.shape import Shape
@@ -108,7 +108,7 @@ class Session:
         queues = self._state.queues
         for found in self._state.waiting.values():
             config = queues.get(found.key.queue)
-            if config is None or not config.active:
+            if config is None or not config.active or not self._state.is_window_open(config.name):
                 continue
             rank = self._line.rank(found)
             if found.waiting:
@@ -143,17 +143,30 @@ class Session:
         while (first := front.place()) is not None and first < before:
             if self._shares.is_due:
                 return
-            shape = self._memory.shape(self._state, front.found, front.avoid, self._counts)
-            reason = self._refusal(shape) or self._try(front, shape, before)
+            shape = self._memory.shape(self._state, front.found, front.likeness, self._counts)
+            late = self._lateness(front.found)
+            reason = late or self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
             self._sleep(front, shape, reason)
+            if late is not None:
+                front.is_over = True
+                return
             if self._reserve(front, shape, before):
                 continue
             if not shape.avoid:
                 front.is_over = True
                 return
             front.skip_alike()
+
+    def _lateness(self, found: RequestClass) -> Reason | None:
+        """Return why a job would still run when the run window of its queue closes, if so."""
+        queue = found.key.queue
+        closes_us = self._state.window_closes_us(queue, self._now_us)
+        span_us = found.key.run_limit_us or found.key.estimate_us
+        if not closes_us or not span_us or self._now_us + span_us <= closes_us:
+            return None
+        return Reason(ReasonCode.DEADLINE, resource=queue)
 
     def _sleep(self, front: Front, shape: Shape, reason: Reason) -> None:
         """Note why a class waits: for the first of its jobs, rather one that avoids no host."""
@@ -245,7 +258,7 @@ class Session:
                 return None
         elif self._fits(shape, now, sieve.left):
             return self._try_window(front, shape, window, before)
-        reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve)
+        reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve, now.pools)
         self._memory.store_verdict(shape, now.ground, reason)
         self._failed[shape] = reason
         return reason
@@ -301,6 +314,9 @@ class Session:
         spot = Spot(
             numbers,
             shares,
+            shares[:0],
+            shape.alternative,
+            numbers,
             shape.unit[:, None] * shares,
             {name: value * taken for name, value in needs.items()},
         )
@@ -333,9 +349,11 @@ class Session:
                 front.found.cls,
                 runs.jobs[0],
                 runs.firsts[0],
-                spot.numbers.tolist(),
+                spot.hosts.tolist(),
                 spot.sizes.tolist(),
-                rule=rule,
+                spot.parts.tolist(),
+                spot.alternative,
+                rule,
             )
         )
         return True

@@ -1,16 +1,22 @@
-"""A shape: what placement sees of a request class. Masks are kept per shape, shared by classes."""
+"""A shape: what placement sees of a request class. Masks are kept per shape, shared by classes.
+
+A request with parts or alternatives has a shape for each of them: `inner`. Its own masks are then
+those of the hosts that any of them may use, and its own amounts are empty.
+"""
 
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
-from xce.model.ids import HostNumber
+from xce.model.ids import HostNumber, Micros
 from xce.model.reason import HostReason, Reason
 from xce.model.request import Request
 from xce.resreq.select import compile_order, compile_select
 from xce.sched.columns import MOVING
 from xce.state.cluster import RequestClass
 from xce.state.hosts import Column, Flags
+from xce.state.needs import Form, Need
 
 _NO_FLAGS: Final[Flags] = np.zeros(0, np.bool_)
 
@@ -21,6 +27,8 @@ class ShapeKey(NamedTuple):
     request: Request
     queue_hosts: tuple[str, ...]
     avoid: tuple[HostNumber, ...]
+    waited_us: Micros = 0
+    """The longest delay in the request that has passed."""
 
 
 class Verdict(NamedTuple):
@@ -34,15 +42,19 @@ class Verdict(NamedTuple):
 class Shape:
     """A compiled request with its masks; valid for one ``change`` of the host table."""
 
-    def __init__(self, key: ShapeKey, found: RequestClass) -> None:
-        self.request, self.queue_hosts, self.avoid = key
+    def __init__(self, key: ShapeKey, need: Need, *, alternative: int = 0) -> None:
+        self.request, self.queue_hosts, self.avoid = key.request, key.queue_hosts, key.avoid
         request = key.request
-        self.per_task: Column = found.per_task
-        self.per_host: Column = found.per_host
-        self.per_first: Column = found.per_host + found.per_job
+        self.alternative = alternative
+        """Which alternative of the whole request it is (part of)."""
+        self.inner: tuple[Shape, ...] = ()
+        """Of its parts, or of the alternatives that are open; empty: it is simple."""
+        self.per_task: Column = need.per_task
+        self.per_host: Column = need.per_host
+        self.per_first: Column = need.per_host + need.per_job
         """Once on the first host, beside the tasks."""
-        self.task_pools = found.task_pools
-        self.job_pools = found.job_pools
+        self.task_pools = need.task_pools
+        self.job_pools = need.job_pools
         self.tasks_min, self.tasks_max = request.tasks_min, request.tasks_max
         least, full, is_single = _shares(request)
         once = self.per_first if is_single else self.per_host
@@ -55,7 +67,15 @@ class Shape:
         self.select_moves = self.program is not None and not MOVING.isdisjoint(self.program.names)
         self.preference: Column | None = None
         """By host; None: all are alike."""
-        # Set by `xce.sched.explain.compile_standing`.
+        # Set by `xce.sched.standing.compile_standing`.
+        self.tiles: Column | None = None
+        """By host: tasks lie on it in blocks of so many; None: in any number."""
+        self.ceilings: Column | None = None
+        """By host: the most tasks that ``span[]`` allows there; None: any number."""
+        self.groups: Column | None = None
+        """By host: a code for what all of its hosts must have in common, -1: it lacks it."""
+        self.domains: Column | None = None
+        """By host: the code of its domain, -1: in none; None: hosts are domains, or no matter."""
         self.allowed: Flags = _NO_FLAGS
         """Hosts that pass the lasting and passing filters."""
         self.standing: tuple[HostReason, ...] = ()
@@ -67,19 +87,75 @@ class Shape:
         self.verdict: Verdict | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it has parts or alternatives."""
+        return bool(self.request.parts or self.request.alternatives)
+
+    @property
     def is_spanned(self) -> bool:
-        """Whether ``span[]`` says how tasks lie on hosts."""
-        return self.request.one_host or self.request.ptile > 0
+        """Whether it is said how tasks lie on hosts."""
+        request = self.request
+        return bool(
+            request.one_host
+            or request.ptile
+            or request.block
+            or request.stripe
+            or request.hosts_max
+            or request.same
+            or request.cu
+        )
+
+
+def compile_shape(key: ShapeKey, found: RequestClass) -> Shape:
+    """Return the shape of a request class, without masks."""
+    open_forms = [
+        (number, form)
+        for number, form in enumerate(found.forms)
+        if not key.request.alternatives
+        or key.request.alternatives[number].delay_us <= key.waited_us
+    ]
+    shapes = [_compile_form(key, number, form) for number, form in open_forms]
+    if not key.request.alternatives:
+        return shapes[0]
+    whole = Shape(key, _nothing(found.forms[0].needs[0]))
+    whole.inner = tuple(shapes)
+    return whole
+
+
+def _compile_form(key: ShapeKey, number: int, form: Form) -> Shape:
+    if not form.request.parts:
+        (need,) = form.needs
+        return Shape(_within(key, form.request), need, alternative=number)
+    whole = Shape(_within(key, form.request), _nothing(form.needs[0]), alternative=number)
+    whole.inner = tuple(
+        Shape(_within(key, role), need, alternative=number)
+        for role, need in zip(form.roles, form.needs, strict=True)
+    )
+    return whole
+
+
+def _within(key: ShapeKey, request: Request) -> ShapeKey:
+    """Return the key of a part or alternative, without wishes that were waited for too long."""
+    if request.cu is not None and 0 < request.cu.max_wait_us <= key.waited_us:
+        request = replace(request, cu=None)
+    return ShapeKey(request, key.queue_hosts, key.avoid, key.waited_us)
+
+
+def _nothing(like: Need) -> Need:
+    return Need(like.per_task * 0, like.per_task * 0, like.per_task * 0, (), ())
 
 
 def _shares(request: Request) -> tuple[int, int, bool]:
     """Return the smallest number of tasks that may be on a host, the one that is wanted, and
     whether it is always one host.
     """
-    low, high, ptile = request.tasks_min, request.tasks_max, request.ptile
-    if request.one_host or high <= max(ptile, 1):
+    low, high = request.tasks_min, request.tasks_max
+    tile = max(request.ptile, request.block)
+    if request.one_host or request.hosts_max == 1 or high == 1:
         return low, low, True
-    if not ptile:
+    if not tile:
         return 1, 1, False
-    least = 1 if low < high else low % ptile or ptile
-    return least, min(ptile, low), False
+    if high <= tile:
+        return low, low, True
+    least = 1 if low < high else low % tile or tile
+    return least, min(tile, low), False

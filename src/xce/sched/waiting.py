@@ -22,16 +22,18 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from xce.model.entry import Entry
-from xce.model.ids import HostNumber, Micros
+from xce.model.ids import Micros
 from xce.model.reason import Reason, Wake
 from xce.model.record import HostDown, SessionRan
 from xce.sched.columns import HostFacts
 from xce.sched.counts import Counts
-from xce.sched.explain import compile_standing, cures, gist
+from xce.sched.explain import cures, gist
+from xce.sched.front import Likeness
 from xce.sched.ground import Ground
 from xce.sched.policy import Policy
 from xce.sched.running import Running
-from xce.sched.shape import Shape, ShapeKey, Verdict
+from xce.sched.shape import Shape, ShapeKey, Verdict, compile_shape
+from xce.sched.standing import compile_standing
 from xce.state.cluster import ClusterState, RequestClass
 
 _ALWAYS: Final = frozenset({Wake.PENDING, Wake.CONFIG})
@@ -65,8 +67,8 @@ class Memory:
         self._facts: HostFacts | None = None
         self._policy: Policy | None = None
         self._shapes: dict[ShapeKey, Shape] = {}
-        self._plain: dict[int, Shape] = {}
-        """By class: the shape of its jobs that avoid no host."""
+        self._plain: dict[tuple[int, Micros], Shape] = {}
+        """By class and delay waited for: the shape of its jobs that avoid no host."""
         self._contents: dict[bytes, int] = {}
         self._last_content = 0
 
@@ -152,22 +154,25 @@ class Memory:
         self,
         state: ClusterState,
         found: RequestClass,
-        avoid: tuple[HostNumber, ...],
+        likeness: Likeness,
         counts: Counts,
     ) -> Shape:
-        """Return what placement sees of jobs of a class that avoid these hosts."""
-        if not avoid and found.cls in self._plain:
-            return self._plain[found.cls]
+        """Return what placement sees of jobs of a class that are alike in this."""
+        avoid, waited_us = likeness
+        plain = (found.cls, waited_us)
+        if not avoid and plain in self._plain:
+            return self._plain[plain]
         assert self._facts is not None
         assert self._policy is not None
-        key = ShapeKey(found.key.request, state.queues[found.key.queue].hosts, avoid)
+        hosts = state.queues[found.key.queue].hosts
+        key = ShapeKey(found.key.request, hosts, avoid, waited_us)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(key, found)
+            shape = self._shapes[key] = compile_shape(key, found)
             compile_standing(shape, state, self._facts, self._policy)
             counts.host_rows += self._facts.table.count
         if not avoid:
-            self._plain[found.cls] = shape
+            self._plain[plain] = shape
         return shape
 
     def verdict(self, shape: Shape, ground: Ground) -> Reason | None:
@@ -178,7 +183,12 @@ class Memory:
         return verdict.reason
 
     def store_verdict(self, shape: Shape, ground: Ground, reason: Reason) -> None:
-        """Keep what was found: that a request does not fit on ``ground``."""
+        """Keep what was found: that a request does not fit on ``ground``.
+
+        Whether an alternative fits depends on pools too.
+        """
+        if shape.request.alternatives:
+            return
         shape.verdict = Verdict(self._content(ground), reason)
 
     def _content(self, ground: Ground) -> int:

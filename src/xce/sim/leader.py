@@ -6,6 +6,7 @@ It does what `xce.daemon.controller_shell` does with sockets: nothing is told be
 from collections.abc import Callable
 from random import Random
 
+from xce.calendars.windows import Resolver
 from xce.control.clock import next_now_us
 from xce.control.controller import Controller, Reply
 from xce.control.desk import Batch, Desk
@@ -60,6 +61,7 @@ class Leader(Process):
         self._mono_us = loop.now_us
         self.reign = Reign(self.desk, self)
         self.give = self.reign.give
+        self._resolver = Resolver()
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
         self._joined: dict[Wire, None] = {}
@@ -147,6 +149,9 @@ class Leader(Process):
             wire.send(self, message)
 
     def _tick(self) -> None:
+        windows = self._resolver.due(self.state, self.now_us())
+        if windows is not None:
+            self.reign.give(windows)
         stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
         self.reign.give(Tick(history_seq=stored_seq))
         due_us = next_due_us(self.state)

@@ -46,6 +46,11 @@ class Placements:
                     ),
                 )  # fmt: skip
 
+    def adopt(self, state: ClusterState, job: JobId, index: Index, placement: Placement) -> None:
+        """Take a placement that was made before."""
+        self.last[job, index] = placement
+        self.keys.setdefault(placement.cls, state.classes[placement.cls].key)
+
     def _note_bulk(self, state: ClusterState, record: BulkPlaced) -> None:
         size = state.classes[record.cls].key.request.tasks_max
         hosts = (

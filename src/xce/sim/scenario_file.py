@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -42,18 +42,29 @@ from xce.sim.scenario_keys import (
 
 Texts = Callable[[Path], Mapping[str, str]]
 """Reads the files of a configuration directory."""
+
+
+class Base(NamedTuple):
+    """A cluster that a file changes."""
+
+    config: ClusterConfig
+    texts: Mapping[str, str]
+    """Its configuration files; a part of a file's ``cluster`` stands in for one of them."""
+
+
 _PARTS: Final = {name.removesuffix(".yaml"): name for name in FILES}
 _NOT_BUILT: Final = frozenset(name.removesuffix(".yaml") for name in FILES_NOT_BUILT)
 _TOP: Final = ("cluster", "jobs", "events", "until", "expect", "epoch")
 _Struct = TypeVar("_Struct", PlannedJob, PlannedEvent, Expectation)
 
 
-def load_scenario(path: Path, load_texts: Texts) -> Scenario:
+def load_scenario(path: Path, load_texts: Texts, *, base: Base | None = None) -> Scenario:
     """Read a scenario file.
 
     Args:
         path: The file.
         load_texts: Reads a configuration directory, where the file names one.
+        base: What holds where the file says nothing of the cluster; None: it must.
 
     Raises:
         ConfigError: Something is wrong; each line of the message is one problem.
@@ -64,10 +75,12 @@ def load_scenario(path: Path, load_texts: Texts) -> Scenario:
         raise ConfigError(f"{path}: is not UTF-8 text") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse_scenario(text, file=str(path), name=path.stem, load_texts=load_texts)
+    return parse_scenario(text, file=str(path), name=path.stem, load_texts=load_texts, base=base)
 
 
-def parse_scenario(text: str, *, file: str, name: str, load_texts: Texts) -> Scenario:
+def parse_scenario(
+    text: str, *, file: str, name: str, load_texts: Texts, base: Base | None = None
+) -> Scenario:
     """Return what the text of a scenario file says.
 
     Raises:
@@ -84,19 +97,20 @@ def parse_scenario(text: str, *, file: str, name: str, load_texts: Texts) -> Sce
             parts[key] = value
         else:
             value.problem(f"a scenario has no key {key!r}; {render_allowed(key, _TOP)}")
-    if "cluster" not in parts:
+    if "cluster" not in parts and base is None:
         top.problem("a scenario needs the key 'cluster'")
     report.raise_if_any()
-    return _Reading(Path(file), report, load_texts).read(parts, name)
+    return _Reading(Path(file), report, load_texts, base).read(parts, name)
 
 
 class _Reading:
     """One file while it is read."""
 
-    def __init__(self, path: Path, report: Report, load_texts: Texts) -> None:
+    def __init__(self, path: Path, report: Report, load_texts: Texts, base: Base | None) -> None:
         self._path = path
         self._report = report
         self._load_texts = load_texts
+        self._base = base
         self._down: set[str] = set()
         self._interval_us = SECOND_US
 
@@ -115,7 +129,10 @@ class _Reading:
         table = _with_instant(expectation_table(read_at), read_at)
         expect = self._structs(parts.get("expect"), "expectations", table, Expectation)
         until_us = self._value(parts.get("until"), read_at)
-        config = self._config(parts["cluster"])
+        if self._base is not None and "cluster" not in parts:
+            config = self._base.config
+        else:
+            config = self._config(parts["cluster"])
         _check_names(parts, jobs, events, expect, config)
         self._report.raise_if_any()
         return Scenario(
@@ -162,6 +179,10 @@ class _Reading:
     def _config(self, place: Place) -> ClusterConfig:
         """Return the cluster: written here, or in the directory that is named."""
         tops: dict[str, Place | None] = dict.fromkeys(FILES)
+        if self._base is not None:
+            for name, text in self._base.texts.items():
+                if name in tops:
+                    tops[name] = open_document(name, text, self._report)
         if isinstance(place.node, yaml.ScalarNode):
             directory = self._path.parent / scalar_text(place)
             if not directory.is_dir():

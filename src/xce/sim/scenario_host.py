@@ -52,10 +52,22 @@ class News(msgspec.Struct):
 
 
 class ScenarioHost:
-    """One host, not up yet."""
+    """One host, not up yet.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: Its name.
+        cpus: What it reports, where the configuration does not say how many slots it has.
+        mem_mib: What it reports.
+        boot_id: Of the boot before; empty: none.
+    """
+
+    def __init__(
+        self, name: str, *, cpus: int = 1, mem_mib: int = 0, boot_id: str = "first"
+    ) -> None:
         self.name = name
+        self._cpus = cpus
+        self._mem_mib = mem_mib
+        self._boot_id = boot_id
         self.is_up = False
         self.live: dict[Element, Live] = {}
         self.ends: list[tuple[Micros, Element, int]] = []
@@ -108,6 +120,11 @@ class ScenarioHost:
             live = Live(attempt, run_us, effect.run_limit_us or None, now_us, planned.exit_code)
             self.live[element] = live
             self._plan_end(element, live)
+
+    def adopt(self, element: Element, live: Live) -> None:
+        """Take over an attempt that runs already."""
+        self.live[element] = live
+        self._plan_end(element, live)
 
     def take(self, effect: Effect, now_us: Micros) -> None:
         """Do what another effect than a launch wants."""

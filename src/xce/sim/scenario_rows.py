@@ -52,6 +52,8 @@ class Element:
                 self.placement = run.placements.last.get((job.id, self.index))
             if self.placement is not None:
                 self.start_us = self.placement.at_us - zero_us
+            elif ended.started_at_us:
+                self.start_us = ended.started_at_us - zero_us
         else:
             held = contains(job.held, position, position)
             reason = pend_reason(state, job, held=held)
@@ -88,7 +90,7 @@ def render_run(run: ScenarioRun, expect: list[dict[str, Any]]) -> dict[str, Any]
         for element in elements(run, outcome):
             rows.append(_row(run, element))
             summary.note_submit(element.submit_us)
-            if element.start_us is not None:
+            if element.placement is not None and element.start_us is not None:
                 summary.add(
                     submit=element.submit_us,
                     start=element.start_us,

@@ -17,6 +17,7 @@ import msgspec
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import Problem, ProblemError, from_refusal
 from xce.apiserver.submission import SubmissionBody, SubmissionCompiler
+from xce.calendars.windows import Resolver
 from xce.control.accept import plan_digest
 from xce.control.controller import Controller, Input, Step
 from xce.control.due import next_due_us
@@ -92,6 +93,7 @@ class ScenarioRun:
         words: Reads command lines.
         seed: From which run times are drawn where a span is given for them.
         hear: Is given every step of the controller, e.g. to keep its entries.
+        state: Where it begins; None: with nothing.
     """
 
     def __init__(
@@ -101,9 +103,10 @@ class ScenarioRun:
         *,
         seed: int = 0,
         hear: Callable[[Step], None] = lambda _: None,
+        state: ClusterState | None = None,
     ) -> None:
         self.scenario = scenario
-        self.controller = Controller(ClusterState())
+        self.controller = Controller(state or ClusterState())
         self.placements = Placements()
         self.outcomes = {job.id: Outcome(job) for job in scenario.jobs}
         self.commands: list[dict[str, object]] = []
@@ -120,8 +123,10 @@ class ScenarioRun:
         self._digest = hashlib.blake2b(digest_size=16)
         self._calendar: list[tuple[Micros, int, int, Callable[[], None]]] = []
         self._count = 0
-        self._hosts = {host.name: ScenarioHost(host.name) for host in scenario.config.hosts}
-        self._planned: dict[JobId, PlannedJob] = {}
+        self._resolver = Resolver()
+        self.hosts = {host.name: ScenarioHost(host.name) for host in scenario.config.hosts}
+        self.planned: dict[JobId, PlannedJob] = {}
+        """What is known of the jobs that were taken, by their number."""
         self._owners: dict[str, Owner] = {}
         self._ended: dict[str, ScenarioHost] = {}
         """Hosts with ends that are not told yet."""
@@ -152,10 +157,7 @@ class ScenarioRun:
     def run(self) -> None:
         """Live through it."""
         scenario = self.scenario
-        self._tell(ApplyConfig(ADMIN, scenario.config), by=ADMIN, basis="admin")
-        for host in self._hosts.values():
-            if host.name not in scenario.down:
-                self._tell(host.join(), by=f"host {host.name}", basis="component")
+        self.begin()
         for job in scenario.jobs:
             self._put(job.at_us, _SUBMITS, partial(self._submit, job))
         for event in scenario.events:
@@ -171,6 +173,13 @@ class ScenarioRun:
             self._live_instant()
         if until_us is not None:
             self.now_us = until_us
+
+    def begin(self) -> None:
+        """Put the configuration in effect and let the hosts come."""
+        self.tell(ApplyConfig(ADMIN, self.scenario.config), by=ADMIN, basis="admin")
+        for host in self.hosts.values():
+            if not host.is_up and host.name not in self.scenario.down:
+                self.tell(host.join(), by=f"host {host.name}", basis="component")
 
     def _next(self) -> tuple[Micros | None, bool]:
         """Return when something happens next, and whether a session runs then."""
@@ -207,10 +216,13 @@ class ScenarioRun:
         if not plan.is_empty:
             self._in_vain = 0
             self._digest.update(plan_digest(plan).encode())
-            self._tell(ProposePlan(plan), by="scheduler", basis="component")
+            self.tell(ProposePlan(plan), by="scheduler", basis="component")
 
     def _live_instant(self) -> None:
         """Let happen what happens now."""
+        windows = self._resolver.due(self.state, self._clock_us())
+        if windows is not None:
+            self.tell(windows, by="", basis="")
         due_us = next_due_us(self.state)
         if due_us and due_us <= self._clock_us():
             self._put(self.now_us, _DUE, self._tick)
@@ -232,7 +244,7 @@ class ScenarioRun:
 
     # What is told to the controller, and what it tells.
 
-    def _tell(
+    def tell(
         self, *bodies: Command | Observation, by: str, basis: str
     ) -> tuple[Accepted | Refusal, ...]:
         """Have inputs decided; return the results of the last one."""
@@ -252,7 +264,7 @@ class ScenarioRun:
         self._hear(step)
         told: list[ScenarioHost] = []
         for number, effects in step.effects:
-            host = self._hosts.get(self.state.hosts.names[number])
+            host = self.hosts.get(self.state.hosts.names[number])
             if host is None or not host.is_up:
                 continue
             for effect in effects:
@@ -261,10 +273,10 @@ class ScenarioRun:
                 else:
                     host.take(effect, self.now_us)
             told.append(host)
-        self._report(told)
+        self.report(told)
         return step
 
-    def _report(self, hosts: Iterable[ScenarioHost]) -> None:
+    def report(self, hosts: Iterable[ScenarioHost]) -> None:
         """Let hosts report, and put the ends that they foresee on the calendar."""
         inputs: list[Input] = []
         for host in hosts:
@@ -278,7 +290,7 @@ class ScenarioRun:
             self._step(inputs)
 
     def _launch(self, host: ScenarioHost, effect: Launch) -> None:
-        planned = self._planned[effect.job]
+        planned = self.planned[effect.job]
         runs_us: list[Micros | None] = [self._draw_run(planned) for _ in effect.indices]
         host.launch(effect, planned, runs_us, self.now_us)
 
@@ -296,11 +308,11 @@ class ScenarioRun:
 
     def _report_ends(self) -> None:
         ended, self._ended = self._ended, {}
-        self._report(ended.values())
+        self.report(ended.values())
 
     def _tick(self) -> None:
         seq, due_us = self.state.seq, next_due_us(self.state)
-        self._tell(Tick(), by="", basis="")
+        self.tell(Tick(), by="", basis="")
         if self.state.seq == seq:
             self._idle_due = (seq, due_us)
         else:
@@ -346,10 +358,10 @@ class ScenarioRun:
         except msgspec.ValidationError as error:
             outcome.refusal = from_refusal(Refusal(RefusalCode.BAD_REQUEST, str(error)))
             return False
-        self._planned[self.state.next_job] = outcome.planned
+        self.planned[self.state.next_job] = outcome.planned
         command = SubmitJobs(caller.owner, (compiled.submission,), compiled.blobs)
         basis = "admin" if caller.is_admin else "owner"
-        (result,) = self._tell(command, by=user, basis=basis)
+        (result,) = self.tell(command, by=user, basis=basis)
         if isinstance(result, Refusal):
             outcome.refusal = from_refusal(result)
             return False
@@ -368,7 +380,7 @@ class ScenarioRun:
                 else pool
                 for pool in config.pools
             )
-            self._tell(
+            self.tell(
                 ApplyConfig(ADMIN, msgspec.structs.replace(config, pools=pools)),
                 by=ADMIN, basis="admin",
             )  # fmt: skip
@@ -379,18 +391,16 @@ class ScenarioRun:
         match event.state:
             case "down":
                 for name in event.hosts:
-                    if self._hosts[name].is_up:
-                        self._lose(self._hosts[name])
+                    if self.hosts[name].is_up:
+                        self._lose(self.hosts[name])
             case "ok":
-                self._tell(SetHostsOpen(ADMIN, event.hosts, True), by=ADMIN, basis="admin")
+                self.tell(SetHostsOpen(ADMIN, event.hosts, True), by=ADMIN, basis="admin")
                 for name in event.hosts:
-                    if not self._hosts[name].is_up:
-                        self._tell(self._hosts[name].join(), by=f"host {name}", basis="component")
+                    if not self.hosts[name].is_up:
+                        self.tell(self.hosts[name].join(), by=f"host {name}", basis="component")
             case word:
                 comment = "" if word == "closed" else word
-                self._tell(
-                    SetHostsOpen(ADMIN, event.hosts, False, comment), by=ADMIN, basis="admin"
-                )
+                self.tell(SetHostsOpen(ADMIN, event.hosts, False, comment), by=ADMIN, basis="admin")
 
     def _lose(self, host: ScenarioHost) -> None:
         """Let a host lose power for good: what ran on it is over at once.
@@ -399,7 +409,7 @@ class ScenarioRun:
         host that is there anew and has nothing; then that host is away, too.
         """
         away = host.leave()
-        self._tell(away, host.join(), host.leave(), by=f"host {host.name}", basis="component")
+        self.tell(away, host.join(), host.leave(), by=f"host {host.name}", basis="component")
 
     def _command(self, event: PlannedEvent) -> None:
         is_admin = self._is_admin(event.user)
@@ -412,7 +422,7 @@ class ScenarioRun:
             results.append(str(error))
         else:
             basis = "admin" if is_admin else "owner"
-            for item in self._tell(command, by=event.user, basis=basis):
+            for item in self.tell(command, by=event.user, basis=basis):
                 results.append(item.text)
         self.commands.append(
             {

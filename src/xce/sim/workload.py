@@ -12,17 +12,29 @@ from xce.model.config import (
     PoolConfig,
     QueueConfig,
     ResourceConfig,
+    WindowConfig,
 )
 from xce.model.ids import HOUR_US, SECOND_US
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.request import Amount, HostChoice, Request
 from xce.sim.client import Client
 
+START_US = 1_800_000_000 * SECOND_US
+"""What the clock on the wall says when a world begins."""
+_DAY_MIN = 24 * 60
 HOPELESS_TASKS = 999
 QUEUES = (
     QueueConfig(name="normal", priority=30, default=True),
     QueueConfig(name="night", priority=10, exclusive=True),
 )
+
+
+def draw_windows(rng: Random) -> tuple[WindowConfig, ...]:
+    """Return windows that are closed for the first minutes of a world, or for its second one."""
+    now_min = START_US // (60 * SECOND_US) % _DAY_MIN
+    shut = now_min + rng.randint(0, 2)
+    opens = shut + rng.randint(1, 2)
+    return (WindowConfig(start_min=opens % _DAY_MIN, end_min=shut % _DAY_MIN),)
 
 
 def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
@@ -31,6 +43,7 @@ def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
         msgspec.structs.replace(
             queue,
             policy=rng.choice(("fcfs", "fcfs", "sjf", "fairshare")),
+            run_windows=draw_windows(rng) if rng.random() < 0.2 else (),
             backfill=rng.choice(("none", "easy", "easy", "conservative")),
             reservations=rng.choice((0, 0, 2)),
         )

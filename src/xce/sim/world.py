@@ -33,7 +33,7 @@ from xce.state.snapshot import digest, dump, load
 from xce.state.view import pend_reason
 from xce.worker.core import HostState
 
-START_US: Final = 1_800_000_000 * SECOND_US
+START_US: Final = workload.START_US
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
@@ -288,7 +288,9 @@ class World:
             job = self.truth.state.jobs[job_id]
             reason = pend_reason(self.truth.state, job)
             demand(
-                reason.unsatisfiable or bool(job.waits or job.held),
+                reason.unsatisfiable
+                or bool(job.waits or job.held)
+                or reason.code is ReasonCode.WINDOW,
                 f"job {job_id} can never run; its reason is {reason}",
             )
         self._check_reasons(unended)
@@ -317,10 +319,12 @@ class World:
             demand(not found, f"jobs {found} could start, and nothing happens")
 
     def _is_kept_back(self, job_id: JobId) -> bool:
-        """Whether what is free for a job is reserved for one in front of it."""
+        """Whether what is free for a job is reserved, or the window of its queue keeps it back."""
         state = self.truth.state
-        reason = pend_reason(state, state.jobs[job_id])
-        return reason.code is ReasonCode.RESERVED and bool(state.reservations)
+        code = pend_reason(state, state.jobs[job_id]).code
+        if code in (ReasonCode.WINDOW, ReasonCode.DEADLINE):
+            return True
+        return code is ReasonCode.RESERVED and bool(state.reservations)
 
     def _is_stopped(self, job_id: JobId) -> bool:
         job = self.truth.state.jobs[job_id]

@@ -14,8 +14,9 @@ from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.state import live, usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, key_time_us
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
+    await_delay,
     contains_all,
     demand,
     drop_reservation,
@@ -24,6 +25,7 @@ from xce.state.index import (
     forget_subjects,
     found_job,
     index_job,
+    next_wait_us,
     refresh_waiting,
 )
 from xce.state.job import (
@@ -33,6 +35,9 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
+
+_GONE_MAX: Final = 1_000
+"""So many instants of attempts that are over may stay in the heap."""
 
 
 def apply(state: ClusterState, entry: Entry) -> None:
@@ -65,9 +70,16 @@ def apply_records(state: ClusterState, records: Iterable[r.Record]) -> None:
     """
     for record in records:
         _APPLY[type(record)](state, record)
-    due = state.due
+    due, returns = state.due, state.returns
     while due and not _is_due(state, *due[0]):
         heapq.heappop(due)
+    while returns and not _is_held(state, *returns[0]):
+        heapq.heappop(returns)
+    if state.returns_gone > _GONE_MAX and state.returns_gone > len(returns) // 2:
+        # Many attempts ended long before their amounts came back.
+        state.returns[:] = [item for item in returns if _is_held(state, *item)]
+        heapq.heapify(state.returns)
+        state.returns_gone = 0
 
 
 def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
@@ -76,13 +88,31 @@ def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
     if job is None or job.is_finished:
         return False
     begins = bool(job.waits & WAITS_BEGIN) and job.begin_at_us == at_us
-    return begins or (bool(job.waits & DOOMED) and job.doomed_until_us == at_us)
+    delay_us = next_wait_us(state, job)
+    passes = bool(delay_us) and job.submit_at_us + delay_us == at_us
+    return begins or passes or (bool(job.waits & DOOMED) and job.doomed_until_us == at_us)
+
+
+def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, number: int) -> bool:
+    """Return whether the attempt still holds the amounts that come back then."""
+    attempt = state.attempt(job_id, position)
+    if attempt is None or attempt.number != number:
+        return False
+    offsets = state.classes[attempt.cls].forms[attempt.alternative].offsets
+    due = offsets[attempt.returned : attempt.returned + 1]
+    return [attempt.started_at_us + offset for offset in due] == [at_us]
 
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
+    before = state.queues
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
+    for name in list(state.windows):
+        queue = state.queues.get(name)
+        # Windows that were changed are closed until they are resolved.
+        if queue is None or queue.run_windows != before[name].run_windows:
+            del state.windows[name]
     state.hosts.configure(record.config, record.hosts)
     state.pools.configure(record.config)
     for found in state.classes.values():
@@ -212,6 +242,14 @@ def _jobs_released(state: ClusterState, record: r.JobsReleased) -> None:
         refresh_waiting(state, job)
 
 
+def _delays_passed(state: ClusterState, record: r.DelaysPassed) -> None:
+    for job_id, waited_us in zip(record.jobs, record.waited_us, strict=True):
+        job = found_job(state, job_id)
+        job.waited_us = waited_us
+        job.revision += 1
+        await_delay(state, job)
+
+
 def _dependency_doomed(state: ClusterState, record: r.DependencyDoomed) -> None:
     for job_id in record.jobs:
         job = found_job(state, job_id)
@@ -302,6 +340,19 @@ def _reservations_changed(state: ClusterState, record: r.ReservationsChanged) ->
             state.reservations.setdefault(item.job, {})[item.index] = item
 
 
+def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
+    was_open = {name for name, window in state.windows.items() if window.is_open}
+    state.windows = {
+        name: Window(intervals, name in was_open)
+        for name, intervals in zip(record.queues, record.intervals, strict=True)
+    }
+
+
+def _windows_moved(state: ClusterState, record: r.WindowsMoved) -> None:
+    for name in record.queues:
+        state.windows[name].is_open = record.is_open
+
+
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
     """Changes nothing: it is the recording that replay compares with."""
 
@@ -352,6 +403,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.KeyUsed: _key_used,
     r.KeysForgotten: _keys_forgotten,
     r.JobsReleased: _jobs_released,
+    r.DelaysPassed: _delays_passed,
     r.DependencyDoomed: _dependency_doomed,
     r.Held: _held,
     r.Unheld: _unheld,
@@ -360,6 +412,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.BulkPlaced: live.apply_bulk_placed,
     r.GangPlaced: live.apply_gang_placed,
     r.Started: live.apply_started,
+    r.AmountsReturned: live.apply_amounts_returned,
     r.EndDecided: live.apply_end_decided,
     r.Ended: live.apply_ended,
     r.LaunchFailed: live.apply_launch_failed,
@@ -369,6 +422,9 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SignalAsked: live.apply_signal_asked,
     r.ReasonsChanged: _reasons_changed,
     r.ReservationsChanged: _reservations_changed,
+    r.WindowsResolved: _windows_resolved,
+    r.WindowsMoved: _windows_moved,
+    r.StopsChanged: live.apply_stops_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,
 }

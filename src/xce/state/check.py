@@ -6,7 +6,7 @@ from xce.model.job import EndCause, Phase
 from xce.model.ranges import contains, count, intersect
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
-from xce.state.usage import need
+from xce.state.needs import of_pools, on_hosts
 
 
 def check_state(state: ClusterState) -> None:
@@ -45,13 +45,14 @@ def check_usage(state: ClusterState) -> None:
     for job in state.jobs.values():
         for attempt in (job.live or {}).values():
             found = state.classes[attempt.cls]
-            for place, (host, size) in enumerate(zip(attempt.hosts, attempt.tasks, strict=True)):
-                used[:, host] += need(found, size, is_first=place == 0)
+            needs = found.forms[attempt.alternative].stages[attempt.returned]
+            for host, amounts in on_hosts(
+                needs, attempt.hosts, attempt.tasks, attempt.parts
+            ).items():
+                used[:, host] += amounts
                 attempts[host] += 1
                 exclusive[host] += found.key.request.exclusive
-            for name, value in found.task_pools:
-                pools[name] += value * sum(attempt.tasks)
-            for name, value in found.job_pools:
+            for name, value in of_pools(needs, attempt.tasks, attempt.parts).items():
                 pools[name] += value
     assert (used == table.used).all(), "hosts: used is not the sum of what live attempts hold"
     assert (attempts == table.attempts).all(), "hosts: attempts are miscounted"
@@ -145,7 +146,7 @@ def check_indexes(state: ClusterState) -> None:
             owes = (
                 attempt.phase == Phase.STARTING
                 or attempt.end_cause != EndCause.NONE
-                or attempt.suspended != attempt.suspension_wanted
+                or attempt.suspended != attempt.shall_stop
             )
             is_owed = place in state.owed.get(attempt.hosts[0], {})
             assert owes == is_owed, f"{place}: owed is {is_owed}"
@@ -154,5 +155,12 @@ def check_indexes(state: ClusterState) -> None:
     }
     indexed = {(host, job_id) for host, jobs in state.avoiders.items() for job_id in jobs}
     assert indexed == avoiders, "the index of avoided hosts is wrong"
+    stopped = {
+        (job.id, position)
+        for job in state.jobs.values()
+        for position, attempt in (job.live or {}).items()
+        if attempt.stops
+    }
+    assert state.stopped.keys() == stopped, "the index of stopped attempts is wrong"
     live = sum(job.live_count for job in state.jobs.values())
     assert sum(map(len, state.on_host.values())) == live, "ended attempts are still on hosts"

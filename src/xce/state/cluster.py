@@ -7,7 +7,6 @@ import heapq
 from collections import deque
 
 import msgspec
-import numpy as np
 
 from xce.model.config import ClusterConfig, QueueConfig
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
@@ -16,16 +15,17 @@ from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
 from xce.model.request import ClassKey
 from xce.state.account import Account
-from xce.state.hosts import Column, HostTable, PoolTable
+from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.needs import Form, compile_forms, delays_of
 
 
 class RequestClass:
     """All jobs with an equal key: what it asks for in columns, who waits, and why."""
 
     __slots__ = (
-        "cls", "held", "job_pools", "jobs", "key", "live", "moved", "pending", "per_host",
-        "per_job", "per_task", "reason", "resreq", "sorted", "suspended", "task_pools", "waiting",
+        "cls", "delays", "forms", "held", "jobs", "key", "live", "moved", "pending", "reason",
+        "resreq", "sorted", "suspended", "waiting",
     )  # fmt: skip
 
     def __init__(self, cls: int, key: ClassKey, resreq: str) -> None:
@@ -45,31 +45,14 @@ class RequestClass:
         self.held = 0
         self.live = 0
         self.suspended = 0
-        self.per_task: Column = np.zeros(0, np.int64)
-        self.per_host: Column = np.zeros(0, np.int64)
-        self.per_job: Column = np.zeros(0, np.int64)
-        self.task_pools: tuple[tuple[str, int], ...] = ()
-        self.job_pools: tuple[tuple[str, int], ...] = ()
-        """Amounts of pools for each task, and for each attempt."""
+        self.forms: tuple[Form, ...] = ()
+        """The ways to run it: one for each alternative of its request."""
+        self.delays = delays_of(key.request)
+        """So long after a job was submitted its request asks for less, rising."""
 
     def compile(self, hosts: HostTable) -> None:
         """Lay the request's amounts out along the rows of ``hosts``."""
-        vectors = {per: np.zeros(len(hosts.resources), np.int64) for per in ("task", "host", "job")}
-        vectors["task"][0] = 1
-        pools: dict[str, list[tuple[str, int]]] = {"task": [], "host": [], "job": []}
-        for amount in self.key.request.amounts:
-            if amount.resource in hosts.row:
-                vectors[amount.per][hosts.row[amount.resource]] += amount.value
-            else:
-                pools[amount.per].append((amount.resource, amount.value))
-        self.per_task, self.per_host, self.per_job = (
-            vectors["task"],
-            vectors["host"],
-            vectors["job"],
-        )
-        self.task_pools = tuple(pools["task"])
-        # A pool has no host: once for each host means once for the job.
-        self.job_pools = tuple(pools["job"] + pools["host"])
+        self.forms = compile_forms(self.key.request, hosts.row)
 
     @property
     def has_waiting(self) -> bool:
@@ -82,6 +65,14 @@ class RequestClass:
             self.waiting = dict.fromkeys(sorted(self.waiting))
             self.sorted = True
         return list(self.waiting)
+
+
+class Window(msgspec.Struct, gc=False, array_like=True):
+    """The run windows of a queue."""
+
+    intervals: tuple[tuple[Micros, Micros], ...]
+    """``(opens, closes)``, sorted, apart from each other."""
+    is_open: bool = False
 
 
 class KeyUse(msgspec.Struct, gc=False, array_like=True):
@@ -122,6 +113,8 @@ class ClusterState:
         """What is kept for waiting elements; theirs until they are placed or wait no more."""
         self.shares: dict[tuple[str, str], Account] = {}
         """By queue and user: what fairshare goes by."""
+        self.windows: dict[str, Window] = {}
+        """By queue: when its run windows are open, as far as that has been resolved."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -133,12 +126,18 @@ class ClusterState:
         """Live attempts ``(job, position)`` by their first host."""
         self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Of these, the ones about which the host must be told something."""
+        self.stopped: dict[tuple[JobId, int], None] = {}
+        """Live attempts that the cluster itself suspends."""
         self.dependents: dict[JobId, dict[JobId, None]] = {}
         """By the job waited for."""
         self.avoiders: dict[HostNumber, dict[JobId, None]] = {}
         """Unfinished jobs that failed to start on a host through its fault."""
         self.due: list[tuple[Micros, JobId]] = []
         """Heap of instants at which a pending job must be looked at again."""
+        self.returns: list[tuple[Micros, JobId, int, int]] = []
+        """Heap of instants at which amounts come back: ``(at, job, position, attempt)``."""
+        self.returns_gone = 0
+        """About how many of them are of attempts that are over."""
         self.finished: deque[tuple[Micros, JobId, Seq]] = deque()
         """Finished jobs in the order of their end, with the ending entry. In a snapshot."""
         self.queues: dict[str, QueueConfig] = {}
@@ -149,6 +148,24 @@ class ClusterState:
         """Index the configuration's queues by name."""
         self.queues = {queue.name: queue for queue in self.config.queues}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
+
+    def is_window_open(self, queue: str) -> bool:
+        """Return whether jobs of a queue may run now: it has no windows, or one is open."""
+        if queue in self.windows:
+            return self.windows[queue].is_open
+        return queue not in self.queues or not self.queues[queue].run_windows
+
+    def next_window_us(self, queue: str) -> Micros:
+        """Return when a closed queue's next window opens; 0: nobody knows."""
+        window = self.windows.get(queue)
+        intervals = window.intervals if window is not None else ()
+        return next((opens_us for opens_us, _ in intervals if opens_us > self.now_us), 0)
+
+    def window_closes_us(self, queue: str, now_us: Micros) -> Micros:
+        """Return when the run window of a queue closes in which ``now_us`` lies; 0: never."""
+        window = self.windows.get(queue)
+        intervals = window.intervals if window is not None else ()
+        return next((ends_us for opens_us, ends_us in intervals if opens_us <= now_us < ends_us), 0)
 
     def spec(self, job: Job) -> JobSpec:
         """Return what ``job`` runs."""

@@ -1,10 +1,11 @@
 """The indexes that a record keeps in step, and what every record asks of a job."""
 
+import heapq
 from collections.abc import Iterator
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
-from xce.model.ids import Index, JobId
+from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import ZERO, Ranges, contains
 from xce.resreq.dependency import subjects_of
@@ -29,6 +30,8 @@ def index_job(state: ClusterState, job: Job) -> None:
         state.wait_until(job.begin_at_us, job.id)
     if job.waits & DOOMED and job.doomed_until_us > 0:
         state.wait_until(job.doomed_until_us, job.id)
+    if not job.is_finished:
+        await_delay(state, job)
     refresh_waiting(state, job)
 
 
@@ -74,13 +77,34 @@ def settle_owed(state: ClusterState, job: Job, position: int, attempt: Attempt) 
     owes = (
         attempt.phase == Phase.STARTING
         or attempt.end_cause != EndCause.NONE
-        or attempt.suspended != attempt.suspension_wanted
+        or attempt.suspended != attempt.shall_stop
     )
     owed = state.owed.setdefault(attempt.hosts[0], {})
     if owes:
         owed[job.id, position] = None
     else:
         owed.pop((job.id, position), None)
+
+
+def await_return(state: ClusterState, job: Job, position: int, attempt: Attempt) -> None:
+    """Keep the instant at which amounts of a started attempt come back next."""
+    offsets = state.classes[attempt.cls].forms[attempt.alternative].offsets
+    if attempt.started_at_us and attempt.returned < len(offsets):
+        at_us = attempt.started_at_us + offsets[attempt.returned]
+        heapq.heappush(state.returns, (at_us, job.id, position, attempt.number))
+
+
+def next_wait_us(state: ClusterState, job: Job) -> Micros:
+    """Return the next delay in a job's request that is still to pass; 0: none is."""
+    delays = state.classes[job.cls].delays
+    return next((delay for delay in delays if delay > job.waited_us), 0)
+
+
+def await_delay(state: ClusterState, job: Job) -> None:
+    """Have a job looked at again when the next delay in its request is over."""
+    delay_us = next_wait_us(state, job)
+    if delay_us:
+        state.wait_until(job.submit_at_us + delay_us, job.id)
 
 
 def finish(state: ClusterState, job: Job, at_us: int) -> None:
@@ -137,7 +161,8 @@ def each_run(
     | r.BulkPlaced
     | r.EndDecided
     | r.SuspensionAsked
-    | r.SignalAsked,
+    | r.SignalAsked
+    | r.StopsChanged,
 ) -> Iterator[tuple[Job, Ranges]]:
     """Yield each run of a record as its job and positions."""
     for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):

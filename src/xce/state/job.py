@@ -12,7 +12,7 @@ import numpy as np
 
 from xce.model.dependency import Dependency
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
-from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase
+from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase, Stop
 from xce.model.plan import StartRule
 from xce.model.ranges import EMPTY, Ranges
 
@@ -47,7 +47,25 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     signals: list[int] = []
     """Signals asked for, in order; the first is number 1."""
     rule: StartRule = StartRule.TURN
+    stops: int = Stop.NONE
+    """Why the cluster itself suspends it, as bits."""
     """Which rule let it start."""
+    parts: list[int] = []
+    """Of a compound request: the part of each entry of ``hosts``; else empty."""
+    alternative: int = 0
+    """By which alternative of its request it was placed."""
+    returned: int = 0
+    """How many times amounts with a duration came back, see `xce.state.needs.Form.offsets`."""
+
+    @property
+    def shall_stop(self) -> bool:
+        """Whether it shall be suspended, on whose word ever."""
+        return self.suspension_wanted or self.stops != Stop.NONE
+
+    @property
+    def is_stopped_by_system(self) -> bool:
+        """Whether it is suspended, and not on a user's word."""
+        return self.suspended and not self.suspension_wanted and self.stops != Stop.NONE
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -174,6 +192,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     offset: int = 0
     """Where it stands in its queue: before (negative) or behind the place of the job ``beside``;
     0: as it was submitted."""
+    waited_us: Micros = 0
+    """The longest of the delays in its request that have passed since it was submitted."""
 
     @property
     def live_count(self) -> int:

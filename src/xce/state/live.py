@@ -1,6 +1,7 @@
 """Records about live attempts: placed, started, stopped, ended. Used by `xce.state.apply` only."""
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
@@ -11,6 +12,7 @@ from xce.model.ranges import contains, count, positions, subtract, unite
 from xce.state import usage
 from xce.state.cluster import ClusterState
 from xce.state.index import (
+    await_return,
     contains_all,
     demand,
     drop_reservation,
@@ -23,6 +25,9 @@ from xce.state.index import (
 from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job
 from xce.state.shares import note_placed, note_released, note_started
 
+Freed: TypeAlias = dict[tuple[int, HostNumber, int], int]
+"""Single-host attempts that are over, by class, host and what they had returned."""
+
 
 def _place(
     state: ClusterState,
@@ -31,14 +36,14 @@ def _place(
     hosts: list[int],
     tasks: list[int],
     rule: StartRule,
-) -> None:
+) -> Attempt:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
     number = 1
     if job.attempts:
         number = job.attempts.pop(position, 0) + 1
     if job.live is None:
         job.live = {}
-    job.live[position] = Attempt(
+    attempt = job.live[position] = Attempt(
         number=number,
         cls=job.cls,
         hosts=hosts,
@@ -51,6 +56,7 @@ def _place(
     first = hosts[0]
     state.on_host.setdefault(first, {})[job.id, position] = None
     state.owed.setdefault(first, {})[job.id, position] = None
+    return attempt
 
 
 def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
@@ -85,13 +91,14 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     demand(position is not None and contains(job.pending, position, position), job, "placed")
     assert position is not None
     job.pending = subtract(job.pending, ((position, position),))
-    _place(state, job, position, list(record.hosts), list(record.tasks), record.rule)
+    attempt = _place(state, job, position, list(record.hosts), list(record.tasks), record.rule)
+    attempt.parts, attempt.alternative = list(record.parts), record.alternative
     job.revision += 1
     found.pending -= 1
     found.live += 1
     refresh_waiting(state, job)
     note_placed(state, found, sum(record.tasks))
-    usage.take_gang(state, found, record.hosts, record.tasks)
+    usage.take_gang(state, found, attempt)
 
 
 def _live(state: ClusterState, job_id: JobId, index: int) -> tuple[Job, int, Attempt]:
@@ -114,6 +121,16 @@ def apply_started(state: ClusterState, record: r.Started) -> None:
         attempt.started_at_us = at_us
         state.hosts.failures[attempt.hosts[0]] = 0
         settle_owed(state, job, position, attempt)
+        await_return(state, job, position, attempt)
+
+
+def apply_amounts_returned(state: ClusterState, record: r.AmountsReturned) -> None:
+    """Take back amounts whose duration is over."""
+    for job_id, index, stage in zip(record.jobs, record.indices, record.stages, strict=True):
+        job, position, attempt = _live(state, job_id, index)
+        demand(attempt.returned < stage, job, "relieved of amounts")
+        usage.return_amounts(state, state.classes[attempt.cls], attempt, stage)
+        await_return(state, job, position, attempt)
 
 
 def apply_end_decided(state: ClusterState, record: r.EndDecided) -> None:
@@ -126,7 +143,8 @@ def apply_end_decided(state: ClusterState, record: r.EndDecided) -> None:
 
 
 def _each_live(
-    state: ClusterState, record: r.EndDecided | r.SuspensionAsked | r.SignalAsked
+    state: ClusterState,
+    record: r.EndDecided | r.SuspensionAsked | r.SignalAsked | r.StopsChanged,
 ) -> Iterator[tuple[Job, int, Attempt]]:
     for job, ranges in each_run(state, record):
         live = job.live or {}
@@ -144,12 +162,12 @@ def _release(
     job: Job,
     position: int,
     attempt: Attempt,
-    freed: dict[tuple[int, HostNumber], int],
+    freed: Freed,
 ) -> None:
     """Take a live attempt out of every index and return what it holds.
 
-    Attempts on one host are only counted in ``freed`` by class and host; the caller returns them
-    together with `usage.give_back_bulk`.
+    Attempts on one host are only counted in ``freed`` by class, host and stage; the caller returns
+    them together with `usage.give_back_bulk`.
     """
     assert job.live is not None
     del job.live[position]
@@ -158,15 +176,19 @@ def _release(
     first = attempt.hosts[0]
     state.on_host[first].pop((job.id, position), None)
     state.owed.get(first, {}).pop((job.id, position), None)
+    state.stopped.pop((job.id, position), None)
     found = state.classes[attempt.cls]
     found.live -= 1
+    if attempt.started_at_us and attempt.returned < len(found.forms[attempt.alternative].offsets):
+        state.returns_gone += 1
     note_released(state, attempt)
     if attempt.suspended:
         found.suspended -= 1
     if found.key.request.is_serial:
-        freed[attempt.cls, first] = freed.get((attempt.cls, first), 0) + 1
+        key = (attempt.cls, first, attempt.returned)
+        freed[key] = freed.get(key, 0) + 1
     else:
-        usage.give_back(state, found, attempt.hosts, attempt.tasks)
+        usage.give_back(state, found, attempt)
 
 
 def apply_ended(state: ClusterState, record: r.Ended) -> None:
@@ -177,7 +199,7 @@ def apply_ended(state: ClusterState, record: r.Ended) -> None:
         record.cpu_us, record.max_mem_kib, strict=True,
     )  # fmt: skip
     details = dict(record.details)
-    freed: dict[tuple[int, HostNumber], int] = {}
+    freed: Freed = {}
     for place, row in enumerate(rows):
         job_id, index, number, outcome, exit_code, signal, cause, host, started, ended, cpu, mem = (
             row
@@ -219,7 +241,7 @@ def _store_ended(job: Job, position: int, ended: Ended) -> None:
 
 def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
     """Let elements pend again that a host could not start."""
-    freed: dict[tuple[int, HostNumber], int] = {}
+    freed: Freed = {}
     for job_id, index, host in zip(record.jobs, record.indices, record.hosts, strict=True):
         job, position, attempt = _live(state, job_id, index)
         _release(state, job, position, attempt, freed)
@@ -252,6 +274,19 @@ def apply_suspension_done(state: ClusterState, record: r.SuspensionDone) -> None
         if attempt.suspended != record.suspended:
             attempt.suspended = record.suspended
             state.classes[attempt.cls].suspended += 1 if record.suspended else -1
+        settle_owed(state, job, position, attempt)
+
+
+def apply_stops_changed(state: ClusterState, record: r.StopsChanged) -> None:
+    """Note that the cluster suspends attempts or lets them go on."""
+    for job, position, attempt in _each_live(state, record):
+        attempt.stops = (
+            attempt.stops | record.stop if record.is_on else attempt.stops & ~record.stop
+        )
+        if attempt.stops:
+            state.stopped[job.id, position] = None
+        else:
+            state.stopped.pop((job.id, position), None)
         settle_owed(state, job, position, attempt)
 
 

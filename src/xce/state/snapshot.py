@@ -20,8 +20,8 @@ from xce.model.reason import Reason
 from xce.model.request import ClassKey
 from xce.state import shares, usage
 from xce.state.account import Account
-from xce.state.cluster import ClusterState, KeyUse, RequestClass
-from xce.state.index import index_job, settle_owed
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
+from xce.state.index import await_return, index_job, settle_owed
 from xce.state.job import EndedChunk, Job
 
 FORMAT: Final = 1
@@ -69,6 +69,7 @@ class _Head(msgspec.Struct, array_like=True):
     classes: list[_Class]
     finished: list[tuple[Micros, JobId, Seq]]
     reservations: list[Reservation] = []
+    windows: dict[str, Window] = {}
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
 
@@ -129,6 +130,7 @@ def dump(state: ClusterState) -> list[bytes]:
             for _, kept in sorted(state.reservations.items())
             for _, item in sorted(kept.items())
         ],
+        windows=dict(sorted(state.windows.items())),
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
         ],
@@ -170,6 +172,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         _load_host(state, number, host)
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
+    state.windows = head.windows
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
     _load_jobs(state, bodies)
     state.finished.clear()
@@ -221,6 +224,9 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
     attempt = job.live[position]
     state.on_host.setdefault(attempt.hosts[0], {})[job.id, position] = None
     settle_owed(state, job, position, attempt)
+    await_return(state, job, position, attempt)
+    if attempt.stops:
+        state.stopped[job.id, position] = None
     found = state.classes[attempt.cls]
     shares.note_placed(state, found, sum(attempt.tasks))
     if attempt.started_at_us:
@@ -228,9 +234,9 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
         shares.note_started(state, attempt, started_at_us)
         attempt.started_at_us = started_at_us
     if found.key.request.is_serial:
-        usage.take_bulk(state, found, attempt.hosts, [1])
+        usage.take_bulk(state, found, attempt.hosts, [1], stage=attempt.returned)
     else:
-        usage.take_gang(state, found, attempt.hosts, attempt.tasks)
+        usage.take_gang(state, found, attempt)
 
 
 def digest(state: ClusterState) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from xce.model.dependency import Test
 from xce.model.display import stat_word
 from xce.model.ids import Index, JobId
-from xce.model.job import EndCause, Outcome, Phase
+from xce.model.job import EndCause, Outcome, Phase, Stop
 from xce.model.ranges import contains, count
 from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState
@@ -28,12 +28,28 @@ def pend_reason(state: ClusterState, job: Job, *, held: bool = False) -> Reason:
     queue = state.queues.get(state.key(job).queue)
     if queue is None or not queue.active:
         return Reason(ReasonCode.QUEUE_CLOSED, resource=state.key(job).queue)
+    if not state.is_window_open(queue.name):
+        opens_us = state.next_window_us(queue.name)
+        return Reason(ReasonCode.WINDOW, resource=queue.name, at_us=opens_us)
     return state.classes[job.cls].reason
 
 
 def stat_of_attempt(attempt: Attempt) -> str:
     """Return the STAT word of a live attempt."""
-    return stat_word(Phase(attempt.phase), Outcome.NONE, held=False, suspended=attempt.suspended)
+    return stat_word(
+        Phase(attempt.phase),
+        Outcome.NONE,
+        held=False,
+        suspended=attempt.suspended,
+        by_system=attempt.is_stopped_by_system,
+    )
+
+
+def stop_word(attempt: Attempt) -> str:
+    """Return why the cluster itself suspends an attempt: ``window``, ``preempted`` or nothing."""
+    if not attempt.is_stopped_by_system:
+        return ""
+    return "preempted" if attempt.stops & Stop.PREEMPTED else "window"
 
 
 def ended_element(job: Job, position: int) -> tuple[Ended, str] | None:
@@ -64,13 +80,15 @@ def stat_of(state: ClusterState, job: Job, position: int) -> str:
 
 def counts(job: Job) -> dict[str, int]:
     """Return how many elements of ``job`` are in each state."""
-    suspended = sum(1 for attempt in job.live.values() if attempt.suspended) if job.live else 0
+    live = job.live.values() if job.live else ()
+    suspended = sum(attempt.suspended for attempt in live)
+    by_system = sum(attempt.is_stopped_by_system for attempt in live)
     return {
         "pend": count(job.pending),
         "psusp": count(job.held),
         "run": job.live_count - suspended,
-        "ususp": suspended,
-        "ssusp": 0,
+        "ususp": suspended - by_system,
+        "ssusp": by_system,
         "done": job.done,
         "exit": job.exited,
     }

@@ -82,7 +82,7 @@ def test_jobs_that_avoid_other_hosts_are_taken_apart_or_left_out():
     waiting = front(controller)
     assert waiting.take(9, NO_LIMIT)[0].jobs == [1]
     expected: tuple[HostNumber, ...] = (0,)
-    assert waiting.avoid == expected
+    assert waiting.likeness[0] == expected
     waiting.skip_alike()
     assert waiting.take(9, NO_LIMIT)[0].jobs == [4, 5, 6]
 

@@ -38,7 +38,9 @@ _THRESHOLDS = (
 def _status(queue: Queue) -> str:
     """Return ``Open:Active`` and the like."""
     opened = "Open" if queue["open"] else "Closed"
-    return f"{opened}:{'Active' if queue['active'] else 'Inact'}"
+    if not queue["active"]:
+        return f"{opened}:Inact"
+    return f"{opened}:{'Active' if queue.get('window_open', True) else 'Inact_Win'}"
 
 
 def _most(queue: Queue) -> str:
@@ -84,8 +86,14 @@ def render_queue(queue: Queue) -> list[str]:
     if most:
         lines += ["MAXIMUM LIMITS:\n", *most, "\n"]
     lines += [_THRESHOLDS, "\n"]
-    if queue.get("exclusive"):
-        lines += ["SCHEDULING POLICIES:  EXCLUSIVE\n", "\n"]
+    policies = queue.get("policies") or (["EXCLUSIVE"] if queue.get("exclusive") else [])
+    if policies:
+        lines += [f"SCHEDULING POLICIES:  {' '.join(policies)}\n", "\n"]
+    shares = queue.get("user_shares")
+    if shares:
+        lines.append(f"USER_SHARES:  {' '.join(f'[{name}, {size}]' for name, size in shares)}\n")
+    if queue.get("run_windows"):
+        lines.append(f"RUN_WINDOWS:  {' '.join(queue['run_windows'])}\n")
     lines.append(f"USERS: {' '.join(queue.get('users') or ()) or 'all'}\n")
     lines.append(f"HOSTS:  {' '.join(queue.get('hosts') or ()) or 'all'}\n")
     return [line for line in lines if line]

@@ -112,13 +112,19 @@ def is_pending(row: Row) -> bool:
     return row.get("stat") in {"PEND", "PSUSP"}
 
 
+_STOPS = {
+    "window": "The run windows of the queue are closed",
+    "preempted": "Job was suspended by mbatchd because its priority is lower (preempted)",
+}
+
+
 def reason_lines(row: Row) -> list[str]:
     """Return LSF's texts of why a job pends or is suspended, without the final ``;``."""
     stat = row.get("stat")
     if stat == "USUSP":
         return ["The job was suspended by user"]
     if stat == "SSUSP":
-        return ["The job is waiting to be resumed"]
+        return [_STOPS.get(row.get("stop") or "", "The job is waiting to be resumed")]
     reason = row.get("reason")
     if reason:
         return list(reason.get("lsf") or [reason.get("text") or ""])

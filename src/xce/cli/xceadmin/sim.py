@@ -11,17 +11,19 @@ from typing import Any, Final
 
 from xce.cli.xceadmin.scenario_words import CommandWords
 from xce.daemon.config_directory import load_texts
+from xce.daemon.paths import find_layout
+from xce.daemon.settings import SettingsError, load_settings
 from xce.model.errors import XceError
 from xce.sim.report import FORMATS, render_document
-from xce.sim.scenario_file import load_scenario
+from xce.sim.scenario_file import Base, load_scenario
 from xce.sim.scenario_journal import run_scenario
+from xce.sim.snapshot_run import load_state, run_snapshot
 from xce.sim.swf_core import BACKFILLS, POLICIES
 from xce.sim.swf_run import SwfOptions, run_swf
 
-OK, FAILED, USAGE = range(3)
+OK, FAILED, USAGE, NOT_FOUND, DENIED = range(5)
 NOT_BUILT: Final = {
     "gpu-trace": "GPUs are not scheduled yet",
-    "snapshot": "what-if on a live cluster comes later",
 }
 
 
@@ -31,6 +33,7 @@ def add_sim(names: "argparse._SubParsersAction[Any]") -> None:
     kinds = sim.add_subparsers(dest="kind", required=True, metavar="KIND")
     _add_run(kinds)
     _add_swf(kinds)
+    _add_snapshot(kinds)
     for name, text in NOT_BUILT.items():
         kinds.add_parser(name, help=f"not built yet: {text}", add_help=False)
 
@@ -68,6 +71,18 @@ def _add_swf(kinds: "argparse._SubParsersAction[Any]") -> None:
     swf.add_argument("-o", dest="form", choices=FORMATS, default="table")
 
 
+def _add_snapshot(kinds: "argparse._SubParsersAction[Any]") -> None:
+    snapshot = kinds.add_parser(
+        "snapshot",
+        help="run on from where a cluster is now",
+        description="What would happen next on a cluster, perhaps changed; it is not touched.",
+    )
+    snapshot.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
+    snapshot.add_argument("--change", type=Path, metavar="FILE", help="a scenario on top of it")
+    snapshot.add_argument("--seed", type=int, default=0, metavar="N")
+    snapshot.add_argument("-o", dest="form", choices=FORMATS, default="table")
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 10**9:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
@@ -87,6 +102,9 @@ def run_sim(options: argparse.Namespace) -> int:
     """Run a simulation; return 0 when all holds that is expected, else 1; 2: wrong input."""
     if options.kind == "swf":
         return _swf(options)
+    if options.kind == "snapshot":
+        with _utc():
+            return _snapshot(options)
     if options.trace is not None:
         print("xceadmin sim run --trace is not built yet; leave it out", file=sys.stderr)
         return USAGE
@@ -130,6 +148,33 @@ def _scenario(path: Path, options: argparse.Namespace) -> int:
             text = f"{path}:{item['line']}: expected {item['text']}: {item['found']}"
             print(text, file=sys.stderr)
     return FAILED if failed else OK
+
+
+def _snapshot(options: argparse.Namespace) -> int:
+    """Run a cluster's state on and print what it comes to."""
+    try:
+        layout = find_layout(load_settings(options.dir).state_dir)
+        if not layout.journal_file.exists():
+            print(f"xceadmin sim: there is no journal in {layout.journal}", file=sys.stderr)
+            return NOT_FOUND
+        state = load_state(layout.journal)
+        change = None
+        if options.change is not None:
+            base = Base(state.config, load_texts(layout.config))
+            change = load_scenario(options.change, load_texts, base=base)
+        # A cluster that is up goes on with time, though no entry may have come for a while.
+        now_us = time.time_ns() // 1_000 if layout.controller_socket.exists() else 0
+        document = run_snapshot(state, CommandWords(), change, seed=options.seed, now_us=now_us)
+    except PermissionError as error:
+        print(f"xceadmin sim: {error.filename} is closed to you", file=sys.stderr)
+        return DENIED
+    except (XceError, SettingsError) as error:
+        print(f"xceadmin sim: {error}", file=sys.stderr)
+        return USAGE
+    if "baseline" in document and options.form == "table":
+        print(render_document(document["baseline"], options.form))
+    print(render_document(document, options.form))
+    return OK if all(item["ok"] for item in document["expect"]) else FAILED
 
 
 def _swf(options: argparse.Namespace) -> int:

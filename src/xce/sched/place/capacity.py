@@ -1,4 +1,4 @@
-"""How many tasks hosts can take, and how many a request can have in all."""
+"""How many tasks hosts can take."""
 
 from typing import NamedTuple
 
@@ -8,13 +8,25 @@ from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
 
-class Capacity(NamedTuple):
-    """Tasks that each host can take of one attempt."""
+class Room(NamedTuple):
+    """What candidate hosts can take of one attempt: columns of equal length, the best one first."""
 
+    numbers: Column
+    """The hosts."""
     later: Column
-    """As a host that is not the first."""
+    """Tasks that each can take as a host that is not the first."""
     first: Column
     """As the first host, which carries what is needed once for the job; never more."""
+    tile: Column
+    """Tasks lie on it in blocks of so many, but for a remainder on the last host."""
+
+    def within(self, mask: Flags) -> "Room":
+        """Return the room of some of the hosts; ``mask`` is along the columns."""
+        return Room(self.numbers[mask], self.later[mask], self.first[mask], self.tile[mask])
+
+    def beyond_the_first(self) -> "Room":
+        """Return the room for tasks of an attempt whose first host is another."""
+        return self._replace(first=self.later)
 
 
 def tasks_on_hosts(free: Column, mask: Flags, each: Column, once: Column) -> Column:
@@ -37,34 +49,24 @@ def tasks_on_hosts(free: Column, mask: Flags, each: Column, once: Column) -> Col
     return most
 
 
-def capacity(shape: Shape, free: Column, mask: Flags) -> Capacity:
-    """Return how many tasks of an attempt each host can take."""
-    later = tasks_on_hosts(free, mask, shape.per_task, shape.per_host)
-    if shape.per_first is shape.per_host or (shape.per_first == shape.per_host).all():
-        return Capacity(later, later)
-    return Capacity(later, tasks_on_hosts(free, mask, shape.per_task, shape.per_first))
+def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
+    """Return the room for an attempt of a simple request.
 
-
-def most_tasks(shape: Shape, room: Capacity) -> int:
-    """Return the largest number of tasks that one attempt can have; every smaller one fits too.
-
-    Pools and ``tasks_max`` do not count here.
+    Args:
+        shape: What is placed.
+        free: What is free.
+        mask: The hosts that count.
+        ranked: All host numbers, the best one first.
     """
-    best_first = int(room.first.max(initial=0))
-    if best_first == 0 or shape.request.one_host:
-        return best_first
-    ptile = shape.request.ptile
-    if ptile:
-        return _most_tiled(room, ptile, best_first)
-    # Every host takes what it can; the first is one on which the job's own amounts cost least.
-    costs = (room.later - room.first)[room.first > 0]
-    return int(room.later.sum() - costs.min())
-
-
-def _most_tiled(room: Capacity, ptile: int, best_first: int) -> int:
-    """Return the most tasks with ``ptile`` on each host and the remainder on the last."""
-    if best_first < ptile:
-        return best_first
-    full = room.later >= ptile
-    remainder = int(room.later[~full].max(initial=0))
-    return int(np.count_nonzero(full)) * ptile + remainder
+    numbers = ranked[mask[ranked]]
+    free = free[:, numbers]
+    everywhere = np.ones(len(numbers), np.bool_)
+    later = tasks_on_hosts(free, everywhere, shape.per_task, shape.per_host)
+    first = later
+    if (shape.per_first != shape.per_host).any():
+        first = tasks_on_hosts(free, everywhere, shape.per_task, shape.per_first)
+    tile = np.ones(len(numbers), np.int64) if shape.tiles is None else shape.tiles[numbers]
+    if shape.ceilings is not None:
+        later = np.minimum(later, shape.ceilings[numbers])
+        first = np.minimum(first, shape.ceilings[numbers])
+    return Room(numbers, later, first, tile)

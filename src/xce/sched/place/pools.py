@@ -7,8 +7,17 @@ from xce.sched.shape import Shape
 
 
 def pool_needs(shape: Shape, tasks: int) -> dict[str, int]:
-    """Return what one attempt of ``tasks`` tasks takes of each pool."""
+    """Return what one attempt of ``tasks`` tasks takes of each pool.
+
+    Parts of a compound request have their own numbers of tasks. A request with alternatives has
+    no needs of its own: they are those of the alternative by which it starts.
+    """
     needs: dict[str, int] = {}
+    if shape.request.parts:
+        for part in shape.inner:
+            for name, value in pool_needs(part, part.tasks_min).items():
+                needs[name] = needs.get(name, 0) + value
+        return needs
     for name, value in shape.job_pools:
         needs[name] = needs.get(name, 0) + value
     for name, value in shape.task_pools:

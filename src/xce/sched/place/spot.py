@@ -1,8 +1,8 @@
 """Where one attempt goes on a ground: found without giving anything out, then taken.
 
 The same question is asked about what is free now and about what will be free at a later instant
-(reservations), so nothing here looks at the state. It is monotone: what fits on a ground fits on
-one that has more.
+(reservations), so nothing here looks at the state. Within the bounds of the search it is
+monotone: what fits on a ground fits on one that has more.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,12 @@ import numpy as np
 
 from xce.sched.columns import HostFacts
 from xce.sched.ground import Ground
-from xce.sched.place import bulk, parallel, pools
-from xce.sched.place.capacity import capacity, most_tasks
-from xce.sched.policy import Policy
+from xce.sched.place import bulk, pools
+from xce.sched.place.capacity import room_on
+from xce.sched.place.compound import Candidates, Laid, amounts_on, find_compound
+from xce.sched.place.domains import Trail
+from xce.sched.place.simple import find_simple
+from xce.sched.policy import Policy, sift
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
@@ -22,14 +25,26 @@ from xce.state.hosts import Column, Flags
 class Spot(NamedTuple):
     """A placement of one attempt."""
 
-    numbers: Column
-    """Hosts, in rank order."""
+    hosts: Column
+    """Hosts in rank order; of a compound request one may stand in several entries."""
     sizes: Column
-    """Tasks on each."""
+    """Tasks of each entry."""
+    parts: Column
+    """Of a compound request: the part of each entry; else empty."""
+    alternative: int
+    """By which alternative of the request."""
+    numbers: Column
+    """The hosts, each once."""
     amounts: Column
     """What it takes: along resources and ``numbers``."""
     pools: Mapping[str, int]
     """What it takes of pools."""
+
+
+def _simple_spot(shape: Shape, hosts: Column, sizes: Column) -> Spot:
+    needs = pools.pool_needs(shape, int(sizes.sum()))
+    amounts = amounts_on(shape, sizes)
+    return Spot(hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs)
 
 
 def find_serial(
@@ -56,8 +71,7 @@ def find_serial(
     if not room.any():
         return None
     numbers, _ = policy.sharing(shape, ground, facts, room, 1)
-    sizes = np.asarray([shape.tasks_max], np.int64)
-    return Spot(numbers, sizes, shape.unit[:, None], pools.pool_needs(shape, shape.tasks_max))
+    return _simple_spot(shape, numbers, np.asarray([shape.tasks_max], np.int64))
 
 
 def find_gang(
@@ -68,15 +82,68 @@ def find_gang(
     facts: HostFacts,
     policy: Policy,
 ) -> Spot | None:
-    """Return where one parallel attempt goes, as large as it may be, or None; as `find_serial`."""
-    room = capacity(shape, ground.free, left)
-    tasks = min(most_tasks(shape, room), pools.most_tasks(shape, pools_free))
+    """Return where one attempt goes, as large as it may be, or None; as `find_serial`.
+
+    Of alternatives the first one that fits counts, whatever its size.
+    """
+    if shape.request.alternatives:
+        return _find_alternative(shape, ground, pools_free, facts, policy)
+    if shape.request.parts:
+        return _find_parts(shape, ground, pools_free, facts, policy)
+    tasks = pools.most_tasks(shape, pools_free)
     if tasks < shape.tasks_min:
         return None
-    ranked = policy.ranking(shape, ground, facts)
-    numbers, sizes = parallel.spread_tasks(shape, room, ranked, tasks)
-    amounts = parallel.gang_amounts(shape, sizes)
-    return Spot(numbers, sizes, amounts, pools.pool_needs(shape, tasks))
+    room = room_on(shape, ground.free, left, policy.ranking(shape, ground, facts))
+    found = find_simple(shape, room, tasks, Trail())
+    return None if found is None else _simple_spot(shape, *found)
+
+
+def _find_alternative(
+    shape: Shape,
+    ground: Ground,
+    pools_free: Mapping[str, int],
+    facts: HostFacts,
+    policy: Policy,
+) -> Spot | None:
+    for inner in shape.inner:
+        if inner.fixed is not None or pools.explain_shortage(inner, pools_free) is not None:
+            continue
+        left = sift(inner, ground, facts, policy, inner.unit).left
+        spot = find_gang(inner, ground, pools_free, left, facts, policy)
+        if spot is not None:
+            return spot
+    return None
+
+
+def _find_parts(
+    shape: Shape,
+    ground: Ground,
+    pools_free: Mapping[str, int],
+    facts: HostFacts,
+    policy: Policy,
+) -> Spot | None:
+    if pools.explain_shortage(shape, pools_free) is not None:
+        return None
+    places = Candidates(
+        tuple(sift(part, ground, facts, policy, part.unit).left for part in shape.inner),
+        tuple(policy.ranking(part, ground, facts) for part in shape.inner),
+    )
+    laid = find_compound(shape, ground.free, places, Trail())
+    if laid is None:
+        return None
+    numbers, amounts = _sum_up(shape, laid)
+    needs = pools.pool_needs(shape, shape.tasks_min)
+    return Spot(laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs)
+
+
+def _sum_up(shape: Shape, laid: Laid) -> tuple[Column, Column]:
+    """Return the hosts, each once, and what all parts together take on each."""
+    numbers, at = np.unique(laid.numbers, return_inverse=True)
+    amounts = np.zeros((len(shape.per_task), len(numbers)), np.int64)
+    for place, part in enumerate(shape.inner):
+        mine = np.flatnonzero(laid.parts == place)
+        amounts[:, at[mine]] += amounts_on(part, laid.sizes[mine])
+    return numbers, amounts
 
 
 def take_spot(shape: Shape, ground: Ground, pools_free: dict[str, int], spot: Spot) -> None:

@@ -1,0 +1,179 @@
+"""Exact search for one placement of all parts of a compound request, within a bound.
+
+Host by host, with plain integers, every way to give tasks of each part to it is tried, as many as
+possible first; what led nowhere is remembered, and what the hosts behind cannot make good is not
+begun. It is asked only when parts cannot be placed one after the other.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+STEPS_MAX: Final = 30_000
+"""Most ways to use a host that one search looks at."""
+ROWS_MAX: Final = 250
+"""Most hosts that one search looks at."""
+
+
+class Part(NamedTuple):
+    """What one part wants."""
+
+    tasks: int
+    each: tuple[int, ...]
+    once: tuple[int, ...]
+    lead: tuple[int, ...]
+    """Beside that, on its first host."""
+    hosts_max: int
+    """0: any number."""
+    tiles: tuple[int, ...]
+    """By candidate host: blocks of how many tasks; 1: any number."""
+    ceilings: tuple[int, ...]
+    """By candidate host: at most so many tasks; 0: it may not be used."""
+
+    @property
+    def has_lead(self) -> bool:
+        """Whether its first host carries more than others."""
+        return any(self.lead)
+
+
+class Share(NamedTuple):
+    """What a part has on a host."""
+
+    row: int
+    part: int
+    tasks: int
+    leads: bool
+
+
+_Own: TypeAlias = tuple[int, int, bool, bool]
+_Left: TypeAlias = tuple[_Own, ...]
+"""Of each part: tasks left, hosts used, whether its remainder is laid, whether it has a lead."""
+
+
+class CutError(Exception):
+    """The bound was hit."""
+
+
+def search(
+    parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps_max: int = STEPS_MAX
+) -> list[Share] | None:
+    """Return what each part has on each host, or None: there is no placement.
+
+    Args:
+        parts: What is placed, the tightest first.
+        free: By candidate host: what is free.
+        hosts_max: How many hosts all parts may use together; 0: any number.
+        steps_max: The bound.
+
+    Raises:
+        CutError: The bound was hit before a placement was found.
+    """
+    return _Search(parts, free, hosts_max, steps_max).run()
+
+
+class _Search:
+    def __init__(
+        self, parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps_max: int
+    ) -> None:
+        self.parts, self.free, self.hosts_max = parts, free, hosts_max
+        self.steps_left = steps_max
+        self.dead: set[tuple[int, int, _Left]] = set()
+        self.behind = self._sums_behind()
+        self.found: list[Share] = []
+
+    def _sums_behind(self) -> list[list[int]]:
+        """Return how many tasks of each part the hosts from each one on could take at most."""
+        sums = [[0] * len(self.parts)]
+        for row in range(len(self.free) - 1, -1, -1):
+            fits = [self._most(part, row) for part in self.parts]
+            sums.append([sum(pair) for pair in zip(sums[-1], fits, strict=True)])
+        return sums[::-1]
+
+    def _most(self, part: Part, row: int) -> int:
+        return self._fits(part, self.free[row], part.ceilings[row], leads=False)
+
+    def _fits(self, part: Part, free: tuple[int, ...], ceiling: int, *, leads: bool) -> int:
+        """Return how many tasks of a part fit into what is free."""
+        most = ceiling
+        for have, each, once, extra in zip(free, part.each, part.once, part.lead, strict=True):
+            left = have - once - (extra if leads else 0)
+            if each:
+                most = min(most, left // each)
+            elif left < 0 and (once or (extra and leads)):
+                return 0
+        return max(most, 0)
+
+    def run(self) -> list[Share] | None:
+        start = tuple((part.tasks, 0, False, not part.has_lead) for part in self.parts)
+        return self.found if self._visit(0, 0, start) else None
+
+    def _visit(self, row: int, used: int, left: _Left) -> bool:
+        """Try the hosts from ``row`` on; ``self.found`` has the shares when it is true."""
+        if not any(item[0] for item in left):
+            return all(item[3] for item in left)
+        if any(item[0] > most for item, most in zip(left, self.behind[row], strict=True)):
+            return False
+        if row == len(self.free) or (row, used, left) in self.dead:
+            return False
+        is_full = bool(self.hosts_max) and used == self.hosts_max
+        for shares, following in self._ways(row, left, is_full=is_full):
+            self.steps_left -= 1
+            if self.steps_left < 0:
+                raise CutError
+            before = len(self.found)
+            self.found.extend(shares)
+            if self._visit(row + 1, used + bool(shares), following):
+                return True
+            del self.found[before:]
+        self.dead.add((row, used, left))
+        return False
+
+    def _ways(self, row: int, left: _Left, *, is_full: bool) -> Iterator[tuple[list[Share], _Left]]:
+        """Yield each way to use a host, and what is left of the parts then."""
+        if is_full:
+            yield [], left
+        else:
+            yield from self._ways_from(0, row, self.free[row], left)
+
+    def _ways_from(
+        self, place: int, row: int, free: tuple[int, ...], left: _Left
+    ) -> Iterator[tuple[list[Share], _Left]]:
+        if place == len(self.parts):
+            yield [], ()
+            return
+        part = self.parts[place]
+        for tasks, leads, after in self._choices(part, row, free, left[place]):
+            rest = free
+            if tasks:
+                rest = tuple(
+                    have - each * tasks - once - (extra if leads else 0)
+                    for have, each, once, extra in zip(
+                        free, part.each, part.once, part.lead, strict=True
+                    )
+                )
+            mine = [Share(row, place, tasks, leads)] if tasks else []
+            for shares, others in self._ways_from(place + 1, row, rest, left):
+                yield mine + shares, (after, *others)
+
+    def _choices(
+        self, part: Part, row: int, free: tuple[int, ...], left: _Own
+    ) -> Iterator[tuple[int, bool, _Own]]:
+        """Yield how many tasks of a part a host may have, whether it leads, and what is left."""
+        wanted, used, is_odd, has_lead = left
+        if wanted and not (part.hosts_max and used == part.hosts_max):
+            tile = part.tiles[row]
+            most = min(wanted, self._fits(part, free, part.ceilings[row], leads=False))
+            lead = most if has_lead else min(wanted, self._fits(part, free, most, leads=True))
+            for tasks in range(most, 0, -1):
+                breaks = tasks % tile != 0
+                if breaks and is_odd:
+                    continue
+                # What does not matter is the same, so that fewer states are different.
+                count = used + 1 if part.hosts_max else 0
+                after = (wanted - tasks, count, is_odd or breaks, has_lead)
+                if has_lead:
+                    yield tasks, False, after
+                    continue
+                if tasks <= lead and (not breaks or tasks == part.tasks):
+                    yield tasks, True, (*after[:3], True)
+                yield tasks, False, after
+        yield 0, False, left

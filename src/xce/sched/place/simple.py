@@ -1,0 +1,69 @@
+"""One attempt of a simple request: the largest count that it may have, and where it goes."""
+
+import numpy as np
+
+from xce.sched.place.capacity import Room
+from xce.sched.place.domains import Lie, Trail, lay_in_domains, most_tasks
+from xce.sched.shape import Shape
+from xce.state.hosts import Column
+
+
+def lie_of(shape: Shape) -> Lie:
+    """Return how the tasks of a simple request may lie."""
+    request = shape.request
+    hosts_max = 1 if request.one_host else request.hosts_max
+    return Lie(hosts_max, request.stripe != 0, request.cu, shape.domains)
+
+
+def pieces_of(groups: Column | None, room: Room) -> list[Room]:
+    """Return the candidate hosts by what they must have in common; the best host's piece first."""
+    if groups is None or not len(room.numbers):
+        return [room]
+    of_host = groups[room.numbers]
+    _, begins = np.unique(of_host, return_index=True)
+    return [room.within(of_host == of_host[begin]) for begin in np.sort(begins).tolist()]
+
+
+def most_of(shape: Shape, room: Room, trail: Trail) -> int:
+    """Return the largest number of tasks that one attempt can have; every smaller one fits too.
+
+    Pools and ``tasks_max`` do not count here.
+    """
+    lie = lie_of(shape)
+    pieces = pieces_of(shape.groups, room)
+    return max((most_tasks(piece, lie, trail) for piece in pieces), default=0)
+
+
+def most_without_domains(shape: Shape, room: Room) -> int:
+    """Return what `most_of` would be if ``cu[]`` were not asked for."""
+    lie = lie_of(shape)._replace(wish=None, codes=None)
+    pieces = pieces_of(shape.groups, room)
+    return max((most_tasks(piece, lie, Trail()) for piece in pieces), default=0)
+
+
+def find_simple(
+    shape: Shape, room: Room, tasks_max: int, trail: Trail
+) -> tuple[Column, Column] | None:
+    """Return hosts in rank order and the tasks on each, as many tasks as fit; None: too few.
+
+    Args:
+        shape: What is placed.
+        room: What each host can take.
+        tasks_max: Not more than so many.
+        trail: Hears of a search that gave up.
+    """
+    lie = lie_of(shape)
+    pieces = [
+        (piece, most_tasks(piece, lie, trail))
+        for piece in pieces_of(shape.groups, room)
+        if int(piece.later.sum()) >= shape.tasks_min
+    ]
+    tasks = min(tasks_max, max((most for _, most in pieces), default=0))
+    if tasks < max(shape.tasks_min, 1):
+        return None
+    for piece, most in pieces:
+        if most >= tasks:
+            found = lay_in_domains(piece, lie, tasks)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,157 @@
+"""How the tasks of one attempt lie on hosts: in blocks, tiles, stripes, on so many hosts at most.
+
+Every ``span[]`` is one rule with other numbers. A host takes whole blocks of ``tile`` tasks (1:
+any number; ``ptile=n`` and ``block=n``: n), at most what it has room for (``ptile`` and
+``stripe=n`` bound it); one host, the last, may have a remainder. The first host carries what the
+job needs once, and is never the one with the remainder unless it is the only one.
+
+All of it is exact: `reach` says for each host how many tasks fit if it is the first, and `lay`
+finds a placement for every count up to that. (Where blocks differ between hosts *and* the number
+of hosts is bounded, which only ``ptile='!'`` with a bound does, a count may be missed.)
+"""
+
+import numpy as np
+
+from xce.sched.place.capacity import Room
+from xce.state.hosts import Column
+
+
+def reach(room: Room, hosts_max: int) -> Column:
+    """Return how many tasks one attempt can have at most when each host is its first.
+
+    Every smaller count fits with the same first host too.
+
+    Args:
+        room: The hosts.
+        hosts_max: How many hosts may be used; 0: any number.
+    """
+    size = len(room.numbers)
+    if hosts_max == 1 or size <= 1:
+        return room.first
+    whole = room.later // room.tile * room.tile
+    rest = room.later - whole
+    whole_first = room.first // room.tile * room.tile
+    others = min(hosts_max or size, size) - 1
+    if others == size - 1:
+        blocks = int(whole.sum()) - whole
+        remainder = _largest_other(rest)
+    else:
+        blocks, remainder = _best_others(whole, rest, others)
+    return np.maximum(room.first, np.where(whole_first > 0, whole_first + blocks + remainder, 0))
+
+
+def _largest_other(values: Column) -> Column:
+    """Return for each place the largest of the other values; there are at least two."""
+    best = int(np.argmax(values))
+    second = int(np.delete(values, best).max())
+    found = np.full_like(values, values[best])
+    found[best] = second
+    return found
+
+
+def _best_others(whole: Column, rest: Column, others: int) -> tuple[Column, Column]:
+    """Return for each host the tasks in blocks on the ``others`` best other hosts, and the largest
+    remainder beside them.
+    """
+    order = np.lexsort((-rest, -whole))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    is_among = place <= others
+    total = int(whole[order[: others + 1]].sum())
+    without_last = total - int(whole[order[others]])
+    blocks = np.where(is_among, total - whole, without_last)
+    remainder = np.full_like(rest, rest[order[:others]].max(initial=0))
+    remainder[order[: others + 1]] = _largest_other(rest[order[: others + 1]])
+    return blocks, remainder
+
+
+def lay(
+    room: Room, tasks: int, hosts_max: int, *, is_striped: bool = False
+) -> tuple[Column, Column] | None:
+    """Return hosts in rank order and the tasks on each; None: it does not fit.
+
+    Args:
+        room: The hosts; the best ones are used.
+        tasks: At least 1.
+        hosts_max: How many hosts may be used; 0: any number.
+        is_striped: Spread over as many hosts as possible instead of as few as the ranks give.
+    """
+    fits = np.flatnonzero(reach(room, hosts_max) >= tasks)
+    if not len(fits):
+        return None
+    first = int(fits[0])
+    others = np.delete(np.arange(len(room.numbers)), first)
+    others = others[room.later[others] > 0]
+    limit = (hosts_max or len(room.numbers)) - 1
+    by_size = others[np.lexsort((-_rest(room)[others], -_whole(room)[others]))]
+    for choice in (others, by_size):
+        if is_striped:
+            found = _stripe(room, tasks, first, choice[:limit])
+        else:
+            found = _fill(room, tasks, first, choice, limit)
+        if found is not None:
+            return found
+    return None
+
+
+def _whole(room: Room) -> Column:
+    return room.later // room.tile * room.tile
+
+
+def _rest(room: Room) -> Column:
+    return room.later - _whole(room)
+
+
+def _fill(
+    room: Room, tasks: int, first: int, others: Column, limit: int
+) -> tuple[Column, Column] | None:
+    """Fill the first host and then the others in order, ``limit`` of them at most."""
+    if room.first[first] >= tasks:
+        return room.numbers[[first]], np.asarray([tasks], np.int64)
+    places = np.concatenate(([first], others))
+    takes = _whole(room)[places]
+    takes[0] = room.first[first] // room.tile[first] * room.tile[first]
+    takes = np.clip(tasks - (np.cumsum(takes) - takes), 0, takes)
+    last = int(np.flatnonzero(takes)[-1])
+    if int((takes > 0).sum()) > limit + 1 and takes[last] < room.tile[places[last]]:
+        # A host for the remainder alone is one too many.
+        takes[last] = 0
+    short = tasks - int(takes.sum())
+    if short:
+        # Blocks are full everywhere; one more host, or one of the others, has the remainder.
+        is_used = takes[1:] > 0
+        fits = np.flatnonzero(room.later[others] - takes[1:] >= short)
+        used = fits[is_used[fits]]
+        unused = fits[~is_used[fits]] if int(is_used.sum()) < limit else fits[:0]
+        if not len(used) and not len(unused):
+            return None
+        chosen = int(used[-1] if len(used) else unused[0]) + 1
+        takes[chosen] += short
+        order = np.append(np.delete(np.arange(len(places)), chosen), chosen)
+        places, takes = places[order], takes[order]
+    used = takes > 0
+    if int(used.sum()) > limit + 1:
+        return None
+    return room.numbers[places[used]], takes[used]
+
+
+def _stripe(room: Room, tasks: int, first: int, others: Column) -> tuple[Column, Column] | None:
+    """Give each host one task after the other, round and round."""
+    places = np.concatenate(([first], others))
+    most = room.later[places]
+    most[0] = room.first[first]
+    if int(most.sum()) < tasks:
+        return None
+    low, high = 0, tasks
+    # Invariant: ``low`` full rounds give no more than ``tasks``; ``high + 1`` rounds give more.
+    while low < high:
+        middle = (low + high + 1) // 2
+        if int(np.minimum(most, middle).sum()) <= tasks:
+            low = middle
+        else:
+            high = middle - 1
+    takes = np.minimum(most, low)
+    more = np.flatnonzero(most > low)[: tasks - int(takes.sum())]
+    takes[more] += 1
+    used = takes > 0
+    return room.numbers[places[used]], takes[used]

@@ -1,0 +1,169 @@
+"""What holds for a shape as long as hosts and configuration stay as they are."""
+
+from functools import reduce
+from operator import or_
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from xce.model.reason import HostCode, Reason, ReasonCode
+from xce.sched import filter as filters
+from xce.sched.columns import OWN_LEVEL, HostFacts
+from xce.sched.explain import conclude, conclude_alternatives, conclude_parts, everyone
+from xce.sched.filter import Sieve
+from xce.sched.ground import idle_ground
+from xce.sched.place import pools
+from xce.sched.place.capacity import room_on
+from xce.sched.place.compound import Candidates, find_compound
+from xce.sched.place.domains import Trail
+from xce.sched.place.simple import most_of
+from xce.sched.policy import Policy
+from xce.sched.score import preferences
+from xce.sched.shape import Shape
+from xce.state.cluster import ClusterState
+from xce.state.hosts import Column
+
+_NO_HOSTS: Final = Reason(ReasonCode.NO_HOSTS)
+_UNBOUNDED: Final = 1 << 40
+
+
+def compile_standing(shape: Shape, state: ClusterState, facts: HostFacts, policy: Policy) -> None:
+    """Set the masks of a shape, and why it can never run or not until hosts change."""
+    _lay_out(shape, facts)
+    if shape.is_whole:
+        _compile_whole(shape, state, facts, policy)
+        return
+    sieve = _lasting_sieve(shape, facts, policy)
+    never = _explain_never(sieve, shape, state, facts)
+    for passing in policy.passing:
+        passing(sieve, shape, facts)
+    shape.allowed, shape.standing = sieve.left, tuple(sieve.reasons)
+    shape.preference = preferences(shape, facts)
+    shape.never = never if facts.has_joined.any() else _NO_HOSTS
+    if shape.never is not None and not shape.select_moves:
+        shape.fixed = shape.never
+    elif not shape.allowed.any():
+        needed = shape.tasks_min if shape.tasks_min > 1 else 0
+        nowhere = Reason(ReasonCode.HOSTS, shape.standing, needed=needed)
+        shape.fixed = shape.never or nowhere
+
+
+def _lasting_sieve(shape: Shape, facts: HostFacts, policy: Policy) -> Sieve:
+    """Return the hosts that pass the lasting filters."""
+    sieve = Sieve(facts.table.is_configured.copy(), shape.unit)
+    for lasting in policy.lasting:
+        lasting(sieve, shape, facts)
+    return sieve
+
+
+def _idle_sieve(shape: Shape, facts: HostFacts, policy: Policy) -> Sieve:
+    """Return the hosts that could take a share of a request if nothing ran."""
+    sieve, idle = _lasting_sieve(shape, facts, policy), idle_ground(facts)
+    if shape.program is not None and shape.select_moves:
+        filters.filter_select_now(sieve, shape, idle, facts)
+    filters.filter_threshold(sieve, shape, idle, facts)
+    return sieve
+
+
+def _explain_never(
+    sieve: Sieve, shape: Shape, state: ClusterState, facts: HostFacts
+) -> Reason | None:
+    """Return why a request could not run if the whole cluster were idle, or None."""
+    shortage = pools.explain_shortage(shape, state.pools.total, is_total=True)
+    if shortage is not None:
+        return shortage
+    ground, reasons, trail = idle_ground(facts), list(sieve.reasons), Trail()
+    now = Sieve(sieve.left, shape.unit)
+    filters.filter_select_now(now, shape, ground, facts)
+    filters.filter_threshold(now, shape, ground, facts)
+    # Which free amounts a select named is of no interest here: it is about all that there is.
+    reasons += [msgspec.structs.replace(item, resource="") for item in now.reasons]
+    passes = ~(sieve.left & ~now.left)
+    room = room_on(shape, ground.free, now.left, everyone(facts))
+    most = most_of(shape, room, trail)
+    if most >= shape.tasks_min or trail.is_cut:
+        return None
+    wide = sieve.left_or(HostCode.TOO_SMALL) & passes
+    reason = conclude(shape, room_on(shape, ground.free, wide, everyone(facts)), reasons, most)
+    return msgspec.structs.replace(reason, unsatisfiable=True)
+
+
+def _lay_out(shape: Shape, facts: HostFacts) -> None:
+    """Set what a request says of how tasks lie on hosts, host by host."""
+    request, count = shape.request, facts.table.count
+    shape.groups = _groups(request.same, facts)
+    if request.cu is not None:
+        level = request.cu.level or facts.default_level
+        shape.domains = None if level == OWN_LEVEL else facts.labels(level).astype(np.int64)
+    if request.ptile or request.ptile_by_type:
+        slots = np.maximum(facts.idle()[0], 1)
+        tiles = np.full(count, request.ptile) if request.ptile > 0 else slots
+        if request.ptile == 0:
+            tiles = np.full(count, _UNBOUNDED)
+        for word, size in request.ptile_by_type:
+            for name in ("type", "model"):
+                codes, code_of = facts.text(name)
+                tiles = np.where(codes == code_of.get(word, -2), size, tiles)
+        shape.ceilings = tiles
+        shape.tiles = np.where(tiles == _UNBOUNDED, 1, tiles)
+    elif request.block:
+        shape.tiles = np.full(count, request.block)
+    elif request.stripe > 0:
+        shape.ceilings = np.full(count, request.stripe)
+
+
+def _groups(names: tuple[str, ...], facts: HostFacts) -> Column | None:
+    """Return a code for each combination of values of attributes; -1: a value is missing."""
+    if not names:
+        return None
+    codes = np.stack([facts.values(name) for name in names])
+    _, groups = np.unique(codes, axis=1, return_inverse=True)
+    found: Column = np.where((codes >= 0).all(axis=0), groups.reshape(-1), -1)
+    return found
+
+
+def _compile_whole(shape: Shape, state: ClusterState, facts: HostFacts, policy: Policy) -> None:
+    """Set the masks of a request with parts or alternatives from theirs."""
+    for inner in shape.inner:
+        compile_standing(inner, state, facts, policy)
+    masks = [inner.allowed for inner in shape.inner]
+    shape.allowed = reduce(or_, masks) if masks else np.zeros(facts.table.count, np.bool_)
+    if not facts.has_joined.any():
+        shape.never = shape.fixed = _NO_HOSTS
+        return
+    if shape.request.alternatives:
+        whys = [inner.fixed for inner in shape.inner]
+        if all(whys):
+            shape.fixed = conclude_alternatives([why for why in whys if why is not None])
+        delays = [item.delay_us for item in shape.request.alternatives]
+        if len(shape.inner) == len(delays) and all(inner.never for inner in shape.inner):
+            shape.never = shape.fixed
+        return
+    shape.never = _never_together(shape, state, facts, policy)
+    alone = [(place, part.fixed) for place, part in enumerate(shape.inner)]
+    fixed = [(place, why) for place, why in alone if why is not None]
+    if shape.never is not None and not any(part.select_moves for part in shape.inner):
+        shape.fixed = shape.never
+    elif fixed:
+        shape.fixed = shape.never or conclude_parts(shape, fixed)
+
+
+def _never_together(
+    shape: Shape, state: ClusterState, facts: HostFacts, policy: Policy
+) -> Reason | None:
+    """Return why parts could not run together if the whole cluster were idle, or None."""
+    shortage = pools.explain_shortage(shape, state.pools.total, is_total=True)
+    if shortage is not None:
+        return shortage
+    whys = [(place, part.never) for place, part in enumerate(shape.inner)]
+    alone = [(place, why) for place, why in whys if why is not None]
+    if alone:
+        return msgspec.structs.replace(conclude_parts(shape, alone), unsatisfiable=True)
+    ground, trail = idle_ground(facts), Trail()
+    masks = tuple(_idle_sieve(part, facts, policy).left for part in shape.inner)
+    ranked = tuple(everyone(facts) for _ in shape.inner)
+    found = find_compound(shape, ground.free, Candidates(masks, ranked), trail)
+    if found is not None or trail.is_cut:
+        return None
+    return msgspec.structs.replace(conclude_parts(shape, []), unsatisfiable=True)
