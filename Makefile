@@ -44,10 +44,10 @@ check: install
 	$(CHECKS)
 	$(PYTEST) $(filter-out tests/tidy,$(FAST_TESTS))
 
-# One pytest for all tests, so that its closing line counts all of them and ends the output.
+# One pytest for all tests, on two processes (many tests wait for real ones), so that its closing line counts all of them and ends the output.
 test: install
 	$(CHECKS)
-	$(PYTEST) -m 'not long' tests
+	$(PYTEST) -n 2 --dist worksteal -m 'not long' tests
 
 test-long: install
 	$(PYTEST) -m long tests

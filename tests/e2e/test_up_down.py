@@ -126,7 +126,7 @@ def test_down_lets_jobs_go_on_and_up_finds_them(place: Place) -> None:
     place.xce("up", "--hosts", "h1", "--slots", "4")
     job = place.submit("-o", "out.%J", "sleep 2; echo went on")
     place.until_stat(job, "RUN")
-    assert "1 running jobs go on" in place.xce("down")
+    assert "1 running job goes on" in place.xce("down")
     assert find_daemons(place.root) == {}
     place.xce("up")
     place.until_stat(job, "DONE")

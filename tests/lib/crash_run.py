@@ -6,7 +6,6 @@ keep every id that was acknowledged to them, under the name that they chose for 
 
 import collections
 import contextlib
-import functools
 import random
 import signal
 import socket
@@ -16,18 +15,19 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from crash_checks import (
+    Killed,
+    Wanted,
+    check_history,
+    check_journal,
+    check_ledger,
+    check_rest_is_clean,
+    check_rows,
+)
 from live import KINDS, Live, Row, until
 
-from xce.client.rest import PREFIX, Api, make_key, render_json
-from xce.daemon.processes import send_signal, wait_for_end
-from xce.journal.history_reader import HistoryReader
-from xce.journal.past import PastJob
-from xce.journal.recover import read_entries
-from xce.journal.sqlite import open_sqlite_reader
-from xce.model.job import Outcome
-from xce.model.record import Ended
-
-LOST = ("TERM_STATUS_LOST", "TERM_HOST_RESTARTED")
+from xce.client.rest import PREFIX, Api, ProblemError, UnreachableError, make_key, render_json
+from xce.daemon.processes import ProcessId, send_signal, wait_for_end
 
 
 class Plan(NamedTuple):
@@ -44,31 +44,6 @@ class Plan(NamedTuple):
     think_s: float = 0.15
     """Longest pause of a client between two requests."""
     patience_s: float = 240.0
-
-
-class Wanted(NamedTuple):
-    """An acknowledged job."""
-
-    job: int
-    name: str
-    size: int
-    """Elements; 0: no array."""
-    exit_code: int
-    dependency: str = ""
-    is_killed: bool = False
-
-    @property
-    def indices(self) -> list[int]:
-        """The indices of its elements; 0 without an array."""
-        return list(range(1, self.size + 1)) or [0]
-
-
-class Killed(NamedTuple):
-    """A process that was killed."""
-
-    at: float
-    kind: str
-    name: str
 
 
 class Client(threading.Thread):
@@ -149,13 +124,15 @@ class Client(threading.Thread):
         sleep_s = 30.0 if kind == "killed" else rng.choice((0, 0, 0, 0.05, 0.3, 1.0))
         if rng.randrange(3) == 0:
             members["output"] = "out/%J.%I"
+            members["output_append"] = True
         if kind == "script":
             # Nothing but a program and plain words: the job shell runs it without a fork.
             body = live.submission(f"{live.home}/record {sleep_s} {code}", **members)
         else:
             body = live.submission(_record(live.home, sleep_s, code), **members)
         self.left -= size or 1
-        return body, Wanted(0, name, size, code, dependency, kind == "killed")
+        has_output = "output" in members
+        return body, Wanted(0, name, size, code, dependency, kind == "killed", has_output)
 
     def _send_and_leave(self, document: object, key: str) -> None:
         """Send the request, or a part of it, and leave without hearing what came of it."""
@@ -190,18 +167,32 @@ class Killer:
         self._rng = random.Random(plan.seed)
         self._pause_s = plan.pause_s
         self._ups: list[subprocess.Popen[bytes]] = []
+        self._held: list[tuple[float, ProcessId]] = []
+        self.stops = 0
+        self._left = 4
+        """Kills until the cluster may take a breath."""
         self.killed: list[Killed] = []
 
     def step(self) -> None:
         """Wait a while, then kill something that runs."""
         time.sleep(self._rng.uniform(*self._pause_s))
+        self._let_go()
         self._see_to_manager()
+        if not self._left:
+            # On a slow machine daemons would be killed before they are up, and nothing happens.
+            self._left = self._rng.randint(4, 14)
+            self._let_go(all_of_them=True)
+            until(self._is_whole, "the cluster is whole again", patience_s=120, pause_s=0.1)
+        self._left -= 1
         kind = self._rng.choice(KINDS)
         names = self._live.victims(kind)
         if not names:
             return
-        # Now and then a worker and its shepherd together, or all of a kind.
+        # Now and then all of a kind together, or one that only stands still for a while.
         chosen = dict([self._rng.choice(sorted(names.items()))])
+        if self._rng.randrange(7) == 0:
+            self._hold(*chosen.values(), until_s=time.monotonic() + self._rng.uniform(0.2, 1.5))
+            return
         if self._rng.randrange(6) == 0:
             chosen = names
         at = time.time()
@@ -214,6 +205,7 @@ class Killer:
 
     def close(self) -> None:
         """Leave a whole cluster behind."""
+        self._let_go(all_of_them=True)
         for process in self._ups:
             process.wait(timeout=90)
         # A new node manager does not wait before it starts what was killed often.
@@ -222,6 +214,29 @@ class Killer:
             send_signal(process_id, signal.SIGKILL)
         wait_for_end(list(manager.values()), timeout_s=5)
         self._live.xce("up")
+
+    def _hold(self, process: ProcessId, *, until_s: float) -> None:
+        """Let a process stand still."""
+        send_signal(process, signal.SIGSTOP)
+        self._held.append((until_s, process))
+        self.stops += 1
+
+    def _let_go(self, *, all_of_them: bool = False) -> None:
+        """Let those go on that have stood still long enough."""
+        due = [one for one in self._held if all_of_them or one[0] <= time.monotonic()]
+        for one in due:
+            self._held.remove(one)
+            send_signal(one[1], signal.SIGCONT)
+
+    def _is_whole(self) -> bool:
+        """Whether the cluster answers and every host has joined."""
+        self._see_to_manager()
+        try:
+            with self._live.api(wait_s=0) as api:
+                hosts = api.call("GET", "/hosts")["hosts"]
+        except (UnreachableError, ProblemError):
+            return False
+        return all(host["status"] != "unavail" for host in hosts)
 
     def _see_to_manager(self) -> None:
         """Run `xce up` where no node manager runs and none is being started."""
@@ -236,8 +251,8 @@ class Result(NamedTuple):
     jobs: int
     elements: int
     kills: dict[str, int]
+    stops: int
     resent: int
-    lost: int
     took_s: float
 
 
@@ -275,7 +290,7 @@ def crash_run(live: Live, plan: Plan) -> Result:
     _wait_for_ends(live, max(30.0, end - time.monotonic()))
     sent = {name for client in clients for name in client.names}
     ends = check_rows(live, wanted, sent)
-    lost = check_ledger(live.home / "ledger", wanted, ends, killer.killed)
+    check_ledger(live.home / "ledger", wanted, ends, killer.killed)
     check_history(live, wanted, ends)
     check_rest_is_clean(live)
     live.xce("down")
@@ -284,8 +299,8 @@ def crash_run(live: Live, plan: Plan) -> Result:
         len(wanted),
         len(ends),
         dict(collections.Counter(one.kind for one in killer.killed)),
+        killer.stops,
         sum(client.resent for client in clients),
-        lost,
         time.monotonic() - began,
     )
 
@@ -309,146 +324,3 @@ def _wait_for_ends(live: Live, patience_s: float) -> None:
         until(look, "all jobs end", patience_s=patience_s, pause_s=0.3)
     except AssertionError as error:
         raise AssertionError(f"{error}; left: {left[:10]}") from None
-
-
-def check_rows(live: Live, wanted: dict[int, Wanted], sent: set[str]) -> dict[tuple[int, int], Row]:
-    """Check that every acknowledged element has one end, and that no job is there twice."""
-    rows = live.rows(("user", "all"), ("finished", "1"))
-    ends: dict[tuple[int, int], Row] = {}
-    for row in rows:
-        for number in range(row.get("count", 1)):
-            key = (row["jobid"], row["index"] + number * row.get("step", 1))
-            assert key not in ends, f"{key} is listed twice"
-            ends[key] = row
-    names = collections.Counter({row["jobid"]: 0 for row in rows})
-    jobs_of: dict[str, set[int]] = {}
-    for row in rows:
-        names[row["jobid"]] += row.get("count", 1)
-        jobs_of.setdefault(row["name"].split("[")[0], set()).add(row["jobid"])
-    twice = {name: jobs for name, jobs in jobs_of.items() if len(jobs) > 1}
-    assert not twice, f"submitted once, there twice: {twice}"
-    assert jobs_of.keys() <= sent
-    assert set(names) == set(wanted), (
-        f"unknown: {sorted(set(names) - set(wanted))[:9]}, "
-        f"missing: {sorted(set(wanted) - set(names))[:9]}"
-    )
-    for job, one in wanted.items():
-        for index in one.indices:
-            row = ends[job, index]
-            assert row["stat"] in ("DONE", "EXIT"), row
-    return ends
-
-
-def check_ledger(
-    ledger: Path, wanted: dict[int, Wanted], ends: dict[tuple[int, int], Row], killed: list[Killed]
-) -> int:
-    """Check what ran against what the cluster says of it; return how many statuses were lost."""
-    lost = 0
-    for job, one in wanted.items():
-        for index in one.indices:
-            row = ends[job, index]
-            path = ledger / f"{job}.{index}"
-            lines = path.read_text().splitlines() if path.exists() else []
-            begun = lines.count(f"b {job} {index} {row['attempt']}")
-            ended = lines.count(f"e {job} {index} {row['attempt']}")
-            tale = f"{one}, {row}, {lines}"
-            assert len(lines) == begun + ended, f"another attempt ran: {tale}"
-            assert begun <= 1, f"ran more than once: {tale}"
-            assert ended <= begun, f"ran more than once: {tale}"
-            if row["cause"] in LOST:
-                lost += 1
-                assert _was_shepherd_killed(row, killed), f"lost without a cause: {tale}"
-            elif one.is_killed:
-                assert row["cause"] == "TERM_OWNER", tale
-                assert not ended, tale
-            elif one.dependency and not begun:
-                # What it waited for ended otherwise than it hoped.
-                assert row["stat"] == "EXIT", tale
-                assert row["cause"] == "TERM_ORPHAN_SYSTEM", tale
-            else:
-                assert ended == 1, f"did not run to its end: {tale}"
-                assert row["stat"] == ("EXIT" if one.exit_code else "DONE"), tale
-                assert row["exit_code"] == one.exit_code, tale
-    assert len(list(ledger.iterdir())) <= len(ends)
-    return lost
-
-
-def _was_shepherd_killed(row: Row, killed: list[Killed]) -> bool:
-    """Whether the shepherd of a job's host was killed while the job ran or just before it."""
-    host = row["hosts"][0][0] if row["hosts"] else ""
-    return any(
-        one.kind == "shepherd" and one.name == host and one.at <= (row["end_at"] or 0) + 1
-        and one.at >= (row["start_at"] or row["submit_at"]) - 1
-        for one in killed
-    )  # fmt: skip
-
-
-def check_history(live: Live, wanted: dict[int, Wanted], ends: dict[tuple[int, int], Row]) -> None:
-    """Check that the history says of each element what the cluster says."""
-    with contextlib.closing(HistoryReader(live.layout.history_file)) as history:
-        last = max(wanted)
-        until(lambda: history.job(last) is not None, "the history has the last job")
-        for job, one in wanted.items():
-            past = until(
-                functools.partial(_finished, history, job),
-                f"the history knows how job {job} ended",
-                patience_s=10,
-            )
-            there = {element.index: element for element in past.elements}
-            gone = len(one.indices) - len(there)
-            assert gone == sum((job, index) in ends and index not in there for index in one.indices)
-            for index, element in there.items():
-                row = ends[job, index]
-                wanted_outcome = Outcome.DONE if row["stat"] == "DONE" else Outcome.EXIT
-                assert element.ended.outcome == wanted_outcome, (row, element)
-
-
-def _finished(history: HistoryReader, job: int) -> PastJob | None:
-    past = history.job(job)
-    return past if past is not None and past.is_finished else None
-
-
-def check_rest_is_clean(live: Live) -> None:
-    """Check that nothing is used any more and nothing of any job is left on the hosts."""
-    until(lambda: not live.job_processes(), "no process of a job is left", patience_s=15)
-    with live.api() as api:
-        for host in api.call("GET", "/hosts")["hosts"]:
-            used = (host["njobs"], host["run"], host["ssusp"], host["ususp"], host["rsv"])
-            assert used == (0, 0, 0, 0, 0), host
-            assert host["status"] == "ok", host
-            assert all(amount[1] == 0 for amount in host["counters"].values()), host
-            assert host["mem_used_mib"] == 0, host
-
-    def left() -> list[str]:
-        return [
-            entry.name
-            for runs in live.layout.hosts.glob("*/attempts")
-            for entry in runs.iterdir()
-            if entry.name[0].isdigit()
-        ]
-
-    try:
-        until(lambda: not left(), "run directories are cleaned", patience_s=15)
-    except AssertionError as error:
-        raise AssertionError(f"{error}: {left()[:9]}") from None
-
-
-def check_journal(live: Live, wanted: dict[int, Wanted]) -> None:
-    """Check that the journal is whole and that each element ends once in what it still holds."""
-    said = live.xceadmin("journal", "verify")
-    assert "DAMAGED" not in said, said
-    journal = open_sqlite_reader(live.layout.journal)
-    counts: collections.Counter[tuple[int, int]] = collections.Counter()
-    try:
-        snapshot = journal.load_snapshot() if journal.first_seq() > 1 else None
-        seq, crc = (snapshot.seq, snapshot.crc) if snapshot is not None else (0, 0)
-        for entries, _ in read_entries(journal, seq, crc):
-            for entry in entries:
-                for record in entry.records:
-                    if isinstance(record, Ended):
-                        counts.update(zip(record.jobs, record.indices, strict=True))
-    finally:
-        journal.close()
-    twice = {key for key, count in counts.items() if count > 1}
-    assert not twice, f"ended more than once: {sorted(twice)[:9]}"
-    assert {job for job, _ in counts} <= set(wanted)

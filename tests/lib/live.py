@@ -37,6 +37,22 @@ PATIENCE_S = 60.0
 IS_ROOT = os.geteuid() == 0
 KINDS = ("controller", "scheduler", "apiserver", "history", "worker", "shepherd", "node-manager")
 Row = dict[str, Any]
+DAEMONISE = """
+python3 - "$@" <<'END'
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open("{file}.new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename("{file}.new", "{file}")
+        {before}
+        time.sleep(300)
+    os._exit(0)
+END
+while [ ! -e {file} ]; do sleep 0.02; done
+"""
+"""A job that leaves a daemon, whose pid is in ``{file}``, and ends then."""
 Found = TypeVar("Found")
 
 
@@ -49,6 +65,16 @@ def until(
         assert time.monotonic() < deadline, f"in vain waited for: {what}"
         time.sleep(pause_s)
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs."""
+    return identify(pid) is not None
+
+
+def pid_in(live: "Live", name: str) -> int:
+    """Return the pid that a job has written into a file."""
+    return int(until(lambda: live.file(name).strip(), f"a pid in {name}"))
 
 
 class UserApi(Api):
@@ -99,6 +125,13 @@ class Live:
         }
         self._apis: list[Api] = []
         self._ups: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its jobs are held together by control groups; only once it is up."""
+        with self.api() as api:
+            hosts = api.call("GET", "/hosts")["hosts"]
+        return all("cgroup" in host["isolation"] for host in hosts)
 
     # Commands.
 
@@ -176,8 +209,11 @@ class Live:
             if any("/worker/shepherd/" in word for word in words) and "--runs" in words:
                 runs = Path(words[words.index("--runs") + 1])
                 process = identify(pid)
+                host = runs.parent.name
                 if runs.parent.parent == self.layout.hosts and process is not None:
-                    found[runs.parent.name] = process
+                    # A job shell on its way still has its parent's command line.
+                    rivals = (process, found.get(host, process))
+                    found[host] = min(rivals, key=lambda one: (one.started_ticks, one.pid))
         return found
 
     def victims(self, kind: str) -> dict[str, ProcessId]:
@@ -372,15 +408,30 @@ class Live:
         if self.layout.run != self.root / "run":
             shutil.rmtree(self.layout.run, ignore_errors=True)
 
+    def groups(self) -> list[Path]:
+        """Return the control groups of this cluster's hosts that exist, without those of jobs."""
+        if not IS_ROOT or not self.layout.hosts.exists():
+            return []
+        lines = Path("/proc/mounts").read_text().splitlines()
+        mounts = [line.split()[1] for line in lines if line.split()[2].startswith("cgroup")]
+        own = {line.rpartition(":")[2] for line in Path("/proc/self/cgroup").read_text().split()}
+        tops = {Path(f"{mount}/{path.strip('/')}") for mount in mounts for path in (*own, "")}
+        labels = [f"{host.name}-{_digest(host)}" for host in self.layout.hosts.iterdir()]
+        bases = [top / "xce" / label for top in tops for label in labels]
+        return [base for base in bases if base.is_dir()]
+
+    def job_groups(self) -> list[Path]:
+        """Return the control groups of jobs."""
+        return [
+            group for base in self.groups() for group in base.glob("*/") if group.name[0].isdigit()
+        ]
+
     def _remove_groups(self) -> None:
         """Remove control groups that killed shepherds have left; they are empty."""
-        if not IS_ROOT or not self.layout.hosts.exists():
-            return
-        for host in self.layout.hosts.iterdir():
-            for base in Path("/sys/fs/cgroup").glob(f"**/xce/{host.name}-{_digest(host)}"):
-                for group in [*base.glob("*/"), base]:
-                    with contextlib.suppress(OSError):
-                        group.rmdir()
+        for base in self.groups():
+            for group in [*base.glob("*/"), base]:
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
 
 def _digest(directory: Path) -> str:

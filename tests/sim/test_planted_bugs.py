@@ -77,23 +77,24 @@ class HastyLeader(Leader):
     """A controller that answers before the commit."""
 
     def _turn(self):
-        self._is_turn_due = False
+        self.reign._is_turn_due = False
         self.desk.turn(self.now_us())
         for reply in self.desk._open.replies:
-            self._reply(reply)
-        self.pump()
+            self.reign._reply(reply)
+        self.reign.pump()
 
 
 class HastyEffectsLeader(Leader):
     """A controller that sends effects before the commit."""
 
     def _turn(self):
-        self._is_turn_due = False
+        self.reign._is_turn_due = False
         self.desk.turn(self.now_us())
         batch = self.desk._open
         effects, batch.effects = batch.effects, []
-        self._release(msgspec.structs.replace(batch, replies=[], effects=effects), None)
-        self.pump()
+        for host, owed in effects:
+            self.send_effects(self.state.hosts.names[host], owed)
+        self.reign.pump()
 
 
 class ForgetfulRelease(Controller):

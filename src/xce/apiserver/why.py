@@ -102,6 +102,6 @@ def _next(label: str, elements: Sequence[Element], reasons: list[ReasonRow]) -> 
     stats = {element.stat for element in elements}
     if stats & {"USUSP"}:
         found[f"bresume {label} lets it go on"] = None
-    if stats & {"EXIT"} and not reasons:
+    if stats & {"EXIT"} and not reasons and any(e.start_at is not None for e in elements):
         found[f"xcecli output {label} shows what it wrote"] = None
     return list(found)

@@ -46,11 +46,15 @@ class ProblemError(Exception):
     """The cluster answered with a problem document."""
 
     def __init__(self, status: int, document: dict[str, Any]) -> None:
-        """Keep the document; its ``detail`` is the text."""
+        """Keep the document; its ``detail`` is the text, with the place of what is wrong."""
         self.status = status
         self.code = str(document.get("code") or "")
         self.lsf = str(document.get("lsf") or "")
-        self.text = str(document.get("detail") or document.get("title") or f"status {status}")
+        text = str(document.get("detail") or document.get("title") or f"status {status}")
+        column = document.get("column")
+        if column and "column" not in text:
+            text = f"{text.rstrip('.')} (column {column})"
+        self.text = text
         super().__init__(self.text)
 
 

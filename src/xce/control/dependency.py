@@ -1,10 +1,12 @@
 """The condition of ``-w`` as submit takes it: parsed, names resolved, what is past folded in."""
 
+from typing import TypeAlias
+
 import msgspec
 
 from xce.model.command import SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Test
-from xce.model.ids import JobId
+from xce.model.ids import Index, JobId
 from xce.model.job import Outcome
 from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.dependency import (
@@ -16,6 +18,9 @@ from xce.resreq.dependency import (
 from xce.resreq.errors import DependencySyntaxError, NotBuiltError, UnknownJobError
 from xce.state.cluster import ClusterState
 from xce.state.view import probe
+
+Past: TypeAlias = dict[tuple[JobId, Index], tuple[int, int]]
+"""``(outcome, exit code)`` of what only the history knows."""
 
 
 def decide_dependency(
@@ -30,14 +35,15 @@ def decide_dependency(
     """
     if not text:
         return None
-    past = {job: (outcome, code) for job, outcome, code in command.past}
+    past: Past = {(job, WHOLE): (outcome, code) for job, outcome, code in command.past}
+    past |= {(job, at): (outcome, code) for job, at, outcome, code in command.past_elements}
     names = state.names.get(command.owner.user, {})
 
     def lookup(name: str) -> list[JobId]:
         return matching_jobs(names, name)
 
     def exists(job: JobId) -> bool:
-        return job in state.jobs or job in past
+        return job in state.jobs or (job, WHOLE) in past
 
     try:
         tree = resolve_dependency(parse_dependency(text), lookup, exists)
@@ -53,7 +59,7 @@ def decide_dependency(
         return Refusal(
             RefusalCode.DEPENDENCY_UNKNOWN_JOB, f"-w: {error.message}", lsf="No matching job found"
         )
-    missing = _missing_element(state, tree)
+    missing = _missing_element(state, past, tree)
     if missing:
         text = f"-w: {missing}"
         return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf="No matching job found")
@@ -65,21 +71,21 @@ def decide_dependency(
     return None if evaluate(tree, ask) is Verdict.HOLDS else tree
 
 
-def _missing_element(state: ClusterState, tree: Dependency) -> str:
+def _missing_element(state: ClusterState, past: Past, tree: Dependency) -> str:
     """Return what is wrong when the condition names an element that its array has not."""
     match tree:
         case Condition(_, subjects):
             for subject in subjects:
                 job = state.jobs.get(subject.job)
-                if job is None or subject.index == WHOLE:
+                if subject.index == WHOLE or (subject.job, subject.index) in past:
                     continue
-                if job.position(subject.index) is None:
-                    return f"job {job.id} has no element {subject.index}"
+                if job is None or job.position(subject.index) is None:
+                    return f"job {subject.job} has no element {subject.index}"
             return ""
         case Not(part):
-            return _missing_element(state, part)
+            return _missing_element(state, past, part)
         case And(parts) | Or(parts):
-            return next(filter(None, (_missing_element(state, part) for part in parts)), "")
+            return next(filter(None, (_missing_element(state, past, part) for part in parts)), "")
 
 
 def matching_jobs(names: dict[str, dict[JobId, None]], pattern: str) -> list[JobId]:
@@ -113,13 +119,13 @@ _TRUE: Dependency = And(())
 _FALSE: Dependency = Or(())
 
 
-def _fold_past(tree: Dependency, past: dict[JobId, tuple[int, int]]) -> Dependency:
+def _fold_past(tree: Dependency, past: Past) -> Dependency:
     """Replace conditions on jobs that only the history knows by what they are for ever."""
     match tree:
         case Condition():
-            there = tuple(subject for subject in tree.subjects if subject.job not in past)
-            gone = (subject.job for subject in tree.subjects if subject.job in past)
-            parts: list[Dependency] = [_past_truth(tree, *past[job]) for job in gone]
+            there = tuple(s for s in tree.subjects if (s.job, s.index) not in past)
+            gone = [(s.job, s.index) for s in tree.subjects if (s.job, s.index) in past]
+            parts: list[Dependency] = [_past_truth(tree, *past[one]) for one in gone]
             if there:
                 parts.append(msgspec.structs.replace(tree, subjects=there))
             return parts[0] if len(parts) == 1 else And(tuple(parts))
@@ -150,4 +156,4 @@ def _past_truth(condition: Condition, outcome: int, exit_code: int) -> Dependenc
                 "==": exit_code == condition.code,
                 "!=": exit_code != condition.code,
             }
-            return _TRUE if not done and codes[condition.op] else _FALSE
+            return _TRUE if outcome == Outcome.EXIT and codes[condition.op] else _FALSE

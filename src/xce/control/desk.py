@@ -9,7 +9,7 @@ import msgspec
 
 from xce.control.controller import Controller, Input, Reply
 from xce.control.effects import owed
-from xce.model.command import ProposePlan, Tick
+from xce.model.command import ProposePlan, SubmitJobs, Tick
 from xce.model.effect import Effect
 from xce.model.entry import Entry
 from xce.model.ids import HostNumber, Micros, Seq
@@ -59,10 +59,19 @@ class Desk:
 
     def give(self, given: Input) -> None:
         """Take an input; it is decided at the next `turn`."""
-        if self.trouble and not isinstance(given.body, _GOES_ON):
+        if self.trouble and not isinstance(given.body, _GOES_ON) and not self._repeats(given):
             self._refuse(given)
             return
         self._inbox.append(given)
+
+    def _repeats(self, given: Input) -> bool:
+        """Return whether this repeats a submit that was decided: if that is not durable yet it may
+        still become so, and a refusal would be untrue. It waits, as the first one does.
+        """
+        body = given.body
+        if not isinstance(body, SubmitJobs) or not body.key:
+            return False
+        return (body.owner.user, body.key) in self.controller.state.keys
 
     def _refuse(self, given: Input) -> None:
         if isinstance(given.body, Tick) or not given.ticket:

@@ -86,6 +86,8 @@ def _over(item: Selected) -> Refusal:
         f"{what} has already finished",
         lsf="Job has already finished",
         job=item.job,
+        first=item.first,
+        last=item.last,
     )
 
 
@@ -165,7 +167,14 @@ def decide_signal(
         elif not live:
             text = f"job {item.job} has not started, so signal {command.signal} reaches nobody"
             results.append(
-                Refusal(RefusalCode.WRONG_STATE, text, lsf="Job has not started yet", job=item.job)
+                Refusal(
+                    RefusalCode.WRONG_STATE,
+                    text,
+                    lsf="Job has not started yet",
+                    job=item.job,
+                    first=item.first,
+                    last=item.last,
+                )
             )
             continue
         results.append(Accepted(item.job, item.first, item.last, "signaled"))

@@ -83,7 +83,14 @@ def _element_run(job: Job, first: Index, last: Index) -> Selected | Refusal:
     positions = job.positions(first, last)
     if not positions:
         text = f"job {job.id} has no element {first}" + (f"-{last}" if last != first else "")
-        return Refusal(RefusalCode.UNKNOWN_JOB, text, lsf="No matching job found", job=job.id)
+        return Refusal(
+            RefusalCode.UNKNOWN_JOB,
+            text,
+            lsf="No matching job found",
+            job=job.id,
+            first=first,
+            last=last,
+        )
     return Selected(job.id, positions, first, last)
 
 

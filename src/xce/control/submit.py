@@ -155,7 +155,7 @@ def _queue(state: ClusterState, submission: Submission, user: str) -> QueueConfi
         elif not queue.open:
             refusal = Refusal(
                 RefusalCode.QUEUE_CLOSED,
-                f"queue {name} is closed",
+                f"queue {name} takes no new jobs",
                 lsf=f"{name}: Queue has been closed",
             )
         elif queue.users and user not in queue.users:
@@ -241,13 +241,13 @@ def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig)
     if request.tasks_min > ceiling or request.tasks_max > TASKS_MAX:
         return Refusal(
             RefusalCode.TOO_MANY_TASKS,
-            f"{request.tasks_min} tasks; queue {queue.name} takes at most {ceiling}",
+            f"{tasks_text(request.tasks_min)}; queue {queue.name} takes at most {ceiling}",
             lsf="Too many processors requested",
         )
     if request.tasks_max < queue.tasks_min:
         return Refusal(
             RefusalCode.TOO_FEW_TASKS,
-            f"{request.tasks_max} tasks; queue {queue.name} takes at least {queue.tasks_min}",
+            f"{tasks_text(request.tasks_max)}; queue {queue.name} takes at least {queue.tasks_min}",
             lsf="Too few processors requested",
         )
     return None
@@ -354,10 +354,13 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     if most >= request.tasks_min:
         return ""
     where = "the largest host" if request.one_host else "the cluster"
-    return (
-        f"{request.tasks_min} tasks asked for, {where} could take {most}: it pends until more "
-        "is there"
-    )
+    tasks = tasks_text(request.tasks_min)
+    return f"{tasks} asked for, {where} could take {most}: it pends until more is there"
+
+
+def tasks_text(count: int) -> str:
+    """Return ``1 task`` or ``3 tasks``."""
+    return "1 task" if count == 1 else f"{count} tasks"
 
 
 def _usable_ever(state: ClusterState, key: ClassKey) -> Flags:

@@ -63,8 +63,15 @@ def find_daemons(state_dir: Path) -> dict[str, ProcessId]:
         if process is None:
             continue
         name = words[module].removeprefix("xce.daemon.").replace("_", "-")
-        found[f"{name}-{options[3]}" if options[2:3] == ["--host"] else name] = process
+        name = f"{name}-{options[3]}" if options[2:3] == ["--host"] else name
+        # A child that a daemon has just forked still has its command line: the oldest is meant.
+        found[name] = min(process, found.get(name, process), key=_age)
     return found
+
+
+def _age(process: ProcessId) -> tuple[int, int]:
+    """Return what sorts processes, the oldest first."""
+    return process.started_ticks, process.pid
 
 
 def owner_of(state_dir: Path) -> int:

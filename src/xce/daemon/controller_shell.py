@@ -8,21 +8,21 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from xce.calendars.windows import Resolver
 from xce.control.clock import next_now_us
-from xce.control.controller import Input, Reply
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
+from xce.control.reign import Reign
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.journal.codec import encode_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.sqlite import SqliteJournal
 from xce.journal.writer import CommitThread
-from xce.model.command import Command, Tick
+from xce.model.command import Tick
+from xce.model.effect import Effect
 from xce.model.ids import Epoch, Micros, Seq
-from xce.model.observation import Observation
 from xce.net import message as m
 from xce.net.frame import encode_frame
 from xce.state.cluster import ClusterState
@@ -30,8 +30,6 @@ from xce.state.cluster import ClusterState
 TICK_S: Final = 1.0
 REPEAT_S: Final = 10.0
 """What a connected worker has been owed for so long is told again."""
-
-OnReply: TypeAlias = Callable[[Reply], object]
 
 
 class ControllerShell:
@@ -66,10 +64,9 @@ class ControllerShell:
         self.entries_since_snapshot = 0
         self._crc = crc
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[int, OnReply] = {}
-        self._last_ticket = 0
-        self._is_turn_due = False
-        self._flying: tuple[Batch, StoredBatch | None] | None = None
+        self.reign = Reign(desk, self)
+        self.give = self.reign.give
+        self._flying: tuple[Batch, StoredBatch] | None = None
         self._last_mono_ns = time.monotonic_ns()
         self._now_us = self.state.now_us
         self._commits = CommitThread(
@@ -114,45 +111,16 @@ class ControllerShell:
         )
         return self._now_us
 
-    def give(
-        self,
-        body: Command | Observation,
-        *,
-        by: str = "",
-        basis: str = "",
-        on_reply: OnReply | None = None,
-    ) -> None:
-        """Have something decided in the next turn; ``on_reply`` is called when it is durable."""
-        ticket = 0
-        if on_reply is not None:
-            self._last_ticket += 1
-            ticket = self._last_ticket
-            self._waiting[ticket] = on_reply
-        self.desk.give(Input(body, by, basis, ticket))
-        self._turn_soon()
-
-    def _turn_soon(self) -> None:
-        if not self._is_turn_due and not self._is_closed:
-            self._is_turn_due = True
+    def turn_soon(self) -> None:
+        """Have what came decided in the next round of the loop."""
+        if not self._is_closed:
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._is_turn_due = False
-        self.desk.turn(self.now_us())
-        self._pump()
+        self.reign.turn(self.now_us())
 
-    def _pump(self) -> None:
-        for reply in self.desk.take_refused():
-            self._reply(reply)
-        while (batch := self.desk.next_batch()) is not None:
-            if batch.entries:
-                self._commit(batch)
-                break
-            self._release(self.desk.committed(batch), None)
-        if self.desk.has_work and not self.desk.trouble:
-            self._turn_soon()
-
-    def _commit(self, batch: Batch) -> None:
+    def write(self, batch: Batch) -> None:
+        """Hand a batch to the journal's thread."""
         content, crc = encode_batch(batch.entries, self._crc)
         stored = StoredBatch(
             first=batch.entries[0].seq,
@@ -168,48 +136,35 @@ class ControllerShell:
     def _note_durable(self, seq: Seq) -> None:
         assert self._flying is not None
         batch, stored = self._flying
-        assert stored is not None
         assert stored.last == seq
         self._flying = None
         self.entries_since_snapshot += len(batch.entries)
-        self._release(self.desk.committed(batch), stored)
-        self._pump()
+        if self.followers:
+            # First of all, so that whoever gets an answer finds it in his replica.
+            frame = encode_frame(m.Batch(stored.first, stored.last, stored.content))
+            for link in self.followers:
+                link.note_batch(stored.first, stored.last, frame)
+        self.reign.tell(batch)
+        self.reign.pump()
 
     def _note_trouble(self, text: str) -> None:
         if text:
             self.log.error("journal-failed", extra={"why": text})
         else:
             self.log.info("journal-recovered")
-        self.desk.set_trouble(text)
-        self._pump()
+        self.reign.set_trouble(text)
 
-    def _release(self, batch: Batch, stored: StoredBatch | None) -> None:
-        """Tell what is durable: followers first, so that an answer finds the replica there."""
-        if stored is not None and self.followers:
-            frame = encode_frame(m.Batch(stored.first, stored.last, stored.content))
-            for link in self.followers:
-                link.note_batch(stored.first, stored.last, frame)
-        names = self.state.hosts.names
-        for reply in batch.joins:
-            self._reply(reply)
-        for host, effects in batch.effects:
-            link_to = self.workers.get(names[host])
-            if link_to is not None and link_to.is_joined:
-                link_to.peer.send(m.Effects(self.epoch, effects))
-        for reply in batch.replies:
-            self._reply(reply)
-
-    def _reply(self, reply: Reply) -> None:
-        on_reply = self._waiting.pop(reply.ticket, None)
-        if on_reply is not None:
-            on_reply(reply)
+    def send_effects(self, host: str, effects: tuple[Effect, ...]) -> None:
+        """Tell the worker of a host, if its join is durable."""
+        link = self.workers.get(host)
+        if link is not None and link.is_joined:
+            link.peer.send(m.Effects(self.epoch, effects))
 
     def _tick(self) -> None:
         windows = self._resolver.due(self.state, self.now_us())
         if windows is not None:
-            self.desk.give(Input(windows))
-        self.desk.give(Input(Tick(history_seq=self.history_seq)))
-        self._turn_soon()
+            self.reign.give(windows)
+        self.reign.give(Tick(history_seq=self.history_seq))
         wait_s = TICK_S
         due_us = next_due_us(self.state)
         if due_us:
@@ -223,7 +178,7 @@ class ControllerShell:
             number = numbers.get(name)
             if number is not None and link.is_stale(self.state.owed.get(number)):
                 self.desk.repeat(number)
-        self._pump()
+        self.reign.pump()
         self._repeat_timer = self._loop.call_later(REPEAT_S, self._repeat)
 
     def trim(self, before: Seq) -> None:

@@ -86,13 +86,32 @@ class HistoryReader:
     def outcomes(self, jobs: Iterable[JobId]) -> list[tuple[JobId, int, int]]:
         """Return ``(job, outcome, exit code)`` of those of ``jobs`` that are over.
 
-        An array's exit code is the largest of its elements'.
+        An array's exit code is the largest of its elements'. The outcome of an array of which some
+        elements are done and some have exited is NONE.
         """
         found = []
         for job in jobs:
             past = self.job(job, with_elements=False)
             if past is not None and past.is_finished:
-                found.append((job, int(past.outcome), self._exit_code(job)))
+                is_mixed = past.done > 0 and past.exited > 0
+                outcome = Outcome.NONE if is_mixed else past.outcome
+                found.append((job, int(outcome), self._exit_code(job)))
+        return found
+
+    def element_outcomes(
+        self, elements: Iterable[tuple[JobId, Index]]
+    ) -> list[tuple[JobId, Index, int, int]]:
+        """Return ``(job, index, outcome, exit code)`` of those of ``elements`` that are over."""
+        found = []
+        for job, index in elements:
+            past = self.job(job, ((index, index),))
+            if past is None or past.array is None:
+                continue
+            for element in past.elements:
+                ended = element.ended
+                found.append((job, index, int(ended.outcome), ended.exit_code))
+            if not past.elements and past.withdrawn:
+                found.append((job, index, int(Outcome.EXIT), 0))
         return found
 
     def close(self) -> None:

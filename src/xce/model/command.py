@@ -23,10 +23,13 @@ class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True
     """With ``key``: the number of the first job among the lines of a bulk submit."""
     past: tuple[tuple[JobId, int, int], ...] = ()
     """``(job, outcome, exit code)`` of jobs that dependencies name and that only the history knows
-    (decision X-34)."""
+    (decision X-34). Outcome NONE: an array of which elements ended in either way."""
     wall_us: Micros = 0
     """What the wall clock said when it came: the age of a timed key is told by that clock, which
     may have been set back while the controller's goes on (decision X-21). 0: the controller's."""
+    past_elements: tuple[tuple[JobId, Index, int, int], ...] = ()
+    """``(job, index, outcome, exit code)`` of elements that dependencies name, of arrays in
+    ``past``."""
 
 
 class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

@@ -53,3 +53,6 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):
     """The job that it is about, or 0."""
     column: int = 0
     """Where in a text the trouble is, counted from 1, or 0."""
+    first: int = -1
+    """First index of the elements that it is about; -1: the whole job."""
+    last: int = -1

@@ -5,20 +5,21 @@ It does what `xce.daemon.controller_shell` does with sockets: nothing is told be
 
 from collections.abc import Callable
 from random import Random
-from typing import TypeAlias
 
 from xce.calendars.windows import Resolver
 from xce.control.clock import next_now_us
-from xce.control.controller import Controller, Input, Reply
+from xce.control.controller import Controller, Reply
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
+from xce.control.reign import Reign
 from xce.journal.codec import encode_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.recover import recover
-from xce.model.command import ApplyConfig, Command, Tick
+from xce.model.command import ApplyConfig, Tick
 from xce.model.config import ClusterConfig
+from xce.model.effect import Effect
 from xce.model.ids import SECOND_US, Micros
-from xce.model.observation import HostDisconnected, HostJoined, Observation, Reported
+from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.net import message as m
 from xce.net.follow import FollowerFeed
 from xce.sim.disk import Disk
@@ -31,8 +32,6 @@ from xce.state.snapshot import load
 TICK_US = SECOND_US
 REPEAT_US = 3 * SECOND_US
 RETRY_US = SECOND_US // 2
-
-OnReply: TypeAlias = Callable[[Reply], object]
 
 
 class Leader(Process):
@@ -60,9 +59,8 @@ class Leader(Process):
         self.desk = Desk(controller(state))
         self._now_us = state.now_us
         self._mono_us = loop.now_us
-        self._waiting: dict[int, OnReply] = {}
-        self._last_ticket = 0
-        self._is_turn_due = False
+        self.reign = Reign(self.desk, self)
+        self.give = self.reign.give
         self._resolver = Resolver()
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
@@ -100,46 +98,15 @@ class Leader(Process):
         self._now_us = next_now_us(self._now_us, elapsed_us=elapsed_us, wall_us=self._wall_us())
         return self._now_us
 
-    def give(
-        self,
-        body: Command | Observation,
-        *,
-        by: str = "",
-        basis: str = "",
-        on_reply: OnReply | None = None,
-    ) -> None:
-        """Have something decided; ``on_reply`` is called when it is durable."""
-        ticket = 0
-        if on_reply is not None:
-            self._last_ticket += 1
-            ticket = self._last_ticket
-            self._waiting[ticket] = on_reply
-        self.desk.give(Input(body, by, basis, ticket))
-        self._turn_soon()
-
-    def _turn_soon(self) -> None:
-        if not self._is_turn_due:
-            self._is_turn_due = True
-            self.after(self._rng.randrange(200), self._turn)
+    def turn_soon(self) -> None:
+        """Have what came decided a little later."""
+        self.after(self._rng.randrange(200), self._turn)
 
     def _turn(self) -> None:
-        self._is_turn_due = False
-        self.desk.turn(self.now_us())
-        self.pump()
+        self.reign.turn(self.now_us())
 
-    def pump(self) -> None:
-        """Tell and write what can be told and written."""
-        for reply in self.desk.take_refused():
-            self._reply(reply)
-        while (batch := self.desk.next_batch()) is not None:
-            if batch.entries:
-                self._commit(batch)
-                break
-            self._release(self.desk.committed(batch), None)
-        if self.desk.has_work and not self.desk.trouble:
-            self._turn_soon()
-
-    def _commit(self, batch: Batch) -> None:
+    def write(self, batch: Batch) -> None:
+        """Give a batch to the virtual disk."""
         content, crc = encode_batch(batch.entries, self._crc)
         stored = StoredBatch(
             first=batch.entries[0].seq,
@@ -156,51 +123,37 @@ class Leader(Process):
             if not self.is_alive:
                 return
             if not is_stored:
-                self.desk.set_trouble("no space left on the virtual disk")
-                self.pump()
+                self.reign.set_trouble("no space left on the virtual disk")
                 self.after(RETRY_US, self._write, batch, stored)
                 return
             if self.desk.trouble:
                 self.desk.set_trouble("")
-            self._release(self.desk.committed(batch), stored)
-            self.pump()
-
-        self.disk.write(stored, batch.blobs, end)
-
-    def _release(self, batch: Batch, stored: StoredBatch | None) -> None:
-        """Tell what is durable: followers first."""
-        if stored is not None:
             for wire, feed in list(self.feeds.items()):
                 if feed.takes_live(stored.first, stored.last, 0):
                     wire.send(self, m.Batch(stored.first, stored.last, stored.content))
                 else:
                     self._send_stored(wire, feed)
-        for reply in batch.joins:
-            self._reply(reply)
-        names = self.state.hosts.names
-        for host, effects in batch.effects:
-            link = self.workers.get(names[host])
-            if link is not None and link in self._joined:
-                link.send(self, m.Effects(self.epoch, effects))
-        for reply in batch.replies:
-            self._reply(reply)
+            self.reign.tell(batch)
+            self.reign.pump()
+
+        self.disk.write(stored, batch.blobs, end)
+
+    def send_effects(self, host: str, effects: tuple[Effect, ...]) -> None:
+        """Tell the worker of a host, if its join is durable."""
+        link = self.workers.get(host)
+        if link is not None and link in self._joined:
+            link.send(self, m.Effects(self.epoch, effects))
 
     def _send_stored(self, wire: Wire, feed: FollowerFeed) -> None:
         for message in feed.next_messages(0):
             wire.send(self, message)
 
-    def _reply(self, reply: Reply) -> None:
-        on_reply = self._waiting.pop(reply.ticket, None)
-        if on_reply is not None:
-            on_reply(reply)
-
     def _tick(self) -> None:
         windows = self._resolver.due(self.state, self.now_us())
         if windows is not None:
-            self.desk.give(Input(windows))
+            self.reign.give(windows)
         stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
-        self.desk.give(Input(Tick(history_seq=stored_seq)))
-        self._turn_soon()
+        self.reign.give(Tick(history_seq=stored_seq))
         due_us = next_due_us(self.state)
         span_us = min(TICK_US, max(10_000, due_us - self._now_us)) if due_us else TICK_US
         self.after(span_us, self._tick)
@@ -210,7 +163,7 @@ class Leader(Process):
             number = self.state.hosts.number.get(name)
             if number is not None:
                 self.desk.repeat(number)
-        self.pump()
+        self.reign.pump()
         self.after(REPEAT_US, self._repeat)
 
     # Connections.

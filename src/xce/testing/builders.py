@@ -111,9 +111,17 @@ def try_submit(
     key: str = "",
     line: int = 0,
     past: Sequence[tuple[JobId, int, int]] = (),
+    past_elements: Sequence[tuple[JobId, Index, int, int]] = (),
 ) -> tuple[Accepted | Refusal, ...]:
     """Submit jobs and return the result of each."""
-    given = SubmitJobs(owner, jobs or (submission(),), key=key, line=line, past=tuple(past))
+    given = SubmitJobs(
+        owner,
+        jobs or (submission(),),
+        key=key,
+        line=line,
+        past=tuple(past),
+        past_elements=tuple(past_elements),
+    )
     return controller.tell(given, by=owner.user)
 
 

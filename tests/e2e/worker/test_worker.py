@@ -205,6 +205,27 @@ def test_a_kill_takes_int_term_and_kill_in_turn(host: Host) -> None:
     assert host.text("got") == "int\nterm\n"
 
 
+def test_what_outlives_its_script_has_the_same_time_to_end(host: Host) -> None:
+    host.launch("sh -c \"trap 'echo term >> got; exit' TERM; touch ready;"
+                "while :; do sleep 0.05; done\" &\ntrap 'exit 9' INT\nwait\n")  # fmt: skip
+    wait_until((host.work / "ready").exists, "the job to begin")
+    host.controller.send(Terminate(1, 0, 1, EndCause.OWNER, kill_interval_us=300_000))
+    end = host.controller.end_of(1)
+    assert (end.exit_code, end.cause) == (9, EndCause.OWNER)
+    assert host.text("got") == "term\n"
+
+
+def test_a_script_may_signal_itself(host: Host) -> None:
+    for job, text, code in (
+        (1, "kill -TERM $$; echo still; exit 0\n", 143),
+        (2, "trap 'exit 3' TERM; kill -TERM $$; sleep 0.2; echo not\n", 3),
+        (3, "trap 'touch heard' USR1; kill -USR1 $$; exit 4\n", 4),
+    ):
+        host.launch(text, job=job)
+        assert host.controller.end_of(job).exit_code == code
+    assert (host.work / "heard").exists()
+
+
 def test_the_run_limit_warns_first_and_counts_run_time_only(host: Host) -> None:
     host.launch("trap 'echo usr2 >> got' USR2; trap 'echo int >> got; exit 5' INT; touch ready;"
                 "while :; do sleep 0.05; done", run_limit_us=1_000_000)  # fmt: skip

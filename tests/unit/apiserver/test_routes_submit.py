@@ -100,7 +100,7 @@ def test_a_command_is_its_own_script_and_a_script_is_shown_on_one_line():
         (b"", 400, "bad-request"),
         (b"{", 400, "bad-request"),
         (b"[]", 400, "bad-request"),
-        (b'{"command":"x","comand":"y"}', 400, "bad-request"),
+        (b'{"command":"x","commands":"y"}', 400, "bad-request"),
         (b'{"command":7}', 400, "bad-request"),
         (b'{"command":"\\ud800"}', 400, "bad-request"),
         ({}, 422, "empty-job"),
@@ -252,6 +252,7 @@ def test_a_dependency_on_a_job_of_the_history_is_answered_from_there():
         del rest.replica.state.jobs[job]
         after = await rest.submit(dependency=f"done({job}) || exit({job}, 3)")
         assert rest.link.asked[-1][0].past == ((job, 1, 0),)
+        assert rest.link.asked[-1][0].past_elements == ()
         assert rest.replica.state.jobs[after].dependency is None
 
     run_rest(story)

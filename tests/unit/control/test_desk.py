@@ -103,6 +103,27 @@ def test_while_the_journal_is_in_trouble_writes_are_refused_and_reports_wait(she
     assert shell.desk.take_refused() == []
 
 
+def test_a_repeated_submit_that_may_still_become_durable_is_not_refused(shell):
+    def keyed():
+        return SubmitJobs(ALICE, (submission(),), key="once")
+
+    first = shell.give(keyed())
+    shell.turn()
+    batch = shell.desk.next_batch()
+    shell.desk.set_trouble("disk full")
+    again = shell.give(keyed())
+    new = shell.give(SubmitJobs(ALICE, (submission(),), key="other"))
+    assert [reply.ticket for reply in shell.desk.take_refused()] == [new]
+    shell.desk.set_trouble("")
+    shell.desk.committed(batch)
+    shell.turn()
+    (reply,) = shell.desk.next_batch().replies
+    assert reply.ticket == again
+    assert [(item.ticket, item.results[0].job) for item in batch.replies] == [
+        (first, reply.results[0].job)
+    ]
+
+
 def test_what_is_owed_is_told_again_behind_what_is_still_to_be_written(shell):
     job = submit(shell.controller)
     place(shell.controller, job)

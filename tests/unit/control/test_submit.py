@@ -303,6 +303,22 @@ def test_what_only_the_history_knows_is_settled_at_submit(controller, after, nev
     check_state(controller.state)
 
 
+@pytest.mark.parametrize(
+    ("after", "never"),
+    [("done(9)", True), ("exit(9)", True), ("ended(9)", False), ("done(9[1])", False),
+     ("exit(9[2], 3)", False), ("exit(9[2], 4)", True), ("done(9[2])", True),
+     ("done(9[1]) && exit(9[2])", False)],
+)  # fmt: skip
+def test_elements_that_only_the_history_knows_are_settled_one_by_one(controller, after, never):
+    past, elements = [(9, 0, 3)], [(9, 1, 1, 0), (9, 2, 2, 3)]
+    (result,) = try_submit(controller, submission(after=after), past=past, past_elements=elements)
+    assert controller.job(result.job).is_finished is never
+    (result,) = try_submit(controller, submission(after="done(9[7])"), past=past)
+    assert (result.code, result.text) == (
+        RefusalCode.DEPENDENCY_UNKNOWN_JOB, "-w: job 9 has no element 7",
+    )  # fmt: skip
+
+
 # Warnings.
 
 

@@ -202,7 +202,8 @@ def _not_done(backend: Backend, item: Refusal) -> JobResult:
         # The state has forgotten it, the history has not (decision X-8).
         code, lsf = RefusalCode.ALREADY_FINISHED, "Job has already finished"
         text = f"job {item.job} has already finished"
-    return JobResult(str(item.job), error=ActionError(code, text, lsf))
+    label = job_label(item.job, item.first, item.last)
+    return JobResult(label, error=ActionError(code, text, lsf))
 
 
 async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:

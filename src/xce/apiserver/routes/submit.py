@@ -5,7 +5,7 @@ import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 import msgspec
 from aiohttp import web
@@ -17,9 +17,9 @@ from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_pro
 from xce.apiserver.submission import Compiled, SubmissionBody
 from xce.journal.history import HistoryError
 from xce.model.command import Accepted, SubmitJobs
-from xce.model.dependency import And, Condition, Dependency, Not, Or
+from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject
 from xce.model.errors import TextError
-from xce.model.ids import JobId
+from xce.model.ids import Index, JobId
 from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.dependency import parse_dependency
 
@@ -101,7 +101,7 @@ async def _submit_one(
         jobs=(compiled.submission,),
         blobs=backend.sent.unsent(compiled.blobs),
         key=key,
-        past=past_outcomes(backend, (compiled,)) if body.dependency else (),
+        **(past_outcomes(backend, (compiled,)) if body.dependency else {}),
         wall_us=backend.now_us,
     )
     answer = await backend.write(command, call.caller, repeatable=bool(key))
@@ -138,12 +138,18 @@ def _make_key() -> str:
     return f"{int(time.time())}-{os.urandom(8).hex()}"
 
 
-def past_outcomes(
-    backend: Backend, compiled: Sequence[Compiled]
-) -> tuple[tuple[JobId, int, int], ...]:
-    """Return how jobs ended that dependencies name and that have left the state (X-34)."""
+class PastOutcomes(TypedDict, total=False):
+    """Fields of `SubmitJobs`: how jobs ended that only the history knows."""
+
+    past: tuple[tuple[JobId, int, int], ...]
+    past_elements: tuple[tuple[JobId, Index, int, int], ...]
+
+
+def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcomes:
+    """Return how jobs and elements ended that dependencies name and that left the state (X-34)."""
     state = backend.replica.state
     wanted: dict[JobId, None] = {}
+    elements: dict[tuple[JobId, Index], None] = {}
     for item in compiled:
         text = item.submission.spec.dependency
         if not text:
@@ -152,25 +158,31 @@ def past_outcomes(
             tree = parse_dependency(text)
         except TextError:
             continue  # The controller refuses it in its own words.
-        for job in _named_jobs(tree):
-            if 0 < job < state.next_job and job not in state.jobs:
-                wanted[job] = None
+        for subject in _named(tree):
+            if 0 < subject.job < state.next_job and subject.job not in state.jobs:
+                wanted[subject.job] = None
+                if subject.index != WHOLE:
+                    elements[subject.job, subject.index] = None
     if not wanted:
-        return ()
+        return {}
     try:
-        return tuple(backend.history.outcomes(wanted))
+        return {
+            "past": tuple(backend.history.outcomes(wanted)),
+            "past_elements": tuple(backend.history.element_outcomes(elements)),
+        }
     except HistoryError:
         backend.log.exception("history-not-read")
-        return ()
+        return {}
 
 
-def _named_jobs(tree: Dependency) -> list[JobId]:
-    found: list[JobId] = []
+def _named(tree: Dependency) -> list[Subject]:
+    """Return the jobs and elements that a condition names by id."""
+    found: list[Subject] = []
     rest = [tree]
     while rest:
         match rest.pop():
             case Condition(_, subjects):
-                found.extend(subject.job for subject in subjects if not subject.name)
+                found.extend(subject for subject in subjects if not subject.name)
             case Not(part):
                 rest.append(part)
             case And(parts) | Or(parts):
@@ -293,7 +305,7 @@ class _Bulk:
             blobs=backend.sent.unsent(blobs),
             key=self._key,
             line=first,
-            past=past_outcomes(backend, jobs) if has_dependency else (),
+            **(past_outcomes(backend, jobs) if has_dependency else {}),
             wall_us=backend.now_us,
         )
         basis = "admin" if caller.is_admin else "owner"

@@ -62,7 +62,7 @@ OPTIONS = Options(
         ),
         **dict.fromkeys(
             ("-pack", "-json", "-yaml", "-jsdl", "-jsdl_strict"),
-            f"{_PLAIN}; many jobs at once: 'xcecli submit'",
+            f"{_PLAIN}; many jobs at once: an array (-J)",
         ),
         **dict.fromkeys(("-r", "-rn"), "no job is run again by itself yet; leave it out"),
         **dict.fromkeys(
@@ -96,6 +96,8 @@ def execute(context: Context) -> int:
         context.err(f"{error}. Job not submitted.")
     except ProblemError as error:
         context.err(f"{(error.lsf or error.text).rstrip('.')}. Job not submitted.")
+        if error.lsf:  # the line above is LSF's, word for word; clients compare it
+            context.err(f"  {error.text.rstrip('.')}.")
     return FAILED
 
 

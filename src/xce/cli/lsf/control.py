@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LINES_MAX = 10_000
+"""An index run of more elements is told in one line."""
 SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u"), VALUE)
 REFUSED = dict.fromkeys(("-app", "-g", "-sla", "-stat", "-C", "-G"), "select by -J, -q, -m or -u")
 SELECTOR_USAGE = """\
@@ -70,13 +72,23 @@ def act(context: Context, action: dict[str, Any], verb: str) -> int:
     )
     status = 0
     for result in answer["results"]:
-        text = render_result(result, verb)
-        if "error" in result:
-            context.err(text)
-            status = FAILED
-        else:
-            context.out(text)
+        for job in each_label(result.get("job") or ""):
+            text = render_result({**result, "job": job}, verb)
+            if "error" in result:
+                context.err(text)
+                status = FAILED
+            else:
+                context.out(text)
     return status
+
+
+def each_label(job: str) -> list[str]:
+    """Return a label for each element of ``12[3-5]``; very many stay together."""
+    number, bracket, run = job.partition("[")
+    first, dash, last = run.removesuffix("]").partition("-")
+    if not bracket or not dash or int(last) - int(first) >= LINES_MAX:
+        return [job]
+    return [f"{number}[{index}]" for index in range(int(first), int(last) + 1)]
 
 
 def render_result(result: dict[str, Any], verb: str) -> str:

@@ -8,6 +8,7 @@ name is refused.
 from __future__ import annotations
 
 from xce.cli.lsf.rows import (
+    exec_cwd,
     exit_code,
     expand_pattern,
     finish_text,
@@ -233,7 +234,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("error_file", 10, "", "error", _path("error")),
     ("sub_cwd", 10, "", "cwd,home", lambda row, _: under_home(row.get("cwd") or "", row)),
     ("exec_home", 10, "", "home,start_at", _when_started(lambda row: row.get("home") or "")),
-    ("exec_cwd", 10, "", "cwd,start_at", _when_started(lambda row: row.get("cwd") or "")),
+    ("exec_cwd", 10, "", "cwd,cwd_given,user,project,hosts,start_at", _when_started(exec_cwd)),
 )  # fmt: skip
 _EMPTY = """
 user_group/15/ugroup job_description/17/description application/13/app service_class/13/sla

@@ -10,6 +10,7 @@ from __future__ import annotations
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.rows import (
     counted_hosts,
+    exec_cwd,
     exit_code,
     is_finished,
     is_pending,
@@ -157,7 +158,7 @@ def _started(row: Row) -> str:
     verb = f"[{row['index']}] started" if row.get("index") else "Started"
     return (
         f"{verb} {slots} Task(s) on Host(s) {hosts}, Allocated {slots} Slot(s) on Host(s) {hosts}, "
-        f"Execution Home <{row.get('home') or ''}>, Execution CWD <{row.get('cwd') or ''}>;"
+        f"Execution Home <{row.get('home') or ''}>, Execution CWD <{exec_cwd(row)}>;"
     )
 
 

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 KILLED_WHILE_PENDING = 130
 """Exit code of a job that was killed before it ran, as if INT had ended it: clients that wait for
 an exit code (toil) would wait for ever otherwise."""
-_KILLED = frozenset(("TERM_OWNER", "TERM_ADMIN", "TERM_FORCE_OWNER", "TERM_FORCE_ADMIN"))
+_KILLED = frozenset(
+    (
+        "TERM_OWNER", "TERM_ADMIN", "TERM_FORCE_OWNER", "TERM_FORCE_ADMIN", "TERM_ORPHAN_SYSTEM",
+    )
+)  # fmt: skip
 
 
 def expand(rows: Iterable[Row]) -> Iterator[Row]:
@@ -134,6 +138,28 @@ def expand_pattern(path: str, row: Row) -> str:
     if "%" not in path:
         return path
     return path.replace("%J", str(row["jobid"])).replace("%I", str(row.get("index") or 0))
+
+
+def exec_cwd(row: Row) -> str:
+    """Return where the job runs: the directory of ``-cwd`` from where it was submitted."""
+    cwd: str = row.get("cwd") or ""
+    asked: str = row.get("cwd_given") or ""
+    if "%" in asked:
+        index = str(row.get("index") or 0)
+        values = (
+            ("%EJ", str(row["jobid"])),
+            ("%EI", index),
+            ("%J", str(row["jobid"])),
+            ("%I", index),
+            ("%U", row.get("user") or ""),
+            ("%P", row.get("project") or ""),
+            ("%H", row["hosts"][0][0] if row.get("hosts") else "%H"),
+        )
+        for pattern, value in values:
+            asked = asked.replace(pattern, value)
+    if not asked or asked.startswith("/"):
+        return asked or cwd
+    return f"{cwd.rstrip('/')}/{asked}"
 
 
 def under_home(path: str, row: Row) -> str:

@@ -25,7 +25,15 @@ _FAMILIES = (("-o", "-oo"), ("-e", "-eo"), ("-i", "-is"))
 """Options of which a command line takes one, and which together override a script's."""
 _BARE_UNITS = {"KB": "K", "MB": "M", "GB": "G", "TB": "T", "CLASSIC": "K"}
 """``unit_for_limits`` -> the unit of a bare ``-M``; classic LSF means KB."""
+PRIORITY_MAX = 1 << 31
+PATH_MAX = 4096
+PROJECT_MAX = 511
 _SWITCHES = (("-x", "exclusive"), ("-H", "hold"))
+_MUST_NAME = (
+    ("-m", "Bad host specification: -m names no host"),
+    ("-q", "Queue name must be specified: -q names no queue"),
+    ("-w", "Dependency condition syntax error: -w is empty"),
+)
 _CONDITIONS = ("(", "!", "done(", "ended(", "exit(", "started(", "post_done(", "post_err(", "num")
 
 
@@ -63,6 +71,7 @@ def build_submission(
     Raises:
         BadValueError: A value cannot be taken.
     """
+    _check_named(options)
     body = _identity(options, environ)
     requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
     if requests:
@@ -71,10 +80,9 @@ def build_submission(
             body["unit_for_limits"] = unit_for_limits()
     if options.has("-n"):
         body["tasks"] = parse_tasks(options.value("-n"))
-    if options.has("-W"):
-        body["run_limit_s"] = parse_duration_s(options.value("-W"), option="-W")
-    if options.has("-We"):
-        body["estimate_s"] = parse_duration_s(options.value("-We"), option="-We")
+    for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
+        if options.has(option):
+            body[member] = parse_duration_s(options.value(option), option=option)
     if options.has("-M"):
         body["mem_limit_kib"] = _memory_kib(options.value("-M"), unit_for_limits)
     if options.has("-w"):
@@ -91,6 +99,17 @@ def build_submission(
     return body
 
 
+def _check_named(options: Parsed) -> None:
+    """Check that options which name something do not name nothing.
+
+    Raises:
+        BadValueError: One does; LSF's words begin the text.
+    """
+    for option, text in _MUST_NAME:
+        if options.has(option) and not options.value(option).strip():
+            raise BadValueError(text)
+
+
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return name, array and project."""
     body: dict[str, Any] = {}
@@ -98,6 +117,10 @@ def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
         name, array = split_job_name(options.value("-J"))
         body.update({"name": name} if name else {}, **({"array": array} if array else {}))
     project = options.value("-P") or environ.get("LSB_DEFAULTPROJECT", "")
+    if len(project) > PROJECT_MAX:
+        raise BadValueError(
+            f"Bad project name: it has {len(project)} characters; {PROJECT_MAX} are allowed"
+        )
     if project:
         body["project"] = project
     return body
@@ -141,8 +164,10 @@ def _dependency(text: str) -> str:
 
 
 def _priority(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise BadValueError(f"Bad user priority: -sp {text} is no whole number above 0")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= PRIORITY_MAX:
+        raise BadValueError(
+            f"Bad user priority: -sp {text} is no whole number from 1 to {PRIORITY_MAX}"
+        )
     return int(text)
 
 
@@ -171,6 +196,10 @@ def _path(options: Parsed, option: str) -> str:
     path = options.value(option)
     if not path or "\0" in path:
         raise BadValueError(f"Bad file name: {option} names no file")
+    if len(path) > PATH_MAX:
+        raise BadValueError(
+            f"Bad file name: {option} has {len(path)} characters; {PATH_MAX} are allowed"
+        )
     return path
 
 

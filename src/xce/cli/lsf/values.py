@@ -10,6 +10,8 @@ import time
 UNITS = {"K": 0, "M": 1, "G": 2, "T": 3, "P": 4, "E": 5, "Z": 6}
 """Letter of a size's unit -> its power of 1024 above the KiB."""
 NAME_MAX = 4094
+SPAN_S_MAX = 10 * 366 * 86_400
+SIZE_KIB_MAX = 1 << 50
 _DIGITS_MAX = 1000
 
 
@@ -44,6 +46,8 @@ def parse_duration_s(text: str, *, option: str) -> int:
         seconds += -(-int(fraction) * 60 // 10 ** len(fraction))
     if seconds <= 0:
         raise wrong
+    if seconds > SPAN_S_MAX:
+        raise BadValueError(f"Bad RUNLIMIT specification: {option} {text} is over ten years")
     return seconds
 
 
@@ -72,6 +76,8 @@ def parse_size_kib(text: str, *, option: str, bare_unit: str = "") -> int | None
     kib: int = -(-int(whole + fraction) * 1024 ** UNITS[unit] // 10 ** len(fraction))
     if kib <= 0:
         raise BadValueError(f"Bad MEMLIMIT specification: {option} {text}: more than 0 is needed")
+    if kib > SIZE_KIB_MAX:
+        raise BadValueError(f"Bad MEMLIMIT specification: {option} {text} is over an exbibyte")
     return kib
 
 

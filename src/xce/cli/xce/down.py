@@ -42,7 +42,8 @@ def run_down(settings: Settings, *, with_jobs: bool) -> int:
         end_processes(find_shepherds(layout), grace_s=5)
         print("the cluster is down; its jobs were ended")
     elif jobs_left:
-        print(f"the cluster is down; {jobs_left} running jobs go on, `xce up` finds them again")
+        jobs = "1 running job goes" if jobs_left == 1 else f"{jobs_left} running jobs go"
+        print(f"the cluster is down; {jobs} on, `xce up` finds them again")
     elif jobs_left is None:
         print("the cluster is down; it did not answer, so jobs that ran go on")
     else:

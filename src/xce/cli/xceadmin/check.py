@@ -23,8 +23,8 @@ def run_check(settings: Settings, directory: str | None, *, as_json: bool) -> in
         problems = str(error).splitlines()
         if as_json:
             print(json.dumps({"ok": False, "directory": str(path), "problems": problems}))
-        for line in problems:
-            print(line, file=sys.stderr)
+        else:
+            print("\n".join(problems), file=sys.stderr)
         count = len(problems)
         print(f"{path}: {count} problem{'' if count == 1 else 's'} found", file=sys.stderr)
         return 1

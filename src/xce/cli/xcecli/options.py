@@ -86,18 +86,19 @@ def build_parser() -> Parser:
 def _add_patience(parser: argparse.ArgumentParser, default: object) -> None:
     parser.add_argument(
         "--wait-daemon",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         default=default,
         help="try an unreachable cluster that long (default $XCE_WAIT_DAEMON, else 60)",
     )
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < 1e9:
+def seconds(text: str) -> float:
+    """Return a number of seconds; a usage error names the function."""
+    number = float(text)
+    if not 0 <= number < 1e9:
         raise ValueError(text)
-    return seconds
+    return number
 
 
 def _add_format(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:

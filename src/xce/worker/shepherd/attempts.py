@@ -172,8 +172,25 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     elif stored.exit_code >= 0:
         attempt.leave(code=stored.exit_code, signal=0, now_us=now_us - stored.status_age_us)
     elif attempt.pid and not watch(attempt):
-        attempt.lose(CAUSE_STATUS_LOST, "its shell and the shepherd were both killed", now_us)
+        take_status(attempt, now_us)
     return attempt
+
+
+def take_status(attempt: Attempt, now_us: int) -> bool:
+    """Take the end of an adopted job shell that does not live; False: it has not run at all.
+
+    The status file is read again, since the shell may have ended between an earlier look at the
+    file and the look for the shell.
+    """
+    stored = rundir.load(attempt.path, attempt.key, wall_us=0)
+    if stored is None or not stored.pid:
+        return False
+    attempt.pid = stored.pid
+    if stored.exit_code >= 0:
+        attempt.leave(code=stored.exit_code, signal=0, now_us=now_us)
+    else:
+        attempt.lose(CAUSE_STATUS_LOST, "its shell and the shepherd were both killed", now_us)
+    return True
 
 
 def watch(attempt: Attempt) -> bool:

@@ -36,6 +36,10 @@ SAMPLE_LIMITED_US: Final = 500_000
 """Between two looks at memory, where a job has a limit that the kernel does not hold."""
 SAMPLE_AGE_US: Final = 1_000_000
 """Younger attempts are not looked at: most are over before."""
+STEP_KILL: Final = 4
+"""`xce.worker.ending.STEP_KILL`, which this program cannot import."""
+_LOOK_US: Final = 50_000
+"""Between two looks at what is left of a job whose end is under way."""
 _RETRY_US: Final = 20_000
 _RETRY_MAX_US: Final = 5_000_000
 
@@ -188,6 +192,9 @@ class Herd:
             self._note_group(attempt)
             if self._reach.is_gone(attempt):
                 self._end(attempt)
+            elif 0 < attempt.step < STEP_KILL:
+                # Its shell fell to the first signal; what is left has the same time to end as it.
+                attempt.retry_us = now_us + _LOOK_US
             elif attempt.retry_us <= now_us:
                 self._reach.kill(attempt)
                 attempt.kills += 1
@@ -337,7 +344,7 @@ class Herd:
 
     def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
         attempt = self._attempts.get(key)
-        if attempt is None or attempt.state != RUNNING:
+        if attempt is None or attempt.state == ENDED or (attempt.state == LEAVING and not step):
             return
         if count:
             if count <= attempt.number:
@@ -450,6 +457,10 @@ class Herd:
                     self.adopted[attempt.pidfd] = attempt
                     break
             else:
+                if attempts.take_status(attempt, clock_us()):
+                    self._reach.add(attempt)
+                    self._leaving[attempt.key] = attempt
+                    continue
                 self._reach.drop(attempt)
                 del self._attempts[attempt.key]
                 if attempt.grouped and self._groups is not None:

@@ -10,7 +10,8 @@ first argument. It writes its pid to descriptor 9 (the status file), catches sig
 whole job, so that it outlives them and can write down the status, and then runs the script
 
 * ``exec``: as a program, when its first line is ``#!...``;
-* ``source``: in a subshell, so that ``exit`` and ``trap`` inside cannot skip the status;
+* ``source``: by a shell of its own, so that ``exit``, ``trap`` and ``kill $$`` inside it mean the
+  script and cannot skip the status;
 * ``simple``: in itself, when the script is nothing but the name of a program and plain words:
   nothing in it can leave or change the shell, and it saves a fork (0.25 ms).
 
@@ -32,7 +33,7 @@ _BEFORE: Final = f"echo $$ >&{STATUS_FD};trap : {' '.join(map(str, CAUGHT))};exp
 _AFTER: Final = f"s=$?;echo $s >&{STATUS_FD};exit $s"
 CODE: Final = {
     "simple": f'{_BEFORE}. "$0" {STATUS_FD}>&-;{_AFTER}',
-    "source": f'{_BEFORE}(. "$0") {STATUS_FD}>&-;{_AFTER}',
+    "source": f'{_BEFORE}{SHELL} "$0" "$@" {STATUS_FD}>&-;{_AFTER}',
     "exec": f'{_BEFORE}"$0" "$@" {STATUS_FD}>&-;{_AFTER}',
 }
 """The job shell's code by the way the script is run."""

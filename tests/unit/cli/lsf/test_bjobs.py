@@ -1,6 +1,5 @@
-import time
-
 import pytest
+from counted import count_calls
 from fake_api import FakeApi, run_command
 from job_rows import NOW, ended, make_reason, make_row, running
 
@@ -230,7 +229,7 @@ def test_every_field_of_lsf_is_known_and_never_fails():
 def test_killed_pending_jobs_have_an_exit_code_for_those_who_wait_for_one():
     killed = make_row(stat="EXIT", end_at=NOW, cause="TERM_OWNER")
     orphan = make_row(stat="EXIT", end_at=NOW, cause="TERM_ORPHAN_SYSTEM")
-    assert out_of(["-noheader", "-o", "exit_code"], killed, orphan, ended()) == "130\n-\n-\n"
+    assert out_of(["-noheader", "-o", "exit_code"], killed, orphan, ended()) == "130\n130\n-\n"
 
 
 def test_sizes_and_limits_are_lsfs():
@@ -284,11 +283,9 @@ def test_the_long_form_says_what_clients_look_for():
     assert " PENDING REASONS:\n New job is waiting for scheduling;\n" in text
 
 
-def test_a_hundred_thousand_rows_take_less_than_a_second_to_render():
+def test_a_row_of_a_long_table_costs_few_calls():
     from xce.cli.lsf.jobs_table import render_short  # noqa: PLC0415
 
-    rows = [make_row(jobid=number) for number in range(100_000)]
-    start = time.process_time()
-    lines = render_short(rows, 7)
-    assert len(lines) == 100_000
-    assert time.process_time() - start < 1.0
+    rows = [make_row(jobid=number) for number in range(10_000)]
+    assert len(render_short(rows, 7)) == 10_000
+    assert count_calls(lambda: render_short(rows, 7)) < 25 * 10_000

@@ -336,17 +336,23 @@ def test_queues_are_tried_in_order():
 @pytest.mark.usefixtures("folder")
 def test_refusals_are_said_in_lsfs_words_or_else_in_ours():
     for answer, text in (
-        (refuse("unknown-queue", "No such queue"), "No such queue"),
+        (
+            refuse("unknown-queue", "No such queue"),
+            "No such queue. Job not submitted.\n  because.\n",
+        ),
         (
             refuse("not-built", "", "compound requests are not built yet."),
-            "compound requests are not built yet",
+            "compound requests are not built yet. Job not submitted.\n",
         ),
         (
-            {"seq": 1, "results": [{"error": {"code": "x", "lsf": "Bad jobId", "detail": "d"}}]},
-            "Bad jobId",
+            {
+                "seq": 1,
+                "results": [{"error": {"code": "x", "lsf": "Bad y", "detail": "d", "column": 7}}],
+            },
+            "Bad y. Job not submitted.\n  d (column 7).\n",
         ),
     ):
-        assert submit(["ls"], answer)[:3] == (255, "", f"{text}. Job not submitted.\n")
+        assert submit(["ls"], answer)[:3] == (255, "", text)
 
 
 @pytest.mark.usefixtures("folder")

@@ -195,6 +195,15 @@ def test_the_newest_running_job_is_taken_else_a_pending_one():
     )
 
 
+def test_each_element_of_a_run_is_told_on_a_line_of_its_own():
+    with FakeApi({ROUTE: done("12[3-5]", "13", "14[1-10001]")}) as fake:
+        status, out, _ = run_command(bkill, ["12[3-5]", "13", "14"], api=fake)
+    assert status == 0
+    assert [line.split("<")[1].split(">")[0] for line in out.splitlines()] == [
+        "12[3]", "12[4]", "12[5]", "13", "14[1-10001]",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("module", "words", "action", "text"),
     [

@@ -138,12 +138,12 @@ def test_what_is_not_built_is_refused_by_name(name):
 
 def test_lists_are_printed_as_json_yaml_wide_and_names():
     async def story(rest):
-        await cli(rest, "submit", "--name", 'quo"te: é', "true")
+        await cli(rest, "submit", "--name", 'quo"tes: é', "true")
         await rest.submit(array="1-5")
         ran = await cli(rest, "jobs", "-o", "json")
         rows = json.loads(ran.out)
         assert [row["jobid"] for row in rows] == [1, 2]
-        assert rows[0]["name"] == 'quo"te: é'
+        assert rows[0]["name"] == 'quo"tes: é'
         ran = await cli(rest, "jobs", "-o", "yaml")
         assert yaml.safe_load(ran.out) == rows
         ran = await cli(rest, "jobs", "-o", "name")
