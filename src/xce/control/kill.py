@@ -222,7 +222,7 @@ def decide_resume(
     """Return what pends again and what shall run on."""
     results: Results = []
     unheld, resumed, fresh = _Runs(), _Runs(), _Fresh()
-    for item, job, waiting, live in _each_meant(state, items, results):
+    for item, job, _waiting, live in _each_meant(state, items, results):
         if not command.is_admin and _stopped_by_admin(job, item):
             text = f"job {item.job} was stopped by an administrator"
             results.append(
