@@ -121,7 +121,7 @@ class Client(threading.Thread):
             members["dependency"] = dependency
         elif kind == "killed":
             code = 0
-        sleep_s = 30.0 if kind == "killed" else rng.choice((0, 0, 0, 0.05, 0.3, 1.0))
+        sleep_s = 600.0 if kind == "killed" else rng.choice((0, 0, 0, 0.05, 0.3, 1.0))
         if rng.randrange(3) == 0:
             members["output"] = "out/%J.%I"
             members["output_append"] = True

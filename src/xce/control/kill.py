@@ -4,7 +4,7 @@ A command that touches many jobs is decided in slices (`SLICE` jobs, an entry ea
 step is long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from xce.control.selection import (
@@ -79,6 +79,22 @@ def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
     return waiting, from_sorted(live_positions(job, item.positions))
 
 
+def _each_meant(
+    state: ClusterState, items: Sequence[Selected], results: Results
+) -> Iterator[tuple[Selected, Job, Ranges, Ranges]]:
+    """Yield each item with its job and its waiting and live positions.
+
+    An item of which nothing is left gets its refusal in ``results`` instead.
+    """
+    for item in items:
+        job = state.jobs.get(item.job)
+        waiting, live = _parts(job, item) if job is not None else (EMPTY, EMPTY)
+        if job is None or not (waiting or live):
+            results.append(_over(item))
+        else:
+            yield item, job, waiting, live
+
+
 def _over(item: Selected) -> Refusal:
     what = f"job {item.job}" if item.first < 0 else f"element {item.first} of job {item.job}"
     return Refusal(
@@ -99,15 +115,7 @@ def decide_kill(
     withdrawn: dict[EndCause, _Runs] = {}
     decided: dict[EndCause, _Runs] = {}
     fresh = _Fresh()
-    for item in items:
-        job = state.jobs.get(item.job)
-        if job is None or job.is_finished:
-            results.append(_over(item))
-            continue
-        waiting, live = _parts(job, item)
-        if not waiting and not live:
-            results.append(_over(item))
-            continue
+    for item, job, waiting, live in _each_meant(state, items, results):
         cause = _cause(job, command)
         news = EMPTY
         if live:
@@ -154,12 +162,7 @@ def decide_signal(
     results: Results = []
     signaled, fresh = _Runs(), _Fresh()
     withdrawn: dict[EndCause, _Runs] = {}
-    for item in items:
-        job = state.jobs.get(item.job)
-        waiting, live = _parts(job, item) if job is not None else ((), ())
-        if job is None or not (waiting or live):
-            results.append(_over(item))
-            continue
+    for item, job, waiting, live in _each_meant(state, items, results):
         signaled.add(job, fresh.take(job, live))
         if waiting and command.signal in _ENDING_SIGNALS:
             cause = _cause(job, command)
@@ -197,12 +200,7 @@ def decide_stop(
     results: Results = []
     held, suspended, fresh = _Runs(), _Runs(), _Fresh()
     by_admin = False
-    for item in items:
-        job = state.jobs.get(item.job)
-        waiting, live = _parts(job, item) if job is not None else ((), ())
-        if job is None or not (waiting or live):
-            results.append(_over(item))
-            continue
+    for item, job, waiting, live in _each_meant(state, items, results):
         by_admin = by_admin or job.owner.user != command.by
         held.add(job, fresh.take(job, intersect(waiting, job.pending)))
         suspended.add(job, fresh.take(job, live))
@@ -225,12 +223,7 @@ def decide_resume(
     """Return what pends again and what shall run on."""
     results: Results = []
     unheld, resumed, fresh = _Runs(), _Runs(), _Fresh()
-    for item in items:
-        job = state.jobs.get(item.job)
-        waiting, live = _parts(job, item) if job is not None else ((), ())
-        if job is None or not (waiting or live):
-            results.append(_over(item))
-            continue
+    for item, job, _waiting, live in _each_meant(state, items, results):
         if not command.is_admin and _stopped_by_admin(job, item):
             text = f"job {item.job} was stopped by an administrator"
             results.append(

@@ -16,7 +16,7 @@ from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
 from xce.control.reign import Reign
 from xce.daemon.links import FollowerLink, WorkerLink
-from xce.journal.codec import encode_batch
+from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.sqlite import SqliteJournal
 from xce.journal.writer import CommitThread
@@ -121,15 +121,8 @@ class ControllerShell:
 
     def write(self, batch: Batch) -> None:
         """Hand a batch to the journal's thread."""
-        content, crc = encode_batch(batch.entries, self._crc)
-        stored = StoredBatch(
-            first=batch.entries[0].seq,
-            last=batch.entries[-1].seq,
-            crc_before=self._crc,
-            crc=crc,
-            content=content,
-        )
-        self._crc = crc
+        stored = make_batch(batch.entries, crc_before=self._crc)
+        self._crc = stored.crc
         self._flying = (batch, stored)
         self._commits.submit(stored, batch.blobs)
 

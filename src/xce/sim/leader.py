@@ -12,7 +12,7 @@ from xce.control.controller import Controller, Reply
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
 from xce.control.reign import Reign
-from xce.journal.codec import encode_batch
+from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.recover import recover
 from xce.model.command import ApplyConfig, Tick
@@ -107,15 +107,8 @@ class Leader(Process):
 
     def write(self, batch: Batch) -> None:
         """Give a batch to the virtual disk."""
-        content, crc = encode_batch(batch.entries, self._crc)
-        stored = StoredBatch(
-            first=batch.entries[0].seq,
-            last=batch.entries[-1].seq,
-            crc_before=self._crc,
-            crc=crc,
-            content=content,
-        )
-        self._crc = crc
+        stored = make_batch(batch.entries, crc_before=self._crc)
+        self._crc = stored.crc
         self._write(batch, stored)
 
     def _write(self, batch: Batch, stored: StoredBatch) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from xce.control.controller import Step
-from xce.journal.codec import encode_batch
-from xce.journal.interface import Append, Blob, StoredBatch
+from xce.journal.batch import make_batch
+from xce.journal.interface import Append, Blob
 from xce.journal.sqlite import DATABASE, SqliteJournal
 from xce.model.entry import Entry
 from xce.model.errors import XceError
@@ -63,15 +63,8 @@ def write_journal(directory: Path, entries: list[Entry], blobs: list[Blob]) -> N
         crc = journal.last_crc
         for first in range(0, len(entries), _BATCH):
             piece = entries[first : first + _BATCH]
-            content, last_crc = encode_batch(piece, crc)
-            batch = StoredBatch(
-                first=piece[0].seq,
-                last=piece[-1].seq,
-                crc_before=crc,
-                crc=last_crc,
-                content=content,
-            )
+            batch = make_batch(piece, crc_before=crc)
             journal.append_all(epoch, [Append(batch, blobs if first == 0 else ())])
-            crc = last_crc
+            crc = batch.crc
     finally:
         journal.close()
