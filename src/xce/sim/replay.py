@@ -112,12 +112,12 @@ def replay(directory: Path, *, fresh: bool = False) -> ReplayReport:
 
 
 def _replay(reader: JournalReader, *, fresh: bool) -> ReplayReport:
-    state, crc = _begin(reader)
+    state, crc = begin(reader)
     first = state.seq
     sessions: list[tuple[tuple[Seq, Seq], _Session]] = []
     skipped = 0
     last = first
-    for entry in _entries(reader, first, crc):
+    for entry in entries_behind(reader, first, crc):
         last = entry.seq
         for record in entry.records:
             if isinstance(record, SessionRan):
@@ -127,7 +127,7 @@ def _replay(reader: JournalReader, *, fresh: bool) -> ReplayReport:
                     session = _Session(record, entry.seq)
                     heapq.heappush(sessions, (session.rank, session))
     again = _Again(state, sessions, fresh=fresh)
-    difference = again.run(_entries(reader, first, crc), last)
+    difference = again.run(entries_behind(reader, first, crc), last)
     return ReplayReport(
         file=reader.place(),
         sessions=again.done,
@@ -138,7 +138,7 @@ def _replay(reader: JournalReader, *, fresh: bool) -> ReplayReport:
     )
 
 
-def _begin(reader: JournalReader) -> tuple[ClusterState, int]:
+def begin(reader: JournalReader) -> tuple[ClusterState, int]:
     """Return the earliest state from which the entries go on, and the crc of its last entry."""
     if reader.first_seq() <= 1:
         return ClusterState(), FIRST_CRC
@@ -151,7 +151,8 @@ def _begin(reader: JournalReader) -> tuple[ClusterState, int]:
     return load(list(snapshot.parts())), snapshot.crc
 
 
-def _entries(reader: JournalReader, seq: Seq, crc: int) -> Iterator[Entry]:
+def entries_behind(reader: JournalReader, seq: Seq, crc: int) -> Iterator[Entry]:
+    """Yield the entries behind ``seq``, whose crc is ``crc``."""
     for entries, _ in read_entries(reader, seq, crc):
         yield from entries
 

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
-from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.client.rest import WAIT_S
@@ -98,9 +98,16 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
 
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
-    journal.add_argument("action", choices=("verify", "export"))
+    journal.add_argument("action", choices=("verify", "export", "plot"))
+    journal.add_argument(
+        "place", nargs="?", type=Path, metavar="DIR", help="(default: of the state directory)"
+    )
     journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
     journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    journal.add_argument(
+        "--plot", type=Path, default=Path("journal.svg"), metavar="PATH",
+        help="draw into it: a file (.svg, .png), or a directory (default: journal.svg)",
+    )  # fmt: skip
     replay = names.add_parser(
         "replay", parents=[common], help="run recorded sessions again and compare their decisions"
     )
@@ -136,7 +143,11 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
                 wait_s=options.wait_daemon,
                 as_json=options.json,
             )
-        case _, "verify":
-            return run_verify(settings, as_json=options.json)
+    directory = options.place or find_layout(settings.state_dir).journal
+    match options.action:
+        case "verify":
+            return run_verify(directory, as_json=options.json)
+        case "plot":
+            return run_plot(directory, options.plot, to_seq=options.to_seq)
         case _:
-            return run_export(settings, from_seq=options.from_seq, to_seq=options.to_seq)
+            return run_export(directory, from_seq=options.from_seq, to_seq=options.to_seq)
