@@ -14,7 +14,7 @@ Free amounts only shrink within a session, so a request that did not fit is not 
 """
 
 import heapq
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -50,6 +50,7 @@ def run_session(
     memory: Memory | None = None,
     policy: Policy = FIRST_COME,
     counts: Counts | None = None,
+    trace: "Tracer | None" = None,
 ) -> Plan:
     """Return what can start and why each other class waits.
 
@@ -59,9 +60,11 @@ def run_session(
         memory: What the sessions before remember; without it the plan is the same.
         policy: The functions that decide.
         counts: Where to count the work that was done.
+        trace: Is told what is decided; the plan is the same.
     """
     now_us = max(now_us, state.now_us)
-    session = Session(state, now_us, memory or Memory(), policy, counts or Counts())
+    given = state, now_us, memory or Memory(), policy, counts or Counts()
+    session = Session(*given) if trace is None else trace.open(*given)
     session.start_held()
     queue = session.order()
     while queue:
@@ -76,6 +79,16 @@ def run_session(
             queue = session.order_again(queue)
     session.resume(0)
     return session.close()
+
+
+class Tracer(Protocol):
+    """Listens to a session; see `xce.sched.traced`."""
+
+    def open(
+        self, state: ClusterState, now_us: Micros, memory: Memory, policy: Policy, counts: Counts, /
+    ) -> "Session":
+        """Return a session that tells what it does and decides the same."""
+        ...
 
 
 class Session:
