@@ -23,6 +23,7 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.STALE: 409,
     RefusalCode.DENIED: 403,
     RefusalCode.UNREACHABLE_HOST: 503,
+    RefusalCode.UNKNOWN_RULE: 404,
 }
 """Every other refusal is a 422: what was asked for is well formed and not to be had."""
 

@@ -19,6 +19,7 @@ from xce.control.effects import Touched, render_effects, touch
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
 from xce.control.submit import decide_submit
+from xce.control.trace import decide_start, decide_stop
 from xce.model.command import (
     Accepted,
     ApplyConfig,
@@ -30,7 +31,9 @@ from xce.model.command import (
     ResumeJobs,
     SetHostsOpen,
     SignalJobs,
+    StartTrace,
     StopJobs,
+    StopTrace,
     SubmitJobs,
     Tick,
 )
@@ -44,6 +47,7 @@ from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
 JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs
+Administration: TypeAlias = SetHostsOpen | ApplyConfig | StartTrace | StopTrace
 Results: TypeAlias = list[Accepted | Refusal]
 
 
@@ -149,16 +153,25 @@ class Controller:
                 records = self._join(body, results, now_us)
             case HostDisconnected():
                 records = hosts.decide_disconnect(self.state, body)
-            case SetHostsOpen():
-                records, results = hosts.decide_open(self.state, body)
-            case ApplyConfig():
-                records, results = hosts.decide_config(self.state, body)
+            case SetHostsOpen() | ApplyConfig() | StartTrace() | StopTrace():
+                records, results = self._administer(body, now_us)
             case ResolveWindows():
                 records = windows.decide_windows(self.state, body, now_us)
             case _:
                 assert_never(body)
         self._take(given, records, now_us)
         self._reply(given, results)
+
+    def _administer(self, command: Administration, now_us: Micros) -> tuple[list[Record], Results]:
+        match command:
+            case SetHostsOpen():
+                return hosts.decide_open(self.state, command)
+            case ApplyConfig():
+                return hosts.decide_config(self.state, command)
+            case StartTrace():
+                return decide_start(self.state, command, now_us)
+            case StopTrace():
+                return decide_stop(self.state, command)
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)

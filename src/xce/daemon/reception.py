@@ -6,7 +6,7 @@ from typing import Final
 from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.links import FollowerLink, WorkerLink
-from xce.model.command import Command, ProposePlan, Tick
+from xce.model.command import Command, ProposePlan, StopTrace, Tick
 from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.model.refusal import Refusal
 from xce.net import message as m
@@ -26,9 +26,14 @@ MAY_SAY: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def may_ask(role: str, command: Command) -> bool:
-    """Return whether a role may ask for this command: a scheduler only plans, others never do."""
+    """Return whether a role may ask for this command: a scheduler only plans, others never do.
+
+    It also ends the rules of what is traced that have had their sessions.
+    """
     if isinstance(command, Tick):
         return False
+    if isinstance(command, StopTrace):
+        return role != "worker"
     return isinstance(command, ProposePlan) == (role == "scheduler")
 
 

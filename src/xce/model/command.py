@@ -8,6 +8,7 @@ from xce.model.config import ClusterConfig
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Owner, Submission
 from xce.model.plan import Plan
+from xce.model.trace import TraceKind
 
 
 class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True):
@@ -119,6 +120,31 @@ class ResolveWindows(msgspec.Struct, frozen=True, tag="resolve-windows", array_l
     """``(queue, ((opens, closes), ...))`` of all queues that have windows."""
 
 
+class StartTrace(msgspec.Struct, frozen=True, tag="start-trace", array_like=True):
+    """Have sessions tell of a job, a user's jobs, a queue, or everything. A rule about the same by
+    the same user is replaced.
+    """
+
+    by: str
+    is_admin: bool
+    kind: TraceKind
+    for_us: Micros
+    job: JobId = 0
+    name: str = ""
+    """Of the user or queue."""
+    sessions: int = 0
+    """Of kind ``session``: how many."""
+
+
+class StopTrace(msgspec.Struct, frozen=True, tag="stop-trace", array_like=True):
+    """End rules of what is traced."""
+
+    by: str
+    is_admin: bool
+    rules: tuple[int, ...] = ()
+    """Numbers; none: all that the caller may end."""
+
+
 class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
     """The scheduler's proposal."""
 
@@ -142,6 +168,8 @@ Command: TypeAlias = (
     | SetHostsOpen
     | ApplyConfig
     | ResolveWindows
+    | StartTrace
+    | StopTrace
     | ProposePlan
     | Tick
 )
@@ -155,9 +183,9 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``."""
+    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``, ``traced``, ``not-traced``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0
     number: int = 0
-    """Of a moved job: its position, from 1."""
+    """Of a moved job: its position, from 1; of what is traced: the rule's number."""

@@ -15,6 +15,7 @@ from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.reason import Reason, Wake
 from xce.model.request import ClassKey
+from xce.model.trace import TracesChanged
 
 NO_WAKES: frozenset[Wake] = frozenset()
 RESERVED_ROOM: frozenset[Wake] = frozenset({Wake.RESERVATION})
@@ -322,10 +323,7 @@ class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array
 
 
 class SuspensionDone(msgspec.Struct, frozen=True, tag="suspension-done", array_like=True):
-    """The hosts stopped or resumed attempts as wanted. Columns.
-
-    A preempted attempt gives its slots back with it.
-    """
+    """The hosts stopped or resumed attempts as wanted; preempted ones give slots back. Columns."""
 
     wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.RESERVATION, Wake.CAPACITY})
 
@@ -494,6 +492,7 @@ Record: TypeAlias = (
     | WindowsResolved
     | WindowsMoved
     | StopsChanged
+    | TracesChanged
     | JobsForgotten
     | KeysForgotten
 )

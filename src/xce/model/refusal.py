@@ -39,6 +39,7 @@ class RefusalCode(enum.StrEnum):
     STALE = "stale"
     DENIED = "denied"
     UNREACHABLE_HOST = "unreachable-host"
+    UNKNOWN_RULE = "unknown-rule"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

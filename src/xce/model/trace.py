@@ -5,12 +5,12 @@ Names in the columns (outcomes, sources) are stable words: they are in files tha
 
 import enum
 from collections.abc import Iterator
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
 from xce.model.ids import Index, JobId, Micros, Seq
-from xce.model.reason import Reason
+from xce.model.reason import Reason, Wake
 
 RULES_MAX: Final = 100
 """Rules of one cluster at a time."""
@@ -204,3 +204,13 @@ class SessionTrace(msgspec.Struct, array_like=True, kw_only=True):
     steps: list[list[Any]]
     sifted: list[list[Any]]
     candidates: list[list[Any]]
+
+
+class TracesChanged(msgspec.Struct, frozen=True, tag="traces-changed", array_like=True):
+    """Rules of what is traced began, were ended, or have run out."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+    """Of whom somebody wants to know at once, a session is to tell at once."""
+
+    started: tuple[TraceRule, ...] = ()
+    stopped: tuple[int, ...] = ()

@@ -13,6 +13,7 @@ from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
+from xce.model.trace import TracesChanged
 from xce.state import live, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
@@ -366,6 +367,14 @@ def _windows_moved(state: ClusterState, record: r.WindowsMoved) -> None:
         state.windows[name].is_open = record.is_open
 
 
+def _traces_changed(state: ClusterState, record: TracesChanged) -> None:
+    for number in record.stopped:
+        del state.traces[number]
+    for rule in record.started:
+        state.traces[rule.number] = rule
+        state.next_trace = max(state.next_trace, rule.number + 1)
+
+
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
     """Changes nothing: it is the recording that replay compares with."""
 
@@ -441,6 +450,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.WindowsResolved: _windows_resolved,
     r.WindowsMoved: _windows_moved,
     r.StopsChanged: live.apply_stops_changed,
+    TracesChanged: _traces_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,
 }

@@ -15,6 +15,7 @@ from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
 from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
+from xce.model.trace import TraceRule
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
@@ -96,9 +97,8 @@ class ClusterState:
     def __init__(self) -> None:
         self.seq: Seq = 0
         self.now_us: Micros = 0
-        self.config = ClusterConfig()
-        self.config_version = 0
-        self.next_job, self.next_spec, self.next_class = 1, 1, 1
+        self.config, self.config_version = ClusterConfig(), 0
+        self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.hosts = HostTable()
         self.pools = PoolTable()
         self.specs: dict[int, JobSpec] = {}
@@ -118,6 +118,8 @@ class ClusterState:
         """By queue: when its run windows are open, as far as that has been resolved."""
         self.windows_version = 0
         """Of the configuration whose windows were resolved last."""
+        self.traces: dict[int, TraceRule] = {}
+        """What sessions tell of, by the rule's number, which is never used again."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""

@@ -19,6 +19,7 @@ from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
+from xce.model.trace import TraceRule
 from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
@@ -75,6 +76,8 @@ class _Head(msgspec.Struct, array_like=True):
     windows_version: int = 0
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
+    traces: list[TraceRule] = []
+    next_trace: int = 1
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -139,6 +142,8 @@ def dump(state: ClusterState) -> list[bytes]:
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
         ],
+        traces=[rule for _, rule in sorted(state.traces.items())],
+        next_trace=state.next_trace,
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -182,6 +187,8 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         state.holds[hold.job, hold.index] = hold
         usage.move_hold(state, hold, 1)
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
+    state.traces = {rule.number: rule for rule in head.traces}
+    state.next_trace = head.next_trace
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)
