@@ -4,7 +4,7 @@
 again. One that is made anew from a state has the same rows, up to their order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -113,6 +113,11 @@ class Running:
             self._news.extend(_runs_of(record))
         if len(self._news) > _NEWS_MAX:
             self._is_whole = False
+
+    def look_again(self, runs: Iterable[tuple[JobId, Index, Index]]) -> None:
+        """Have element runs looked at again, without any record about them."""
+        if self._is_whole:
+            self._news.extend(runs)
 
     def releases(self, state: ClusterState) -> Releases:
         """Return the rows of what lives now."""

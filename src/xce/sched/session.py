@@ -51,6 +51,7 @@ def run_session(
     policy: Policy = FIRST_COME,
     counts: Counts | None = None,
     trace: "Tracer | None" = None,
+    until: JobId | None = None,
 ) -> Plan:
     """Return what can start and why each other class waits.
 
@@ -61,6 +62,8 @@ def run_session(
         policy: The functions that decide.
         counts: Where to count the work that was done.
         trace: Is told what is decided; the plan is the same.
+        until: End early, once the turn of this waiting job is over: what stands behind it has no
+            say in whether it starts.
     """
     now_us = max(now_us, state.now_us)
     given = state, now_us, memory or Memory(), policy, counts or Counts()
@@ -73,6 +76,8 @@ def run_session(
         rank, _, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
         session.place(front, before)
+        if until is not None and front.is_past(until):
+            return session.close()
         if not front.is_over:
             session.push(queue, front)
         if session.is_order_due:

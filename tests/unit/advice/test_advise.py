@@ -1,0 +1,178 @@
+"""Suggestions and blockers on small clusters."""
+
+
+from xce.advice.advise import Advice, advise
+from xce.advice.forecast import Forecast, forecast
+from xce.advice.trials import Trials
+from xce.model.command import ProposePlan
+from xce.model.config import QueueConfig
+from xce.model.ids import MINUTE_US, Index, JobId
+from xce.model.reason import ReasonCode
+from xce.model.request import Request
+from xce.sched.session import run_session
+from xce.state.snapshot import dump, load
+from xce.testing.builders import (
+    BOB,
+    RecordedController,
+    cluster,
+    report_started,
+    request,
+    stop,
+    submission,
+    submit,
+)
+
+NORMAL = QueueConfig(name="normal", priority=30, default=True, exclusive=True)
+NIGHT = QueueConfig(name="night", priority=20, hosts=("h2",))
+
+
+def run(controller: RecordedController) -> None:
+    """Run one session and have its plan taken."""
+    plan = run_session(controller.state, now_us=controller.now_us)
+    controller.tell(ProposePlan(plan), by="scheduler")
+
+
+def start(controller: RecordedController, *items: object, **options: object) -> JobId:
+    job = submit(controller, submission(**options))
+    run(controller)
+    assert controller.job(job).live, "it does not run"
+    report_started(controller, job)
+    return job
+
+
+def ask(controller: RecordedController, job: JobId, index: Index = 0) -> Advice:
+    before = dump(controller.state)
+    found = advise(Trials(controller.state, controller.now_us), (job, index))
+    assert dump(controller.state) == before
+    return found
+
+
+def foresee(controller: RecordedController, job: JobId, index: Index = 0) -> Forecast:
+    state = load(dump(controller.state))
+    return forecast(state, (job, index), controller.now_us)
+
+
+def texts(advice: Advice) -> list[str]:
+    return [" and ".join(one.text for one in item.changes) for item in advice.suggestions]
+
+
+def test_fewer_tasks_are_the_most_that_fit() -> None:
+    controller = cluster({"h1": 4, "h2": 4})
+    running = start(controller, tasks=3, run_limit_us=10 * MINUTE_US)
+    job = submit(controller, submission(tasks=7))
+    run(controller)
+    found = ask(controller, job)
+    assert texts(found) == ["5 tasks instead of 7"]
+    assert [one.job for one in found.blockage.blockers] == [running]
+    expected = foresee(controller, job)
+    began = controller.attempt(running).started_at_us
+    assert expected.at_us == began + 10 * MINUTE_US
+    assert expected.start is not None
+
+
+def test_less_memory_another_queue_and_no_select_are_found() -> None:
+    controller = cluster({"h1": 4, "h2": 4}, queues=[NORMAL, NIGHT])
+    asks = Request(select="hname == 'h1'", amounts=request(mem_mib=9_000).amounts)
+    job = submit(controller, submission(asks=asks))
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.unsatisfiable
+    assert texts(found) == ["8192 MiB of mem instead of 9000 MiB"]
+    start(controller, tasks=4, asks=request(4, hosts=["h1"]))
+    job = submit(controller, submission(asks=Request(select="hname == 'h1'")))
+    run(controller)
+    assert texts(ask(controller, job)) == ["hosts that do not satisfy hname == 'h1'"]
+
+
+def test_two_changes_are_tried_where_none_helps_alone() -> None:
+    controller = cluster({"h1": 4, "h2": 2}, queues=[NORMAL])
+    start(controller, asks=request(3, hosts=["h1"]))
+    asks = Request(
+        tasks_min=2,
+        tasks_max=2,
+        one_host=True,
+        select="hname == 'h1'",
+        amounts=request(mem_mib=3_000).amounts,
+    )
+    job = submit(controller, submission(asks=asks))
+    run(controller)
+    found = ask(controller, job)
+    assert "1 task instead of 2" in texts(found)
+    asks = Request(tasks_min=3, tasks_max=3, ptile=3, exclusive=True)
+    job = submit(controller, submission(asks=asks))
+    run(controller)
+    found = ask(controller, job)
+    assert len(found.suggestions) >= 1
+    assert found.trials < 100
+
+
+def test_a_held_job_is_released() -> None:
+    controller = cluster({"h1": 4})
+    job = submit(controller, submission(hold=True))
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.HELD
+    assert texts(found) == ["released"]
+    assert found.suggestions[0].changes[0].option == f"bresume {job}"
+
+
+def test_begin_time_dependency_and_array_limit_are_gates() -> None:
+    controller = cluster({"h1": 4})
+    first = start(controller)
+    later = submit(controller, submission(begin_at_us=controller.now_us + 30 * MINUTE_US))
+    after = submit(controller, submission(after=f"done({first})"))
+    array = submit(controller, submission(name="a", elements="1-3", limit=1))
+    run(controller)
+    assert texts(ask(controller, later)) == ["without a begin time"]
+    assert foresee(controller, later).at_us == controller.job(later).begin_at_us
+    found = ask(controller, after)
+    assert found.waits_for == (first,)
+    assert texts(found) == [f"without the dependency done({first})"]
+    assert foresee(controller, after).at_us == 0
+    found = ask(controller, array, 2)
+    assert texts(found) == ["without the array's limit of 1"]
+    assert [(one.job, one.index) for one in found.blockage.blockers] == [(array, 1)]
+
+
+def test_who_is_in_front_is_told() -> None:
+    controller = cluster({"h1": 4})
+    running = start(controller, tasks=3, run_limit_us=5 * MINUTE_US)
+    wide = submit(controller, submission(tasks=4, run_limit_us=MINUTE_US), owner=BOB)
+    job = submit(controller, submission(tasks=2))
+    run(controller)
+    found = ask(controller, job)
+    assert found.blockage.ahead == 1
+    assert [one.job for one in found.blockage.blockers] == [running]
+    expected = foresee(controller, job)
+    assert expected.at_us == controller.attempt(running).started_at_us + 6 * MINUTE_US
+    assert wide
+
+
+def test_a_shorter_run_limit_fits_before_a_reservation() -> None:
+    queue = QueueConfig(name="normal", priority=30, default=True, backfill="easy")
+    controller = cluster({"h1": 4}, queues=[queue])
+    start(controller, tasks=2, run_limit_us=30 * MINUTE_US)
+    submit(controller, submission(tasks=4, run_limit_us=MINUTE_US))
+    job = submit(controller, submission(tasks=2, run_limit_us=90 * MINUTE_US))
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.RESERVED
+    assert texts(found) == ["a run limit of 29 minutes instead of 90 minutes"]
+
+
+def test_a_job_that_fits_is_said_to_start() -> None:
+    controller = cluster({"h1": 4})
+    job = submit(controller, submission(tasks=2))
+    found = ask(controller, job)
+    assert found.start is not None
+    assert (found.start.hosts, found.start.tasks) == (("h1",), (2,))
+    assert foresee(controller, job).start == found.start
+
+
+def test_stopped_by_admin_is_held_too() -> None:
+    controller = cluster({"h1": 4})
+    start(controller, tasks=4)
+    job = submit(controller, submission(tasks=2))
+    stop(controller, job)
+    found = ask(controller, job)
+    assert found.suggestions == ()
+    assert found.trials > 1
