@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from logging import Logger
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -68,6 +69,8 @@ class Site(msgspec.Struct, frozen=True):
     version: str = ""
     home_of: Callable[[int], str] = lambda _: ""
     """Gives the home directory of a user id."""
+    traces: Path = Path("trace")
+    """Where the scheduler keeps traces."""
 
 
 class Backend:

@@ -119,6 +119,11 @@ class Layout(NamedTuple):
         return self.history / "history.db"
 
     @property
+    def traces(self) -> Path:
+        """Directory of the traces of sessions."""
+        return self.root / "trace"
+
+    @property
     def hosts(self) -> Path:
         """One directory for each host whose worker runs here."""
         return self.root / "hosts"
@@ -155,6 +160,7 @@ def open_layout(root: Path) -> Layout:
         (layout.journal, 0o700),
         (layout.snapshots, 0o700),
         (layout.history, 0o700),
+        (layout.traces, 0o700),
         (layout.hosts, entered),
     ):
         _make(path, mode)

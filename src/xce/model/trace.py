@@ -155,7 +155,7 @@ class Candidate(msgspec.Struct, frozen=True, array_like=True):
     free: int
     """Slots."""
     fits: int
-    """Attempts of a serial request, or tasks of a parallel one."""
+    """Tasks."""
     gets: int
     """Tasks."""
 

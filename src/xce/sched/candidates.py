@@ -35,7 +35,7 @@ class Form(NamedTuple):
     free: Column
     """Slots, by host."""
     fits: Column
-    """By host."""
+    """Tasks, by host."""
     scores: Column
     """Along keys and hosts."""
     keys: tuple[str, ...]
@@ -68,7 +68,7 @@ def _look_at_one(
     ranked = ranked[sieve.left[ranked]]
     fits = np.zeros(facts.table.count, np.int64)
     if shape.request.is_serial:
-        fits = bulk.attempts_on_hosts(shape, ground, sieve.left)
+        fits = bulk.attempts_on_hosts(shape, ground, sieve.left) * shape.tasks_max
     else:
         room = room_on(shape, ground.free, sieve.left, ranked)
         fits[room.numbers] = room.later

@@ -21,6 +21,7 @@ from xce.calendars.windows import Resolver
 from xce.control.accept import plan_digest
 from xce.control.controller import Controller, Input, Step
 from xce.control.due import next_due_us
+from xce.journal.trace_recorder import Recorder
 from xce.model.command import (
     Accepted,
     ApplyConfig,
@@ -94,6 +95,7 @@ class ScenarioRun:
         seed: From which run times are drawn where a span is given for them.
         hear: Is given every step of the controller, e.g. to keep its entries.
         state: Where it begins; None: with nothing.
+        recorder: Traces the sessions.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class ScenarioRun:
         seed: int = 0,
         hear: Callable[[Step], None] = lambda _: None,
         state: ClusterState | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.scenario = scenario
         self.controller = Controller(state or ClusterState())
@@ -118,6 +121,7 @@ class ScenarioRun:
         self._words = words
         self._rng = Random(seed)
         self._hear = hear
+        self._recorder = recorder
         self._memory = Memory()
         self._compiler = SubmissionCompiler(host="sim")
         self._digest = hashlib.blake2b(digest_size=16)
@@ -211,7 +215,10 @@ class ScenarioRun:
     def _session(self) -> None:
         """Run a session and have its plan taken."""
         self.sessions += 1
-        plan = run_session(self.state, now_us=self._clock_us(), memory=self._memory)
+        trace = self._recorder.open() if self._recorder is not None else None
+        plan = run_session(self.state, now_us=self._clock_us(), memory=self._memory, trace=trace)
+        if self._recorder is not None and trace is not None:
+            self._recorder.keep(trace)
         self._in_vain += 1
         if not plan.is_empty:
             self._in_vain = 0

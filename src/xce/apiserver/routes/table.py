@@ -10,10 +10,11 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, submit, watch
+from xce.apiserver.routes import actions, cluster, jobs, output, submit, trace, watch
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
+from xce.journal.trace_rows import TraceAnswer
 
 PREFIX: Final = "/xce/v1"
 
@@ -176,6 +177,37 @@ ROUTES: Final = (
         handler=cluster.list_queues,
         summary="List the queues",
         gives=(cluster.QueuesAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/trace",
+        handler=trace.show_trace,
+        summary="What traced sessions decided, and from what: the newest ones",
+        parameters=(
+            Parameter("job", "only of this job", "integer"),
+            Parameter("user", "only of this user's jobs"),
+            Parameter("queue", "only of this queue's jobs"),
+            Parameter("session", "only of this session", "integer"),
+            Parameter("limit", "most sessions (10)", "integer"),
+            Parameter("now", "1: of a session run for the answer; goes with `job`", "integer"),
+        ),
+        gives=(TraceAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/trace/rules",
+        handler=trace.list_trace_rules,
+        summary="Of what sessions tell, and until when",
+        gives=(trace.TraceRules,),
+    ),
+    Route(
+        method="POST",
+        path="/trace/actions",
+        handler=trace.act_on_trace,
+        summary="Have sessions tell of something for a while, or no more",
+        takes=(trace.TraceBody,),
+        gives=(trace.TraceActions,),
+        is_read=False,
     ),
     Route(
         method="GET",

@@ -12,6 +12,7 @@ from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
+from xce.cli.xceadmin.trace import add_trace, run_trace
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
 from xce.daemon.paths import find_layout
@@ -117,6 +118,9 @@ def build_parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--fresh", action="store_true", help="without what sessions remember of earlier ones"
     )
+    replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
+    replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
+    add_trace(names, common, WAIT_S)
     add_sim(names)
     for name, text in NOT_BUILT.items():
         names.add_parser(name, help=f"not built yet: {text}", add_help=False)
@@ -130,7 +134,15 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
             return run_check(settings, options.directory, as_json=options.json)
         case "replay", _:
             directory = options.journal or find_layout(settings.state_dir).journal
-            return run_replay(directory, fresh=options.fresh, as_json=options.json)
+            return run_replay(
+                directory,
+                fresh=options.fresh,
+                as_json=options.json,
+                traces=options.trace,
+                session=options.session,
+            )
+        case "trace", _:
+            return run_trace(settings, options)
         case "hosts", "drain":
             print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
             return USAGE

@@ -51,7 +51,7 @@ def _add_run(kinds: "argparse._SubParsersAction[Any]") -> None:
     run.add_argument("--journal", type=Path, metavar="DIR", help="keep the journal of the run")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="for run times in a range")
     _add_plot(run)
-    run.add_argument("--trace", metavar="DIR", help="not built yet")
+    run.add_argument("--trace", type=Path, metavar="DIR", help="write what sessions decided there")
 
 
 def _add_swf(kinds: "argparse._SubParsersAction[Any]") -> None:
@@ -119,12 +119,10 @@ def run_sim(options: argparse.Namespace) -> int:
     if options.kind == "snapshot":
         with _utc():
             return _snapshot(options)
-    if options.trace is not None:
-        print("xceadmin sim run --trace is not built yet; leave it out", file=sys.stderr)
-        return USAGE
-    if options.journal is not None and len(options.files) > 1:
-        print("xceadmin sim run --journal takes one FILE", file=sys.stderr)
-        return USAGE
+    for name in ("journal", "trace"):
+        if getattr(options, name) is not None and len(options.files) > 1:
+            print(f"xceadmin sim run --{name} takes one FILE", file=sys.stderr)
+            return USAGE
     if options.plot is not None and options.plot.suffix and len(options.files) > 1:
         print("xceadmin sim run --plot takes one FILE, or a directory", file=sys.stderr)
         return USAGE
@@ -171,7 +169,11 @@ def _scenario(path: Path, options: argparse.Namespace) -> int:
         plotter = _plotter(plot)
         scenario = load_scenario(path, load_texts)
         document = run_scenario(
-            scenario, CommandWords(), seed=options.seed, journal=options.journal
+            scenario,
+            CommandWords(),
+            seed=options.seed,
+            journal=options.journal,
+            traces=options.trace,
         )
         _draw(plotter, document)
     except XceError as error:

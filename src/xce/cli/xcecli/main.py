@@ -13,12 +13,14 @@ from xce.cli.xcecli.options import NOT_BUILT, build_parser
 from xce.cli.xcecli.session import OK, USAGE, Session, errors_told
 from xce.cli.xcecli.show import run_info, run_output, run_wait, run_why
 from xce.cli.xcecli.submit import run_submit
+from xce.cli.xcecli.trace import run_trace
 
 _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "submit": run_submit,
     "jobs": run_jobs,
     "info": run_info,
     "why": run_why,
+    "trace": run_trace,
     "output": run_output,
     "kill": run_action,
     "stop": run_action,

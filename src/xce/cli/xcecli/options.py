@@ -6,11 +6,11 @@ from typing import Final, NoReturn
 
 from xce.cli.xcecli.render import FORMATS
 from xce.cli.xcecli.session import USAGE
+from xce.cli.xcecli.trace import add_trace
 from xce.client.version import VERSION
 
 _LATER: Final = "comes with a later release"
 NOT_BUILT: Final = {
-    "trace": "decisions are not traced yet; 'xcecli why' tells why a job pends",
     "requeue": f"it {_LATER}; submit the job again",
     "modify": f"it {_LATER}; kill the job and submit it again",
     "top": f"it {_LATER}; 'xcecli jobs --watch' shows what goes on",
@@ -65,6 +65,7 @@ def build_parser() -> Parser:
     why = add("why", "tell why jobs are where they are")
     why.add_argument("ids", nargs="+", metavar="ID")
     _add_format(why, ("json", "yaml"))
+    add_trace(add("trace", "show what sessions decided about jobs, and from what"))
     output = add("output", "print what a job wrote")
     output.add_argument("id", metavar="ID")
     output.add_argument("-f", "--follow", action="store_true", help="go on until it is over")
