@@ -92,7 +92,7 @@ class App:
             wanted = request.headers.get("XCE-Min-Seq")
             if wanted is not None:
                 await self._wait_for(wanted)
-        elif "Expect" in request.headers:
+        if "Expect" in request.headers:
             # A client with a large body asks whether to send it at all.
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0

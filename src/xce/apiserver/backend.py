@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from xce.apiserver.copies import Copies
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.link import Link
 from xce.apiserver.problems import ProblemError, make_problem, refused
@@ -107,6 +108,7 @@ class Backend:
         self.sent = SentBlobs()
         self.waits = JobWaits()
         self.watchers = Watchers(replica)
+        self.copies = Copies()
         self.now = now
         replica.listeners += (_Forgetter(self.sent), self.waits)
 

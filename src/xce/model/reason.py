@@ -190,7 +190,7 @@ def render_lsf(reason: Reason) -> tuple[str, ...]:
     return tuple(lines) or (_LSF[ReasonCode.NEW],)
 
 
-def _render_host(item: HostReason) -> str:
+def render_host_reason(item: HostReason) -> str:
     """Return one host reason in plain words with its numbers."""
     count = f"{item.hosts} host{'' if item.hosts == 1 else 's'}"
     if item.code is HostCode.SLOTS_BUSY:
@@ -204,7 +204,7 @@ def _render_host(item: HostReason) -> str:
 
 def render_plain(reason: Reason, *, now_us: Micros) -> str:
     """Return one sentence for people with the numbers that decided it."""
-    table = "; ".join(_render_host(item) for item in reason.host_reasons)
+    table = "; ".join(render_host_reason(item) for item in reason.host_reasons)
     text = _plain_head(reason, now_us)
     if reason.unsatisfiable:
         text = f"unsatisfiable: it could never run on this cluster as it is; {text}"

@@ -1,6 +1,5 @@
 """Suggestions and blockers on small clusters."""
 
-
 from xce.advice.advise import Advice, advise
 from xce.advice.forecast import Forecast, forecast
 from xce.advice.trials import Trials

@@ -4,8 +4,10 @@ import asyncio
 import time
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
+from xce.apiserver.advice_rows import find_advice
 from xce.apiserver.backend import Backend, must_own
 from xce.apiserver.call import ENCODER, Call, answer, raw_answer
 from xce.apiserver.listing import JobLister, parse_number, parse_query
@@ -62,8 +64,14 @@ async def show_job(backend: Backend, call: Call) -> web.StreamResponse:
 
 
 async def show_why(backend: Backend, call: Call) -> web.StreamResponse:
-    """Tell why a job is where it is."""
-    return answer(backend.replica.seq, explain(subject_of(backend, call, call.query)))
+    """Tell why a job is where it is, and what would let it start."""
+    subject = subject_of(backend, call, call.query)
+    found, seq = explain(subject), backend.replica.seq
+    index = subject.waiting_index()
+    if index is not None and call.query.get("advice") != "0":
+        advice = await find_advice(backend, (subject.job_id, index))
+        found = msgspec.structs.replace(found, advice=advice)
+    return answer(seq, found)
 
 
 async def show_script(backend: Backend, call: Call) -> web.StreamResponse:

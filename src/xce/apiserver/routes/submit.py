@@ -63,12 +63,7 @@ _SEVERAL: Final = msgspec.json.Decoder(Submissions)
 
 async def submit_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     """Submit jobs."""
-    if not call.caller.may_run:
-        raise refused(
-            RefusalCode.DENIED,
-            f"this cluster is run by user id {backend.identities.own_uid}, not by root, so it can "
-            f"run no jobs of {call.caller.user}",
-        )
+    check_may_run(backend, call)
     key = parse_key(call.header("Idempotency-Key"))
     if call.request.content_type == NDJSON:
         bulk = _Bulk(backend, call, key or _make_key())
@@ -89,6 +84,20 @@ async def submit_jobs(backend: Backend, call: Call) -> web.StreamResponse:
         finally:
             bulk.cancel()
     return await _submit_one(backend, call, decode(_ONE, content), key)
+
+
+def check_may_run(backend: Backend, call: Call) -> None:
+    """Check that the cluster can run jobs of the caller.
+
+    Raises:
+        ProblemError: It cannot.
+    """
+    if not call.caller.may_run:
+        raise refused(
+            RefusalCode.DENIED,
+            f"this cluster is run by user id {backend.identities.own_uid}, not by root, so it can "
+            f"run no jobs of {call.caller.user}",
+        )
 
 
 async def _submit_one(

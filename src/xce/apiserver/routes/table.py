@@ -10,7 +10,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, submit, trace, watch
+from xce.apiserver.routes import actions, cluster, jobs, output, plan, submit, trace, watch
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -114,9 +114,17 @@ ROUTES: Final = (
         method="GET",
         path="/jobs/{id}/why",
         handler=jobs.show_why,
-        summary="Why a job is where it is, and what could be done",
-        parameters=(_INDEX,),
+        summary="Why a job is where it is, what would let it start, and when it is expected to",
+        parameters=(_INDEX, Parameter("advice", "0: try nothing, only tell why", "integer")),
         gives=(WhyAnswer,),
+    ),
+    Route(
+        method="POST",
+        path="/plan",
+        handler=plan.plan_job,
+        summary="What would become of a submission: taken or not, where and when it would run",
+        takes=(SubmissionBody,),
+        gives=(plan.PlanAnswer,),
     ),
     Route(
         method="GET",
