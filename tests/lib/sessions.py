@@ -25,6 +25,7 @@ class Scheduled:
         self.trace = Trace([EVERYTHING])
         """Of the last session, run without memory."""
         self._heard = 0
+        self._turns = 0
 
     def hear(self) -> None:
         """Let the memory hear of the entries since."""
@@ -38,7 +39,15 @@ class Scheduled:
         self.counts = Counts()
         state, now_us = self.controller.state, self.controller.now_us
         fresh = run_session(state, now_us=now_us)
-        plan = run_session(state, now_us=now_us, memory=self.memory, counts=self.counts)
+        # Every other session that remembers is traced, as those of a cluster may be.
+        self._turns += 1
+        plan = run_session(
+            state,
+            now_us=now_us,
+            memory=self.memory,
+            counts=self.counts,
+            trace=Trace([EVERYTHING]) if self._turns % 2 else None,
+        )
         assert plan == fresh
         self.trace = Trace([EVERYTHING])
         assert plan == run_session(state, now_us=now_us, trace=self.trace)

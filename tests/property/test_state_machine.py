@@ -13,7 +13,9 @@ from xce.model.command import (
     Selection,
     SetHostsOpen,
     SignalJobs,
+    StartTrace,
     StopJobs,
+    StopTrace,
     SubmitJobs,
     Tick,
 )
@@ -28,6 +30,7 @@ from xce.model.observation import (
     SuspensionSeen,
 )
 from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.trace import TraceKind
 from xce.resreq.dependency import Verdict, evaluate, subjects_of
 from xce.state.apply import apply
 from xce.state.check import check_not_over_committed, check_state
@@ -109,6 +112,16 @@ class Cluster(RuleBasedStateMachine):
     @rule(data=st.data(), admin=st.booleans())
     def resume(self, data, admin):
         self.controller.tell(ResumeJobs("alice", admin, self.selection(data)))
+
+    @rule(admin=st.booleans(), kind=st.sampled_from(TraceKind), job=small, seconds=small)
+    def trace(self, admin, kind, job, seconds):
+        name = "" if kind is TraceKind.JOB else "normal"
+        span_us, sessions = seconds * SECOND_US, seconds - 1
+        self.controller.tell(StartTrace("alice", admin, kind, span_us, job, name, sessions))
+
+    @rule(admin=st.booleans(), rules=st.lists(small, max_size=2).map(tuple))
+    def trace_no_more(self, admin, rules):
+        self.controller.tell(StopTrace("bob", admin, rules))
 
     @rule(data=st.data(), signal=st.sampled_from((10, 15)))
     def signal(self, data, signal):

@@ -194,7 +194,7 @@ def _frame(content: bytes, at: int) -> tuple[SessionTrace | None, int]:
     try:
         unpacked = unpacker.decompress(packed, UNPACKED_BYTES_MAX)
         return (None if unpacker.unconsumed_tail else _DECODER.decode(unpacked)), first + size
-    except (zlib.error, msgspec.DecodeError):
+    except (zlib.error, msgspec.DecodeError, RecursionError):
         return None, at
 
 

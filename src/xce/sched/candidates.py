@@ -115,13 +115,14 @@ def candidates_of(
         gets: Tasks by host number.
     """
     listed = form.ranked[:LISTED_MAX].tolist()
-    known = dict(zip(form.ranked.tolist(), range(1, len(form.ranked) + 1), strict=True))
-    more = [number for number in gets if number not in set(listed)]
+    known = np.zeros(len(names), np.int64)
+    known[form.ranked] = np.arange(1, len(form.ranked) + 1)
+    more = [number for number in gets if number not in listed]
     for number in (*listed, *more[: CHOSEN_MAX - len(listed)]):
         yield Candidate(
             step,
             form.label,
-            known.get(number, 0),
+            int(known[number]),
             names[number],
             tuple(form.scores[:, number].tolist()),
             int(form.free[number]),

@@ -98,6 +98,11 @@ class Trace:
             or key.queue in self._queues
         )
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is kept of this session."""
+        return len(self._steps) >= STEPS_MAX
+
     def of_class(self, cls: int) -> tuple[JobId, ...]:
         """Return the jobs of a class that rules name."""
         return self._classes.get(cls, ())
@@ -113,7 +118,7 @@ class Trace:
             names: Of hosts, by number.
             gets: By alternative and part: the tasks of each host that gets some.
         """
-        if len(self._steps) >= STEPS_MAX:
+        if self.is_full:
             self._left_out += 1
             return
         at = len(self._steps)
@@ -165,6 +170,8 @@ class _TracedSession(Session):
         self._source, self._proved_by = Source.NONE, 0
         self._proved: dict[object, JobId] = {}
         """By request: the job of this session that did not fit."""
+        self._ids: dict[int, tuple[tuple[JobId, JobId], ...]] = {}
+        """By class: its waiting jobs as runs."""
         self._told: set[int] = set()
         """Classes of which something was told."""
 
@@ -307,6 +314,8 @@ class _TracedSession(Session):
 
     def _look(self, shape: Shape, view: View) -> list[Form]:
         """Return what a request finds on a ground before anything of it is placed."""
+        if self._trace.is_full:
+            return []
         return look_at(shape, view.ground, self._facts, self._policy)
 
     def _limits(self, item: JobId) -> tuple[int, int]:
@@ -315,6 +324,11 @@ class _TracedSession(Session):
         if job.array is None or not job.array.limit:
             return 0, 0
         return job.array.limit, min(self._state.room(job), count(job.pending))
+
+    def _id_runs(self, found: RequestClass) -> tuple[tuple[JobId, JobId], ...]:
+        if found.cls not in self._ids:
+            self._ids[found.cls] = _id_runs(found)
+        return self._ids[found.cls]
 
     def _tell_gang(
         self,
@@ -369,7 +383,7 @@ class _TracedSession(Session):
             job=element[0],
             index=element[1],
             waiting=found.pending,
-            jobs=_id_runs(found),
+            jobs=self._id_runs(found),
             traced=self._trace.of_class(found.cls)[:RUNS_MAX],
             array_limit=limits[0],
             may_start=limits[1],
@@ -379,12 +393,13 @@ class _TracedSession(Session):
 
 
 def _first(found: RequestClass) -> JobId:
-    return min([*islice(found.eligible(), 1), *found.moved])
+    first = next(iter(found.eligible() if not found.sorted else found.waiting), None)
+    return min([*([] if first is None else [first]), *found.moved])
 
 
 def _id_runs(found: RequestClass) -> tuple[tuple[JobId, JobId], ...]:
     """Return the ids of the waiting jobs of a class as runs, as far as they are listed."""
-    ids = np.unique(np.asarray([*islice(found.eligible(), _IDS_MAX), *found.moved], np.int64))
+    ids = np.unique(np.asarray([*islice(found.waiting, _IDS_MAX), *found.moved], np.int64))
     if not len(ids):
         return ()
     breaks = np.flatnonzero(np.diff(ids) > 1)

@@ -1,12 +1,14 @@
 """Traces on disk: numbers that go on, bounds that hold, damage that is named and skipped."""
 
 import os
+import zlib
 
 import pytest
 
 from xce.journal.trace_store import (
     HEAD,
     SUFFIX,
+    UNPACKED_BYTES_MAX,
     TraceStoreError,
     TraceWriter,
     open_writer,
@@ -135,3 +137,18 @@ def test_a_simulation_writes_only_where_no_traces_are(tmp_path):
     assert numbers(tmp_path / "t") == [7]
     with pytest.raises(TraceStoreError, match="there are traces already"):
         open_writer(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00", b"not packed", zlib.compress(b""), zlib.compress(b"\x93\x01\x02\x03"),
+     zlib.compress(b"\x00" * (UNPACKED_BYTES_MAX + 1)), zlib.compress(b"\xdd\xff\xff\xff\xff"),
+     zlib.compress(b"\x91" * 100_000 + b"\x00")],
+)  # fmt: skip
+def test_a_frame_with_a_right_checksum_and_nonsense_in_it_is_damage(tmp_path, content):
+    path = tmp_path / f"{1:012d}{SUFFIX}"
+    head = len(content).to_bytes(4, "little") + zlib.crc32(content).to_bytes(4, "little")
+    path.write_bytes(HEAD + head + content)
+    damaged = []
+    assert list(read_file(path, damaged)) == []
+    assert len(damaged) == 1
