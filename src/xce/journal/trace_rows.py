@@ -127,11 +127,7 @@ class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_traces(directory: Path, wanted: Wanted, limit: int) -> TraceAnswer:
-    """Return the newest sessions of a directory in which there is something of what is wanted.
-
-    Raises:
-        TraceStoreError: The directory cannot be read.
-    """
+    """Return the newest sessions of a directory in which there is something of what is wanted."""
     damaged: list[str] = []
     found: list[SessionRow] = []
     is_cut = False

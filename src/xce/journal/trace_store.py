@@ -204,13 +204,11 @@ def read_traces(directory: Path, damaged: list[str]) -> Iterator[SessionTrace]:
     Args:
         directory: Where they are; there need be none.
         damaged: What is wrong is added to it, with the file's name.
-
-    Raises:
-        TraceStoreError: The directory cannot be read.
     """
     try:
         paths = trace_files(directory)
     except OSError as error:
-        raise TraceStoreError(f"{directory}: {error.strerror}") from error
+        damaged.append(f"{directory}: {error.strerror}")
+        return
     for path in reversed(paths):
         yield from reversed(list(read_file(path, damaged)))

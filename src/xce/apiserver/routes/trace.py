@@ -1,7 +1,6 @@
 """``GET /trace``, its rules, and switching it on and off: what sessions tell of their decisions."""
 
-import asyncio
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -9,13 +8,14 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from xce.apiserver.backend import Backend, must_own, unknown_job
-from xce.apiserver.call import Call, answer, decode
+from xce.apiserver.call import ENCODER, Call, answer, decode, raw_answer
+from xce.apiserver.copies import CopyError
 from xce.apiserver.identity import Caller
 from xce.apiserver.listing import parse_flag, parse_number
-from xce.apiserver.problems import INTERNAL, ProblemError, make_problem, refused
+from xce.apiserver.problems import ProblemError, make_problem, refused
 from xce.apiserver.routes.actions import ActionError
+from xce.apiserver.routes.plan import BUSY
 from xce.journal.trace_rows import LIMIT_MAX, TraceAnswer, Wanted, find_traces, session_row
-from xce.journal.trace_store import TraceStoreError
 from xce.model.command import StartTrace, StopTrace
 from xce.model.ids import SECOND_US, JobId
 from xce.model.refusal import Refusal, RefusalCode
@@ -24,8 +24,6 @@ from xce.sched.session import run_session
 from xce.sched.traced import Trace
 
 LIMIT: Final = 10
-DRY_MAX: Final = 20_000_000
-"""Waiting classes times hosts up to which a session is run for an answer."""
 _ID_MAX: Final = (1 << 63) - 1
 Name = Annotated[str, Meta(min_length=1, max_length=4096)]
 
@@ -99,17 +97,31 @@ async def show_trace(backend: Backend, call: Call) -> web.StreamResponse:
     if parse_flag(query, "now"):
         if not job or wanted.session:
             raise refused(RefusalCode.BAD_REQUEST, "now=1 goes with a job, and no session")
-        return answer(backend.replica.seq, _run_dry(backend, wanted))
-    directory = backend.site.traces
-    found = await asyncio.to_thread(_find, directory, wanted, limit)
-    return answer(backend.replica.seq, found)
+        must_pend(backend, job)
+        found = await _think(backend, lambda: run_dry(backend, wanted))
+    else:
+        directory = backend.site.traces
+        found = await _think(backend, lambda: find_traces(directory, wanted, limit))
+    return raw_answer(backend.replica.seq, found)
 
 
-def _find(directory: Path, wanted: Wanted, limit: int) -> TraceAnswer:
+async def _think(backend: Backend, work: Callable[[], TraceAnswer]) -> bytes:
+    """Return what some work gives, as JSON; it may take long, so that a copy does it.
+
+    Raises:
+        ProblemError: It took too long, or could not be done.
+    """
     try:
-        return find_traces(directory, wanted, limit)
-    except TraceStoreError as error:
-        raise ProblemError(make_problem(INTERNAL, str(error), status=500)) from error
+        parts = await backend.copies.ask(lambda: iter((ENCODER.encode(work()),)))
+    except CopyError as error:
+        backend.log.warning("trace-failed", extra={"why": str(error)})
+        text = (str(error).strip().splitlines() or [""])[-1]
+        raise ProblemError(
+            make_problem(BUSY, f"nothing could be looked at: {text}", status=503), retry_after_s=1
+        ) from error
+    if not parts:
+        raise ProblemError(make_problem(BUSY, "it takes too long: ask for less", status=503))
+    return parts[0]
 
 
 def _class_of(backend: Backend, caller: Caller, job_id: JobId) -> int:
@@ -121,22 +133,24 @@ def _class_of(backend: Backend, caller: Caller, job_id: JobId) -> int:
     return job.cls
 
 
-def _run_dry(backend: Backend, wanted: Wanted) -> TraceAnswer:
+def must_pend(backend: Backend, job_id: JobId) -> None:
+    """Check that there is something to decide about a job.
+
+    Raises:
+        ProblemError: There is none.
+    """
+    job = backend.replica.state.jobs.get(job_id)
+    if job is None:
+        raise unknown_job(str(job_id))
+    if job.is_finished or not (job.pending or job.held):
+        raise refused(RefusalCode.WRONG_STATE, f"job {job_id} does not pend: nothing is decided")
+
+
+def run_dry(backend: Backend, wanted: Wanted) -> TraceAnswer:
     """Run a session on the present state for its trace only."""
     state = backend.replica.state
-    job = state.jobs.get(wanted.job)
-    if job is None:
-        raise unknown_job(str(wanted.job))
-    if job.is_finished or not (job.pending or job.held):
-        raise refused(RefusalCode.WRONG_STATE, f"job {job.id} does not pend: nothing is decided")
-    if len(state.waiting) * state.hosts.count > DRY_MAX:
-        raise refused(
-            RefusalCode.TOO_LARGE,
-            "so much waits on so many hosts that a session takes too long here; "
-            f"'xceadmin trace on --job {job.id}' traces those of the scheduler",
-        )
     now_us = max(state.now_us, backend.now_us)
-    trace = Trace([TraceRule(0, TraceKind.JOB, now_us + 1, "", job=job.id)])
+    trace = Trace([TraceRule(0, TraceKind.JOB, now_us + 1, "", job=wanted.job)])
     run_session(state, now_us=now_us, trace=trace)
     row = session_row(trace.session, wanted) if trace.session is not None else None
     return TraceAnswer(sessions=[row] if row is not None else [], damaged=[], is_cut=False)

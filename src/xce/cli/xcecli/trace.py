@@ -10,7 +10,7 @@ from xce.cli.xcecli.render import render_json, render_yaml
 from xce.cli.xcecli.session import FAILED, NOT_FOUND, OK, BadUsageError, FailedError, Session
 from xce.cli.xcecli.trace_text import render_traces
 from xce.journal.trace_rows import LIMIT_MAX, Wanted, find_traces
-from xce.journal.trace_store import TraceStoreError, trace_files
+from xce.journal.trace_store import trace_files
 
 LIMIT: Final = 10
 
@@ -77,10 +77,9 @@ def _read(options: argparse.Namespace, job: int) -> dict[str, Any]:
     try:
         if not trace_files(options.dir):
             raise FailedError(f"there are no traces in {options.dir}", NOT_FOUND)
-        found = find_traces(options.dir, wanted, options.limit)
-    except (TraceStoreError, OSError) as error:
-        raise FailedError(str(error)) from error
-    answer: dict[str, Any] = msgspec.to_builtins(found)
+    except OSError as error:
+        raise FailedError(f"{options.dir}: {error.strerror}") from error
+    answer: dict[str, Any] = msgspec.to_builtins(find_traces(options.dir, wanted, options.limit))
     return answer
 
 
