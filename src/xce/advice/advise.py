@@ -124,7 +124,8 @@ def _waits_for(state: ClusterState, job: Job) -> tuple[JobId, ...]:
 def _gates(state: ClusterState, job: Job, *, is_held: bool) -> Iterator[Change]:
     """Yield what keeps a job out of sessions: all of it must go, whatever else would help."""
     if is_held:
-        yield Change("hold", "released", f"bresume {job.id}")
+        who = "released by an administrator" if job.held_by_admin else "released"
+        yield Change("hold", who, f"bresume {job.id}")
     if job.waits & WAITS_BEGIN:
         yield Change("begin-time", "without a begin time", "without -b")
     if job.waits & (WAITS_DEPENDENCY | DOOMED):

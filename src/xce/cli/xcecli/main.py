@@ -12,11 +12,12 @@ from xce.cli.xcecli.listing import run_hosts, run_jobs, run_queues
 from xce.cli.xcecli.options import NOT_BUILT, build_parser
 from xce.cli.xcecli.session import OK, USAGE, Session, errors_told
 from xce.cli.xcecli.show import run_info, run_output, run_wait, run_why
-from xce.cli.xcecli.submit import run_submit
+from xce.cli.xcecli.submit import run_plan, run_submit
 from xce.cli.xcecli.trace import run_trace
 
 _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "submit": run_submit,
+    "plan": run_plan,
     "jobs": run_jobs,
     "info": run_info,
     "why": run_why,

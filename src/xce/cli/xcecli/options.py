@@ -58,11 +58,13 @@ def build_parser() -> Parser:
         )
 
     _add_submit(add("submit", "submit a command or a script"))
+    plan = "tell what would become of a job: would it run, where, when; submit nothing"
+    _add_submit(add("plan", plan))
     _add_jobs(add("jobs", "list jobs"))
     info = add("info", "show all about jobs")
     info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
     _add_format(info, ("json", "yaml"))
-    why = add("why", "tell why jobs are where they are")
+    why = add("why", "tell why jobs are where they are, and what would let them start")
     why.add_argument("ids", nargs="+", metavar="ID")
     _add_format(why, ("json", "yaml"))
     add_trace(add("trace", "show what sessions decided about jobs, and from what"))
