@@ -75,6 +75,9 @@ class Names(NamedTuple):
         for name, word, width in ((self.user, "USER", 7), (self.machine, "MACHINE", 11)):
             for form in sorted({name, name[:width]}, key=len, reverse=True):
                 text = _replace_name(text, form, word, width)
+            if len(name) >= width:
+                # It fills its column: one blank behind it may be the column's or a sentence's.
+                text = re.sub(rf"\b{word} +", f"{word} ", text)
         return text
 
 
