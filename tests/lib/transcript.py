@@ -71,7 +71,9 @@ class Names(NamedTuple):
         """Return a text with words for the names; columns of LSF's tables stay where they are.
 
         The kept text is treated alike: a user may be called like a word that stands in it.
+        What a slow start tells of its progress is left out.
         """
+        text = re.sub(r"(?m)^.*starting: \d+ of \S+ daemons run\n", "", text)
         for name, word, width in ((self.user, "USER", 7), (self.machine, "MACHINE", 11)):
             for form in sorted({name, name[:width]}, key=len, reverse=True):
                 text = _replace_name(text, form, word, width)
