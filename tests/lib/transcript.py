@@ -71,10 +71,15 @@ class Names(NamedTuple):
         """Return a text with words for the names; columns of LSF's tables stay where they are.
 
         The kept text is treated alike: a user may be called like a word that stands in it.
+        What a slow start tells of its progress is left out.
         """
+        text = re.sub(r"(?m)^.*starting: \d+ of \S+ daemons run\n", "", text)
         for name, word, width in ((self.user, "USER", 7), (self.machine, "MACHINE", 11)):
             for form in sorted({name, name[:width]}, key=len, reverse=True):
                 text = _replace_name(text, form, word, width)
+            if len(name) >= width:
+                # It fills its column: one blank behind it may be the column's or a sentence's.
+                text = re.sub(rf"\b{word} +", f"{word} ", text)
         return text
 
 
