@@ -14,6 +14,7 @@ from xce.model.entry import Entry
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import positions
+from xce.model.reason import Reason, ReasonCode
 from xce.model.record import (
     AmountsReturned,
     BulkPlaced,
@@ -296,3 +297,15 @@ def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
             yield from zip(record.jobs, record.indices, record.indices, strict=True)
         case _:
             pass
+
+
+def lateness(state: ClusterState, found: RequestClass, now_us: Micros) -> Reason | None:
+    """Return why a job would still run when the run window of its queue closes, if so."""
+    if not state.windows:
+        return None
+    queue = found.key.queue
+    closes_us = state.window_closes_us(queue, now_us)
+    span_us = found.key.run_limit_us or found.key.estimate_us
+    if not closes_us or not span_us or now_us + span_us <= closes_us:
+        return None
+    return Reason(ReasonCode.DEADLINE, resource=queue)
