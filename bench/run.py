@@ -1,6 +1,6 @@
 """Runs the benchmarks and prints a table: bar, measured, met or not, command.
 
-    python bench/run.py [noop array bulk single pending commands session core journal ...]
+    python bench/run.py [noop array bulk single pending commands session swf core journal ...]
 
 Never part of the tests. Medians on a quiet machine.
 """
@@ -20,6 +20,7 @@ RUNS: Final = {
     "pending": ["endtoend.py", "pending"],
     "commands": ["endtoend.py", "commands"],
     "session": ["session.py"],
+    "swf": ["swf.py"],
     "core": ["core.py"],
     "journal": ["journal_commit.py"],
     "worker": ["worker_noop.py"],
@@ -48,6 +49,14 @@ BARS: Final = [
     Bar("single submits against bare commits", "single", "ratio", ">=", 0.3, "", "single"),
     Bar("session, nothing to place, 100,000 pending on 100 hosts", "session", "ms", "<", 20, "ms",
         "session", {"case": "100,000 jobs pend, nothing to place, fresh memory"}),
+    Bar("placements of one shape, 1,000,000 tasks on 10,000 hosts", "session", "placed_per_s", ">=",
+        1_000_000, "/s", "session", {"case": "1,000,000 tasks of one shape placed on 10,000 hosts"}),
+    Bar("jobs of a real log decided, no backfill", "session", "decided_per_s", ">=", 50_000, "/s",
+        "session", {"case": "2,997 jobs of a real log decided, 100 hosts"}),
+    Bar("session, 10,000 blocked requests, a host comes free", "session", "ms", "<", 100, "ms",
+        "session", {"case": "10,000 blocked requests, one host comes free"}),
+    Bar("72,000 jobs of a log, EASY", "swf", "seconds", "<", 20, "s", "swf",
+        {"log": "repeated", "backfill": "easy"}),
     Bar("cancel 100,000 jobs", "pending-cancel", "seconds", "<", 1, "s", "pending"),
     Bar("list 100,000 jobs", "pending-list", "seconds", "<", 2, "s", "pending"),
     Bar("memory a pending job in the controller", "pending-memory", "kib_per_job", "<", 2, "KiB",
@@ -101,7 +110,7 @@ def print_table(lines: list[dict[str, object]]) -> None:
             "<": value < bar.limit, "<=": value <= bar.limit, ">=": value >= bar.limit,
         }[bar.relation]  # fmt: skip
         print(
-            f"| {bar.text} | {bar.relation} {bar.limit:,g} {bar.unit} | {value:,g} {bar.unit} | "
+            f"| {bar.text} | {bar.relation} {bar.limit:,.10g} {bar.unit} | {value:,.6g} {bar.unit} | "
             f"{'yes' if met else 'NO'} | `make bench BENCH={bar.run}` |"
         )
 
