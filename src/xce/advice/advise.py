@@ -32,6 +32,7 @@ SUGGESTIONS_MAX: Final = 12
 PAIRS_MAX: Final = 3
 """Most pairs that are told, where nothing helps alone."""
 _AGAIN: Final = Change("again", "submitted again as it is: it would avoid no host then")
+_NOT_HELD: Final = Change("hold", "not held", "without -H")
 _TIMED: Final = frozenset({ReasonCode.RESERVED, ReasonCode.DEADLINE})
 
 
@@ -91,7 +92,8 @@ def advise(trials: Trials, element: Element) -> Advice:
             blockage = find_blockage(trials, element)
         trials.allow(TRIALS_MAX)
         if not _has_hold(base, job_id):
-            search.run(is_timed=_is_timed(reason))
+            is_timed = bool(base.reservations or base.windows) or _is_timed(reason)
+            search.run(is_timed=is_timed)
     except BoundHitError:
         search.is_cut = True
     return Advice(
@@ -228,7 +230,10 @@ class _Search:
         start = self._start(wish)
         if start is None:
             return False
-        told = (*self._gates, *changes)
+        gates = self._gates
+        if not self._is_release(wish):
+            gates = tuple(_NOT_HELD if gate.kind == "hold" else gate for gate in gates)
+        told = (*gates, *changes)
         if told not in [one.changes for one in self.found]:
             self.found.append(Suggestion(told, wish, start.hosts, start.tasks))
         return True
@@ -239,12 +244,16 @@ class _Search:
         element = self._prepare(sketch, wish)
         return None if element is None else self._trials.start(sketch, element)
 
+    def _is_release(self, wish: Wish) -> bool:
+        """Return whether all that is to be done is to release it."""
+        return wish == self._wish and [gate.kind for gate in self._gates] == ["hold"]
+
     def _prepare(self, sketch: Sketch, wish: Wish) -> Element | None:
         job_id, index = self._element
         position = self._job.position(index)
         assert position is not None, "the element exists"
         own = ((position, position),)
-        if wish == self._wish and [gate.kind for gate in self._gates] == ["hold"]:
+        if self._is_release(wish):
             sketch.release(job_id, own)
             return self._element
         sketch.withdraw(job_id, own)

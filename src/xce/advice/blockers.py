@@ -49,23 +49,24 @@ def find_blockage(trials: Trials, element: Element) -> Blockage:
     Where jobs in front would take what comes free, the blockers are those that must end for it
     to start if these were not there.
     """
-    state = trials.easel.base
-    candidates = _candidates(state, trials.easel.now_us)
+    state, now_us = trials.easel.base, trials.easel.now_us
+    candidates = _candidates(state)
+    ahead = 0
     try:
-        for is_alone in (False, True):
-            search = _Search(trials, element, is_alone=is_alone)
-            if is_alone and search.works([]):
-                return Blockage(ahead=max(jobs_ahead(state, element[0], trials.easel.now_us), 1))
-            if not candidates or not search.works(candidates):
-                continue
-            found = search.minimise(candidates)
-            ahead = jobs_ahead(state, element[0], trials.easel.now_us) if is_alone else 0
-            if len(found) > BLOCKERS_MAX:
-                return Blockage(ahead=ahead, is_cut=True)
-            return Blockage(tuple(_blocker(state, *place) for place in found), ahead)
+        search = _Search(trials, element, is_alone=False)
+        if not candidates or not search.works(candidates):
+            search = _Search(trials, element, is_alone=True)
+            is_room = search.works([])
+            if is_room or (candidates and search.works(candidates)):
+                ahead = max(jobs_ahead(state, element[0], now_us), 1)
+            if is_room or not ahead:
+                return Blockage(ahead=ahead)
+        found = search.minimise(candidates)
     except BoundHitError:
-        return Blockage(is_cut=True)
-    return Blockage()
+        return Blockage(ahead=ahead, is_cut=True)
+    if len(found) > BLOCKERS_MAX:
+        return Blockage(ahead=ahead, is_cut=True)
+    return Blockage(tuple(_blocker(state, *place) for place in found), ahead)
 
 
 class _Search:
@@ -119,7 +120,7 @@ class _Search:
         return of_early | of_late
 
 
-def _candidates(state: ClusterState, now_us: Micros) -> list[Place]:
+def _candidates(state: ClusterState) -> list[Place]:
     """Return all live attempts, those first that are expected to end first."""
     found = []
     for places in state.on_host.values():

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from xce.advice.advise import Advice, advise, first_waiting
-from xce.advice.blockers import Blocker
+from xce.advice.blockers import Blockage
 from xce.advice.forecast import Forecast, forecast
 from xce.advice.trials import Element, Trials
 from xce.control.submit import decide_submit
@@ -20,7 +20,7 @@ _EXPECTED: Final = (
     "if running jobs end well when their run limits (or estimates) are over, and those that are "
     "over already end at once"
 )
-_NOBODY: Final = "nobody comes before it that waits behind it now or is submitted later"
+_ELSE: Final = "nothing else happens"
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -76,25 +76,27 @@ def _assumption(found: Forecast, advice: Advice) -> str:
     if found.is_cut:
         return (
             "so much happens before it that it was not followed to its start; it does not start "
-            f"before, {_EXPECTED}"
+            f"before, {_EXPECTED}, and {_ELSE}"
         )
     if not found.at_us:
-        return _unknown(advice.blockage.blockers, found)
-    parts = [_EXPECTED]
+        return _unknown(advice.blockage, found)
+    before = ""
     if ahead:
-        jobs = "job" if ahead == 1 else "jobs"
-        parts.append(f"the {ahead} {jobs} in front of it run as long as theirs allow")
-    return f"{', '.join(parts)}, and {_NOBODY}"
+        before = f", the {'job' if ahead == 1 else f'{ahead} jobs'} in front of it too"
+    return f"{_EXPECTED}{before}, those that wait start in their turn where they fit, and {_ELSE}"
 
 
-def _unknown(blockers: tuple[Blocker, ...], found: Forecast) -> str:
-    endless = [one for one in blockers if not one.ends_at_us]
+def _unknown(blockage: Blockage, found: Forecast) -> str:
+    endless = [one for one in blockage.blockers if not one.ends_at_us]
     if endless:
         one = endless[0]
         name = f"{one.job}[{one.index}]" if one.index else str(one.job)
         more = f" and {len(endless) - 1} more" if len(endless) > 1 else ""
         have = "have" if more else "has"
         return f"job {name}{more} must end first and {have} no run limit and no estimate"
+    if blockage.ahead:
+        jobs = "job" if blockage.ahead == 1 else f"{blockage.ahead} jobs"
+        return f"it is not known when the {jobs} in front of it will have started and ended"
     if found.ends:
         return (
             "what is expected to end does not let it start, and nothing is known of the rest: jobs "

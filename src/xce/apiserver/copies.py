@@ -19,7 +19,7 @@ from xce.model.errors import XceError
 COPIES_MAX: Final = 2
 WAITING_MAX: Final = 64
 """So many questions may wait for a copy."""
-ANSWER_S: Final = 12.0
+ANSWER_S: Final = 15.0
 """How long a copy may think."""
 _HEAD: Final = 4
 _FAULT: Final = b"!"

@@ -56,7 +56,8 @@ def _table(rows: list[Row]) -> list[str]:
     cells = [["HOSTS", "WHY NOT", "NEEDED", "BEST"]]
     for row in rows:
         words = row["text"].split(" ", 2)[2].partition(" (")[0]
-        numbers = [str(row["needed"]), str(row["best"])] if row["needed"] else ["", ""]
+        needed = f"{row['needed']} {row['resource'] or 'slots'}"
+        numbers = [needed, str(row["best"])] if row["needed"] else ["", ""]
         cells.append([str(row["hosts"]), words, *numbers])
     if has_roles:
         for line, row in zip(cells, [{"role": "PART"}, *rows], strict=True):
@@ -82,8 +83,8 @@ def _blockers(advice: Row, now_s: float) -> list[str]:
     ahead = advice["ahead"]
     if ahead:
         jobs = "1 job is" if ahead == 1 else f"{ahead} jobs are"
-        besides = "; but for that, these must end:" if advice["blockers"] else ""
-        lines.append(f"{jobs} in front of it and would take what comes free{besides or '.'}")
+        besides = "; apart from that, these must end:" if advice["blockers"] else "."
+        lines.append(f"{jobs} in front of it, and what comes free goes there first{besides}")
     if not advice["blockers"]:
         return lines
     head = "MUST END" if ahead else "MUST END FIRST"

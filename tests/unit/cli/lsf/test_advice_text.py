@@ -33,19 +33,19 @@ def test_parts_have_a_column_of_their_own():
         {**row, "role": "part0", "needed": 4, "text": "2 hosts busy (needs 4 slots, ...)"},
     ]
     assert render_advice(advice(table=rows), NOW)[:3] == [
-        "PART   HOSTS  WHY NOT                      NEEDED  BEST",
+        "PART   HOSTS  WHY NOT                       NEEDED  BEST",
         "all        2  closed by the administrator",
-        "part0      2  busy                              4     0",
+        "part0      2  busy                         4 slots     0",
     ]
 
 
 def test_those_in_front_and_those_that_run_are_told_apart():
     blocker = {"jobid": 7, "index": 3, "user": "a", "queue": "q", "hosts": ["h1"], "ends_at": None}
     assert render_advice(advice(ahead=2), NOW)[0] == (
-        "2 jobs are in front of it and would take what comes free."
+        "2 jobs are in front of it, and what comes free goes there first."
     )
     lines = render_advice(advice(ahead=1, blockers=[blocker]), NOW)
-    assert lines[0].endswith("what comes free; but for that, these must end:")
+    assert lines[0].endswith("goes there first; apart from that, these must end:")
     assert lines[1:3] == [
         "MUST END  USER  QUEUE  HOSTS  EXPECTED END",
         "7[3]      a     q      h1     unknown",

@@ -322,8 +322,8 @@ def test_why_shows_the_table_suggestions_blockers_and_the_expected_start():
         assert lines[0].startswith("Job 2 pends: needs 7 slots, 5 usable now: 2 hosts busy")
         blank = lines.index("")
         assert lines[blank + 1 : blank + 3] == [
-            "HOSTS  WHY NOT  NEEDED  BEST",
-            "    2  busy          7     4",
+            "HOSTS  WHY NOT   NEEDED  BEST",
+            "    2  busy     7 slots     4",
         ]
         assert "IT WOULD START AT ONCE WITH  OPTION  ON" in lines
         assert "5 tasks instead of 7         -n 5    h2*4 h1" in lines
