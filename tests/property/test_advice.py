@@ -14,7 +14,7 @@ from xce.advice.trials import Element, Trials, find_start
 from xce.model.command import Accepted, ApplyConfig, ProposePlan, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import MINUTE_US
-from xce.model.reason import NEW, render_plain
+from xce.model.reason import NEW, ReasonCode, render_lsf, render_plain
 from xce.model.request import Request
 from xce.sched.session import run_session
 from xce.state.snapshot import dump, load
@@ -192,6 +192,25 @@ def check_case(controller: RecordedController) -> int:
     return told
 
 
+def check_reasons(controller: RecordedController) -> None:
+    """No element pends without a reason that says something, in plain words and in LSF's."""
+    for job in controller.state.jobs.values():
+        for held in (False, True):
+            if not (job.held if held else job.pending):
+                continue
+            reason = pend_reason(controller.state, job, held=held)
+            assert reason.code != NEW.code
+            text = render_plain(reason, now_us=controller.now_us)
+            lines = render_lsf(reason)
+            assert text
+            assert lines
+            assert all(line and "{" not in line and not line.startswith(":") for line in lines)
+            assert "{" not in text
+            if reason.code in (ReasonCode.PARTS, ReasonCode.ALTERNATIVES, ReasonCode.HOSTS):
+                has_more = reason.host_reasons or reason.under
+                assert has_more or reason.needed, "it says nothing about hosts"
+
+
 SHARE = settings(
     max_examples=50, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -212,6 +231,22 @@ def test_every_suggestion_works_and_every_blocker_is_in_the_way(
     policy: tuple[str, str],
 ) -> None:
     check_case(make(shape, load, wanted, policy))
+
+
+@settings(SHARE, max_examples=200)
+@given(
+    shape=clusters(),
+    load=loads,
+    wanted=st.lists(jobs, min_size=1, max_size=5),
+    policy=policies,
+)
+def test_no_job_pends_without_a_reason(
+    shape: list[HostShape],
+    load: list[tuple[int, int]],
+    wanted: list[Waiting],
+    policy: tuple[str, str],
+) -> None:
+    check_reasons(make(shape, load, wanted, policy))
 
 
 @pytest.mark.long

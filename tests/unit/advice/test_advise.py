@@ -1,13 +1,15 @@
 """Suggestions and blockers on small clusters."""
 
+import pytest
+
 from xce.advice.advise import Advice, advise
 from xce.advice.forecast import Forecast, forecast
 from xce.advice.trials import Trials
-from xce.model.command import ProposePlan
-from xce.model.config import QueueConfig
+from xce.model.command import ProposePlan, ResolveWindows
+from xce.model.config import QueueConfig, WindowConfig
 from xce.model.ids import MINUTE_US, Index, JobId
 from xce.model.reason import ReasonCode
-from xce.model.request import Request
+from xce.model.request import Amount, Part, Request
 from xce.sched.session import run_session
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
@@ -175,3 +177,112 @@ def test_stopped_by_admin_is_held_too() -> None:
     found = ask(controller, job)
     assert found.suggestions == ()
     assert found.trials > 1
+
+
+def test_another_queue_is_tried_where_the_own_one_starts_nothing() -> None:
+    idle = QueueConfig(name="idle", priority=50, active=False)
+    private = QueueConfig(name="private", priority=45, users=("bob",))
+    controller = cluster({"h1": 4, "h2": 4}, queues=[NORMAL, NIGHT, idle, private])
+    job = submit(controller, submission(queue="idle"))
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.QUEUE_CLOSED
+    assert texts(found) == ["in queue normal", "in queue night"]
+    assert found.suggestions[1].hosts == ("h2",)
+    assert foresee(controller, job).at_us == 0
+
+
+def test_a_window_that_opens_is_foreseen() -> None:
+    windows = (WindowConfig(start_min=0, end_min=60),)
+    night = QueueConfig(name="normal", priority=30, default=True, run_windows=windows)
+    controller = cluster({"h1": 4}, queues=[night])
+    opens_us = controller.now_us + 90 * MINUTE_US
+    resolved = ResolveWindows((("normal", ((opens_us, opens_us + 60 * MINUTE_US),)),))
+    controller.tell(resolved)
+    job = submit(controller, submission())
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.WINDOW
+    assert found.suggestions == ()
+    assert foresee(controller, job).at_us == opens_us
+
+
+def test_a_job_that_would_outlast_the_window_may_run_shorter() -> None:
+    windows = (WindowConfig(start_min=0, end_min=60),)
+    night = QueueConfig(name="normal", priority=30, default=True, run_windows=windows)
+    controller = cluster({"h1": 4}, queues=[night])
+    closes_us = controller.now_us + 45 * MINUTE_US + MINUTE_US // 2
+    controller.tell(ResolveWindows((("normal", ((controller.now_us, closes_us),)),)))
+    job = submit(controller, submission(run_limit_us=60 * MINUTE_US))
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.DEADLINE
+    assert texts(found) == ["a run limit of 45 minutes instead of 60 minutes"]
+
+
+def test_less_of_a_pool_is_found() -> None:
+    controller = cluster({"h1": 8}, pools={"lic": 5})
+    lic = Amount("lic", 4, per="job")
+    holder = start(controller, asks=Request(amounts=(lic,)), run_limit_us=MINUTE_US)
+    job = submit(controller, submission(asks=Request(amounts=(lic,))))
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.POOL
+    assert texts(found) == ["1 of lic per job instead of 4"]
+    assert [one.job for one in found.blockage.blockers] == [holder]
+    assert foresee(controller, job).at_us == controller.attempt(holder).started_at_us + MINUTE_US
+
+
+def test_those_who_give_way_are_the_blockers_of_who_preempts() -> None:
+    low = QueueConfig(name="low", priority=10, default=True)
+    high = QueueConfig(name="high", priority=50, preempt=("low",), preemption="requeue")
+    controller = cluster({"h1": 2}, queues=[low, high])
+    victim = start(controller, tasks=2)
+    job = submit(controller, submission(tasks=2, queue="high"))
+    run(controller)
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.PREEMPTING
+    assert found.suggestions == ()
+    assert [one.job for one in found.blockage.blockers] == [victim]
+    expected = foresee(controller, job)
+    assert expected.at_us - controller.now_us < MINUTE_US
+    assert expected.at_us
+
+
+def test_parts_are_relaxed_one_by_one() -> None:
+    controller = cluster({"h1": 4, "h2": 4}, queues=[NORMAL])
+    start(controller, asks=request(3, hosts=["h2"]))
+    big = Request(tasks_min=4, tasks_max=4, one_host=True)
+    small = Request(tasks_min=2, tasks_max=2, one_host=True)
+    asks = Request(tasks_min=6, tasks_max=6, parts=(Part("big", 4, big), Part("small", 2, small)))
+    job = submit(controller, submission(asks=asks))
+    run(controller)
+    found = ask(controller, job)
+    assert found.reason.code is ReasonCode.PARTS
+    assert texts(found) == [
+        "2 tasks instead of 4 in part big",
+        "1 task instead of 2 in part small",
+    ]
+
+
+def test_a_bound_on_trials_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xce.advice.advise.TRIALS_MAX", 4)
+    controller = cluster({"h1": 4, "h2": 4})
+    for _ in range(6):
+        start(controller, tasks=1)
+    job = submit(controller, submission(tasks=8))
+    run(controller)
+    found = ask(controller, job)
+    assert found.blockage.is_cut
+    assert found.blockage.blockers == ()
+
+
+def test_those_over_their_time_end_at_once() -> None:
+    controller = cluster({"h1": 2})
+    start(controller, tasks=2, run_limit_us=MINUTE_US)
+    job = submit(controller, submission(tasks=2))
+    controller.now_us += 10 * MINUTE_US
+    run(controller)
+    expected = foresee(controller, job)
+    assert 0 < expected.at_us - controller.now_us < MINUTE_US
