@@ -103,6 +103,8 @@ def relaxations(wish: Wish, queues: tuple[str, ...], *, is_timed: bool) -> list[
     for path, words, node in _nodes(request):
         at = f" in {' of '.join(words)}" if words else ""
         found += _of_node(path, at, node)
+    if request.alternatives:
+        found += _tasks_of_all(request)
     return found
 
 
@@ -201,7 +203,12 @@ def _of_node(path: Path, at: str, node: Request) -> list[Relaxation]:
         )
 
     for text, left in _select_clauses(node.select):
-        drop("select", f"hosts that do not satisfy {text}", f"without select[{text}]", select=left)
+        drop(
+            "select",
+            f"also hosts that do not satisfy {text}",
+            f"without select[{text}]",
+            select=left,
+        )
     for threshold in node.thresholds:
         others = tuple(one for one in node.thresholds if one is not threshold)
         name = threshold.resource
@@ -232,7 +239,9 @@ def _of_node(path: Path, at: str, node: Request) -> list[Relaxation]:
         drop("cu", f"without {text}", f"without {text}", cu=None)
     for amount in node.amounts:
         found.append(_amount(path, at, amount))
-    if not node.parts and not node.alternatives and node.tasks_min > 1:
+    is_simple = not node.parts and not node.alternatives
+    is_alternative = bool(path) and path[-1][0] == "alternative"
+    if is_simple and not is_alternative and node.tasks_min > 1:
         found.append(_tasks(path, at, node))
     return found
 
@@ -259,6 +268,33 @@ def _tasks(path: Path, at: str, node: Request) -> Relaxation:
         )
 
     return Relaxation("tasks", apply, tell, before - 1, 1, None if path else spread)
+
+
+def _tasks_of_all(request: Request) -> list[Relaxation]:
+    """Return fewer tasks for all simple alternatives: ``-n`` is of all of them."""
+    counts = [one.request.tasks_min for one in request.alternatives if not one.request.parts]
+    before = max(counts, default=1)
+    if before == 1:
+        return []
+
+    def apply(wish: Wish, tasks: int) -> Wish:
+        wanted = wish.request
+        for place, one in enumerate(wanted.alternatives):
+            least = min(one.request.tasks_min, max(tasks, 1))
+            if not one.request.parts and one.request.tasks_min > least:
+                fewer = replace(one.request, tasks_min=least, tasks_max=least)
+                wanted = _put(wanted, (("alternative", place),), _always(fewer))
+        return replace(wish, request=wanted)
+
+    def tell(tasks: int) -> Change:
+        unit = "task" if tasks <= 1 else "tasks"
+        return Change("tasks", f"{max(tasks, 1)} {unit} instead of {before}", f"-n {max(tasks, 1)}")
+
+    return [Relaxation("tasks", apply, tell, before - 1, 1)]
+
+
+def _always(request: Request) -> Callable[[Request], Request]:
+    return lambda _: request
 
 
 def _amount(path: Path, at: str, amount: Amount) -> Relaxation:

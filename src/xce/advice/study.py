@@ -5,7 +5,6 @@ from typing import Final
 import msgspec
 
 from xce.advice.advise import Advice, advise, first_waiting
-from xce.advice.blockers import Blockage
 from xce.advice.forecast import Forecast, forecast
 from xce.advice.trials import Element, Trials
 from xce.control.submit import decide_submit
@@ -65,6 +64,8 @@ def foresee(state: ClusterState, element: Element, advice: Advice, now_us: Micro
         return Outlook(Forecast(), "it could never run on this cluster as it is")
     if advice.reason.code is ReasonCode.HELD:
         return Outlook(Forecast(), "it is held: it starts only after it is released")
+    if advice.reason.code is ReasonCode.QUEUE_CLOSED:
+        return Outlook(Forecast(), f"queue {advice.reason.resource} starts nothing now")
     if advice.reason.code is ReasonCode.DEPENDENCY_NEVER:
         return Outlook(Forecast(), "its dependency can never be satisfied")
     found = forecast(state, element, now_us)
@@ -79,14 +80,17 @@ def _assumption(found: Forecast, advice: Advice) -> str:
             f"before, {_EXPECTED}, and {_ELSE}"
         )
     if not found.at_us:
-        return _unknown(advice.blockage, found)
+        return _unknown(advice, found)
     before = ""
     if ahead:
         before = f", the {'job' if ahead == 1 else f'{ahead} jobs'} in front of it too"
     return f"{_EXPECTED}{before}, those that wait start in their turn where they fit, and {_ELSE}"
 
 
-def _unknown(blockage: Blockage, found: Forecast) -> str:
+def _unknown(advice: Advice, found: Forecast) -> str:
+    blockage = advice.blockage
+    if advice.waits_for:
+        return "it is not known when the jobs that it waits for will have ended"
     endless = [one for one in blockage.blockers if not one.ends_at_us]
     if endless:
         one = endless[0]
@@ -97,6 +101,8 @@ def _unknown(blockage: Blockage, found: Forecast) -> str:
     if blockage.ahead:
         jobs = "job" if blockage.ahead == 1 else f"{blockage.ahead} jobs"
         return f"it is not known when the {jobs} in front of it will have started and ended"
+    if advice.reason.code is ReasonCode.ARRAY_LIMIT:
+        return "it is not known when enough elements of the array will have ended"
     if found.ends:
         return (
             "what is expected to end does not let it start, and nothing is known of the rest: jobs "

@@ -82,7 +82,7 @@ def test_less_memory_another_queue_and_no_select_are_found() -> None:
     start(controller, tasks=4, asks=request(4, hosts=["h1"]))
     job = submit(controller, submission(asks=Request(select="hname == 'h1'")))
     run(controller)
-    assert texts(ask(controller, job)) == ["hosts that do not satisfy hname == 'h1'"]
+    assert texts(ask(controller, job)) == ["also hosts that do not satisfy hname == 'h1'"]
 
 
 def test_two_changes_are_tried_where_none_helps_alone() -> None:

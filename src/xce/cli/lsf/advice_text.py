@@ -101,7 +101,8 @@ def _start(advice: Row, now_s: float) -> list[str]:
     start, assumption = advice["expected_start"], advice["assumption"]
     if start is not None:
         hosts = f" on {hosts_text(advice['expected_hosts'])}" if advice["expected_hosts"] else ""
-        head = f"Expected start: {when(start, now_s)}{hosts}"
+        instant = "now" if start <= now_s + 1 else when(start, now_s)
+        head = f"Expected start: {instant}{hosts}"
     elif advice["not_before"] is not None:
         head = f"Expected start: unknown, not before {when(advice['not_before'], now_s)}"
     else:
@@ -113,7 +114,7 @@ def when(at_s: float, now_s: float) -> str:
     """Return an instant in local time, and how far off it is."""
     text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))
     if at_s <= now_s:
-        return f"{text} (now)" if now_s - at_s < 1 else f"{text} (overdue)"
+        return f"{text} (overdue)"
     return f"{text} (in {_span(at_s - now_s)})"
 
 

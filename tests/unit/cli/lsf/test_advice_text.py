@@ -78,7 +78,7 @@ def test_a_plan_that_starts_is_one_line():
 
 
 @pytest.mark.parametrize(
-    ("at_s", "text"), [(NOW, "(now)"), (NOW - 60, "(overdue)"), (NOW + 90_000, "(in 1d 1h)")]
+    ("at_s", "text"), [(NOW - 60, "(overdue)"), (NOW + 5, "(in 5s)"), (NOW + 90_000, "(in 1d 1h)")]
 )
 def test_instants_say_how_far_off_they_are(at_s, text):
     assert when(at_s, NOW).endswith(text)
