@@ -11,7 +11,7 @@ from placement import HostShape, alternatives, build, clusters, compound, loads,
 from xce.advice.advise import Advice, Suggestion, advise, first_waiting, resubmission
 from xce.advice.forecast import forecast
 from xce.advice.trials import Element, Trials, find_start
-from xce.model.command import Accepted, ApplyConfig, ProposePlan, SubmitJobs
+from xce.model.command import Accepted, ApplyConfig, ProposePlan, SetHostsOpen, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import MINUTE_US
 from xce.model.reason import NEW, ReasonCode, render_lsf, render_plain
@@ -60,6 +60,7 @@ jobs = st.builds(
 policies = st.tuples(
     st.sampled_from(["none", "none", "easy", "conservative"]),
     st.sampled_from(["fcfs", "fcfs", "sjf", "fairshare"]),
+    st.sampled_from([False, False, True]),
 )
 
 
@@ -67,11 +68,13 @@ def make(
     shape: list[HostShape],
     load: list[tuple[int, int]],
     wanted: list[Waiting],
-    policy: tuple[str, str],
+    policy: tuple[str, str, bool],
 ) -> RecordedController:
     """Return a cluster on which some of ``wanted`` run and others wait."""
     controller = build(shape, load)
-    backfill, order = policy
+    backfill, order, is_closed = policy
+    if is_closed:
+        controller.tell(SetHostsOpen("root", ("h2",), False), by="root")
     queues = (
         QueueConfig(
             name="normal",
@@ -138,6 +141,11 @@ def apply_suggestion(
     run = (job_id, index, index)
     if [change.kind for change in suggestion.changes] == ["hold"]:
         resume(other, run, by=job.owner.user)
+        assert starts(other, element)
+        return
+    if suggestion.wish.opened:
+        other.tell(SetHostsOpen("root", suggestion.wish.opened, True), by="root")
+    if [change.kind for change in suggestion.changes] == ["open"]:
         assert starts(other, element)
         return
     kill(other, run, by=job.owner.user)
@@ -228,7 +236,7 @@ def test_every_suggestion_works_and_every_blocker_is_in_the_way(
     shape: list[HostShape],
     load: list[tuple[int, int]],
     wanted: list[Waiting],
-    policy: tuple[str, str],
+    policy: tuple[str, str, bool],
 ) -> None:
     check_case(make(shape, load, wanted, policy))
 
@@ -244,7 +252,7 @@ def test_no_job_pends_without_a_reason(
     shape: list[HostShape],
     load: list[tuple[int, int]],
     wanted: list[Waiting],
-    policy: tuple[str, str],
+    policy: tuple[str, str, bool],
 ) -> None:
     check_reasons(make(shape, load, wanted, policy))
 
@@ -262,6 +270,6 @@ def test_long_every_suggestion_works_and_every_blocker_is_in_the_way(
     shape: list[HostShape],
     load: list[tuple[int, int]],
     wanted: list[Waiting],
-    policy: tuple[str, str],
+    policy: tuple[str, str, bool],
 ) -> None:
     check_case(make(shape, load, wanted, policy))

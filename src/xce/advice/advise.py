@@ -33,6 +33,10 @@ PAIRS_MAX: Final = 3
 """Most pairs that are told, where nothing helps alone."""
 _AGAIN: Final = Change("again", "submitted again as it is: it would avoid no host then")
 _NOT_HELD: Final = Change("hold", "not held", "without -H")
+_CLOSED_MAX: Final = 4
+"""Most closed hosts that are tried."""
+_ONE_OF: Final = frozenset({("queue", "queue"), ("open", "open"), ("open", "open-all")})
+"""Kinds that make no sense together."""
 _TIMED: Final = frozenset({ReasonCode.RESERVED, ReasonCode.DEADLINE})
 
 
@@ -161,8 +165,12 @@ class _Search:
         """
         if self._try(self._wish, () if self._gates else (_AGAIN,)):
             return
-        ways = relaxations(self._wish, self._other_queues(), is_timed=is_timed)
+        ways = relaxations(
+            self._wish, self._other_queues(), self._closed_hosts(), is_timed=is_timed
+        )
         for way in ways:
+            if way.kind == "open-all" and self.found:
+                continue
             self._try_way(self._wish, way, ())
             if len(self.found) >= SUGGESTIONS_MAX:
                 self.is_cut = True
@@ -170,7 +178,7 @@ class _Search:
         if self.found:
             return
         for one, other in combinations(ways, 2):
-            if one.kind == other.kind == "queue":
+            if (one.kind, other.kind) in _ONE_OF:
                 continue
             self._try_pair(one, other)
             if len(self.found) >= PAIRS_MAX:
@@ -184,6 +192,12 @@ class _Search:
             key=lambda queue: (-queue.priority, queue.name),
         )
         return tuple(queue.name for queue in queues if self._may_enter(queue.name))
+
+    def _closed_hosts(self) -> tuple[str, ...]:
+        """Return hosts that are closed and there, a few of them."""
+        table = self._base.hosts
+        closed = table.is_configured & table.is_up & ~table.is_open
+        return tuple(table.names[number] for number in closed.nonzero()[0][:_CLOSED_MAX].tolist())
 
     def _may_enter(self, queue: str) -> bool:
         submission = self._submission(replace(self._wish, queue=queue))
@@ -255,6 +269,10 @@ class _Search:
         own = ((position, position),)
         if self._is_release(wish):
             sketch.release(job_id, own)
+            return self._element
+        if wish.opened:
+            sketch.open_hosts(wish.opened)
+        if wish.opened and not self._gates and wish == replace(self._wish, opened=wish.opened):
             return self._element
         sketch.withdraw(job_id, own)
         result = sketch.submit(self._job.owner, self._submission(wish))

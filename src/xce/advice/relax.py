@@ -28,6 +28,8 @@ class Wish(msgspec.Struct, frozen=True):
     request: Request
     queue: str
     run_limit_us: Micros = 0
+    opened: tuple[str, ...] = ()
+    """Closed hosts that would be open."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -70,15 +72,20 @@ class Relaxation(NamedTuple):
 Path = tuple[tuple[str, int], ...]
 
 
-def relaxations(wish: Wish, queues: tuple[str, ...], *, is_timed: bool) -> list[Relaxation]:
+def relaxations(
+    wish: Wish, queues: tuple[str, ...], closed: tuple[str, ...], *, is_timed: bool
+) -> list[Relaxation]:
     """Return all ways to want less, those that change least of a job's meaning first.
 
     Args:
         wish: What is wanted.
         queues: Other queues that may take it.
+        closed: Hosts that are closed.
         is_timed: Whether how long it runs may be what stands in its way.
     """
-    found: list[Relaxation] = []
+    found = [_open((name,)) for name in closed]
+    if len(closed) > 1:
+        found.append(_open(closed))
     if is_timed:
         found.append(_run_limit(wish))
     found += [_queue(name) for name in queues]
@@ -125,6 +132,13 @@ def _run_limit(wish: Wish) -> Relaxation:
 
 def _minutes(count: int) -> str:
     return "1 minute" if count == 1 else f"{count} minutes"
+
+
+def _open(names: tuple[str, ...]) -> Relaxation:
+    kind, hosts = ("open", "host") if len(names) == 1 else ("open-all", "hosts")
+    listed = " ".join(names)
+    change = Change(kind, f"{hosts} {listed} opened", f"xceadmin hosts open {listed}")
+    return Relaxation(kind, lambda wish, _: replace(wish, opened=names), lambda _: change)
 
 
 def _queue(name: str) -> Relaxation:

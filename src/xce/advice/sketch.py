@@ -97,6 +97,13 @@ class Sketch:
         job.pending = unite(job.pending, positions)
         self._refresh(job)
 
+    def open_hosts(self, names: Iterable[str]) -> None:
+        """Open closed hosts; what is known of hosts is laid out anew for this sketch."""
+        table = self.state.hosts = copy.copy(self.state.hosts)
+        table.is_open = table.is_open.copy()
+        table.is_open[[table.number[name] for name in names]] = True
+        table.change += 1
+
     def submit(self, owner: Owner, submission: Submission) -> JobId | Refusal:
         """Submit a job; return its number, or why it is refused."""
         state = self.state

@@ -5,7 +5,7 @@ import pytest
 from xce.advice.advise import Advice, advise
 from xce.advice.forecast import Forecast, forecast
 from xce.advice.trials import Trials
-from xce.model.command import ProposePlan, ResolveWindows
+from xce.model.command import ProposePlan, ResolveWindows, SetHostsOpen
 from xce.model.config import QueueConfig, WindowConfig
 from xce.model.ids import MINUTE_US, Index, JobId
 from xce.model.reason import ReasonCode
@@ -16,6 +16,8 @@ from xce.testing.builders import (
     BOB,
     RecordedController,
     cluster,
+    kill,
+    report_ended,
     report_started,
     request,
     stop,
@@ -286,3 +288,25 @@ def test_those_over_their_time_end_at_once() -> None:
     run(controller)
     expected = foresee(controller, job)
     assert 0 < expected.at_us - controller.now_us < MINUTE_US
+
+
+def test_a_closed_host_may_be_opened() -> None:
+    controller = cluster({"h1": 4, "h2": 4})
+    controller.tell(SetHostsOpen("root", ("h1", "h2"), False), by="root")
+    job = submit(controller, submission(tasks=2))
+    run(controller)
+    assert texts(ask(controller, job)) == ["host h1 opened", "host h2 opened"]
+    kill(controller, job)
+    wide = submit(controller, submission(tasks=6))
+    run(controller)
+    assert texts(ask(controller, wide)) == ["hosts h1 h2 opened"]
+
+
+def test_a_job_that_avoids_a_host_may_be_submitted_again() -> None:
+    controller = cluster({"h1": 4})
+    job = submit(controller, submission(tasks=2))
+    run(controller)
+    report_ended(controller, job, host_fault=True, exit_code=1)
+    run(controller)
+    found = ask(controller, job)
+    assert texts(found) == ["submitted again as it is: it would avoid no host then"]
