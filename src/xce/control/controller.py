@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill, move, windows
+from xce.control import hosts, kill, move, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -23,16 +23,20 @@ from xce.model.command import (
     Accepted,
     ApplyConfig,
     Command,
+    EnrolHost,
     KillJobs,
+    MakeHostToken,
     MoveJobs,
     ProposePlan,
     ResolveWindows,
     ResumeJobs,
+    RevokeKeys,
     SetHostsOpen,
     SignalJobs,
     StopJobs,
     SubmitJobs,
     Tick,
+    TrustKey,
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
@@ -149,12 +153,12 @@ class Controller:
                 records = self._join(body, results, now_us)
             case HostDisconnected():
                 records = hosts.decide_disconnect(self.state, body)
-            case SetHostsOpen():
-                records, results = hosts.decide_open(self.state, body)
-            case ApplyConfig():
-                records, results = hosts.decide_config(self.state, body)
+            case SetHostsOpen() | ApplyConfig():
+                records, results = hosts.decide_setup(self.state, body)
             case ResolveWindows():
                 records = windows.decide_windows(self.state, body, now_us)
+            case TrustKey() | RevokeKeys() | MakeHostToken() | EnrolHost():
+                records, results = trust.decide_keys(self.state, body, now_us)
             case _:
                 assert_never(body)
         self._take(given, records, now_us)

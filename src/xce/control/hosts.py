@@ -11,6 +11,15 @@ from xce.state.cluster import ClusterState
 from xce.state.job import Attempt
 
 
+def decide_setup(
+    state: ClusterState, command: SetHostsOpen | ApplyConfig
+) -> tuple[list[Record], list[Accepted | Refusal]]:
+    """Return what an administrator's command about the cluster itself gives."""
+    if isinstance(command, SetHostsOpen):
+        return decide_open(state, command)
+    return decide_config(state, command)
+
+
 def decide_open(
     state: ClusterState, command: SetHostsOpen
 ) -> tuple[list[Record], list[Accepted | Refusal]]:

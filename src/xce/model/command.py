@@ -119,6 +119,47 @@ class ResolveWindows(msgspec.Struct, frozen=True, tag="resolve-windows", array_l
     """``(queue, ((opens, closes), ...))`` of all queues that have windows."""
 
 
+class TrustKey(msgspec.Struct, frozen=True, tag="trust-key", array_like=True):
+    """Trust a component's key; of one that is trusted already, change the expiry."""
+
+    by: str
+    certificate: bytes
+    role: str
+    name: str
+    expires_at_us: Micros = 0
+    """0: never."""
+
+
+class RevokeKeys(msgspec.Struct, frozen=True, tag="revoke-keys", array_like=True):
+    """Never trust these keys again."""
+
+    by: str
+    keys: tuple[str, ...]
+    """Fingerprints, or beginnings of them."""
+    why: str = ""
+
+
+class MakeHostToken(msgspec.Struct, frozen=True, tag="make-host-token", array_like=True):
+    """Expect the worker of a host to enrol with a token."""
+
+    by: str
+    token: str
+    digest: str
+    """Hash of the secret."""
+    host: str
+    expires_at_us: Micros
+    key_expires_at_us: Micros = 0
+
+
+class EnrolHost(msgspec.Struct, frozen=True, tag="enrol-host", array_like=True):
+    """A worker that has a token wants its key to be trusted."""
+
+    token: str
+    digest: str
+    host: str
+    certificate: bytes
+
+
 class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
     """The scheduler's proposal."""
 
@@ -142,6 +183,10 @@ Command: TypeAlias = (
     | SetHostsOpen
     | ApplyConfig
     | ResolveWindows
+    | TrustKey
+    | RevokeKeys
+    | MakeHostToken
+    | EnrolHost
     | ProposePlan
     | Tick
 )
@@ -155,7 +200,8 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``."""
+    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``, ``trusted``, ``revoked``, ``made``,
+    ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

@@ -39,6 +39,10 @@ class RefusalCode(enum.StrEnum):
     STALE = "stale"
     DENIED = "denied"
     UNREACHABLE_HOST = "unreachable-host"
+    BAD_KEY = "bad-key"
+    UNKNOWN_KEY = "unknown-key"
+    KEY_REVOKED = "key-revoked"
+    BAD_TOKEN = "bad-token"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

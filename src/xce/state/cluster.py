@@ -19,6 +19,7 @@ from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
 from xce.state.needs import Form, compile_forms, delays_of
+from xce.state.trust import TrustTable
 
 
 class RequestClass:
@@ -118,6 +119,7 @@ class ClusterState:
         """By queue: when its run windows are open, as far as that has been resolved."""
         self.windows_version = 0
         """Of the configuration whose windows were resolved last."""
+        self.trust = TrustTable()
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""

@@ -19,6 +19,7 @@ from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
+from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
@@ -75,6 +76,9 @@ class _Head(msgspec.Struct, array_like=True):
     windows_version: int = 0
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
+    trusted: list[TrustedKey] = []
+    revoked: list[RevokedKey] = []
+    tokens: list[HostToken] = []
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -139,6 +143,9 @@ def dump(state: ClusterState) -> list[bytes]:
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
         ],
+        trusted=[item for _, item in sorted(state.trust.keys.items())],
+        revoked=[item for _, item in sorted(state.trust.revoked.items())],
+        tokens=[item for _, item in sorted(state.trust.tokens.items())],
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -182,6 +189,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         state.holds[hold.job, hold.index] = hold
         usage.move_hold(state, hold, 1)
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
+    state.trust.load(head.trusted, head.revoked, head.tokens)
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)
