@@ -23,6 +23,7 @@ from xce.model.command import Command
 from xce.model.errors import XceError
 from xce.model.refusal import RefusalCode
 from xce.net.ask import ConnectionLostError, Requests
+from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive, Step
 from xce.net.frame import WireError
 from xce.net.message import (
@@ -42,7 +43,6 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 
 AWAY_S: Final = 10.0
 """How long a write waits for the controller."""

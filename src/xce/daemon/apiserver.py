@@ -29,7 +29,7 @@ from xce.daemon.signals import stop_event
 from xce.journal.history_reader import HistoryReader
 from xce.model.errors import XceError
 from xce.net.frame import WireError
-from xce.net.message import PROTOCOL, Hello
+from xce.net.handshake import make_hello
 
 READY_S: Final = 5.0
 """How long to wait for the first state before users are let in."""
@@ -84,7 +84,7 @@ async def run(layout: Layout, log: Logger) -> int:
     listening = open_api_socket(layout.api_socket, shared=identities.runs_as_root)
     inode = layout.api_socket.lstat().st_ino
     replica = Replica()
-    hello = Hello(PROTOCOL, "apiserver", f"apiserver-{os.getpid()}", VERSION)
+    hello = make_hello("apiserver", f"apiserver-{os.getpid()}", VERSION)
     link = ControllerLink(layout.controller_socket, hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of)

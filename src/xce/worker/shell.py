@@ -19,8 +19,9 @@ from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
+from xce.net.client import run_client
+from xce.net.handshake import make_hello
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import (
@@ -95,7 +96,7 @@ class Worker:
             tasks.create_task(self._keep_house())
             # The controller is told of all that lives here, so that must be known first.
             await self._listed.wait()
-            hello = m.Hello(m.PROTOCOL, "worker", self._options.host, self._options.version)
+            hello = make_hello("worker", self._options.host, self._options.version)
             await run_client(
                 self._options.controller_socket,
                 hello,
