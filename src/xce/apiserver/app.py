@@ -10,9 +10,10 @@ from typing import Final
 
 from aiohttp import web
 
+from xce.apiserver.access import About, route_access
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import ENCODER, Call, problem_answer, raw_answer
-from xce.apiserver.identity import peer_credentials
+from xce.apiserver.identity import Caller, peer_credentials
 from xce.apiserver.openapi import render_openapi
 from xce.apiserver.problems import (
     CONTROLLER_AWAY,
@@ -20,10 +21,12 @@ from xce.apiserver.problems import (
     METHOD_NOT_ALLOWED,
     NO_ROUTE,
     ProblemError,
+    denied,
     make_problem,
     refused,
 )
 from xce.apiserver.routes.table import PREFIX, ROUTES, Route
+from xce.model.permission import Permission
 from xce.model.refusal import RefusalCode
 
 MIN_SEQ_S: Final = 5.0
@@ -50,6 +53,7 @@ class App:
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, _Pattern] = {}
         for route in ROUTES:
+            route_access(route.method, route.path)  # raises where nobody has decided on it
             if "{" in route.path:
                 pattern = self._patterns.setdefault(route.path, _Pattern(route.path))
                 pattern.routes[route.method] = route
@@ -87,7 +91,11 @@ class App:
         if not backend.replica.is_whole:
             await self._wait_until_whole()
         uid, gid = peer_credentials(transport.get_extra_info("socket"))
-        caller = backend.identities.caller(uid, gid, backend.replica.state.config.admins)
+        caller = backend.identities.caller(uid, gid)
+        access = route_access(route.method, route.path)
+        if access.about is About.CLUSTER and not access.action:
+            assert access.permission is not None
+            self._check(caller, access.permission, f"{route.method} {route.path}")
         if route.is_read:
             wanted = request.headers.get("XCE-Min-Seq")
             if wanted is not None:
@@ -96,10 +104,22 @@ class App:
             # A client with a large body asks whether to send it at all.
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
-        response = await route.handler(backend, Call(request, caller, words))
+        try:
+            response = await route.handler(backend, Call(request, caller, words, access))
+        except ProblemError as error:
+            if error.denied:
+                about = f"{request.method} {route.path} {error.about}".rstrip()
+                backend.denials.note(caller, error.denied, about)
+            raise
         if route.is_read and not response.prepared and backend.replica.stale_s:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"
         return response
+
+    def _check(self, caller: Caller, permission: Permission, about: str) -> None:
+        """Check that a caller may do something about the cluster at large."""
+        if not self._backend.rights.basis(caller.actor, permission):
+            self._backend.denials.note(caller, permission, about)
+            raise denied(permission, f"you lack the permission {permission}")
 
     def _route(self, path: str, method: str) -> tuple[Route, dict[str, str]]:
         """Return the route of a path and the words in it.

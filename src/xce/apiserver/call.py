@@ -5,9 +5,11 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from xce.apiserver.access import Access
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import Problem, refused
 from xce.model.errors import XceError
+from xce.model.permission import Permission
 from xce.model.refusal import RefusalCode
 
 JSON: Final = "application/json"
@@ -24,12 +26,21 @@ class ClientGoneError(XceError):
 class Call:
     """A request, who sent it, and the parts of its path."""
 
-    __slots__ = ("caller", "request", "words")
+    __slots__ = ("access", "caller", "request", "words")
 
-    def __init__(self, request: web.BaseRequest, caller: Caller, words: dict[str, str]) -> None:
+    def __init__(
+        self, request: web.BaseRequest, caller: Caller, words: dict[str, str], access: Access
+    ) -> None:
         self.request = request
         self.caller = caller
         self.words = words
+        self.access = access
+
+    @property
+    def permission(self) -> Permission:
+        """What the route needs."""
+        assert self.access.permission is not None, "the route needs no permission"
+        return self.access.permission
 
     @property
     def query(self) -> dict[str, str]:

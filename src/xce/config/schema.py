@@ -37,7 +37,8 @@ RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
 
 FILES: Final = (
-    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml"
+    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml",
+    "roles.yaml",
 )  # fmt: skip
 """The files of this release, in the order in which they are read."""
 FILES_NOT_BUILT: Final = frozenset(
@@ -47,7 +48,6 @@ FILES_NOT_BUILT: Final = frozenset(
         "keys",
         "projects",
         "providers",
-        "roles",
         "services",
         "templates",
         "users",

@@ -103,6 +103,7 @@ async def run(layout: Layout, log: Logger) -> int:
     stopping.cancel()
     following.cancel()
     await runner.cleanup()
+    await backend.denials.close()
     await asyncio.gather(following, stopping, return_exceptions=True)
     history.close()
     if layout.api_socket.exists() and layout.api_socket.lstat().st_ino == inode:

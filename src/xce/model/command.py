@@ -7,6 +7,7 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Owner, Submission
+from xce.model.permission import Denial
 from xce.model.plan import Plan
 
 
@@ -30,6 +31,10 @@ class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True
     past_elements: tuple[tuple[JobId, Index, int, int], ...] = ()
     """``(job, index, outcome, exit code)`` of elements that dependencies name, of arrays in
     ``past``."""
+    is_admin: bool = False
+    """Whether root asks, or the user who runs the cluster."""
+    groups: tuple[str, ...] = ()
+    """Groups of the user who asks, by which roles may be granted."""
 
 
 class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -56,6 +61,7 @@ class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
     is_admin: bool
     selection: Selection
     force: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True):
@@ -65,6 +71,7 @@ class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True
     is_admin: bool
     selection: Selection
     signal: int = 0
+    groups: tuple[str, ...] = ()
 
 
 class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
@@ -73,6 +80,7 @@ class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
     by: str
     is_admin: bool
     selection: Selection
+    groups: tuple[str, ...] = ()
 
 
 class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True):
@@ -81,6 +89,7 @@ class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True
     by: str
     is_admin: bool
     selection: Selection
+    groups: tuple[str, ...] = ()
 
 
 class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
@@ -94,6 +103,7 @@ class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     to_top: bool = True
     position: int = 1
     """Counted from the top or from the bottom, from 1."""
+    groups: tuple[str, ...] = ()
 
 
 class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
@@ -103,6 +113,8 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     hosts: tuple[str, ...]
     is_open: bool
     comment: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
@@ -160,6 +172,24 @@ class EnrolHost(msgspec.Struct, frozen=True, tag="enrol-host", array_like=True):
     certificate: bytes
 
 
+class NoteDenials(msgspec.Struct, frozen=True, tag="note-denials", array_like=True):
+    """Keep what users were denied."""
+
+    rows: tuple[Denial, ...]
+
+
+class RevokeLogin(msgspec.Struct, frozen=True, tag="revoke-login", array_like=True):
+    """Let a login of a user count no more, or (``session`` empty) all that he has."""
+
+    by: str
+    user: str
+    session: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+    wall_us: Micros = 0
+    """What the wall clock of the apiserver said."""
+
+
 class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
     """The scheduler's proposal."""
 
@@ -187,6 +217,8 @@ Command: TypeAlias = (
     | RevokeKeys
     | MakeHostToken
     | EnrolHost
+    | NoteDenials
+    | RevokeLogin
     | ProposePlan
     | Tick
 )

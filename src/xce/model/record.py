@@ -14,6 +14,7 @@ from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.reason import Reason, Wake
+from xce.model.record_access import DenialsNoted, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
@@ -482,4 +483,6 @@ Record: TypeAlias = (
     | KeyRevoked
     | HostTokenMade
     | HostTokenUsed
+    | DenialsNoted
+    | LoginRevoked
 )

@@ -60,3 +60,5 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):
     first: int = -1
     """First index of the elements that it is about; -1: the whole job."""
     last: int = -1
+    permission: str = ""
+    """The permission that is missing; empty: none, or it is not to be told."""

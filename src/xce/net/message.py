@@ -62,6 +62,8 @@ class Ask(msgspec.Struct, frozen=True, tag="ask", array_like=True):
     command: Command
     by: str = ""
     basis: str = ""
+    origin: str = ""
+    """Where a user's command came from, see `xce.model.entry.Cause`."""
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer", array_like=True):

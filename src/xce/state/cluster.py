@@ -18,7 +18,9 @@ from xce.model.request import ClassKey
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.logins import LoginTable
 from xce.state.needs import Form, compile_forms, delays_of
+from xce.state.rights import Rights
 from xce.state.trust import TrustTable
 
 
@@ -119,7 +121,7 @@ class ClusterState:
         """By queue: when its run windows are open, as far as that has been resolved."""
         self.windows_version = 0
         """Of the configuration whose windows were resolved last."""
-        self.trust = TrustTable()
+        self.trust, self.logins = TrustTable(), LoginTable()
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -148,7 +150,8 @@ class ClusterState:
         self.set_queues()
 
     def set_queues(self) -> None:
-        """Index the configuration's queues by name."""
+        """Index the configuration's queues by name, and compile who may do what."""
+        self.rights = Rights(self.config)
         self.queues: dict[str, QueueConfig] = {queue.name: queue for queue in self.config.queues}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
 

@@ -18,6 +18,7 @@ from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
+from xce.model.record_access import LoginRevoked
 from xce.model.request import ClassKey
 from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
@@ -25,6 +26,7 @@ from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
 from xce.state.index import await_return, index_job, settle_owed
 from xce.state.job import EndedChunk, Job
+from xce.state.logins import LoginTable
 
 FORMAT: Final = 1
 JOBS_IN_PART: Final = 10_000
@@ -79,6 +81,7 @@ class _Head(msgspec.Struct, array_like=True):
     trusted: list[TrustedKey] = []
     revoked: list[RevokedKey] = []
     tokens: list[HostToken] = []
+    logins: list[LoginRevoked] = []
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -146,6 +149,7 @@ def dump(state: ClusterState) -> list[bytes]:
         trusted=[item for _, item in sorted(state.trust.keys.items())],
         revoked=[item for _, item in sorted(state.trust.revoked.items())],
         tokens=[item for _, item in sorted(state.trust.tokens.items())],
+        logins=list(state.logins.revoked.values()),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -190,6 +194,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         usage.move_hold(state, hold, 1)
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
     state.trust.load(head.trusted, head.revoked, head.tokens)
+    state.logins = LoginTable(head.logins)
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypedDict
 
 import msgspec
@@ -13,7 +13,14 @@ from msgspec import UNSET, UnsetType
 
 from xce.apiserver.backend import REPLICA_S, Backend
 from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answer
-from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_problem, refused
+from xce.apiserver.problems import (
+    Problem,
+    ProblemError,
+    denied,
+    from_refusal,
+    make_problem,
+    refused,
+)
 from xce.apiserver.submission import Compiled, SubmissionBody
 from xce.journal.history import HistoryError
 from xce.model.command import Accepted, SubmitJobs
@@ -95,14 +102,17 @@ async def _submit_one(
     backend: Backend, call: Call, body: SubmissionBody, key: str
 ) -> web.StreamResponse:
     replica = backend.replica
+    check_queue(backend, call, body)
     compiled = backend.compiler.compile(body, call.caller, replica.state.config)
     command = SubmitJobs(
         owner=call.caller.owner,
         jobs=(compiled.submission,),
         blobs=backend.sent.unsent(compiled.blobs),
         key=key,
-        **(past_outcomes(backend, (compiled,)) if body.dependency else {}),
+        **(past_outcomes(backend, call, (compiled,)) if body.dependency else {}),
         wall_us=backend.now_us,
+        is_admin=call.caller.is_admin,
+        groups=call.caller.groups,
     )
     answer = await backend.write(command, call.caller, repeatable=bool(key))
     (result,) = answer.results
@@ -145,7 +155,7 @@ class PastOutcomes(TypedDict, total=False):
     past_elements: tuple[tuple[JobId, Index, int, int], ...]
 
 
-def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcomes:
+def past_outcomes(backend: Backend, call: Call, compiled: Sequence[Compiled]) -> PastOutcomes:
     """Return how jobs and elements ended that dependencies name and that left the state (X-34)."""
     state = backend.replica.state
     wanted: dict[JobId, None] = {}
@@ -163,6 +173,10 @@ def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcome
                 wanted[subject.job] = None
                 if subject.index != WHOLE:
                     elements[subject.job, subject.index] = None
+    sees = backend.sees(call.caller)
+    if sees is not None:
+        wanted = {job: None for job in wanted if _sees_past(backend, sees, job)}
+        elements = {key: None for key in elements if key[0] in wanted}
     if not wanted:
         return {}
     try:
@@ -173,6 +187,37 @@ def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcome
     except HistoryError:
         backend.log.exception("history-not-read")
         return {}
+
+
+def _sees_past(backend: Backend, sees: Callable[[str, str, str], bool], job: JobId) -> bool:
+    past = backend.past(job, with_elements=False)
+    return past is not None and sees(past.owner.user, past.key.queue, past.key.project)
+
+
+def check_queue(backend: Backend, call: Call, body: SubmissionBody) -> None:
+    """Check that the caller may submit to one of the queues that a submission names.
+
+    Raises:
+        ProblemError: He may not; a queue that does not exist is refused by the controller.
+    """
+    state, permission = backend.replica.state, call.permission
+    names = body.queue.split() or [state.default_queue]
+    project = body.project or state.config.default_project
+    for name in names:
+        if name not in state.queues or backend.rights.basis(
+            call.caller.actor, permission, queue=name, project=project
+        ):
+            return
+    error = denied(
+        permission,
+        f"user {call.caller.user} may not submit to queue {names[0]}: the permission {permission} "
+        "is missing",
+        about=f"queue {names[0]}",
+    )
+    error.problem = msgspec.structs.replace(
+        error.problem, lsf=f"{names[0]}: User cannot use the queue"
+    )
+    raise error
 
 
 def _named(tree: Dependency) -> list[Subject]:
@@ -245,6 +290,7 @@ class _Bulk:
         """Take one submission."""
         backend = self._backend
         try:
+            check_queue(backend, self._call, body)
             compiled = backend.compiler.compile(
                 body, self._call.caller, backend.replica.state.config
             )
@@ -305,12 +351,17 @@ class _Bulk:
             blobs=backend.sent.unsent(blobs),
             key=self._key,
             line=first,
-            **(past_outcomes(backend, jobs) if has_dependency else {}),
+            **(past_outcomes(backend, self._call, jobs) if has_dependency else {}),
             wall_us=backend.now_us,
+            is_admin=caller.is_admin,
+            groups=caller.groups,
         )
-        basis = "admin" if caller.is_admin else "owner"
         answer = await backend.link.ask(
-            command, by=caller.user, basis=basis, repeatable=bool(self._key)
+            command,
+            by=caller.user,
+            basis=backend.basis(caller),
+            repeatable=bool(self._key),
+            origin=caller.origin,
         )
         self._seq = max(self._seq, answer.seq)
         results = [

@@ -10,7 +10,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, submit, watch
+from xce.apiserver.routes import actions, cluster, jobs, output, rbac, submit, watch
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -189,6 +189,18 @@ ROUTES: Final = (
         ),
         gives=(JobEvent,),
         gives_media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/rbac",
+        handler=rbac.show_rbac,
+        summary="Whether a user may do something, and why",
+        parameters=(
+            Parameter("user", "whom it is about; not given: the caller"),
+            Parameter("permission", "such as job:kill"),
+            Parameter("object", "cluster, queue:NAME, project:PATH or job:ID"),
+        ),
+        gives=(rbac.RbacAnswer,),
     ),
     Route(
         method="GET",

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.rbac import run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.client.rest import WAIT_S
@@ -97,6 +98,15 @@ def build_parser() -> argparse.ArgumentParser:
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
+    rbac = names.add_parser("rbac", parents=[common], help="who may do what, and why")
+    rbac.add_argument("action", choices=("check",))
+    rbac.add_argument("user")
+    rbac.add_argument("permission", help="such as job:kill")
+    rbac.add_argument(
+        "object", nargs="?", default="cluster",
+        help="cluster (default), queue:NAME, project:PATH or job:ID",
+    )  # fmt: skip
+
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
     journal.add_argument("action", choices=("verify", "export"))
     journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
@@ -124,6 +134,10 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         case "replay", _:
             directory = options.journal or find_layout(settings.state_dir).journal
             return run_replay(directory, fresh=options.fresh, as_json=options.json)
+        case "rbac", _:
+            return run_rbac(
+                settings, options.user, options.permission, options.object, as_json=options.json
+            )
         case "hosts", "drain":
             print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
             return USAGE
