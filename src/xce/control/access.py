@@ -1,12 +1,12 @@
-"""`NoteDenials` and `RevokeLogin` to records."""
+"""`NoteDenials`, `NoteLogin` and `RevokeLogin` to records."""
 
 from typing import Final
 
-from xce.model.command import Accepted, NoteDenials, RevokeLogin
+from xce.model.command import Accepted, NoteDenials, NoteLogin, RevokeLogin
 from xce.model.ids import SECOND_US, Micros
 from xce.model.permission import Actor, Permission
 from xce.model.record import Record
-from xce.model.record_access import DenialsNoted, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.rights import OWNER
@@ -22,13 +22,21 @@ REMEMBERED_US: Final = 31 * 86_400 * SECOND_US
 Decided = tuple[list[Record], list[Accepted | Refusal]]
 
 
-def decide_denials(command: NoteDenials) -> Decided:
-    """Return the record that keeps what users were denied."""
-    rows = command.rows
-    texts = (text for row in rows for text in (row.user, row.permission, row.about, row.origin))
-    if len(rows) > ROWS_MAX or any(len(text) > TEXT_MAX for text in texts):
-        return [], [Refusal(RefusalCode.TOO_LARGE, "too many denials at once, or too long a text")]
-    return ([DenialsNoted(rows)] if rows else []), [Accepted(text="noted")]
+def decide_note(command: NoteDenials | NoteLogin) -> Decided:
+    """Return the record that keeps what users were denied, or that one logged in."""
+    record: DenialsNoted | LoginBegan
+    if isinstance(command, NoteLogin):
+        texts: tuple[str, ...] = (command.by, command.session, command.way)
+        count, record = 1, LoginBegan(command.by, command.session, command.way)
+    else:
+        rows = command.rows
+        texts = tuple(
+            text for row in rows for text in (row.user, row.permission, row.about, row.origin)
+        )
+        count, record = len(rows), DenialsNoted(rows)
+    if count > ROWS_MAX or any(len(text) > TEXT_MAX for text in texts):
+        return [], [Refusal(RefusalCode.TOO_LARGE, "too many at once, or too long a text")]
+    return ([record] if count else []), [Accepted(text="noted")]
 
 
 def basis_of(state: ClusterState, command: RevokeLogin) -> str:

@@ -28,6 +28,7 @@ from xce.model.command import (
     MakeHostToken,
     MoveJobs,
     NoteDenials,
+    NoteLogin,
     ProposePlan,
     ResolveWindows,
     ResumeJobs,
@@ -55,6 +56,7 @@ Setup: TypeAlias = (
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
+    | NoteLogin
     | RevokeLogin
     | TrustKey
     | RevokeKeys
@@ -197,8 +199,8 @@ class Controller:
                 records, results = hosts.decide_config(state, body)
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
-            case NoteDenials():
-                records, results = access.decide_denials(body)
+            case NoteDenials() | NoteLogin():
+                records, results = access.decide_note(body)
             case RevokeLogin():
                 records, results = access.decide_revoke(state, body, now_us)
                 given = with_basis(given, access.basis_of(state, body))

@@ -178,6 +178,14 @@ class NoteDenials(msgspec.Struct, frozen=True, tag="note-denials", array_like=Tr
     rows: tuple[Denial, ...]
 
 
+class NoteLogin(msgspec.Struct, frozen=True, tag="note-login", array_like=True):
+    """Keep that a user logged in."""
+
+    by: str
+    session: str
+    way: str
+
+
 class RevokeLogin(msgspec.Struct, frozen=True, tag="revoke-login", array_like=True):
     """Let a login of a user count no more, or (``session`` empty) all that he has."""
 
@@ -218,6 +226,7 @@ Command: TypeAlias = (
     | MakeHostToken
     | EnrolHost
     | NoteDenials
+    | NoteLogin
     | RevokeLogin
     | ProposePlan
     | Tick

@@ -14,7 +14,7 @@ from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.reason import Reason, Wake
-from xce.model.record_access import DenialsNoted, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
@@ -484,5 +484,6 @@ Record: TypeAlias = (
     | HostTokenMade
     | HostTokenUsed
     | DenialsNoted
+    | LoginBegan
     | LoginRevoked
 )

@@ -17,6 +17,17 @@ class DenialsNoted(msgspec.Struct, frozen=True, tag="denials-noted", array_like=
     rows: tuple[Denial, ...]
 
 
+class LoginBegan(msgspec.Struct, frozen=True, tag="login-began", array_like=True):
+    """A user logged in; for the audit, nothing follows."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset()
+
+    user: str
+    session: str
+    way: str
+    """``unix``, ``oidc`` or ``munge``."""
+
+
 class LoginRevoked(msgspec.Struct, frozen=True, tag="login-revoked", array_like=True):
     """A login of a user counts no more."""
 

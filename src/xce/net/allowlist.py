@@ -14,6 +14,7 @@ from xce.model.command import (
     MakeHostToken,
     MoveJobs,
     NoteDenials,
+    NoteLogin,
     ProposePlan,
     ResumeJobs,
     RevokeKeys,
@@ -43,7 +44,7 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, SetHostsOpen, RevokeLogin,
-    NoteDenials,
+    NoteDenials, NoteLogin,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

@@ -14,7 +14,7 @@ from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
-from xce.model.record_access import DenialsNoted, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.state import live, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
@@ -434,6 +434,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.KeyUsed: _key_used,
     r.KeysForgotten: _keys_forgotten,
     DenialsNoted: lambda _state, _record: None,
+    LoginBegan: lambda _state, _record: None,
     LoginRevoked: lambda state, record: state.logins.take(record, state.now_us),
     r.JobsReleased: _jobs_released,
     r.DelaysPassed: _delays_passed,

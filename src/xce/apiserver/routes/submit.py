@@ -295,6 +295,8 @@ class _Bulk:
                 body, self._call.caller, backend.replica.state.config
             )
         except ProblemError as error:
+            if error.denied:
+                backend.denials.note(self._call.caller, error.denied, f"POST /jobs {error.about}")
             await self._refuse(error.problem)
             return
         self._jobs.append(compiled)
@@ -370,7 +372,11 @@ class _Bulk:
             else _submitted(result, compiled)
             for compiled, result in zip(jobs, answer.results, strict=True)
         ]
-        if not any(isinstance(result, Refusal) for result in answer.results):
+        refusals = [result for result in answer.results if isinstance(result, Refusal)]
+        for refusal in refusals:
+            if refusal.permission:
+                backend.denials.note(caller, refusal.permission, "POST /jobs")
+        if not refusals:
             backend.sent.note(blobs)
         return results
 

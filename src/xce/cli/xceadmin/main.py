@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from xce.cli.xceadmin.audit import run_audit
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_verify
@@ -107,6 +108,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="cluster (default), queue:NAME, project:PATH or job:ID",
     )  # fmt: skip
 
+    audit = names.add_parser("audit", parents=[common], help="who did what, and what was denied")
+    audit.add_argument("--user", default="", help="only this one's")
+    audit.add_argument("--since", default="", metavar="TIME", help="2h, or 2026-01-31T12:00")
+    audit.add_argument("--denied", action="store_true", help="only what was denied")
+    audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
+
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
     journal.add_argument("action", choices=("verify", "export"))
     journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
@@ -134,6 +141,14 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         case "replay", _:
             directory = options.journal or find_layout(settings.state_dir).journal
             return run_replay(directory, fresh=options.fresh, as_json=options.json)
+        case "audit", _:
+            return run_audit(
+                settings,
+                user=options.user,
+                since=options.since,
+                denied=options.denied,
+                as_json=options.json or options.form == "json",
+            )
         case "rbac", _:
             return run_rbac(
                 settings, options.user, options.permission, options.object, as_json=options.json
