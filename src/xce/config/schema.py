@@ -11,6 +11,7 @@ from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RE
 from xce.config.shares import read_shares
 from xce.config.topology import read_levels
 from xce.config.values import (
+    read_address,
     read_choice,
     read_count,
     read_flag,
@@ -28,7 +29,7 @@ from xce.config.values import (
     read_windows,
     read_zone,
 )
-from xce.model.config import BACKFILLS, ORDERS, PREEMPTIONS
+from xce.model.config import BACKFILLS, MODES, ORDERS, PREEMPTIONS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -172,6 +173,8 @@ CLUSTER: Final = Table(
         "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),
         "backfill": Key("backfill", read_choice(*BACKFILLS)),
         "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
+        "mode": Key("mode", read_choice(*MODES)),
+        "listen": Key("listen", read_address),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
     },
     not_built=frozenset(
@@ -179,7 +182,6 @@ CLUSTER: Final = Table(
             "default_application",
             "host_grace_s",
             "io",
-            "mode",
             "node_manager",
             "production",
             "rusage_scope",

@@ -1,7 +1,7 @@
 """Tokens with which new hosts enrol: made for one host, used once, good for a while.
 
 A token is a text ``xce-token-...``; in it are its public name, a secret, the host that it is for
-and the fingerprint of the controller's key. The cluster keeps a hash of the secret only.
+and the fingerprints of the controllers' keys. The cluster keeps a hash of the secret only.
 """
 
 import base64
@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,8 +34,8 @@ class Token(NamedTuple):
     token: str
     secret: bytes
     host: str
-    controller: str
-    """Fingerprint of the key that the controller must have."""
+    controllers: tuple[str, ...]
+    """Fingerprints of which the controller must have one."""
 
     @property
     def digest(self) -> str:
@@ -56,9 +57,9 @@ def digest_of(secret: bytes) -> str:
     return hashlib.blake2b(secret, digest_size=32).hexdigest()
 
 
-def make_token(host: str, controller: str) -> Token:
+def make_token(host: str, controllers: Iterable[str]) -> Token:
     """Return a new token."""
-    return Token(secrets.token_hex(6), secrets.token_bytes(32), host, controller)
+    return Token(secrets.token_hex(6), secrets.token_bytes(32), host, tuple(controllers))
 
 
 def parse_token(text: str) -> Token:
@@ -74,14 +75,14 @@ def parse_token(text: str) -> Token:
         raise TokenError(no_token)
     try:
         content = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-        kind = tuple[int, str, bytes, str, str]
-        version, token, secret, host, controller = msgspec.msgpack.decode(content, type=kind)
+        kind = tuple[int, str, bytes, str, tuple[str, ...]]
+        version, token, secret, host, controllers = msgspec.msgpack.decode(content, type=kind)
     except (ValueError, binascii.Error, msgspec.DecodeError):
         # What was given may be a secret of another kind, so nothing of it is told.
         raise TokenError(no_token) from None
     if version != 1:
         raise TokenError("this token is of another release")
-    return Token(token, secret, host, controller)
+    return Token(token, secret, host, controllers)
 
 
 def load_token(place: str) -> Token:

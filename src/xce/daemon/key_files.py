@@ -31,6 +31,7 @@ ENROLLED: Final = "enrolled"
 _PEM: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+?)-----END CERTIFICATE-----"
 )
+_LABEL: Final = ("role", "name")
 _FILE_BYTES_MAX: Final = 64 * 1024
 _STEM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NOT_BEFORE: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -103,8 +104,22 @@ def key_pair(directory: Path, stem: str) -> KeyPair:
     return KeyPair(directory / f"{stem}.crt", directory / f"{stem}.key")
 
 
-def store_key(directory: Path, stem: str, made: MadeKey, *, replace: bool = False) -> KeyPair:
+def store_key(
+    directory: Path,
+    stem: str,
+    made: MadeKey,
+    *,
+    label: tuple[str, str] = ("", ""),
+    replace: bool = False,
+) -> KeyPair:
     """Write a key down.
+
+    Args:
+        directory: Where; it is made where it is missing.
+        stem: Name of the files without ``.key`` and ``.crt``.
+        made: The key.
+        label: Role and name, which the certificate's file then says in front.
+        replace: Whether one that is there is replaced.
 
     Raises:
         KeyFileError: There is one already and it is not to be replaced, or it cannot be written.
@@ -118,7 +133,10 @@ def store_key(directory: Path, stem: str, made: MadeKey, *, replace: bool = Fals
         if pair.key.exists() and not replace:
             raise KeyFileError(f"{pair.key} is there already: it is not overwritten")
         store_file(pair.key, made.private_pem)
-        store_file(pair.certificate, render_pem(made.certificate), mode=0o644)
+        head = "".join(
+            f"{key}: {value}\n" for key, value in zip(_LABEL, label, strict=True) if value
+        )
+        store_file(pair.certificate, head.encode() + render_pem(made.certificate), mode=0o644)
     except OSError as error:
         raise KeyFileError(f"{pair.key}: cannot be written: {error.strerror}") from error
     return pair
@@ -206,6 +224,18 @@ def load_certificates(path: Path) -> list[bytes]:
     if not found:
         raise KeyFileError(f"{path}: no certificate in it")
     return found
+
+
+def load_label(path: Path) -> tuple[str, str]:
+    """Return the role and the name that the file of a certificate says in front; empty: none.
+
+    Who trusts the key says whose it is; this is only what is taken when he says nothing else.
+    """
+    with path.open("rb") as file:
+        head = file.read(_FILE_BYTES_MAX).split(b"-----BEGIN", 1)[0].decode("utf-8", "replace")
+    said = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line)
+    role, name = (said.get(key, "").strip() for key in _LABEL)
+    return role, name
 
 
 def load_controllers(directory: Path) -> tuple[bytes, ...]:

@@ -15,6 +15,9 @@ ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
 PREEMPTIONS: Final = ("suspend", "requeue", "kill")
 """How a job gives way: it is stopped and goes on later, starts anew later, or ends."""
+MODES: Final = ("production", "test")
+"""``test``: processes of the controller's own machine may speak without TLS, and test tools may
+submit past the apiserver."""
 BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 100}
 """Kinds of backfill, and how many blocked jobs of a queue hold a reservation unless it is said.
 
@@ -191,6 +194,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Levels of domains in which hosts lie, the narrowest first; empty: `LEVELS`."""
     default_level: str = ""
     """The level of ``cu[]`` that names none; empty: the narrowest one."""
+    mode: str = "production"
+    """`MODES`; in effect from the next start of the controller."""
+    listen: str = ""
+    """``host:port`` at which the controller hears components of other machines; empty: it does not.
+    In effect from the next start of the controller."""
 
     everyone: tuple[str, ...] = EVERYONE
     """Permissions of every user who was identified."""

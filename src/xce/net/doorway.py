@@ -47,7 +47,7 @@ class Doorway:
     def __init__(
         self,
         listening: list[socket.socket],
-        context: Callable[[], ssl.SSLContext],
+        context: Callable[[], ssl.SSLContext | None],
         accept: Accept,
         *,
         on_enrol: OnEnrol,
@@ -139,7 +139,11 @@ class Doorway:
         if not first:
             self._drop(half, "closed before anything was said")
         elif first == _TLS_HANDSHAKE:
-            half.task = self._loop.create_task(self._greet(half, connection, self._context()))
+            context = self._context()
+            if context is None:
+                self._drop(half, "TLS cannot be had: there is no key here")
+                return
+            half.task = self._loop.create_task(self._greet(half, connection, context))
         elif self._allows_plain and is_loopback(half.address):
             half.task = self._loop.create_task(self._greet(half, connection, None))
         else:
@@ -235,7 +239,7 @@ def bind(address: Address, *, backlog: int = 1024) -> list[socket.socket]:
 
 async def open_doorway(
     address: Address,
-    context: Callable[[], ssl.SSLContext],
+    context: Callable[[], ssl.SSLContext | None],
     accept: Accept,
     *,
     on_enrol: OnEnrol,
@@ -247,7 +251,7 @@ async def open_doorway(
 
     Args:
         address: Where.
-        context: Gives the context for the next handshake.
+        context: Gives the context for the next handshake; None: there is no key here.
         accept: Judges who has said `Hello`.
         on_enrol: Takes a host that is not known yet.
         on_refused: Told why a connection came to nothing, and from which address it was.

@@ -198,6 +198,7 @@ class Greeting:
         self._on_settled = on_settled
         self._timeout_s = timeout_s or HANDSHAKE_S
         self._patience: asyncio.TimerHandle | None = None
+        self._enrols = False
 
     def _open(self, peer: Peer) -> None:
         refusal = self._identify(peer)
@@ -215,6 +216,7 @@ class Greeting:
         self._stop_waiting()
         if isinstance(hello, Enrol) and self._on_enrol is not None and not peer.identity.key:
             peer.on_messages = _ignore
+            self._enrols = True
             self._on_enrol(peer, hello)
             return
         if not isinstance(hello, Hello):
@@ -257,7 +259,7 @@ class Greeting:
 
     def _lose(self, reason: str) -> None:
         self._stop_waiting()
-        self._settle(reason)
+        self._settle("" if self._enrols else reason)
 
     def _stop_waiting(self) -> None:
         if self._patience is not None:

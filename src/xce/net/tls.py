@@ -180,14 +180,14 @@ class TlsDialler:
 
 
 async def enrol(
-    address: Address, first: Enrol, controller: str, *, timeout_s: float = HANDSHAKE_S
+    address: Address, first: Enrol, controllers: Iterable[str], *, timeout_s: float = HANDSHAKE_S
 ) -> Enrolled:
     """Have a key trusted by means of a token.
 
     Args:
         address: Where the controller listens.
         first: Token and certificate.
-        controller: Fingerprint that the controller's key must have; nothing is said to another.
+        controllers: Fingerprints, of which the controller must have one: nothing is said to others.
         timeout_s: For all of it.
 
     Raises:
@@ -198,7 +198,7 @@ async def enrol(
     dialing = Dialing(lambda _: None, lambda _: None)
 
     async def connect(peer: Peer) -> None:
-        await _connect(peer, address, context, {controller})
+        await _connect(peer, address, context, set(controllers))
 
     answer = await ask_first(connect, dialing, first, to=address, timeout_s=timeout_s)
     dialing.peer.close("enrolled")

@@ -10,7 +10,7 @@ import base64
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
-from xce.net.client import run_client
+from xce.net.client import Destination, run_client
 from xce.net.handshake import make_hello
 from xce.net.peer import Peer
 from xce.worker import streams
@@ -59,12 +59,14 @@ class WorkerOptions(NamedTuple):
     host: str
     directory: Path
     """The host's own: run directories, scripts, kept output."""
-    controller_socket: Path
+    controller: Destination
     shepherd: ShepherdOptions
     version: str
     cpus: int
     mem_mib: int
     retention_s: float
+    on_controllers: Callable[[tuple[bytes, ...]], object] = lambda _: None
+    """Keeps the certificates that controllers of the cluster have now."""
 
 
 class Worker:
@@ -98,12 +100,15 @@ class Worker:
             await self._listed.wait()
             hello = make_hello("worker", self._options.host, self._options.version)
             await run_client(
-                self._options.controller_socket,
+                self._options.controller,
                 hello,
                 self._welcome,
                 self._hear,
                 self._lose,
                 on_refused=lambda text: self._log.error("worker-refused", extra={"why": text}),
+                on_failed=lambda text: self._log.warning(
+                    "controller-unreachable", extra={"why": text}
+                ),
             )
 
     # The controller.
@@ -156,6 +161,8 @@ class Worker:
                     self._take_blobs(message)
                 case m.ReadOutput():
                     self._read(message)
+                case m.ControllerKeys(controllers):
+                    self._options.on_controllers(controllers)
                 case m.Refused(text):
                     self._log.error("worker-refused", extra={"why": text})
                 case _:

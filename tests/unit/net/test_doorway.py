@@ -45,7 +45,13 @@ def run(request):
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
     def run_in_loop(story):
+        complaints = []
+
         async def bounded():
+            # One that a controller has ends it.
+            asyncio.get_running_loop().set_exception_handler(
+                lambda _, context: complaints.append(context)
+            )
             async with asyncio.timeout(30):
                 await story()
                 await asyncio.sleep(0.05)
@@ -53,6 +59,7 @@ def run(request):
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(bounded())
         gc.collect()
+        assert complaints == []
         assert len(os.listdir("/proc/self/fd")) <= before, "descriptors leak"  # noqa: PTH208
 
     return run_in_loop
@@ -212,11 +219,11 @@ def test_who_shows_no_key_may_enrol_only(run, keys):
 
     async def story():
         async with Front(keys) as front:
-            answer = await enrol(front.address, first, keys["c"][0].fingerprint)
+            answer = await enrol(front.address, first, [keys["c"][0].fingerprint])
             assert answer.controllers == (keys["c"][0].certificate,)
             assert front.enrolments == [first]
             with pytest.raises(DialError, match="has not the key of a controller"):
-                await enrol(front.address, first, keys["c2"][0].fingerprint)
+                await enrol(front.address, first, [keys["c2"][0].fingerprint])
             assert len(front.enrolments) == 1, "a token is shown to the right controller only"
 
     run(story)

@@ -48,6 +48,8 @@ class ClusterRow(msgspec.Struct, frozen=True):
     pools: tuple[str, ...]
     levels: tuple[str, ...]
     """Levels of the topology, the narrowest first."""
+    mode: str
+    """``production``, or ``test``: then it is not for work."""
 
 
 class HostsAnswer(msgspec.Struct, frozen=True):
@@ -97,6 +99,7 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         resources=config.resources,
         pools=tuple(pool.name for pool in config.pools),
         levels=config.levels,
+        mode=config.mode,
     )
     return answer(replica.seq, row)
 

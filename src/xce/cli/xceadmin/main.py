@@ -10,7 +10,9 @@ from typing import Final, NoReturn
 from xce.cli.xceadmin.audit import run_audit
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
+from xce.cli.xceadmin.init import add_init, run_init
 from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
 from xce.cli.xceadmin.rbac import run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
@@ -21,17 +23,16 @@ from xce.daemon.settings import Settings, SettingsError, load_settings
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
-    "init": "keys come with the security release; `xce up` makes a cluster",
     "diff": "configuration is in effect after `xce down` and `xce up`",
     "apply": "configuration is in effect after `xce down` and `xce up`",
     "rollback": "configuration is in effect after `xce down` and `xce up`",
-    "keys": "components trust the unix sockets of their own user",
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
     "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
+COMPONENTS: Final = {"init": run_init, "keys": run_keys, "peers": run_peers}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -85,6 +86,8 @@ def build_parser() -> argparse.ArgumentParser:
     common.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
     common.add_argument("--json", action="store_true", help="JSON instead of a table")
 
+    add_init(names, common)
+    add_keys(names, common)
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
 
@@ -135,6 +138,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
+    if options.name in COMPONENTS:
+        return COMPONENTS[options.name](settings, options)
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
