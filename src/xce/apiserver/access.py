@@ -75,6 +75,10 @@ MATRIX: Final = (
     Access("GET", "/queues", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
     Access("GET", "/watch", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/rbac", "", About.USER, _P.RBAC_VIEW, "yyyyy", "nnyyy"),
+    Access("GET", "/login", "", About.NOTHING, None, "yyyyy"),
+    Access("POST", "/login", "", About.NOTHING, None, "yyyyy"),
+    Access("POST", "/login/refresh", "", About.NOTHING, None, "yyyyy"),
+    Access("POST", "/logins/revoke", "", About.USER, _P.TOKEN_REVOKE, "yyyyy", "nnnny"),
     Access("GET", "/ready", "", About.NOTHING, None, "yyyyy"),
 )
 _ROWS: Final = {(row.method, row.path, row.action): row for row in MATRIX}

@@ -1,5 +1,6 @@
 """What routes draw on: the replica, the controller, the history, and what was sent already."""
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from logging import Logger
@@ -8,11 +9,15 @@ from typing import Final, TypeAlias
 import msgspec
 
 from xce.apiserver.denials import Denials
+from xce.apiserver.door import Door
 from xce.apiserver.identity import Caller, Identities
+from xce.apiserver.limits import Limits
 from xce.apiserver.link import Link
+from xce.apiserver.logins import Logins
 from xce.apiserver.problems import ProblemError, denied, make_problem
 from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
+from xce.apiserver.tokens import KEY_BYTES, Tokens
 from xce.apiserver.waits import JobWaits
 from xce.apiserver.watch import Watchers
 from xce.journal.history import HistoryError
@@ -89,6 +94,7 @@ class Backend:
         log: Where things are told.
         site: Where this runs.
         now: Seconds since the epoch.
+        token_key: The secret with which tokens are signed; empty: a new one.
     """
 
     def __init__(
@@ -101,6 +107,7 @@ class Backend:
         *,
         site: Site | None = None,
         now: Callable[[], float] = time.time,
+        token_key: bytes = b"",
     ) -> None:
         self.replica = replica
         self.link = link
@@ -111,6 +118,10 @@ class Backend:
         self.compiler = SubmissionCompiler(home_of=self.site.home_of, host=self.site.host or None)
         self.sent = SentBlobs()
         self.denials = Denials(link, log, now=now)
+        self.limits = Limits()
+        self.logins = Logins(Tokens(token_key or os.urandom(KEY_BYTES), clock=now), identities)
+        self.door = Door()
+        """Set when the apiserver listens on the network."""
         self.waits = JobWaits()
         self.watchers = Watchers(replica)
         self.now = now

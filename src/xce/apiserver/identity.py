@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.apiserver.tokens import Login
 from xce.model.job import Owner
 from xce.model.permission import Actor
 
@@ -19,6 +20,7 @@ _CREDENTIALS: Final = struct.Struct("iII")
 LOCAL: Final = "local"
 """Where requests come from that came over the unix socket."""
 GROUPS_MAX: Final = 1_000
+OIDC: Final = "oidc"
 _NAME_S: Final = 60.0
 """How long a user's name is remembered before the system is asked again."""
 
@@ -75,6 +77,15 @@ def group_names(user: str, gid: int) -> tuple[str, ...]:
     return tuple(found)
 
 
+def account_ids(user: str) -> tuple[int, int] | None:
+    """Return user and group id of a name; None: the system has no such account."""
+    try:
+        found = pwd.getpwnam(user)
+    except (KeyError, ValueError):
+        return None
+    return found.pw_uid, found.pw_gid
+
+
 def user_name(uid: int) -> str:
     """Return the name of a user id; the number in digits where the system knows no name."""
     try:
@@ -90,6 +101,7 @@ class Identities:
         own_uid: The user who runs the cluster.
         name_of: Looks a user up.
         groups_of: Looks up in which groups a user is.
+        account_of: Looks up user and group id of a name.
         clock: Seconds that never go back.
     """
 
@@ -99,11 +111,13 @@ class Identities:
         own_uid: int | None = None,
         name_of: Callable[[int], str] = user_name,
         groups_of: Callable[[str, int], tuple[str, ...]] = group_names,
+        account_of: Callable[[str], tuple[int, int] | None] = account_ids,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.own_uid = os.geteuid() if own_uid is None else own_uid
         self._name_of = name_of
         self._groups_of = groups_of
+        self._account_of = account_of
         self._clock = clock
         self._known: dict[tuple[int, int], tuple[float, Caller]] = {}
 
@@ -126,3 +140,24 @@ class Identities:
             )
             known = self._known[uid, gid] = (now, found)
         return known[1]
+
+    def account(self, user: str) -> Caller | None:
+        """Return who has this name, as if he came over the unix socket; None: there is no account.
+
+        The name must be the one by which the system knows the user id, of which there is one only.
+        """
+        ids = self._account_of(user)
+        if ids is None:
+            return None
+        found = self.caller(*ids)
+        return found if found.user == user else None
+
+    def logged_in(self, login: Login, *, origin: str) -> Caller | None:
+        """Return who has logged in; None: his account is gone or is another one now."""
+        found = self.account(login.user)
+        if found is None or found.owner.uid != login.uid:
+            return None
+        if login.way == OIDC and found.owner.uid == 0:
+            return None
+        groups = dict.fromkeys((*found.groups, *login.groups))
+        return msgspec.structs.replace(found, groups=tuple(groups), origin=origin)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from xce.config.api import read_api
 from xce.config.document import Key, Place, Table, open_document, read_mapping
 from xce.config.hosts import read_hosts
 from xce.config.queues import read_queues
@@ -88,7 +89,7 @@ def _read_cluster(place: Place | None) -> dict[str, Any]:
     def read_lsf(value: Place) -> None:
         lsf.update(read_mapping(value, LSF))
 
-    keys = {**CLUSTER.keys, "lsf": Key("lsf", read_lsf)}
+    keys = {**CLUSTER.keys, "lsf": Key("lsf", read_lsf), "api": Key("api", read_api)}
     fields = read_mapping(place, Table(CLUSTER.noun, keys, CLUSTER.required, CLUSTER.not_built))
     fields.pop("lsf", None)
     return {**fields, **lsf}

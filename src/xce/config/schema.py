@@ -192,4 +192,4 @@ CLUSTER: Final = Table(
         ]
     ),
 )
-"""Beside these: ``lsf``."""
+"""Beside these: ``lsf`` and ``api``."""

@@ -64,6 +64,7 @@ def decide_revoke(state: ClusterState, command: RevokeLogin, now_us: Micros) -> 
     if command.session and state.logins.count(command.user) >= SESSIONS_MAX:
         text = f"{SESSIONS_MAX} logins of {command.user} are revoked already: revoke all of them"
         return [], [Refusal(RefusalCode.TOO_LARGE, text)]
-    at_us = max(now_us, command.wall_us)
-    record = LoginRevoked(command.user, command.session, at_us, at_us + REMEMBERED_US)
+    # Logins are dated by the wall clock of the apiserver.
+    at_us = command.wall_us or now_us
+    record = LoginRevoked(command.user, command.session, at_us, max(at_us, now_us) + REMEMBERED_US)
     return [record], [Accepted(text="revoked")]

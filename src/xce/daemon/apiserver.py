@@ -22,6 +22,7 @@ from xce.apiserver.identity import Identities
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
+from xce.daemon.api_door import ApiDoor, load_token_key
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -88,7 +89,9 @@ async def run(layout: Layout, log: Logger) -> int:
     link = ControllerLink(layout.controller_socket, hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of)
-    backend = Backend(replica, link, history, identities, log, site=site)
+    backend = Backend(
+        replica, link, history, identities, log, site=site, token_key=load_token_key(layout.keys)
+    )
     following = asyncio.create_task(link.run())
     await wait_until_live(replica, stop)
     gc.collect()
@@ -97,14 +100,17 @@ async def run(layout: Layout, log: Logger) -> int:
     runner = web.ServerRunner(make_server(backend), shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     await web.SockSite(runner, listening, backlog=1024).start()
+    door = ApiDoor(backend, layout.keys, log, host=site.host)
+    listening_outside = asyncio.create_task(door.run())
     log.info("apiserver-started", extra={"socket": str(layout.api_socket), "seq": replica.seq})
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, link.failed, following), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     following.cancel()
+    listening_outside.cancel()
     await runner.cleanup()
+    await asyncio.gather(following, stopping, listening_outside, return_exceptions=True)
     await backend.denials.close()
-    await asyncio.gather(following, stopping, return_exceptions=True)
     history.close()
     if layout.api_socket.exists() and layout.api_socket.lstat().st_ino == inode:
         layout.api_socket.unlink()

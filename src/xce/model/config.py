@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from xce.model.api import ApiConfig
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX
 from xce.model.permission import EVERYONE
@@ -205,6 +206,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     roles: tuple[RoleConfig, ...] = ()
     """Beside `xce.model.permission.BUILT_IN_ROLES`."""
     grants: tuple[GrantConfig, ...] = ()
+    api: ApiConfig = ApiConfig()
 
     def domain_level(self, name: str) -> str:
         """Return the level that ``cu[type=name]`` means; an empty name: the default one."""

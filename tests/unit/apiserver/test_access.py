@@ -107,6 +107,17 @@ async def outcome(rest, row, job, array, user):
         case About.QUEUE:
             status, document = await rest.post("/jobs", {"command": "true"})
             return judged(row, status, document)
+        case About.USER if row.method == "POST":
+            status, document = await rest.post(row.path, {"user": user, "session": "ab12"})
+            return judged(row, status, document)
+        case About.NOTHING if row.method == "POST":
+            status, document = await rest.post("/login", {"way": "unix"})
+            if row.path == "/login/refresh":
+                rest.identities.account = lambda _: rest.identities.chosen
+                token = {"refresh_token": document["refresh_token"]}
+                status, document = await rest.post(row.path, token)
+            assert document["access_token"]
+            return judged(row, status, document)
         case About.USER:
             status, document = await rest.get(row.path, user=user, permission="job:kill")
             return judged(row, status, document)

@@ -80,7 +80,7 @@ async def submit_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     if call.request.content_type == NDJSON:
         bulk = _Bulk(backend, call, key or _make_key())
         try:
-            async for line in read_lines(call.request.content.iter_any()):
+            async for line in read_lines(call.request.content.iter_any(), charge=call.charge):
                 await bulk.add_line(line)
             return await bulk.answer()
         finally:
@@ -235,22 +235,38 @@ def _named(tree: Dependency) -> list[Subject]:
     return found
 
 
-async def read_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def read_lines(
+    parts: AsyncIterator[bytes], *, charge: Callable[[int], None] = lambda _: None
+) -> AsyncIterator[bytes]:
     """Yield the lines of a stream, blank ones too, without their ends.
+
+    Args:
+        parts: As they come.
+        charge: Is told by how much more memory the longest line needs than those before.
 
     Raises:
         ProblemError: One is too long.
     """
-    rest = b""
+    rest: list[bytes] = []
+    size = longest = 0
     async for part in parts:
-        lines = (rest + part).split(b"\n") if rest else part.split(b"\n")
-        rest = lines.pop()
-        if len(rest) > LINE_MAX:
+        first, *others = part.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if size > LINE_MAX:
             raise refused(RefusalCode.TOO_LARGE, f"a line has more than {LINE_MAX} bytes")
-        for line in lines:
-            yield line
-    if rest.strip():
-        yield rest
+        if size > longest:
+            charge(size - longest)
+            longest = size
+        if others:
+            *lines, last = others
+            yield b"".join(rest)
+            for line in lines:
+                yield line
+            rest, size = [last], len(last)
+    whole = b"".join(rest)
+    if whole.strip():
+        yield whole
 
 
 class _Bulk:
