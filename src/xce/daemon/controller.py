@@ -8,6 +8,7 @@ import asyncio
 import gc
 import os
 import pwd
+import resource
 import sys
 from pathlib import Path
 from typing import Final
@@ -55,12 +56,19 @@ def main() -> int:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
         return 1
+    _raise_descriptors()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()
     # States are free of cycles; what little there is besides is collected now and then.
     gc.set_threshold(200_000, 20, 100)
     return uvloop.run(_run(layout, config, journal, epoch, Desk(Controller(state)), crc))
+
+
+def _raise_descriptors() -> None:
+    """Let as many hosts connect as the system allows: each is a descriptor."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _run(

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import ssl
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -50,15 +51,23 @@ class Doorkeeper:
         keys: Directory of the controller's keys.
         own: The controller's key; None: it has none, and nobody can come by TLS.
         is_test: Whether `mode: test` holds.
+        clock: Gives the present instant; the state's is that of its last entry.
         log: Where things are told.
     """
 
     def __init__(
-        self, keys: Path, own: KeyPair | None, *, is_test: bool, log: logging.Logger
+        self,
+        keys: Path,
+        own: KeyPair | None,
+        *,
+        is_test: bool,
+        clock: Callable[[], Micros],
+        log: logging.Logger,
     ) -> None:
         self.refusals = Refusals(log)
         self.is_test = is_test
         self._keys = keys
+        self._clock = clock
         self._own = own
         self._log = log
         self._context: ssl.SSLContext | None = None
@@ -105,7 +114,7 @@ class Doorkeeper:
             case "key":
                 if hello.role == TEST:
                     return "test tools have no keys"
-                return state.trust.refuse(identity.key, hello.role, hello.name, state.now_us)
+                return state.trust.refuse(identity.key, hello.role, hello.name, self._clock())
             case _:
                 return "no key was shown: a new host enrols first"
 
@@ -127,6 +136,10 @@ class Doorkeeper:
         peers = self._by_key.get(peer.identity.key)
         if peers is not None and peers.pop(peer, None) is not None and not peers:
             del self._by_key[peer.identity.key]
+
+    def controllers(self, state: ClusterState) -> tuple[bytes, ...]:
+        """Return the certificates that controllers of this cluster may have now."""
+        return tuple(item.certificate for item in state.trust.valid(CONTROLLER, self._clock()))
 
     def look(self, state: ClusterState, now_us: Micros) -> None:
         """End what must not stand any more. To be called when something became durable, and often
@@ -168,11 +181,6 @@ class Doorkeeper:
 
     def _tell_keys(self, peer: Peer, state: ClusterState) -> None:
         try:
-            peer.send(m.ControllerKeys(controller_certificates(state)))
+            peer.send(m.ControllerKeys(self.controllers(state)))
         except WireError as error:
             peer.abort(str(error))
-
-
-def controller_certificates(state: ClusterState) -> tuple[bytes, ...]:
-    """Return the certificates that controllers of this cluster may have now."""
-    return tuple(item.certificate for item in state.trust.valid(CONTROLLER, state.now_us))

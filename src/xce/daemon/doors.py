@@ -76,7 +76,7 @@ async def open_doors(
     """
     is_test = config.mode == "test"
     own = find_own_key(layout, config)
-    doorkeeper = Doorkeeper(layout.keys, own, is_test=is_test, log=log)
+    doorkeeper = Doorkeeper(layout.keys, own, is_test=is_test, clock=shell.now_us, log=log)
     _settle_trust(shell, layout, doorkeeper, own)
     reception = Reception(shell, doorkeeper, cluster=config.cluster_name, version=VERSION)
     shell.on_look = lambda now_us: doorkeeper.look(shell.state, now_us)

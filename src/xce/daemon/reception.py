@@ -12,7 +12,7 @@ import msgspec
 
 from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
-from xce.daemon.doorkeeper import Doorkeeper, controller_certificates
+from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.host_token import digest_of
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.daemon.relays import Relays
@@ -76,10 +76,11 @@ class Reception:
         shell = self._shell
         refusal = self.doorkeeper.refuse(shell.state, peer.identity, hello)
         if refusal:
-            who = f"{hello.role} {hello.name}"[:200]
-            self.doorkeeper.refusals.note(refusal, f"{who} at {peer.identity.address}")
+            if peer.identity.how == "local":  # the others come through a doorway, which counts
+                who = f"{hello.role} {hello.name}"[:200]
+                self.doorkeeper.refusals.note(refusal, f"{who} at {peer.identity.address}")
             return m.Refused(refusal)
-        guest = _Guest(peer, Gate(hello.role, hello.name), hello.version, shell.state.now_us)
+        guest = _Guest(peer, Gate(hello.role, hello.name), hello.version, shell.now_us())
         self._guests[peer] = guest
         if hello.role == "worker":
             self._accept_worker(guest)
@@ -120,7 +121,8 @@ class Reception:
                 self._refuse_enrolment(peer, first, result.text)
                 return
             self._shell.log.info("host-enrolled", extra={"host": first.host, "token": first.token})
-            peer.send(m.Enrolled(self._cluster, controller_certificates(self._shell.state)))
+            controllers = self.doorkeeper.controllers(self._shell.state)
+            peer.send(m.Enrolled(self._cluster, controllers))
             peer.close("enrolled")
 
         if not m.PROTOCOL_OLDEST <= first.protocol <= m.PROTOCOL:
@@ -252,7 +254,7 @@ class Reception:
         table = self._shell.state.trust
         tokens = (msgspec.structs.replace(item, digest="") for item in table.tokens.values())
         return m.KeyList(
-            message.id, self._shell.state.now_us, tuple(table.keys.values()),
+            message.id, self._shell.now_us(), tuple(table.keys.values()),
             tuple(table.revoked.values()), tuple(tokens),
         )  # fmt: skip
 
