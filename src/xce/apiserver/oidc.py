@@ -1,11 +1,13 @@
 """OpenID Connect: who a provider says has logged in (authorisation code with PKCE)."""
 
 import asyncio
+import base64
 import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -107,11 +109,13 @@ class OidcProvider:
             "code_verifier": verifier,
             "redirect_uri": redirect_uri,
         }
-        secret = self._secret()
-        auth = aiohttp.BasicAuth(self.config.client_id, secret) if secret else None
-        if auth is None:
+        headers, secret = {}, self._secret()
+        if secret:
+            headers["Authorization"] = _basic(self.config.client_id, secret)
+        else:
             form["client_id"] = self.config.client_id
-        answer = await self._ask("POST", _text(document, "token_endpoint"), data=form, auth=auth)
+        url = _text(document, "token_endpoint")
+        answer = await self._ask("POST", url, data=form, headers=headers)
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise OidcError("the provider gave no id_token")
@@ -203,7 +207,14 @@ class OidcProvider:
                 self._keys_at = self._clock()
             return self._keys
 
-    async def _ask(self, method: str, url: str, **sent: Any) -> dict[str, Any]:  # noqa: ANN401
+    async def _ask(
+        self,
+        method: str,
+        url: str,
+        *,
+        data: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
         ca_file = self.config.ca_file or None
         try:
             context = ssl.create_default_context(cafile=ca_file)
@@ -211,8 +222,8 @@ class OidcProvider:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
                 session.request(
-                    method, url, ssl=context, allow_redirects=False,
-                    headers={"Accept": "application/json"}, **sent,
+                    method, url, ssl=context, allow_redirects=False, data=data,
+                    headers={"Accept": "application/json", **(headers or {})},
                 ) as answer,
             ):  # fmt: skip
                 content = await answer.content.read(DOCUMENT_MAX)
@@ -239,6 +250,12 @@ def _public_only(document: dict[str, Any]) -> Any:  # noqa: ANN401 - what joserf
     if not found:
         raise ValueError("there is no key for signatures")
     return {"keys": found}
+
+
+def _basic(client_id: str, secret: str) -> str:
+    """Return the header with which a client says who it is (RFC 6749, 2.3.1)."""
+    pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
 def _text(document: dict[str, Any], name: str) -> str:
