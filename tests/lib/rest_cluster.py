@@ -42,13 +42,14 @@ class FakeLink:
         self.holds_entries = False
         self.read_requests = []
 
-    async def ask(self, command, *, by, basis, repeatable=True):
+    async def ask(self, command, *, by, basis, repeatable=True, origin=""):
         if not self.is_connected:
             raise _away("the controller is away")
-        (ask,) = FrameReader().feed(encode_frame(Ask(1, command, by, basis)))
+        (ask,) = FrameReader().feed(encode_frame(Ask(1, command, by, basis, origin)))
         self.asked.append((ask.command, by, basis, repeatable))
         controller = self.controller
-        step = controller.step([Input(ask.command, by, basis, 1)], controller.now_us + 1_000)
+        given = Input(ask.command, by, basis, 1, origin)
+        step = controller.step([given], controller.now_us + 1_000)
         replies = list(step.replies)
         self.blobs.update(step.blobs)
         while not replies:
@@ -90,7 +91,7 @@ class ChosenIdentities(Identities):
         super().__init__(own_uid=own_uid)
         self.chosen = Caller(Owner("alice", 1001, 1001), is_admin=False)
 
-    def caller(self, uid, gid, admins):
+    def caller(self, uid, gid):
         assert uid == os.geteuid()
         assert gid == os.getegid()
         return self.chosen
@@ -119,9 +120,9 @@ class Rest:
         )
         self.headers = {}
 
-    def be(self, user, *, uid=1002, is_admin=False, may_run=True):
+    def be(self, user, *, uid=1002, is_admin=False, may_run=True, groups=()):
         """Let the next requests come from somebody else."""
-        self.identities.chosen = Caller(Owner(user, uid, uid), is_admin, may_run)
+        self.identities.chosen = Caller(Owner(user, uid, uid), is_admin, may_run, groups)
 
     def keep_history(self):
         """Let the history store have everything."""
@@ -185,6 +186,7 @@ def run_rest(story, **settings):
             finally:
                 with contextlib.suppress(asyncio.CancelledError):
                     await runner.cleanup()
+                await rest.backend.denials.close()
                 rest.backend.history.close()
 
     asyncio.run(tell())

@@ -203,7 +203,7 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(host=hosts, is_open=st.booleans())
     def open_or_close(self, host, is_open):
-        self.controller.tell(SetHostsOpen("root", (host, "nobody"), is_open))
+        self.controller.tell(SetHostsOpen("root", (host, "nobody"), is_open, is_admin=True))
 
     @rule(seconds=st.sampled_from((1, 10, 40)), behind=st.sampled_from((0, 5)))
     def tick(self, seconds, behind):

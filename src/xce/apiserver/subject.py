@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from xce.advice.advise import first_waiting
-from xce.apiserver.backend import Backend, unknown_job
+from xce.apiserver.backend import Backend, JobPlace, unknown_job
 from xce.apiserver.call import ENCODER
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.problems import refused
@@ -68,6 +68,14 @@ class Subject:
     def owner(self) -> Owner:
         """Whose it is."""
         return self.job.owner if self.job is not None else self._past.owner
+
+    @property
+    def place(self) -> JobPlace:
+        """Owner, queue and project."""
+        if self.job is not None:
+            return self._backend.place_of(self.job)
+        past = self._past
+        return past.owner.user, past.key.queue, past.key.project
 
     @property
     def spec(self) -> JobSpec:

@@ -30,9 +30,10 @@ from xce.model.command import ProposePlan, StopTrace
 from xce.model.ids import Seq
 from xce.net import message as m
 from xce.net.ask import ConnectionLostError, Requests
+from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.handshake import make_hello
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
 from xce.state.apply import apply
@@ -202,7 +203,7 @@ async def _run(directory: Path) -> int:
     client = asyncio.create_task(
         run_client(
             layout.controller_socket,
-            m.Hello(m.PROTOCOL, "scheduler", "scheduler", VERSION),
+            make_hello("scheduler", "scheduler", VERSION),
             scheduler.welcome,
             scheduler.hear,
             scheduler.lose,

@@ -7,6 +7,7 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Owner, Submission
+from xce.model.permission import Denial
 from xce.model.plan import Plan
 from xce.model.trace import TraceKind
 
@@ -31,6 +32,10 @@ class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True
     past_elements: tuple[tuple[JobId, Index, int, int], ...] = ()
     """``(job, index, outcome, exit code)`` of elements that dependencies name, of arrays in
     ``past``."""
+    is_admin: bool = False
+    """Whether root asks, or the user who runs the cluster."""
+    groups: tuple[str, ...] = ()
+    """Groups of the user who asks, by which roles may be granted."""
 
 
 class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -57,6 +62,7 @@ class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
     is_admin: bool
     selection: Selection
     force: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True):
@@ -66,6 +72,7 @@ class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True
     is_admin: bool
     selection: Selection
     signal: int = 0
+    groups: tuple[str, ...] = ()
 
 
 class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
@@ -74,6 +81,7 @@ class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
     by: str
     is_admin: bool
     selection: Selection
+    groups: tuple[str, ...] = ()
 
 
 class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True):
@@ -82,6 +90,7 @@ class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True
     by: str
     is_admin: bool
     selection: Selection
+    groups: tuple[str, ...] = ()
 
 
 class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
@@ -95,6 +104,7 @@ class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     to_top: bool = True
     position: int = 1
     """Counted from the top or from the bottom, from 1."""
+    groups: tuple[str, ...] = ()
 
 
 class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
@@ -104,6 +114,8 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     hosts: tuple[str, ...]
     is_open: bool
     comment: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
@@ -145,6 +157,73 @@ class StopTrace(msgspec.Struct, frozen=True, tag="stop-trace", array_like=True):
     """Numbers; none: all that the caller may end."""
 
 
+class TrustKey(msgspec.Struct, frozen=True, tag="trust-key", array_like=True):
+    """Trust a component's key; of one that is trusted already, change the expiry."""
+
+    by: str
+    certificate: bytes
+    role: str
+    name: str
+    expires_at_us: Micros = 0
+    """0: never."""
+
+
+class RevokeKeys(msgspec.Struct, frozen=True, tag="revoke-keys", array_like=True):
+    """Never trust these keys again."""
+
+    by: str
+    keys: tuple[str, ...]
+    """Fingerprints, or beginnings of them."""
+    why: str = ""
+
+
+class MakeHostToken(msgspec.Struct, frozen=True, tag="make-host-token", array_like=True):
+    """Expect the worker of a host to enrol with a token."""
+
+    by: str
+    token: str
+    digest: str
+    """Hash of the secret."""
+    host: str
+    expires_at_us: Micros
+    key_expires_at_us: Micros = 0
+
+
+class EnrolHost(msgspec.Struct, frozen=True, tag="enrol-host", array_like=True):
+    """A worker that has a token wants its key to be trusted."""
+
+    token: str
+    digest: str
+    host: str
+    certificate: bytes
+
+
+class NoteDenials(msgspec.Struct, frozen=True, tag="note-denials", array_like=True):
+    """Keep what users were denied."""
+
+    rows: tuple[Denial, ...]
+
+
+class NoteLogin(msgspec.Struct, frozen=True, tag="note-login", array_like=True):
+    """Keep that a user logged in."""
+
+    by: str
+    session: str
+    way: str
+
+
+class RevokeLogin(msgspec.Struct, frozen=True, tag="revoke-login", array_like=True):
+    """Let a login of a user count no more, or (``session`` empty) all that he has."""
+
+    by: str
+    user: str
+    session: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+    wall_us: Micros = 0
+    """What the wall clock of the apiserver said."""
+
+
 class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
     """The scheduler's proposal."""
 
@@ -170,6 +249,13 @@ Command: TypeAlias = (
     | ResolveWindows
     | StartTrace
     | StopTrace
+    | TrustKey
+    | RevokeKeys
+    | MakeHostToken
+    | EnrolHost
+    | NoteDenials
+    | NoteLogin
+    | RevokeLogin
     | ProposePlan
     | Tick
 )
@@ -183,7 +269,8 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``, ``traced``, ``not-traced``."""
+    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``, ``traced``, ``not-traced``,
+    ``trusted``, ``revoked``, ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

@@ -108,7 +108,7 @@ class Client(Process):
 
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
-        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open)))
+        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open, is_admin=True)))
 
     def configure(self, config: Callable[[], ClusterConfig]) -> None:
         """Wish that the newest configuration is in effect."""

@@ -401,13 +401,19 @@ class ScenarioRun:
                     if self.hosts[name].is_up:
                         self._lose(self.hosts[name])
             case "ok":
-                self.tell(SetHostsOpen(ADMIN, event.hosts, True), by=ADMIN, basis="admin")
+                self.tell(
+                    SetHostsOpen(ADMIN, event.hosts, True, is_admin=True), by=ADMIN, basis="admin"
+                )
                 for name in event.hosts:
                     if not self.hosts[name].is_up:
                         self.tell(self.hosts[name].join(), by=f"host {name}", basis="component")
             case word:
                 comment = "" if word == "closed" else word
-                self.tell(SetHostsOpen(ADMIN, event.hosts, False, comment), by=ADMIN, basis="admin")
+                self.tell(
+                    SetHostsOpen(ADMIN, event.hosts, False, comment, is_admin=True),
+                    by=ADMIN,
+                    basis="admin",
+                )
 
     def _lose(self, host: ScenarioHost) -> None:
         """Let a host lose power for good: what ran on it is over at once.

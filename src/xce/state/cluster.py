@@ -19,7 +19,10 @@ from xce.model.trace import TraceRule
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.logins import LoginTable
 from xce.state.needs import Form, compile_forms, delays_of
+from xce.state.rights import Rights
+from xce.state.trust import TrustTable
 
 
 class RequestClass:
@@ -118,8 +121,8 @@ class ClusterState:
         """By queue: when its run windows are open, as far as that has been resolved."""
         self.windows_version = 0
         """Of the configuration whose windows were resolved last."""
-        self.traces: dict[int, TraceRule] = {}
-        """What sessions tell of, by the rule's number, which is never used again."""
+        self.trust, self.logins, self.traces = TrustTable(), LoginTable(), dict[int, TraceRule]()
+        """Rules of what sessions tell stand by their numbers, which are never used again."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -148,7 +151,8 @@ class ClusterState:
         self.set_queues()
 
     def set_queues(self) -> None:
-        """Index the configuration's queues by name."""
+        """Index the configuration's queues by name, and compile who may do what."""
+        self.rights = Rights(self.config)
         self.queues: dict[str, QueueConfig] = {queue.name: queue for queue in self.config.queues}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
 

@@ -10,7 +10,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.copies import CopyError
 from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_problem
-from xce.apiserver.routes.submit import check_may_run, past_outcomes
+from xce.apiserver.routes.submit import check_may_run, check_queue, past_outcomes
 from xce.apiserver.rows import HostSlots
 from xce.apiserver.submission import SubmissionBody
 from xce.model.command import SubmitJobs
@@ -42,13 +42,16 @@ async def plan_job(backend: Backend, call: Call) -> web.StreamResponse:
     seq = backend.replica.seq
     try:
         check_may_run(backend, call)
+        check_queue(backend, call, body)
         compiled = backend.compiler.compile(body, call.caller, backend.replica.state.config)
     except ProblemError as error:
         return answer(seq, PlanAnswer(accepted=False, error=error.problem))
     command = SubmitJobs(
         owner=call.caller.owner,
         jobs=(compiled.submission,),
-        **(past_outcomes(backend, (compiled,)) if body.dependency else {}),
+        **(past_outcomes(backend, call, (compiled,)) if body.dependency else {}),
+        is_admin=call.caller.is_admin,
+        groups=call.caller.groups,
     )
     try:
         judged, advice = await find_plan(backend, command)

@@ -10,7 +10,18 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, plan, submit, trace, watch
+from xce.apiserver.routes import (
+    actions,
+    cluster,
+    jobs,
+    login,
+    output,
+    plan,
+    rbac,
+    submit,
+    trace,
+    watch,
+)
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -229,6 +240,53 @@ ROUTES: Final = (
         ),
         gives=(JobEvent,),
         gives_media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/rbac",
+        handler=rbac.show_rbac,
+        summary="Whether a user may do something, and why",
+        parameters=(
+            Parameter("user", "whom it is about; not given: the caller"),
+            Parameter("permission", "such as job:kill"),
+            Parameter("object", "cluster, queue:NAME, project:PATH or job:ID"),
+        ),
+        gives=(rbac.RbacAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/login",
+        handler=login.show_login,
+        summary="How users can log in",
+        gives=(login.LoginWays,),
+    ),
+    Route(
+        method="POST",
+        path="/login",
+        handler=login.log_in,
+        summary="Log in: a proof of who one is gives tokens",
+        takes=(login.LoginBody,),
+        gives=(login.LoginAnswer,),
+        status=201,
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/login/refresh",
+        handler=login.refresh_login,
+        summary="A new access token for a login that still counts",
+        takes=(login.RefreshBody,),
+        gives=(login.LoginAnswer,),
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/logins/revoke",
+        handler=login.revoke_login,
+        summary="Let a login, or all of a user, count no more",
+        takes=(login.RevokeBody,),
+        gives=(login.RevokeAnswer,),
+        is_read=False,
     ),
     Route(
         method="GET",

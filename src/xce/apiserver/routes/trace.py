@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from xce.apiserver.backend import Backend, must_own, unknown_job
+from xce.apiserver.backend import Backend, check_job, unknown_job
 from xce.apiserver.call import ENCODER, Call, answer, decode, raw_answer
 from xce.apiserver.copies import CopyError
 from xce.apiserver.identity import Caller
@@ -18,6 +18,7 @@ from xce.apiserver.routes.plan import BUSY
 from xce.journal.trace_rows import LIMIT_MAX, TraceAnswer, Wanted, find_traces, session_row
 from xce.model.command import StartTrace, StopTrace
 from xce.model.ids import SECOND_US, JobId
+from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.trace import SESSIONS_MAX, SPAN_US_MAX, TraceKind, TraceRule
 from xce.sched.session import run_session
@@ -92,7 +93,7 @@ async def show_trace(backend: Backend, call: Call) -> web.StreamResponse:
         user=query.get("user", ""),
         queue=query.get("queue", ""),
         session=parse_number(query, "session", 0, low=1, high=_ID_MAX),
-        viewer="" if call.caller.is_admin else call.caller.user,
+        viewer="" if job or _traces_all(backend, call.caller) else call.caller.user,
     )
     if parse_flag(query, "now"):
         if not job or wanted.session:
@@ -129,8 +130,15 @@ def _class_of(backend: Backend, caller: Caller, job_id: JobId) -> int:
     job = backend.replica.state.jobs.get(job_id) if job_id else None
     if job is None:
         return 0
-    must_own(caller, job.owner.user, job_id)
+    key = backend.replica.state.key(job)
+    place = job.owner.user, key.queue, key.project
+    check_job(backend, caller, Permission.JOB_TRACE, job_id, place)
     return job.cls
+
+
+def _traces_all(backend: Backend, caller: Caller) -> bool:
+    """Return whether a caller may have everybody's jobs traced."""
+    return bool(backend.rights.basis(caller.actor, Permission.JOB_TRACE))
 
 
 def must_pend(backend: Backend, job_id: JobId) -> None:
@@ -159,6 +167,7 @@ def run_dry(backend: Backend, wanted: Wanted) -> TraceAnswer:
 async def list_trace_rules(backend: Backend, call: Call) -> web.StreamResponse:
     """List the rules of what sessions tell."""
     caller = call.caller
+    sees_all = _traces_all(backend, caller)
     rules = [
         TraceRuleRow(
             rule.number,
@@ -170,7 +179,7 @@ async def list_trace_rules(backend: Backend, call: Call) -> web.StreamResponse:
             rule.by,
         )
         for _, rule in sorted(backend.replica.state.traces.items())
-        if (caller.is_admin or rule.by == caller.user) and rule.until_us > backend.now_us
+        if (sees_all or rule.by == caller.user) and rule.until_us > backend.now_us
     ]
     return answer(backend.replica.seq, TraceRules(rules))
 
@@ -178,7 +187,7 @@ async def list_trace_rules(backend: Backend, call: Call) -> web.StreamResponse:
 async def act_on_trace(backend: Backend, call: Call) -> web.StreamResponse:
     """Have sessions tell of something for a while, or no more."""
     body: TraceBody = decode(_BODY, await call.body())
-    command = _command(body, call.caller)
+    command = _command(backend, body, call.caller)
     reply = await backend.write(command, call.caller)
     results: list[TraceResult] = []
     numbers = iter(body.rules)
@@ -195,7 +204,7 @@ async def act_on_trace(backend: Backend, call: Call) -> web.StreamResponse:
     return answer(backend.replica.seq, TraceActions(reply.seq, results))
 
 
-def _command(body: TraceBody, caller: Caller) -> StartTrace | StopTrace:
+def _command(backend: Backend, body: TraceBody, caller: Caller) -> StartTrace | StopTrace:
     kinds = {
         TraceKind.JOB: body.job,
         TraceKind.USER: body.user,
@@ -207,13 +216,14 @@ def _command(body: TraceBody, caller: Caller) -> StartTrace | StopTrace:
         if given:
             raise refused(RefusalCode.BAD_REQUEST, f"{given[0]} belongs to on; off takes rules")
         body.rules = list(dict.fromkeys(body.rules))
-        return StopTrace(caller.user, caller.is_admin, tuple(body.rules))
+        return StopTrace(caller.user, _traces_all(backend, caller), tuple(body.rules))
     if len(given) != 1 or body.rules:
         text = "name one of job, user, queue, sessions" if not body.rules else "rules belong to off"
         raise refused(RefusalCode.BAD_REQUEST, text)
+    may = bool(_class_of(backend, caller, body.job or 0)) or _traces_all(backend, caller)
     return StartTrace(
         caller.user,
-        caller.is_admin,
+        may,
         given[0],
         body.for_s * SECOND_US,
         body.job or 0,

@@ -7,9 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from xce.cli.xceadmin.audit import run_audit
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
+from xce.cli.xceadmin.init import add_init, run_init
 from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
+from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
+from xce.cli.xceadmin.rbac import run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.cli.xceadmin.trace import add_trace, run_trace
@@ -20,17 +24,16 @@ from xce.daemon.settings import Settings, SettingsError, load_settings
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
-    "init": "keys come with the security release; `xce up` makes a cluster",
     "diff": "configuration is in effect after `xce down` and `xce up`",
     "apply": "configuration is in effect after `xce down` and `xce up`",
     "rollback": "configuration is in effect after `xce down` and `xce up`",
-    "keys": "components trust the unix sockets of their own user",
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
     "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
+COMPONENTS: Final = {"init": run_init, "keys": run_keys, "peers": run_peers, "trace": run_trace}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,6 +87,8 @@ def build_parser() -> argparse.ArgumentParser:
     common.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
     common.add_argument("--json", action="store_true", help="JSON instead of a table")
 
+    add_init(names, common)
+    add_keys(names, common)
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
 
@@ -97,6 +102,21 @@ def build_parser() -> argparse.ArgumentParser:
         "--wait-daemon", type=float, default=WAIT_S, metavar="S",
         help="try an unreachable cluster that long",
     )  # fmt: skip
+
+    rbac = names.add_parser("rbac", parents=[common], help="who may do what, and why")
+    rbac.add_argument("action", choices=("check",))
+    rbac.add_argument("user")
+    rbac.add_argument("permission", help="such as job:kill")
+    rbac.add_argument(
+        "object", nargs="?", default="cluster",
+        help="cluster (default), queue:NAME, project:PATH or job:ID",
+    )  # fmt: skip
+
+    audit = names.add_parser("audit", parents=[common], help="who did what, and what was denied")
+    audit.add_argument("--user", default="", help="only this one's")
+    audit.add_argument("--since", default="", metavar="TIME", help="2h, or 2026-01-31T12:00")
+    audit.add_argument("--denied", action="store_true", help="only what was denied")
+    audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
 
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
     journal.add_argument("action", choices=("verify", "export", "plot"))
@@ -129,6 +149,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
+    if options.name in COMPONENTS:
+        return COMPONENTS[options.name](settings, options)
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
@@ -141,8 +163,18 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
                 traces=options.trace,
                 session=options.session,
             )
-        case "trace", _:
-            return run_trace(settings, options)
+        case "audit", _:
+            return run_audit(
+                settings,
+                user=options.user,
+                since=options.since,
+                denied=options.denied,
+                as_json=options.json or options.form == "json",
+            )
+        case "rbac", _:
+            return run_rbac(
+                settings, options.user, options.permission, options.object, as_json=options.json
+            )
         case "hosts", "drain":
             print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
             return USAGE

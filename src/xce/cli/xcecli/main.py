@@ -15,6 +15,14 @@ from xce.cli.xcecli.show import run_info, run_output, run_wait, run_why
 from xce.cli.xcecli.submit import run_plan, run_submit
 from xce.cli.xcecli.trace import run_trace
 
+
+def _run_login(session: Session, options: argparse.Namespace) -> int:
+    """Log in or out; what that needs costs time to load, which other commands do not spend."""
+    from xce.cli.xcecli.login import run_login, run_logout  # noqa: PLC0415
+
+    return (run_login if options.name == "login" else run_logout)(session, options)
+
+
 _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "submit": run_submit,
     "plan": run_plan,
@@ -27,6 +35,8 @@ _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "stop": run_action,
     "resume": run_action,
     "wait": run_wait,
+    "login": _run_login,
+    "logout": _run_login,
     "hosts": run_hosts,
     "queues": run_queues,
 }

@@ -23,7 +23,6 @@ NOT_BUILT: Final = {
     "topology": f"topology {_LATER}",
     "history": f"it {_LATER}; 'xcecli info ID' answers for every job that ever was",
     "whatif": f"it {_LATER}",
-    "login": "on this machine you are who the kernel says; tokens come with a later release",
     "completion": f"it {_LATER}",
 }
 
@@ -78,6 +77,17 @@ def build_parser() -> Parser:
         ("resume", "let stopped jobs go on"),
     ):
         _add_selection(add(name, text), has_force=name == "kill")
+    login = add("login", "log in at a cluster on another machine")
+    login.add_argument(
+        "url", nargs="?", default="", help="https://host:port; without it and XCE_URL: here"
+    )
+    login.add_argument("--munge", action="store_true", help="with a MUNGE credential")
+    login.add_argument("--paste", action="store_true", help="the browser is on another machine")
+    login.add_argument("--fingerprint", default="", metavar="SHA256", help="of its certificate")
+    login.add_argument("--ca", default="", metavar="FILE", help="who certifies it")
+    logout = add("logout", "end a login")
+    logout.add_argument("url", nargs="?", default="")
+    logout.add_argument("--all", action="store_true", help="all logins, wherever they are")
     wait = add("wait", "wait for the end of jobs; the exit status is theirs")
     wait.add_argument("ids", nargs="+", metavar="ID")
     wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
