@@ -24,6 +24,7 @@ RUNS: Final = {
     "core": ["core.py"],
     "journal": ["journal_commit.py"],
     "worker": ["worker_noop.py"],
+    "tls": ["tls.py"],
 }
 
 
@@ -63,6 +64,7 @@ BARS: Final = [
         "pending"),
     Bar("restart to first dispatch", "pending-restart", "first_dispatch_s", "<", 5, "s",
         "pending"),
+    Bar("no-op jobs over TLS against unix sockets", "tls", "loss_percent", "<", 15, "% fewer", "tls"),
     Bar("bsub -h against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
         {"command": "bsub -h"}),
     Bar("bjobs ID against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
