@@ -95,6 +95,10 @@ def main() -> int:
     return 0
 
 
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:,g}"
+
+
 def print_table(lines: list[dict[str, object]]) -> None:
     """Print the bars that were measured, as a Markdown table."""
     print("\n| what | bar | measured | met | command |\n|---|---|---|---|---|")
@@ -112,7 +116,7 @@ def print_table(lines: list[dict[str, object]]) -> None:
             "<": value < bar.limit, "<=": value <= bar.limit, ">=": value >= bar.limit,
         }[bar.relation]  # fmt: skip
         print(
-            f"| {bar.text} | {bar.relation} {bar.limit:,.10g} {bar.unit} | {value:,.6g} {bar.unit} | "
+            f"| {bar.text} | {bar.relation} {bar.limit:,.10g} {bar.unit} | {_figure(value)} {bar.unit} | "
             f"{'yes' if met else 'NO'} | `make bench BENCH={bar.run}` |"
         )
 

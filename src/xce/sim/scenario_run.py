@@ -45,6 +45,9 @@ from xce.state.cluster import ClusterState
 
 ADMIN: Final = "root"
 _IN_VAIN_MAX: Final = 3
+_TICKS_MAX: Final = 500
+"""Ticks in a row, with nothing else to come, that give no session anything to decide. Run windows
+open and close for ever."""
 _ENDS, _DUE, _SUBMITS, _EVENTS, _LOOKS = range(5)
 """The order of what happens at one instant."""
 
@@ -136,6 +139,8 @@ class ScenarioRun:
         """Hosts with ends that are not told yet."""
         self._in_vain = 0
         """Sessions in a row that gave nothing."""
+        self._ticks = 0
+        """Ticks in a row that led to nothing, while nothing else is to come."""
         self._idle_due: tuple[int, Micros] = (0, 0)
         """State and instant for which a tick brought nothing."""
 
@@ -172,6 +177,7 @@ class ScenarioRun:
             if at_us is None or (until_us is not None and at_us > until_us):
                 break
             self.now_us = at_us
+            self._ticks = 0 if self._calendar else self._ticks + 1
             if is_session:
                 self._session()
             self._live_instant()
@@ -189,7 +195,8 @@ class ScenarioRun:
         """Return when something happens next, and whether a session runs then."""
         instants = [self._calendar[0][0]] if self._calendar else []
         due_us = next_due_us(self.state)
-        if due_us and (self.state.seq, due_us) != self._idle_due:
+        is_idle_due = (self.state.seq, due_us) == self._idle_due or self._is_over()
+        if due_us and not is_idle_due:
             instants.append(max(due_us - self.scenario.zero_us, self.now_us))
         session_us = self._next_session(is_quiet=not instants)
         if session_us is not None:
@@ -197,6 +204,14 @@ class ScenarioRun:
         if not instants:
             return None, False
         return min(instants), min(instants) == session_us
+
+    def _is_over(self) -> bool:
+        """Return whether ticks alone are left, and will lead to nothing."""
+        if self._calendar or self._memory.is_due:
+            return False
+        if self._ticks > _TICKS_MAX:
+            return True
+        return all(job.is_finished for job in self.state.jobs.values())
 
     def _next_session(self, *, is_quiet: bool) -> Micros | None:
         """Return when the next session is worth running, or None.
@@ -221,7 +236,7 @@ class ScenarioRun:
             self._recorder.keep(trace)
         self._in_vain += 1
         if not plan.is_empty:
-            self._in_vain = 0
+            self._in_vain = self._ticks = 0
             self._digest.update(plan_digest(plan).encode())
             self.tell(ProposePlan(plan), by="scheduler", basis="component")
 

@@ -236,8 +236,8 @@ def test_less_of_a_pool_is_found() -> None:
 
 
 def test_those_who_give_way_are_the_blockers_of_who_preempts() -> None:
-    low = QueueConfig(name="low", priority=10, default=True)
-    high = QueueConfig(name="high", priority=50, preempt=("low",), preemption="requeue")
+    low = QueueConfig(name="low", priority=10, default=True, preemption="requeue")
+    high = QueueConfig(name="high", priority=50, preempt=("low",))
     controller = cluster({"h1": 2}, queues=[low, high])
     victim = start(controller, tasks=2)
     job = submit(controller, submission(tasks=2, queue="high"))
