@@ -127,7 +127,7 @@ class Gate:
             self._has_joined = True
         elif isinstance(seen, Reported):
             # On one connection nothing comes twice: what does was not sent by the worker.
-            if not self._has_joined or seen.number <= self._last_report:
+            if not self._has_joined or seen.number != self._last_report + 1:
                 return f"report {seen.number} came where {self._last_report + 1} belongs"
             self._last_report = seen.number
         return ""
