@@ -28,6 +28,7 @@ from xce.model.command import (
 from xce.model.observation import HostJoined, Reported
 from xce.model.trust import TEST
 from xce.net import message as m
+from xce.net.bounds import refuse_observation
 
 
 class Rights(NamedTuple):
@@ -121,6 +122,9 @@ class Gate:
             return f"a {self.role} may not report {kind}"
         if seen.host != self.name:
             return f"the worker of host {self.name} may report about that host only"
+        refusal = refuse_observation(seen)
+        if refusal:
+            return f"a {kind} is refused: {refusal}"
         if isinstance(seen, HostJoined):
             if self._has_joined:
                 return "a worker joins once on a connection"
