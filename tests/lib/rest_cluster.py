@@ -22,6 +22,7 @@ from xce.journal.codec import decode_batch, encode_batch
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.model.job import Owner
+from xce.net.allowlist import Gate
 from xce.net.frame import FrameReader, encode_frame
 from xce.net.message import Answer, Ask, OutputChunk
 from xce.testing.builders import cluster
@@ -41,11 +42,13 @@ class FakeLink:
         self.crc = 0
         self.holds_entries = False
         self.read_requests = []
+        self.gate = Gate("apiserver", "front")
 
     async def ask(self, command, *, by, basis, repeatable=True, origin=""):
         if not self.is_connected:
             raise _away("the controller is away")
         (ask,) = FrameReader().feed(encode_frame(Ask(1, command, by, basis, origin)))
+        assert self.gate.refuse(ask) == ""
         self.asked.append((ask.command, by, basis, repeatable))
         controller = self.controller
         given = Input(ask.command, by, basis, 1, origin)

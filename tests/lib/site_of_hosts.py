@@ -52,6 +52,7 @@ class Site:
         self.net = net
         self.address = Address(net.address["ctl"], PORT)
         self.controller = live.layout.keys / "controller.crt"
+        self.installed_s = 0.0
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
 
     def directory(self, host: str) -> Path:

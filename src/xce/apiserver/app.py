@@ -15,7 +15,7 @@ from aiohttp import web
 from xce.apiserver.access import About, Access, route_access
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import ENCODER, Call, problem_answer, raw_answer
-from xce.apiserver.door import GuardedHandler, GuardedServer, address_of
+from xce.apiserver.door import GuardedHandler, GuardedServer, Server, address_of
 from xce.apiserver.identity import Caller, peer_credentials
 from xce.apiserver.limits import STRANGER_PER_S
 from xce.apiserver.openapi import render_openapi
@@ -231,7 +231,7 @@ def bearer_of(header: str) -> str:
 
 def make_server(backend: Backend, *, is_guarded: bool = False) -> web.Server:
     """Return what speaks HTTP for a backend; guarded: with those who come over the network."""
-    kind = GuardedServer if is_guarded else web.Server
+    kind = GuardedServer if is_guarded else Server
     return kind(
         App(backend).serve,
         access_log=None,

@@ -105,7 +105,7 @@ class Denials:
                 for (user, permission, about, origin), (count, first_us) in waiting.items()
             )
             try:
-                await self._link.ask(NoteDenials(rows), by="apiserver", basis="component")
+                await self._link.ask(NoteDenials(rows), by="apiserver", basis="apiserver")
             except ProblemError as error:
                 self._log.warning(
                     "denials-not-kept", extra={"rows": len(rows), "why": error.problem.detail}

@@ -9,8 +9,13 @@ import msgspec
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from xce.apiserver.call import problem_answer
+from xce.apiserver.problems import make_problem
+from xce.model.refusal import RefusalCode
+
 CONNECTIONS_MAX: Final = 4_000
 OF_ADDRESS_MAX: Final = 256
+REASON_MAX: Final = 300
 SILENT_S: Final = 20.0
 """A connection that has sent no whole request by then is closed."""
 
@@ -46,7 +51,28 @@ class Crowd:
             self.connections.pop(address, None)
 
 
-class GuardedHandler(RequestHandler):
+class Handler(RequestHandler):
+    """One connection."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer bytes that are no request: without a line in the log, or anybody could fill it."""
+        if status >= 500 or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        text = f"that is no HTTP request: {message or exc}"[:REASON_MAX]
+        answer = problem_answer(make_problem(RefusalCode.BAD_REQUEST, text, status=status))
+        answer.force_close()
+        return answer
+
+
+class GuardedHandler(Handler):
     """One connection over the network."""
 
     __slots__ = ("_address", "_crowd", "_silence", "has_asked")
@@ -81,7 +107,15 @@ class GuardedHandler(RequestHandler):
             self.transport.abort()
 
 
-class GuardedServer(web.Server):
+class Server(web.Server):
+    """Speaks HTTP."""
+
+    def __call__(self) -> RequestHandler:
+        """Return what takes the next connection."""
+        return Handler(self, loop=self._loop, **self._kwargs)
+
+
+class GuardedServer(Server):
     """Speaks HTTP on connections over the network."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as aiohttp's

@@ -20,7 +20,10 @@ _CREDENTIALS: Final = struct.Struct("iII")
 LOCAL: Final = "local"
 """Where requests come from that came over the unix socket."""
 GROUPS_MAX: Final = 1_000
+UNIX: Final = "unix"
+MUNGE: Final = "munge"
 OIDC: Final = "oidc"
+"""Ways to log in."""
 _NAME_S: Final = 60.0
 """How long a user's name is remembered before the system is asked again."""
 
@@ -157,7 +160,7 @@ class Identities:
         found = self.account(login.user)
         if found is None or found.owner.uid != login.uid:
             return None
-        if login.way == OIDC and found.owner.uid == 0:
+        if login.way != UNIX and found.owner.uid == 0:
             return None
         groups = dict.fromkeys((*found.groups, *login.groups))
         return msgspec.structs.replace(found, groups=tuple(groups), origin=origin)

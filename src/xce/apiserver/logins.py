@@ -1,16 +1,11 @@
 """Proofs of who one is: what a provider or MUNGE says becomes a user of this machine."""
 
-from typing import Final
-
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.munge import Munge, MungeError
 from xce.apiserver.oidc import OidcError, OidcProvider
 from xce.apiserver.tokens import Tokens
 from xce.model.api import ApiConfig, OidcConfig
 from xce.model.errors import XceError
-
-UNIX: Final = "unix"
-MUNGE: Final = "munge"
 
 
 class LoginError(XceError):
@@ -57,6 +52,8 @@ class Logins:
             raise LoginError(str(error)) from error
         if found.payload != audience.encode():
             raise LoginError("the MUNGE credential was made for something else")
+        if found.uid == 0:
+            raise LoginError("root does not log in by MUNGE: any host's root could", user="root")
         return self._identities.caller(found.uid, found.gid)
 
     async def prove_oidc(

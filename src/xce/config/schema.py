@@ -175,6 +175,7 @@ CLUSTER: Final = Table(
         "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
         "mode": Key("mode", read_choice(*MODES)),
         "listen": Key("listen", read_address),
+        "new_privileges": Key("new_privileges", read_flag),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
     },
     not_built=frozenset(

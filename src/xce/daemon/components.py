@@ -40,15 +40,26 @@ def local_hosts(config: ClusterConfig) -> list[str]:
     return [name for name in names if name == machine_name()]
 
 
-def plan_components(state_dir: Path, hosts: Iterable[str]) -> list[Component]:
-    """Return the daemons of a cluster in the order of their start."""
+def plan_components(
+    state_dir: Path, hosts: Iterable[str], *, new_privileges: bool = False
+) -> list[Component]:
+    """Return the daemons of a cluster in the order of their start.
+
+    Args:
+        state_dir: Where the cluster lives.
+        hosts: The hosts whose workers are started here.
+        new_privileges: Whether their jobs may use set-id programs.
+    """
     root = str(state_dir)
+    more = ("--new-privileges",) if new_privileges else ()
     alone = [
         Component(name, ("-m", f"xce.daemon.{name}", "--dir", root))
         for name in ("controller", "history", "scheduler", "apiserver")
     ]
     workers = [
-        Component(f"worker-{host}", ("-m", "xce.daemon.worker", "--dir", root, "--host", host))
+        Component(
+            f"worker-{host}", ("-m", "xce.daemon.worker", "--dir", root, "--host", host, *more)
+        )
         for host in hosts
     ]
     return alone + workers

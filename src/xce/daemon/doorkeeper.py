@@ -72,7 +72,12 @@ class Doorkeeper:
         self._log = log
         self._context: ssl.SSLContext | None = None
         self._in_context: set[str] = set()
+        self._context_change = -1
+        """`TrustTable.change` when the context was last brought up to date."""
         self._change = -1
+        """`TrustTable.change` when connections were last looked at."""
+        self._told: tuple[bytes, ...] = ()
+        """Certificates of controllers that workers were last told of."""
         self._by_key: dict[str, dict[Peer, tuple[str, str]]] = {}
         """Connections by the key that they were made with: role and name of each."""
         self._noted: set[str] = set(load_revoked(keys))
@@ -88,6 +93,9 @@ class Doorkeeper:
             return None
         if self._context is None:
             self._context = make_server_context(self._own, ())
+        if self._context_change == state.trust.change:
+            return self._context
+        self._context_change = state.trust.change
         for key, item in state.trust.keys.items():
             if key not in self._in_context:
                 self._in_context.add(key)
@@ -163,10 +171,18 @@ class Doorkeeper:
                     peer.abort(why)
         if is_new:
             self._write_revoked(state)
-            for peers in self._by_key.values():
-                for peer, (role, _) in peers.items():
-                    if role == "worker" and peer.protocol >= CONTROLLER_KEYS_SINCE:
-                        self._tell_keys(peer, state)
+            self._tell_controllers(state)
+
+    def _tell_controllers(self, state: ClusterState) -> None:
+        """Tell all workers of other hosts when controllers have got or lost a key."""
+        controllers = self.controllers(state)
+        if controllers == self._told:
+            return
+        self._told = controllers
+        for peers in self._by_key.values():
+            for peer, (role, _) in peers.items():
+                if role == "worker" and peer.protocol >= CONTROLLER_KEYS_SINCE:
+                    self._tell_keys(peer, state)
 
     def _write_revoked(self, state: ClusterState) -> None:
         missing = sorted(state.trust.revoked.keys() - self._noted)

@@ -213,6 +213,7 @@ cluster_name: CLUSTER
 # fairshare_chunk: 100      # placements in a session until the order is computed again
 # backfill: none            # none | easy | conservative: of queues that do not say
 # reservations: 1           # of queues that do not say: blocked jobs that hold a reservation
+# new_privileges: false     # may jobs gain privileges by set-id programs such as sudo?
 # start_failures_max: 3     # failed starts in a row until a host is closed
 # start_retry_s: 300        # until a job tries a host again on which its start failed
 # session_gather_ms: 2      # how long the scheduler gathers news before it looks

@@ -313,7 +313,9 @@ def run_node_manager(state_dir: Path) -> int:
     os.umask(0o022 if os.geteuid() == 0 else 0o077)
     # Where pid 1 does not reap, shepherds that outlive their worker are reaped here.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    components = plan_components(layout.root, local_hosts(config))
+    components = plan_components(
+        layout.root, local_hosts(config), new_privileges=config.new_privileges
+    )
     NodeManager(layout, components, log).run()
     os.close(lock)
     return 0

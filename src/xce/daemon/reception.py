@@ -335,7 +335,9 @@ class Reception:
 def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
-        case ApplyConfig() | TrustKey() | RevokeKeys() | MakeHostToken() | SetHostsOpen():
+        case SetHostsOpen():
+            return msgspec.structs.replace(command, by=by, is_admin=True)
+        case ApplyConfig() | TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)
         case _:
             return command

@@ -56,6 +56,7 @@ def worker_options(
             label=f"{options.host}-{digest}",
             log_file=layout.log_file(f"shepherd-{options.host}"),
             use_cgroups=not options.no_cgroups,
+            new_privileges=options.new_privileges,
         ),
         version=VERSION,
         cpus=options.slots or len(os.sched_getaffinity(0)),
@@ -154,6 +155,11 @@ def main() -> int:
         help="seconds that output is kept after its job",
     )
     parser.add_argument("--no-cgroups", action="store_true", help="use sessions and /proc only")
+    parser.add_argument(
+        "--new-privileges",
+        action="store_true",
+        help="let jobs gain privileges by set-id programs such as sudo and ping",
+    )
     options = parser.parse_args()
     try:
         dialler = find_dialler(open_layout(Path(options.dir)), options)

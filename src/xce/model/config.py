@@ -207,6 +207,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Beside `xce.model.permission.BUILT_IN_ROLES`."""
     grants: tuple[GrantConfig, ...] = ()
     api: ApiConfig = ApiConfig()
+    new_privileges: bool = False
+    """Whether jobs may gain privileges by set-id programs, on hosts whose workers `xce up` starts.
+    """
 
     def domain_level(self, name: str) -> str:
         """Return the level that ``cu[type=name]`` means; an empty name: the default one."""

@@ -30,6 +30,7 @@ from xce.model.command import (
 from xce.model.observation import HostJoined, Reported
 from xce.model.trust import TEST
 from xce.net import message as m
+from xce.net.bounds import refuse_observation
 
 
 class Rights(NamedTuple):
@@ -123,13 +124,16 @@ class Gate:
             return f"a {self.role} may not report {kind}"
         if seen.host != self.name:
             return f"the worker of host {self.name} may report about that host only"
+        refusal = refuse_observation(seen)
+        if refusal:
+            return f"a {kind} is refused: {refusal}"
         if isinstance(seen, HostJoined):
             if self._has_joined:
                 return "a worker joins once on a connection"
             self._has_joined = True
         elif isinstance(seen, Reported):
             # On one connection nothing comes twice: what does was not sent by the worker.
-            if not self._has_joined or seen.number <= self._last_report:
+            if not self._has_joined or seen.number != self._last_report + 1:
                 return f"report {seen.number} came where {self._last_report + 1} belongs"
             self._last_report = seen.number
         return ""

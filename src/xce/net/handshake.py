@@ -5,6 +5,7 @@ it still understands; the other side answers with the newest that both speak, or
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
@@ -26,6 +27,9 @@ HANDSHAKE_S: Final = 10.0
 """After so long whoever has not said who he is, is cut off."""
 HELLO_MAX_BYTES: Final = 64 * 1024
 """Longest frame before the other side is known."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,255}")
+_VERSION: Final = re.compile(r"[A-Za-z0-9.+_-]{1,64}")
 
 Accept: TypeAlias = Callable[[Peer, Hello], Welcome | Refused]
 """Judges who dials. It sets ``peer.on_messages`` and ``peer.on_lost`` when it welcomes."""
@@ -241,6 +245,8 @@ class Greeting:
         """Return why nobody can talk with who says this; empty: it can be judged."""
         if hello.role not in ROLES:
             return f"no role is called {hello.role!r}; known are: {', '.join(ROLES)}"
+        if not (_NAME.fullmatch(hello.name) and _VERSION.fullmatch(hello.version)):
+            return "its name or version is none: letters, digits and . _ @ - are"
         self.peer.protocol = choose_protocol(hello)
         if not self.peer.protocol:
             return (

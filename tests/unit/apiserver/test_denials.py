@@ -17,7 +17,7 @@ class Keeper:
         self.commands = 0
 
     async def ask(self, command, **basis):
-        assert basis == {"by": "apiserver", "basis": "component"}
+        assert basis == {"by": "apiserver", "basis": "apiserver"}
         self.rows += command.rows
         self.commands += 1
 

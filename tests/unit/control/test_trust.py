@@ -9,7 +9,7 @@ from xce.model.ids import HOUR_US
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.snapshot import digest, dump, load
 from xce.testing.builders import cluster, replayed
-from xce.testing.certificates import make_certificate
+from xce.sim.certificates import make_certificate
 
 WORKER = make_certificate(b"w" * 32)
 OTHER = make_certificate(b"o" * 32)

@@ -288,7 +288,7 @@ def test_the_newest_protocol_that_both_speak_is_chosen(run, keys, first, protoco
     [
         Hello(3, "worker", "h1", "9", 3),
         Hello(0, "worker", "h1", "0"),
-        Hello(-1, "worker", "h1", ""),
+        Hello(-1, "worker", "h1", "0"),
     ],
 )
 def test_a_protocol_that_is_not_spoken_here_is_refused(run, keys, hello):

@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
-from xce.apiserver.identity import LOCAL, OIDC, Caller
-from xce.apiserver.logins import MUNGE, UNIX, LoginError
+from xce.apiserver.identity import LOCAL, MUNGE, OIDC, UNIX, Caller
+from xce.apiserver.logins import LoginError
 from xce.apiserver.oidc import Described, OidcError
 from xce.apiserver.problems import ProblemError, denied, from_refusal, refused
 from xce.apiserver.tokens import ACCESS, REFRESH, Login, TokenError

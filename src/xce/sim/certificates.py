@@ -1,4 +1,4 @@
-"""Certificates for tests of the core: well formed, of any public key, signed by nobody."""
+"""Certificates for worlds and tests: well formed, of any public key, signed by nobody."""
 
 from typing import Final
 
