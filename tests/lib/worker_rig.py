@@ -234,10 +234,12 @@ class Shepherd:
 
 def sweep_groups(label: str) -> None:
     """Remove the control groups of a shepherd that was killed, as far as they are empty."""
-    for base in Path("/sys/fs/cgroup").glob(f"**/xce/{label}"):
-        for path in (*base.iterdir(), base):
-            with contextlib.suppress(OSError):
-                path.rmdir()
+    # Groups of others come and go meanwhile, which `os.walk` does not mind.
+    for name, below, _ in os.walk("/sys/fs/cgroup"):
+        if name.endswith(f"/xce/{label}"):
+            for path in (*(Path(name, one) for one in below), Path(name)):
+                with contextlib.suppress(OSError):
+                    path.rmdir()
 
 
 @contextlib.contextmanager

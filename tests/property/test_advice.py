@@ -74,7 +74,7 @@ def make(
     controller = build(shape, load)
     backfill, order, is_closed = policy
     if is_closed:
-        controller.tell(SetHostsOpen("root", ("h2",), False), by="root")
+        controller.tell(SetHostsOpen("root", ("h2",), False, is_admin=True), by="root")
     queues = (
         QueueConfig(
             name="normal",
@@ -144,7 +144,7 @@ def apply_suggestion(
         assert starts(other, element)
         return
     if suggestion.wish.opened:
-        other.tell(SetHostsOpen("root", suggestion.wish.opened, True), by="root")
+        other.tell(SetHostsOpen("root", suggestion.wish.opened, True, is_admin=True), by="root")
     if [change.kind for change in suggestion.changes] == ["open"]:
         assert starts(other, element)
         return

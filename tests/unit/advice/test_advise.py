@@ -292,7 +292,7 @@ def test_those_over_their_time_end_at_once() -> None:
 
 def test_a_closed_host_may_be_opened() -> None:
     controller = cluster({"h1": 4, "h2": 4})
-    controller.tell(SetHostsOpen("root", ("h1", "h2"), False), by="root")
+    controller.tell(SetHostsOpen("root", ("h1", "h2"), False, is_admin=True), by="root")
     job = submit(controller, submission(tasks=2))
     run(controller)
     assert texts(ask(controller, job)) == ["host h1 opened", "host h2 opened"]

@@ -118,6 +118,18 @@ def build_parser() -> argparse.ArgumentParser:
     audit.add_argument("--denied", action="store_true", help="only what was denied")
     audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
 
+    _add_journal(names, common)
+    add_trace(names, common, WAIT_S)
+    add_sim(names)
+    for name, text in NOT_BUILT.items():
+        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
+    return parser
+
+
+def _add_journal(
+    names: "argparse._SubParsersAction[_Parser]", common: _Parser
+) -> None:
+    """Add the commands that read a journal."""
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
     journal.add_argument("action", choices=("verify", "export", "plot"))
     journal.add_argument(
@@ -140,11 +152,6 @@ def build_parser() -> argparse.ArgumentParser:
     )
     replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
     replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
-    add_trace(names, common, WAIT_S)
-    add_sim(names)
-    for name, text in NOT_BUILT.items():
-        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
-    return parser
 
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
