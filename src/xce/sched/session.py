@@ -130,7 +130,8 @@ class Session:
         self._gangs: list[GangStart] = []
         self._failed: dict[Shape, Reason] = {}
         self._delaying: dict[tuple[Shape, Micros], Reason] = {}
-        """Requests that fit, and would delay a reservation if they ran up to this instant."""
+        """What fits and would delay a reservation, running up to an instant; until a start."""
+        self._is_kept_waiting = False
         self._in_vain: set[Shape] = set()
         """Requests for which nobody can give way."""
         self._asleep: dict[RequestClass, Reason] = {}
@@ -252,8 +253,7 @@ class Session:
             )
             return
         columns = spot.hosts.tolist(), spot.sizes.tolist(), spot.parts.tolist()
-        start = GangStart(found.cls, job_id, index, *columns, spot.alternative, rule)
-        self._gangs.append(start)
+        self._gangs.append(GangStart(found.cls, job_id, index, *columns, spot.alternative, rule))
 
     @property
     def has_stopped(self) -> bool:
@@ -267,6 +267,7 @@ class Session:
             amounts[0] = slots
             piece = Piece(numbers, amounts, {}, exclusive=False)
             self._reserver.take_room(piece, self._now, FAR)
+            self._delaying.clear()
 
     def _preempt(self, front: Front, shape: Shape, reason: Reason, before: Place) -> bool:
         """Have others give way for the first element of a class, if that lets it start.
@@ -289,6 +290,7 @@ class Session:
             return False
         preemption, spot = found
         self._preemptions.append(preemption)
+        self._delaying.clear()
         piece = Piece(spot.numbers, spot.amounts, spot.pools, exclusive=False)
         self._reserver.take_room(piece, self._now, expected_span(front.found))
         self._asleep[front.found] = Reason(ReasonCode.PREEMPTING)
@@ -332,7 +334,7 @@ class Session:
         reserved, unreserved = self._reserver.changes()
         moved = self._preemptions or self._holds.released or self._holds.resumed
         is_empty = not (self._bulk or self._gangs or reserved or unreserved or moved)
-        look_at_us = self._reserver.look_at_us() if self._delaying else 0
+        look_at_us = self._reserver.look_at_us() if self._is_kept_waiting else 0
         reasons = self._memory.close(
             self._asleep,
             is_empty=is_empty,
@@ -394,6 +396,7 @@ class Session:
         window = self._reserver.window(front.found, now)
         if window.ground is now.ground:
             if place(front, shape, now, sieve.left, before):
+                self._delaying.clear()
                 return None
         elif self._fits(shape, now, sieve.left):
             return self._try_window(front, shape, window, before)
@@ -412,7 +415,9 @@ class Session:
         sieve = sift(shape, window.ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
         if place(front, shape, window, sieve.left, before):
+            self._delaying.clear()
             return None
+        self._is_kept_waiting = True
         reason = Reason(ReasonCode.RESERVED, detail=str(self._reserver.in_the_way(front.found)))
         self._delaying[shape, self._reserver.reach(front.found)] = reason
         return reason

@@ -126,9 +126,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_journal(
-    names: "argparse._SubParsersAction[_Parser]", common: _Parser
-) -> None:
+def _add_journal(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
     """Add the commands that read a journal."""
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
     journal.add_argument("action", choices=("verify", "export", "plot"))
