@@ -2,12 +2,20 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 from rest_cluster import run_rest
 
-from xce.apiserver.access import COLUMNS, MATRIX, About, access_of, route_access
+from xce.apiserver.access import (
+    COLUMNS,
+    MATRIX,
+    About,
+    access_of,
+    render_matrix,
+    route_access,
+)
 from xce.apiserver.routes.table import ROUTES
 from xce.model.command import ApplyConfig, SetHostsOpen
 from xce.model.config import GrantConfig, QueueConfig
@@ -47,6 +55,11 @@ def test_every_row_has_a_cell_for_every_role():
 def configure(rest, config):
     rest.controller.tell(ApplyConfig("root", config), by="root")
     rest.link.pump()
+
+
+def test_the_users_guide_shows_the_matrix():
+    guide = Path(__file__).resolve().parents[3] / "docs" / "people.md"
+    assert render_matrix() in guide.read_text()
 
 
 async def prepared(rest, user):
