@@ -112,9 +112,7 @@ class Subject:
         if self.index != WHOLE and self.job.array is not None:
             among = self.job.positions(self.index, self.index)
         replica = self._backend.replica
-        listing = Listing(
-            replica.state, replica.gangs, now_us=self._backend.now_us, sees=self.sees
-        )
+        listing = Listing(replica.state, replica.gangs, now_us=self._backend.now_us, sees=self.sees)
         return listing.elements(self.job, among)
 
     def must_be_one(self) -> None:
