@@ -7,9 +7,9 @@ from xce.model.certificate import parse_certificate
 from xce.model.command import Accepted, EnrolHost, MakeHostToken, RevokeKeys, TrustKey
 from xce.model.ids import HOUR_US
 from xce.model.refusal import Refusal, RefusalCode
+from xce.sim.certificates import make_certificate
 from xce.state.snapshot import digest, dump, load
 from xce.testing.builders import cluster, replayed
-from xce.sim.certificates import make_certificate
 
 WORKER = make_certificate(b"w" * 32)
 OTHER = make_certificate(b"o" * 32)
