@@ -237,3 +237,30 @@ def test_bodies_that_are_none(served: Served, number: int) -> None:
             f"{served.url}/xce/v1/{path}", data=BODIES[number], headers=headers, timeout=TIMEOUT_S
         )
         check(served, answer)
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process, which serves too, has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_nonsense_does_not_make_it_grow(served: Served) -> None:
+    headers = {"Authorization": f"Bearer {served.token}"}
+    with requests.Session() as session:
+
+        def send(count: int) -> None:
+            for number in range(count):
+                session.get(f"{served.url}/xce/v1/jobs/{number}", headers=headers, timeout=5)
+                session.get(
+                    f"{served.url}/xce/v1/jobs", params={"name": "x" * 1_000, "user": str(number)},
+                    headers=headers, timeout=5,
+                )  # fmt: skip
+                session.post(
+                    f"{served.url}/xce/v1/jobs", data=f'{{"x{number}": 1}}', headers=headers,
+                    timeout=5,
+                )  # fmt: skip
+
+        send(300)
+        before = resident_bytes()
+        send(900)
+        assert resident_bytes() - before < 8 * 1024 * 1024

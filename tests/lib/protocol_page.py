@@ -17,7 +17,7 @@ from xce.model.effect import Effect
 from xce.model.observation import Observation
 from xce.net import doorway, handshake, tls
 from xce.net import message as m
-from xce.net.allowlist import ALLOWED
+from xce.net.allowlist import ALLOWED, WORKER_FRAME_MAX
 from xce.net.frame import HEAD_BYTES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
@@ -34,9 +34,10 @@ another one.
 ## Frames
 
 A connection carries frames, both ways: a length of {head} bytes in network byte order
-(big-endian), then so many bytes of one MessagePack value. A frame has at most {frame} MiB; the
-first one, before the other side is known, at most {hello} KiB. A longer frame, or one that is no
-message, ends the connection. There is no compression, and nothing between frames.
+(big-endian), then so many bytes of one MessagePack value. A frame has at most {frame} MiB, one of
+a worker {worker} MiB; the first one, before the other side is known, at most {hello} KiB. A
+longer frame, or one that is no message, ends the connection. There is no compression, and nothing
+between frames.
 
 A value is an array: first the tag of the message, a text, then its fields in the order given
 below. Numbers are integers; bytes are MessagePack `bin`; instants are microseconds since the
@@ -80,7 +81,8 @@ A message, command or observation that is not in the row of the peer's role ends
 def render_page() -> str:
     """Return the page."""
     text = HEAD.format(
-        head=HEAD_BYTES, frame=m.FRAME_MAX // 2**20, hello=handshake.HELLO_MAX_BYTES // 1024,
+        head=HEAD_BYTES, frame=m.FRAME_MAX // 2**20, worker=WORKER_FRAME_MAX // 2**20,
+        hello=handshake.HELLO_MAX_BYTES // 1024,
         name=tls.SERVER_NAME, patience=handshake.HANDSHAKE_S,
         per_address=doorway.PER_ADDRESS_MAX, half_open=doorway.HALF_OPEN_MAX,
         silent=tls.SILENT_S, protocol=m.PROTOCOL, oldest=m.PROTOCOL_OLDEST,

@@ -106,3 +106,19 @@ def route_access(method: str, path: str) -> Access:
         KeyError: It has none.
     """
     return _ROUTES[method, path]
+
+
+def render_matrix() -> str:
+    """Return the matrix as a table of Markdown."""
+    heads = ["request", "needs", *(f"{name}: own, other's" for name in COLUMNS)]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in MATRIX:
+        request = f"`{row.method} {row.path}`" + (f" {row.action}" if row.action else "")
+        needs = "nothing" if row.about is About.NOTHING else "to be known"
+        if row.permission is not None:
+            needs = f"`{row.permission}`"
+        cells = [
+            f"{own}, {row.other[place]}" if row.other else own for place, own in enumerate(row.own)
+        ]
+        lines.append(f"| {' | '.join([request, needs, *cells])} |")
+    return "\n".join(lines) + "\n"

@@ -151,6 +151,15 @@ class Backend:
         """Return which jobs a caller may know of, by `JobPlace`; None: all."""
         return self.rights.filter(caller.actor, Permission.JOB_VIEW)
 
+    def is_logged_in(self, caller: Caller) -> bool:
+        """Return whether a caller may still be answered: his login was not ended meanwhile."""
+        login = caller.login
+        if login is None:
+            return True
+        revoked = self.replica.state.logins
+        is_over = self.now() >= login.ends_at
+        return not (is_over or revoked.is_revoked(login.user, login.session, login.began_at_us))
+
     def basis(self, caller: Caller) -> str:
         """Return on what ground a caller asks; the controller finds out what holds in the end."""
         return "admin" if self.rights.is_admin(caller.actor) else "owner"

@@ -40,6 +40,8 @@ class Caller(msgspec.Struct, frozen=True):
     """By which roles may be granted."""
     origin: str = LOCAL
     """Where the request came from."""
+    login: Login | None = None
+    """By what he was identified; None: by the kernel."""
 
     @property
     def actor(self) -> Actor:
@@ -163,4 +165,4 @@ class Identities:
         if login.way != UNIX and found.owner.uid == 0:
             return None
         groups = dict.fromkeys((*found.groups, *login.groups))
-        return msgspec.structs.replace(found, groups=tuple(groups), origin=origin)
+        return msgspec.structs.replace(found, groups=tuple(groups), origin=origin, login=login)

@@ -16,6 +16,7 @@ from xce.apiserver.rows import (
     Listing,
     past_elements,
 )
+from xce.apiserver.veil import Sees
 from xce.control.dependency import matches
 from xce.journal.history_reader import HistoryReader
 from xce.model.ids import Index, JobId, Micros
@@ -189,7 +190,7 @@ class JobLister:
         query: Query,
         now_us: Micros,
         *,
-        sees: Callable[[str, str, str], bool] | None = None,
+        sees: Sees = None,
     ) -> None:
         self.seq = replica.seq
         self.missing: list[str] = []
@@ -228,6 +229,7 @@ class JobLister:
             now_us=self._now_us,
             states=self._query.states,
             with_reason=self._writer.has_reason,
+            sees=self._sees,
         )
 
     def _candidates(self) -> list[JobId]:

@@ -2,7 +2,7 @@
 
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.munge import Munge, MungeError
-from xce.apiserver.oidc import OidcError, OidcProvider
+from xce.apiserver.provider import OidcError, Provider
 from xce.apiserver.tokens import Tokens
 from xce.model.api import ApiConfig, OidcConfig
 from xce.model.errors import XceError
@@ -27,11 +27,14 @@ class Logins:
     def __init__(self, tokens: Tokens, identities: Identities) -> None:
         self.tokens = tokens
         self._identities = identities
-        self._provider: OidcProvider | None = None
+        self._provider: Provider | None = None
         self._munge: Munge | None = None
 
-    def provider(self, config: OidcConfig) -> OidcProvider:
+    def provider(self, config: OidcConfig) -> Provider:
         """Return the provider that the configuration names."""
+        # What verifies tokens takes long to load, which only sites with a provider spend.
+        from xce.apiserver.oidc import OidcProvider  # noqa: PLC0415
+
         if self._provider is None or self._provider.config != config:
             self._provider = OidcProvider(config)
         return self._provider

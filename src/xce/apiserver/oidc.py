@@ -15,9 +15,9 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from xce.apiserver.provider import Described, OidcError, Person
 from xce.config.names import USER_NAME
 from xce.model.api import OidcConfig
-from xce.model.errors import XceError
 
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519",
@@ -35,26 +35,6 @@ GROUPS_MAX: Final = 200
 GROUP_MAX: Final = 128
 GROUP_PREFIX: Final = "oidc:"
 """Groups of the provider cannot be mistaken for those of the system."""
-
-
-class OidcError(XceError):
-    """A login that did not succeed, or a provider that cannot be asked."""
-
-
-class Described(msgspec.Struct, frozen=True):
-    """What a client needs to send its user to the provider."""
-
-    issuer: str
-    client_id: str
-    authorization_endpoint: str
-    scopes: tuple[str, ...]
-
-
-class Person(msgspec.Struct, frozen=True):
-    """Who has logged in at the provider."""
-
-    user: str
-    groups: tuple[str, ...]
 
 
 class OidcProvider:

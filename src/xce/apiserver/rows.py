@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from xce.apiserver.replica import Allocation
+from xce.apiserver.veil import Sees, veiled
 from xce.journal.past import PastJob
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
@@ -243,6 +244,7 @@ class Listing:
         now_us: The time now.
         states: Which elements are wanted.
         with_reason: Whether anybody will look at the reasons.
+        sees: Which jobs they may name.
     """
 
     def __init__(
@@ -253,7 +255,9 @@ class Listing:
         now_us: Micros,
         states: frozenset[str] = ALL_STATES,
         with_reason: bool = True,
+        sees: Sees = None,
     ) -> None:
+        self._sees = sees
         self.state = state
         self.states = states
         self._gangs = gangs
@@ -335,7 +339,7 @@ class Listing:
         reason = pend_reason(self.state, job, held=held)
         known = self._reasons.get(id(reason))
         if known is None:
-            row = render_reason(reason, self._now_us)
+            row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
             # Only what the state keeps has an address that nobody takes over meanwhile.
             known = (reason, row)
             if reason.code not in _MADE_ANEW:

@@ -10,6 +10,7 @@ from xce.apiserver.call import ENCODER
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.problems import refused
 from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, past_elements
+from xce.apiserver.veil import Sees
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
@@ -40,11 +41,13 @@ class Subject:
         job: Of the state; None: it has left it.
         past: Of the history; None: it is in the state.
         index: The element; -1: the whole job.
+        sees: Which jobs reasons may name.
     """
 
     def __init__(self, backend: Backend, job_id: JobId, index: Index) -> None:
         self.job_id = job_id
         self.index = index
+        self.sees: Sees = None
         self._backend = backend
         self.job: Job | None = backend.replica.state.jobs.get(job_id)
         self.past: PastJob | None = None
@@ -123,7 +126,7 @@ class Subject:
         if self.index != WHOLE and self.job.array is not None:
             among = self.job.positions(self.index, self.index)
         replica = self._backend.replica
-        listing = Listing(replica.state, replica.gangs, now_us=self._backend.now_us)
+        listing = Listing(replica.state, replica.gangs, now_us=self._backend.now_us, sees=self.sees)
         return listing.elements(self.job, among)
 
     def must_be_one(self) -> None:

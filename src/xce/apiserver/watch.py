@@ -10,6 +10,7 @@ from xce.apiserver.replica import Replica
 from xce.model.entry import Entry
 from xce.model.ids import JobId, Seq
 from xce.model.record import Record
+from xce.model.record_access import LoginRevoked
 
 QUEUE_MAX: Final = 10_000
 """With so many events unread a watcher is dropped back to `resync`."""
@@ -58,6 +59,10 @@ class Watcher:
         """Forget what is unread."""
         self._events.clear()
         self.must_resync = True
+        self._news.set()
+
+    def wake(self) -> None:
+        """Let whoever waits for events look up."""
         self._news.set()
 
     async def next_events(self, timeout_s: float) -> list[JobEvent]:
@@ -120,6 +125,9 @@ class Watchers:
         for entry in entries:
             self._kept.append(entry)
             self._kept_records += _weight(entry.records)
+            if any(isinstance(record, LoginRevoked) for record in entry.records):
+                for watcher in self._watchers:
+                    watcher.wake()
         while self._kept_records > KEPT_RECORDS and self._kept:
             self._kept_records -= _weight(self._kept.popleft().records)
         if self._watchers:

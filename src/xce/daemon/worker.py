@@ -39,9 +39,13 @@ def worker_options(
     """Return what a worker is told, from its command line and the machine."""
 
     def keep(controllers: tuple[bytes, ...]) -> None:
-        if dialler is not None and controllers and controllers != dialler.controllers:
+        if dialler is None or not controllers or controllers == dialler.controllers:
+            return
+        dialler.controllers = controllers
+        try:
             store_controllers(layout.keys, controllers)
-            dialler.controllers = controllers
+        except OSError as error:  # a full disk; it is told again with the next connection
+            open_log(f"worker-{options.host}").error("keys-not-stored", extra={"why": str(error)})
 
     directory = layout.host(options.host)
     digest = hashlib.blake2b(os.fsencode(directory), digest_size=6).hexdigest()
@@ -87,7 +91,7 @@ def find_dialler(layout: Layout, options: argparse.Namespace) -> TlsDialler | No
         asyncio.run(enrol_host(layout.keys, token, parse_address(options.connect), VERSION))
         print(f"host {token.host} has enrolled", flush=True)  # noqa: T201 - for people
     enrolled = load_enrolled(layout.keys)
-    if options.connect is None and (enrolled is None or options.host is not None):
+    if options.connect is None and (enrolled is None or options.host not in (None, enrolled.host)):
         return None
     if enrolled is None:
         raise TokenError("this host has not enrolled: see `xceadmin keys token` and --enrol")

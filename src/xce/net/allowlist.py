@@ -43,6 +43,8 @@ class Rights(NamedTuple):
     """What it may report, about itself only."""
     speaks_for_users: bool = False
     """Whether it says who asks and on what basis; else it asks in its own name."""
+    frame_max: int = m.FRAME_MAX
+    """Longest frame that is taken from it, in bytes."""
 
 
 OF_USERS: Final[tuple[type, ...]] = (
@@ -54,18 +56,24 @@ OF_ADMINS: Final[tuple[type, ...]] = (
     ApplyConfig, SetHostsOpen, TrustKey, RevokeKeys, MakeHostToken,
 )  # fmt: skip
 
+WORKER_FRAME_MAX: Final = 4 * 1024 * 1024
+"""Room for a piece of output, or for some 200,000 attempts."""
+SMALL_FRAME_MAX: Final = 64 * 1024
+
 ALLOWED: Final[Mapping[str, Rights]] = {
     "apiserver": Rights(
         (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.Ping), OF_USERS, speaks_for_users=True
     ),
     "scheduler": Rights((m.Ask, m.Follow, m.Ping), (ProposePlan, StopTrace)),
     "worker": Rights(
-        (m.Observe, m.FetchBlobs, m.OutputChunk, m.Ping), observations=(HostJoined, Reported)
+        (m.Observe, m.FetchBlobs, m.OutputChunk, m.Ping),
+        observations=(HostJoined, Reported),
+        frame_max=WORKER_FRAME_MAX,
     ),
     "history": Rights((m.Follow, m.FollowedTo, m.FetchBlobs, m.Ping)),
     "standby": Rights((m.Follow, m.FetchBlobs, m.Ping)),
-    "node-manager": Rights((m.Ping,)),
-    "proxy": Rights((m.Ping,)),
+    "node-manager": Rights((m.Ping,), frame_max=SMALL_FRAME_MAX),
+    "proxy": Rights((m.Ping,), frame_max=SMALL_FRAME_MAX),
     "admin": Rights((m.Ask, m.Follow, m.FetchBlobs, m.ListKeys, m.ListPeers, m.Ping), OF_ADMINS),
     TEST: Rights(
         (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.ListKeys, m.ListPeers, m.Ping),

@@ -14,7 +14,7 @@ from xce.model.observation import AttemptEnded, AttemptStarted, HostJoined, Obse
 ITEMS_MAX: Final = 1_000_000
 """Attempts of one host, and items of one report."""
 TEXT_MAX: Final = 512
-DETAIL_MAX: Final = 4_096
+DETAIL_MAX: Final = 64 * 1024
 ATTRIBUTES_MAX: Final = 1_000
 CPUS_MAX: Final = 1_000_000
 MEM_MIB_MAX: Final = 10**12

@@ -9,9 +9,9 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
+from xce.net.allowlist import ALLOWED
 from xce.net.frame import WireError
 from xce.net.message import (
-    FRAME_MAX,
     PROTOCOL,
     PROTOCOL_OLDEST,
     ROLES,
@@ -235,7 +235,7 @@ class Greeting:
             self._refuse(answer.text)
             return
         assert not peer.buffered_bytes, "the welcome must be the first that is sent"
-        peer.set_frame_max(FRAME_MAX)
+        peer.set_frame_max(ALLOWED[hello.role].frame_max)
         peer.send(answer)
         self._settle("")
         if messages[1:]:

@@ -1,6 +1,7 @@
 """Broken frames of every role at a real controller: it stays, does not grow, and goes on."""
 
 import socket
+import time
 from pathlib import Path
 from random import Random
 
@@ -56,7 +57,9 @@ def say(path: Path, content: bytes) -> None:
         connection.connect(str(path))
         try:
             connection.sendall(content)
-            while connection.recv(65536):
+            # Who has asked to follow hears news as long as there are any.
+            deadline = time.monotonic() + 0.3
+            while connection.recv(65536) and time.monotonic() < deadline:
                 pass
         except (TimeoutError, ConnectionError):
             pass

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from live import open_live
@@ -15,9 +16,21 @@ from xce.model.request import Request
 from xce.net.ask import Requests
 from xce.net.frame import FrameReader, encode_frame
 from xce.net.handshake import ConnectionRefusedByPeerError, make_hello
-from xce.net.message import Ask, Message, Refused, Welcome
+from xce.net.message import (
+    Ask,
+    ControllerKeys,
+    Enrolled,
+    KeyList,
+    Message,
+    PeerList,
+    Pong,
+    Refused,
+    ReportsTaken,
+    Welcome,
+)
 from xce.net.unix import dial_unix
 
+OLDER = Path(__file__).resolve().parents[2] / "data" / "protocol" / "1"
 OWNER = Owner("root", 0, 0)
 SCRIPT = b"true"
 HASH = hashlib.blake2b(SCRIPT, digest_size=16).hexdigest()
@@ -112,3 +125,21 @@ def test_in_mode_test_this_machine_speaks_plainly_and_submits_directly_and_it_sh
         causes = [entry["cause"] for entry in entries]
         bases = {cause["kind"]: cause["basis"] for cause in causes}
         assert bases["submit-jobs"] == bases["kill-jobs"] == "direct"
+
+
+def test_a_worker_of_one_release_before_is_served():
+    """The bytes are those that the release before said; it is answered in its own protocol."""
+    with open_live() as live:
+        address = Address("127.0.0.1", free_port())
+        live.configure(f"mode: test\nlisten: {address}\n")
+        live.configure("- {names: h1, slots: 4}\n", "hosts.yaml")
+        live.xce("up")
+        recorded = FrameReader().feed((OLDER / "worker.bin").read_bytes())
+        welcome, *heard = asyncio.run(say_plainly(address, *recorded))
+        assert isinstance(welcome, Welcome)
+        assert welcome.protocol == 1
+        assert Pong(1) in heard
+        assert ReportsTaken(1) in heard
+        new = {Enrolled, ControllerKeys, KeyList, PeerList}
+        assert not [message for message in heard if type(message) in new]
+        assert json.loads(live.xceadmin("peers", "--json"))["refused"] == {}

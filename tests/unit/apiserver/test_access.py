@@ -2,17 +2,25 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 from rest_cluster import run_rest
 
-from xce.apiserver.access import COLUMNS, MATRIX, About, access_of, route_access
+from xce.apiserver.access import (
+    COLUMNS,
+    MATRIX,
+    About,
+    access_of,
+    render_matrix,
+    route_access,
+)
 from xce.apiserver.routes.table import ROUTES
 from xce.model.command import ApplyConfig, SetHostsOpen
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.permission import BUILT_IN_ROLES, EVERYONE
-from xce.testing.builders import place, report_started
+from xce.testing.builders import kill, place, report_started, run_job, submission, submit
 
 OWNER, ASKER = "alice", "bob"
 NIGHT_AND_DAY = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
@@ -47,6 +55,11 @@ def test_every_row_has_a_cell_for_every_role():
 def configure(rest, config):
     rest.controller.tell(ApplyConfig("root", config), by="root")
     rest.link.pump()
+
+
+def test_the_users_guide_shows_the_matrix():
+    guide = Path(__file__).resolve().parents[3] / "docs" / "people.md"
+    assert render_matrix() in guide.read_text()
 
 
 async def prepared(rest, user):
@@ -230,6 +243,39 @@ def test_an_id_that_may_not_be_known_answers_as_one_that_does_not_exist():
             assert (status, document["detail"]) == (404, f"no job has the id {ident}")
 
     run_rest(story, **settings_of("nobody"))
+
+
+def test_a_hidden_job_of_the_history_is_not_there_either():
+    async def story(rest):
+        rest.be(OWNER)
+        before = rest.controller.state.config
+        configure(rest, msgspec.structs.replace(before, everyone=EVERYONE))
+        job = submit(rest.controller)
+        array = submit(rest.controller, submission(elements="1-2"))
+        run_job(rest.controller, job)
+        kill(rest.controller, array)
+        configure(rest, before)
+        rest.keep_history()
+        for gone in (job, array):
+            del rest.replica.state.jobs[gone]
+            del rest.controller.state.jobs[gone]
+        assert (await rest.get(f"/jobs/{job}"))[0] == 200
+        rest.be(ASKER)
+        for path in ("", "/why", "/output", "/script", "/wait"):
+            status, document = await rest.get(f"/jobs/{job}{path}")
+            assert (status, document["detail"]) == (404, f"no job has the id {job}")
+        _, document = await rest.get("/jobs", ids=f"{job},{array}[1]")
+        assert (document["jobs"], document["missing"]) == ([], [str(job), f"{array}[1]"])
+        _, document = await rest.get("/arrays", ids=str(array))
+        assert document["missing"] == [str(array)]
+        _, document = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": {"jobs": [str(job)]}}
+        )
+        assert document["results"][0]["error"]["code"] == "unknown-job"
+        _, document = await rest.post("/jobs", {"command": "true", "dependency": f"done({job})"})
+        assert document["code"] == "dependency-unknown-job"
+
+    run_rest(story, everyone=("queue:submit",))
 
 
 def test_a_dependency_on_a_hidden_job_is_one_on_no_job():

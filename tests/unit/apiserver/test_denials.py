@@ -77,13 +77,17 @@ def test_denials_get_into_the_journal_and_the_answers_stay_as_they_are(monkeypat
         await rest.post("/jobs/actions", {"action": "kill", "select": {"jobs": [str(job)]}})
         await rest.get(f"/jobs/{job}/output")
         await rest.post("/hosts/actions", {"action": "close", "hosts": ["h1"]})
-        await rest.until(lambda: rest.controller.entries[-1].cause.kind == "note-denials")
-        rows = [
-            row
-            for entry in rest.controller.entries
-            if entry.cause.kind == "note-denials"
-            for row in entry.records[0].rows
-        ]
+
+        def noted():
+            return [
+                row
+                for entry in rest.controller.entries
+                if entry.cause.kind == "note-denials"
+                for row in entry.records[0].rows
+            ]
+
+        await rest.until(lambda: len(noted()) == 3)
+        rows = noted()
         assert {(row.user, row.permission, row.about, row.origin) for row in rows} == {
             ("bob", "job:kill", f"job {job}", "local"),
             ("bob", "job:output", f"GET /jobs/{{id}}/output job {job}", "local"),

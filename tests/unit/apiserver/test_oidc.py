@@ -10,7 +10,8 @@ import time
 import pytest
 from oidc_provider import ECKey, OctKey, RSAKey, ScriptedProvider
 
-from xce.apiserver.oidc import OidcError, OidcProvider
+from xce.apiserver.oidc import OidcProvider
+from xce.apiserver.provider import OidcError
 from xce.model.api import OidcConfig
 
 VERIFIER, NONCE, URI = "v" * 43, "n" * 20, "http://127.0.0.1:1/"

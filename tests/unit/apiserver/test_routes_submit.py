@@ -293,3 +293,48 @@ def test_the_queue_that_was_named_is_not_the_default_one():
         assert document["results"][0]["default_queue"] is False
 
     run_rest(story, queues=[QueueConfig(name="normal", default=True), QueueConfig(name="short")])
+
+
+def test_nothing_in_a_body_says_who_asks():
+    async def story(rest):
+        rest.be("bob", uid=1002)
+        for members in (
+            {"user": "root"}, {"uid": 0}, {"gid": 0}, {"owner": "root"}, {"basis": "admin"},
+            {"is_admin": True}, {"groups": ["root"]}, {"by": "root"},
+        ):  # fmt: skip
+            status, document = await rest.post("/jobs", {"command": "true", **members})
+            assert (status, document["code"]) == (400, "bad-request"), members
+            status, _ = await rest.post(
+                "/jobs/actions", {"action": "kill", "select": {"all": True}, **members}
+            )
+            assert status == 400, members
+        job = await rest.submit(home="/root", from_host="elsewhere")
+        assert rest.controller.job(job).owner.uid == 1002
+
+    run_rest(story)
+
+
+def test_what_is_too_large_or_too_much_is_refused_with_what_is_allowed():
+    async def story(rest):
+        for members, said in (
+            ({"queue": "q" * 1025}, "1024"),
+            ({"project": "p" * 1025}, "1024"),
+            ({"resreq": ["mem>1"] * 65}, "64"),
+            ({"resreq": ["m" * 70_000]}, "65536"),
+            ({"name": "n" * 70_000}, "65536"),
+            ({"env": ["A=b"] * 100_001}, "100000"),
+            ({"env": ["A=" + "b" * (5 * 1024 * 1024)]}, str(4 * 1024 * 1024)),
+            ({"cwd": "/" + "d" * 4096}, "4096"),
+            ({"output": "d" * 4097}, "4096"),
+            ({"dependency": "d" * 70_000}, "65536"),
+            ({"hosts": "d" * 70_000}, "65536"),
+        ):
+            status, document = await rest.post("/jobs", {"command": "true", **members})
+            assert status in (400, 413), document
+            assert said in document["detail"], document["detail"]
+        status, document = await rest.post(
+            "/jobs", {"script": "true", "args": ["a"] * 10_001, "script_name": "s"}
+        )
+        assert (status, "10000" in document["detail"]) == (400, True)
+
+    run_rest(story)

@@ -3,6 +3,7 @@ import time
 import pytest
 from fake_api import FakeApi
 
+from xce.client import rest
 from xce.client.rest import (
     Api,
     ProblemError,
@@ -125,6 +126,32 @@ def test_a_write_that_may_not_be_repeated_is_not_sent_again_to_a_busy_cluster():
         assert len(fake.requests) == 1
         with pytest.raises(UnreachableError, match=r": it starts\. 'xce up'"):
             ask(Api(fake.path, wait_s=0), "GET", "/x")
+
+
+def test_who_is_told_to_come_later_comes_later_also_with_what_may_not_be_repeated(monkeypatch):
+    slept = []
+    monkeypatch.setattr(rest.time, "sleep", slept.append)
+    later = (429, {"Retry-After": "3"}, {"code": "too-many-requests", "detail": "slowly"})
+    for method, repeatable in (("GET", True), ("POST", False)):
+        answers = iter([later, {"ok": 1}])
+        with FakeApi({f"{method} /x": lambda _, answers=answers: next(answers)}) as fake:
+            document = None if method == "GET" else {}
+            found = ask(Api(fake.path, wait_s=30), method, "/x", (), document,
+                        repeatable=repeatable)  # fmt: skip
+            assert found == {"ok": 1}
+    assert slept == [3.0, 3.0]
+
+
+def test_a_stream_that_is_told_to_come_later_comes_later(monkeypatch):
+    slept = []
+    monkeypatch.setattr(rest.time, "sleep", slept.append)
+    answers = iter([(429, {"Retry-After": "2"}, {"code": "too-many-requests"}), (200, {}, b"ab")])
+    with (
+        FakeApi({"GET /x": lambda _: next(answers)}) as fake,
+        Api(fake.path, wait_s=30) as api,
+    ):
+        assert b"".join(api.stream("/x")) == b"ab"
+    assert slept == [2.0]
 
 
 def test_a_full_journal_is_a_refusal_and_not_waited_for():

@@ -117,6 +117,24 @@ def test_a_revoked_login_ends_at_once(tmp_path):
     run_outside(story, tmp_path)
 
 
+def test_streams_end_with_the_login_that_opened_them(tmp_path):
+    async def story(outside):
+        answer = await outside.log_in()
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        headers = {"Authorization": f"Bearer {answer['access_token']}"}
+        url = f"{outside.url}/xce/v1/watch"
+        async with outside.rest.session.get(url, headers=headers, ssl=context) as stream:
+            assert stream.status == 200
+            await stream.content.readline()
+            began = time.monotonic()
+            await outside.call("POST", "/logins/revoke", {"session": answer["session"]})
+            await asyncio.wait_for(stream.content.read(), 10)
+            assert time.monotonic() - began < 5
+
+    run_outside(story, tmp_path)
+
+
 def test_a_token_of_one_whose_account_is_gone_or_another_counts_no_more(tmp_path):
     accounts = {"alice": 1001}
 

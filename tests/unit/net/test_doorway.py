@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 from collections import Counter
+from random import Random
 
 import pytest
 import uvloop
@@ -390,6 +391,26 @@ def test_a_handshake_that_is_cut_anywhere_gets_nobody_in(run, keys):
             assert len(front.hellos) == 1
             for writer in front.keep:
                 writer.close()
+
+    run(story)
+
+
+def test_a_handshake_with_wrong_bytes_gets_nobody_in(run, keys):
+    rng = Random(1)
+
+    async def story():
+        async with Front(keys, handshake_s=0.5) as front:
+            content = await recorded(front, keys)
+            for _ in range(100):
+                broken = bytearray(content)
+                for _ in range(rng.choice((1, 3, 20))):
+                    broken[rng.randrange(min(400, len(broken)))] = rng.randrange(256)
+                _, writer = await asyncio.open_connection(*front.address)
+                writer.write(bytes(broken))
+                await asyncio.sleep(0)
+                writer.close()
+            await front.until(lambda front: front.doorway.half_open == 0)
+            assert len(front.hellos) == 1
 
     run(story)
 

@@ -58,6 +58,7 @@ def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
     check_job(backend, call.caller, call.permission, subject.job_id, subject.place)
     if index != WHOLE:
         subject = Subject(backend, int(text), index)
+    subject.sees = backend.sees(call.caller)
     if index == 0 and subject.is_array:
         subject.index = WHOLE
     return subject

@@ -12,8 +12,8 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import LOCAL, MUNGE, OIDC, UNIX, Caller
 from xce.apiserver.logins import LoginError
-from xce.apiserver.oidc import Described, OidcError
 from xce.apiserver.problems import ProblemError, denied, from_refusal, refused
+from xce.apiserver.provider import Described, OidcError
 from xce.apiserver.tokens import ACCESS, REFRESH, Login, TokenError
 from xce.model.command import NoteLogin, RevokeLogin
 from xce.model.refusal import Refusal, RefusalCode

@@ -173,6 +173,8 @@ async def _follow(backend: Backend, call: Call, output: Output, offset: int) -> 
             pause_s = POLL_S
         elif is_over:
             break
+        if not backend.is_logged_in(call.caller):
+            raise ConnectionResetError  # cut off, so that nobody takes it for all
         if offset >= chunk.size and not is_over:
             await backend.waits.wait(subject_of(backend, call, query).job_id, pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)

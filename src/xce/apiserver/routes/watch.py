@@ -43,6 +43,8 @@ async def watch(backend: Backend, call: Call) -> web.StreamResponse:
         await response.write(b"retry: 1000\n\n")
         while True:
             events = await watcher.next_events(HEARTBEAT_S)
+            if not backend.is_logged_in(call.caller):
+                break
             if watcher.must_resync:
                 watcher.must_resync = False
                 seq = backend.replica.seq
@@ -51,6 +53,8 @@ async def watch(backend: Backend, call: Call) -> web.StreamResponse:
                 await response.write(render(events))
             else:
                 await response.write(b": still here\n\n")
+        await response.write_eof()
+        return response
     finally:
         backend.watchers.remove(watcher)
 

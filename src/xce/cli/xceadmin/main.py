@@ -13,7 +13,7 @@ from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.init import add_init, run_init
 from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
 from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
-from xce.cli.xceadmin.rbac import run_rbac
+from xce.cli.xceadmin.rbac import add_users, run_logins, run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.cli.xceadmin.trace import add_trace, run_trace
@@ -103,21 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
-    rbac = names.add_parser("rbac", parents=[common], help="who may do what, and why")
-    rbac.add_argument("action", choices=("check",))
-    rbac.add_argument("user")
-    rbac.add_argument("permission", help="such as job:kill")
-    rbac.add_argument(
-        "object", nargs="?", default="cluster",
-        help="cluster (default), queue:NAME, project:PATH or job:ID",
-    )  # fmt: skip
-
-    audit = names.add_parser("audit", parents=[common], help="who did what, and what was denied")
-    audit.add_argument("--user", default="", help="only this one's")
-    audit.add_argument("--since", default="", metavar="TIME", help="2h, or 2026-01-31T12:00")
-    audit.add_argument("--denied", action="store_true", help="only what was denied")
-    audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
-
+    add_users(names, common)
     _add_journal(names, common)
     add_trace(names, common, WAIT_S)
     add_sim(names)
@@ -176,6 +162,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
                 denied=options.denied,
                 as_json=options.json or options.form == "json",
             )
+        case "logins", _:
+            return run_logins(settings, options.user, options.session)
         case "rbac", _:
             return run_rbac(
                 settings, options.user, options.permission, options.object, as_json=options.json

@@ -1,5 +1,6 @@
-"""`xceadmin rbac check`: whether a user may do something, and why."""
+"""`xceadmin rbac check` and `xceadmin logins revoke`: what users may do, and their logins."""
 
+import argparse
 import json
 import sys
 from typing import Any
@@ -11,6 +12,29 @@ from xce.daemon.settings import Settings
 
 WAIT_S = 10.0
 DENIED = 4
+
+
+def add_users(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: ANN401 - argparse's
+    """Add the commands about users to the command line."""
+    rbac = names.add_parser("rbac", parents=[common], help="who may do what, and why")
+    rbac.add_argument("action", choices=("check",))
+    rbac.add_argument("user")
+    rbac.add_argument("permission", help="such as job:kill")
+    rbac.add_argument(
+        "object", nargs="?", default="cluster",
+        help="cluster (default), queue:NAME, project:PATH or job:ID",
+    )  # fmt: skip
+
+    logins = names.add_parser("logins", parents=[common], help="end logins of a user")
+    logins.add_argument("action", choices=("revoke",))
+    logins.add_argument("user")
+    logins.add_argument("session", nargs="?", default="", help="one login (default: all)")
+
+    audit = names.add_parser("audit", parents=[common], help="who did what, and what was denied")
+    audit.add_argument("--user", default="", help="only this one's")
+    audit.add_argument("--since", default="", metavar="TIME", help="2h, or 2026-01-31T12:00")
+    audit.add_argument("--denied", action="store_true", help="only what was denied")
+    audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
 
 
 def run_rbac(settings: Settings, user: str, permission: str, about: str, *, as_json: bool) -> int:
@@ -27,13 +51,27 @@ def run_rbac(settings: Settings, user: str, permission: str, about: str, *, as_j
     return 0 if found["allowed"] else DENIED
 
 
+def run_logins(settings: Settings, user: str, session: str) -> int:
+    """End one login of a user, or all that he has; return the exit status."""
+    document = {"user": user, "session": session}
+    status, found = _ask(settings, "logins", "POST", "/logins/revoke", [], document)
+    if found is not None:
+        print(f"{'login ' + session if session else 'every login'} of {user} is ended")
+    return status
+
+
 def _ask(
-    settings: Settings, name: str, method: str, path: str, pairs: list[tuple[str, str]]
+    settings: Settings,
+    name: str,
+    method: str,
+    path: str,
+    pairs: list[tuple[str, str]],
+    document: object = None,
 ) -> tuple[int, Any]:
     """Return an answer of the apiserver, or None and an exit status, with the trouble told."""
     api = Api(str(find_layout(settings.state_dir).api_socket), wait_s=WAIT_S)
     try:
-        return 0, api.call(method, path, pairs)
+        return 0, api.call(method, path, pairs, document)
     except ProblemError as error:
         print(f"xceadmin {name}: {error.text}", file=sys.stderr)
         return {"unknown-job": 3, "unknown-queue": 3, **STATUS_OF_CODE}.get(error.code, 1), None

@@ -1,4 +1,4 @@
-"""`xceadmin rbac check`: what it prints and its exit status."""
+"""`xceadmin rbac check` and `logins revoke`: what they print and their exit status."""
 
 import pytest
 
@@ -15,8 +15,11 @@ class Canned:
     def __init__(self, path, *, wait_s):
         self.path = path
 
-    def call(self, method, path, pairs):
-        assert (method, path) == ("GET", "/rbac")
+    def call(self, method, path, pairs, document):
+        if path == "/logins/revoke":
+            assert method == "POST"
+            return document
+        assert (method, path, document) == ("GET", "/rbac", None)
         assert dict(pairs)["permission"] == "job:kill"
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -51,3 +54,10 @@ def test_troubles_have_their_own_status(run, capsys):
     assert run(ProblemError(404, {"detail": "no job", "code": "unknown-job"})) == 3
     assert run(UnreachableError("nobody there")) == 5
     assert "xceadmin rbac: you lack it" in capsys.readouterr().err
+
+
+def test_logins_are_ended_one_or_all(run, capsys, tmp_path):
+    settings = load_settings(str(tmp_path))
+    assert rbac.run_logins(settings, "ann", "") == 0
+    assert rbac.run_logins(settings, "ann", "ab12") == 0
+    assert capsys.readouterr().out == ("every login of ann is ended\nlogin ab12 of ann is ended\n")
