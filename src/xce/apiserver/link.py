@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from xce.apiserver.problems import (
     CONTROLLER_AWAY,
+    INTERNAL,
     OUTCOME_UNKNOWN,
     ProblemError,
     make_problem,
@@ -231,10 +232,13 @@ class ControllerLink:
         """Return the content of a blob; None: it is not there.
 
         Raises:
-            ProblemError: The controller is away.
+            ProblemError: The controller is away, or the blob is damaged.
         """
         answer = await self._request(lambda number: FetchBlobs(number, (digest,)))
         assert isinstance(answer, Blobs)
+        if digest in answer.damaged:
+            text = f"the stored text is damaged (blob {digest}); see `xceadmin journal verify`"
+            raise ProblemError(make_problem(INTERNAL, text, status=500))
         return dict(answer.blobs).get(digest)
 
     async def _request(self, make: Callable[[int], Message]) -> Message:

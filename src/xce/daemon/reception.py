@@ -7,6 +7,7 @@ from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.model.command import Command, ProposePlan, Tick
+from xce.model.errors import CorruptJournalError
 from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.model.refusal import Refusal
 from xce.net import message as m
@@ -138,12 +139,20 @@ class Reception:
         return HISTORY_DELAY_S if role == "history" else 0.0
 
     def _send_blobs(self, peer: Peer, fetch: m.FetchBlobs) -> None:
-        found = []
+        found, damaged = [], []
         for digest in fetch.hashes:
-            content = self._shell.journal.blob(digest)
+            try:
+                content = self._shell.journal.blob(digest)
+            except CorruptJournalError as error:
+                # It ends the jobs that need it, and nothing else.
+                self._shell.log.error(  # noqa: TRY400 - for people
+                    "blob-damaged", extra={"why": str(error), "blob": digest}
+                )
+                damaged.append(digest)
+                continue
             if content is not None:
                 found.append((digest, content))
-        peer.send(m.Blobs(fetch.id, tuple(found)))
+        peer.send(m.Blobs(fetch.id, tuple(found), tuple(damaged)))
 
     def _lose(self, peer: Peer, hello: m.Hello, reason: str) -> None:
         shell = self._shell

@@ -56,6 +56,11 @@ _APPEND: Final = (
     " WHERE ?3 = (SELECT epoch FROM lead)"
     " AND ?2 = 1 + coalesce((SELECT max(last) FROM batches), 0)"
 )
+# What is stored under a hash is the same, unless it was damaged: then this mends it.
+_STORE_BLOB: Final = (
+    "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash)"
+    " DO UPDATE SET content = excluded.content WHERE content IS NOT excluded.content"
+)
 _ROW: Final = "SELECT first, last, crc_before, crc, content, epoch FROM batches"
 _PAGE_ROWS: Final = 64
 _TROUBLE_CODES: Final = frozenset(
@@ -229,9 +234,7 @@ class SqliteJournal(SqliteReader):
                     connection.execute("BEGIN IMMEDIATE")
                     crc = self.last_crc
                     for append in appends:
-                        connection.executemany(
-                            "INSERT OR IGNORE INTO blobs VALUES (?, ?)", append.blobs
-                        )
+                        connection.executemany(_STORE_BLOB, append.blobs)
                         self._insert(connection, epoch, append.batch, crc)
                         crc = append.batch.crc
                     connection.execute("COMMIT")

@@ -134,6 +134,8 @@ class Blobs(msgspec.Struct, frozen=True, tag="blobs", array_like=True):
 
     id: int
     blobs: tuple[tuple[str, bytes], ...]
+    damaged: tuple[str, ...] = ()
+    """Hashes of those that are there, but whose content is not what it was."""
 
 
 class ReadOutput(msgspec.Struct, frozen=True, tag="read-output", array_like=True):

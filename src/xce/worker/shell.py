@@ -200,7 +200,7 @@ class Worker:
         prepared = Prepared([], [], {})
         now_us = clock_us()
         asked = self._asked.pop(message.id, ())
-        self._launcher.take_blobs(asked, message.blobs, prepared, now_us)
+        self._launcher.take_blobs(asked, message.blobs, message.damaged, prepared, now_us)
         self._send_prepared(prepared, now_us)
 
     def _read(self, ask: m.ReadOutput) -> None:
