@@ -1,12 +1,14 @@
 """What storage does to a cluster: bytes that change, files that vanish, directories that go."""
 
+import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from place import Place, make_place
+from place import Place, make_place, until
 
 from xce.daemon.components import find_daemons
 
@@ -45,3 +47,40 @@ def test_a_damaged_script_ends_its_job_and_nothing_else(place: Place) -> None:
     other = place.submit("true")
     place.until_stat(other, "DONE")
     assert find_daemons(place.root)["controller"] == before
+
+
+def test_output_of_a_job_whose_file_could_not_be_opened_is_never_somebody_elses(
+    place: Place,
+) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "4")
+    # A program that runs cannot be written by anybody, and has content of its own.
+    busy = place.home / "busy"
+    shutil.copy("/bin/sleep", busy)
+    runs = subprocess.Popen([busy, "300"])
+    os.mkfifo(place.home / "pipe")
+    try:
+        for name in ("busy", "pipe"):
+            job = place.submit("-o", name, "echo mine; while [ ! -e go ]; do sleep 0.05; done")
+            place.until_stat(job, "RUN")
+            until(
+                lambda job=job: place.run("xcecli", "output", job).stdout == "mine\n",
+                what="output of a running job",
+            )
+            both = place.submit("-o", "out.%J", "-e", name, "echo out; echo err >&2")
+            place.until_stat(both, "EXIT")
+            assert place.run("xcecli", "output", both, "--stderr").stdout == "err\n"
+            assert place.run("xcecli", "output", both).stdout.startswith("out\n")
+            (place.home / "go").touch()
+            place.until_stat(job, "EXIT")
+            assert "TERM_OUTPUT" in place.run("bjobs", "-l", job).stdout
+            until(
+                lambda job=job: place.run("xcecli", "output", job).stdout == "mine\n",
+                what="output of a job that has ended",
+            )
+            silent = place.submit("-o", name, "true")
+            place.until_stat(silent, "EXIT")
+            assert place.run("xcecli", "output", silent).stdout == ""
+            (place.home / "go").unlink()
+    finally:
+        runs.kill()
+        runs.wait()
