@@ -99,6 +99,8 @@ class App:
         response = await route.handler(backend, Call(request, caller, words))
         if route.is_read and not response.prepared and backend.replica.stale_s:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"
+        if backend.link.trouble and not response.prepared:
+            response.headers["XCE-Trouble"] = _header_text(backend.link.trouble)
         return response
 
     def _route(self, path: str, method: str) -> tuple[Route, dict[str, str]]:
@@ -138,6 +140,12 @@ class App:
             raise refused(RefusalCode.BAD_REQUEST, f"XCE-Min-Seq: {text!r} is no whole number")
         if self._backend.replica.seq < int(text):
             await self._backend.replica.reach(int(text), MIN_SEQ_S)
+
+
+def _header_text(trouble: str) -> str:
+    """Return what a header may hold of a text."""
+    kept = "".join(char if " " <= char <= "~" else "?" for char in trouble)
+    return f"the journal cannot be written: {kept}"
 
 
 def make_server(backend: Backend) -> web.Server:

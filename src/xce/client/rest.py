@@ -34,6 +34,8 @@ _SOCKET_PATH_MAX = 107
 _RECEIVE = 1 << 18
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,/")
 _BUSY = frozenset((502, 503, 504))
+_UNDECIDED = "the journal cannot be written"
+"""How a trouble begins that is not the connection's."""
 _FINAL_CODES = frozenset(("journal-full", "unreachable-host", "not-built"))
 """Refusals that waiting a minute does not cure, though their status says "try later"."""
 
@@ -132,6 +134,8 @@ class Api:
         self._since = 0.0
         self._pause_s = _PAUSE_FIRST_S
         self._told_at = 0.0
+        self.trouble = ""
+        """Why the cluster can write nothing, as of the last answer; empty: it can."""
 
     def __enter__(self) -> Api:  # noqa: PYI034 - typing is not imported
         """Return itself; the connection is closed at the end of the block."""
@@ -399,6 +403,7 @@ class Api:
         """Start counting afresh, and keep the seq that the answer reflects."""
         self._since = 0.0
         self._pause_s = _PAUSE_FIRST_S
+        self.trouble = answer.headers.get("xce-trouble", "")
         seq = answer.headers.get("xce-seq", "")
         if not seq.isdigit():
             return
@@ -419,6 +424,9 @@ class Api:
             self._since = now
             self._told_at = now - _PROGRESS_EVERY_S + _PROGRESS_AFTER_S
         left = self._since + self._wait_s - now
+        is_undecided = trouble.startswith(_UNDECIDED)
+        if left <= 0 and is_undecided:
+            raise UnreachableError(_capital(trouble))
         if left <= 0:
             raise UnreachableError(
                 f"Cannot connect to XCE at {self.path}: {trouble}. "
@@ -426,9 +434,13 @@ class Api:
             )
         if self._progress is not None and now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
-            self._progress(PROGRESS)
+            self._progress(f"{_capital(trouble)}. Please wait ..." if is_undecided else PROGRESS)
         time.sleep(min(self._pause_s, left))
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _busy(answer: Answer) -> str:

@@ -131,6 +131,8 @@ class Reception:
         )
         shell.followers.append(link)
         link.send_stored()
+        if role == "apiserver" and peer not in shell.troubled:
+            shell.tell_of_trouble(peer)
 
     def _delay_s(self, role: str) -> float:
         """Return how long a follower's news may be gathered before they are sent."""

@@ -115,6 +115,13 @@ class ReportsTaken(msgspec.Struct, frozen=True, tag="reports-taken", array_like=
     number: int
 
 
+class JournalTrouble(msgspec.Struct, frozen=True, tag="journal-trouble", array_like=True):
+    """The journal cannot be written, or can again; told to apiservers."""
+
+    text: str
+    """Why it cannot; empty: it can."""
+
+
 class Effects(msgspec.Struct, frozen=True, tag="effects", array_like=True):
     """What the worker must do, under the controller's epoch."""
 
@@ -196,6 +203,7 @@ Message: TypeAlias = (
     | FollowedTo
     | Observe
     | ReportsTaken
+    | JournalTrouble
     | Effects
     | FetchBlobs
     | Blobs

@@ -30,6 +30,8 @@ class ClusterFace(NamedTuple):
     name: str
     hosts: list[dict[str, Any]]
     """Rows of ``GET /hosts``."""
+    trouble: str = ""
+    """Why nothing can be written now; empty: it can."""
 
 
 def open_api(layout: Layout, *, wait_s: float = 0.0) -> Api:
@@ -41,14 +43,14 @@ def ask_ready(layout: Layout) -> ClusterFace | None:
     """Return what the cluster says, or None while it cannot answer."""
     api = open_api(layout)
     try:
-        api.call("GET", "/ready")
+        ready = api.call("GET", "/ready")
         cluster = api.call("GET", "/cluster")
         hosts = api.call("GET", "/hosts")["hosts"]
     except (UnreachableError, ProblemError):
         return None
     finally:
         api.close()
-    return ClusterFace(str(cluster["cluster"]), hosts)
+    return ClusterFace(str(cluster["cluster"]), hosts, str(ready.get("trouble") or ""))
 
 
 def count_running(layout: Layout) -> int | None:
