@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,27 @@ def test_a_damaged_script_ends_its_job_and_nothing_else(place: Place) -> None:
     other = place.submit("true")
     place.until_stat(other, "DONE")
     assert find_daemons(place.root)["controller"] == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("worker", "--host", "h1"), ("scheduler",), ("history",), ("controller",)],
+    ids=lambda words: words[0],
+)
+def test_a_second_daemon_of_a_kind_refuses_and_disturbs_nothing(
+    place: Place, words: tuple[str, ...]
+) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    before = find_daemons(place.root)
+    module = f"xce.daemon.{words[0]}"
+    done = place.run(
+        sys.executable, "-m", module, "--dir", str(place.root), *words[1:], status=1
+    )  # fmt: skip
+    name = "history writer" if words[0] == "history" else words[0]
+    assert f"in use by another {name} (process " in done.stderr
+    job = place.submit("true")
+    place.until_stat(job, "DONE")
+    assert find_daemons(place.root) == before
 
 
 def test_output_of_a_job_whose_file_could_not_be_opened_is_never_somebody_elses(

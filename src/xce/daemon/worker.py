@@ -19,6 +19,8 @@ from xce.client.version import VERSION
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
+from xce.journal.interface import JournalHeldError
+from xce.journal.lock import DirectoryLock
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US
 from xce.worker.link import ShepherdOptions
@@ -60,6 +62,11 @@ async def _run(options: argparse.Namespace) -> int:
     given = worker_options(layout, options)
     try:
         store = Store(given.directory)
+        lock = DirectoryLock(given.directory / "lock", holder="worker")
+    except JournalHeldError as error:
+        # Two would take the shepherd, and the controller, from each other for ever.
+        log.error("worker-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
+        return 1
     except OSError as error:
         log.exception("store-failed", extra={"why": str(error)})
         return 1
@@ -85,6 +92,7 @@ async def _run(options: argparse.Namespace) -> int:
         return 1
     worker.cancel()
     await asyncio.wait({worker})
+    lock.release()
     log.info("worker-stopped")
     return 1 if failures else 0
 
