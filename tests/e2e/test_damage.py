@@ -50,6 +50,66 @@ def test_a_damaged_script_ends_its_job_and_nothing_else(place: Place) -> None:
     assert find_daemons(place.root)["controller"] == before
 
 
+@pytest.mark.parametrize("is_emptied", [True, False], ids=["emptied", "removed"])
+@pytest.mark.parametrize("kept", ["history", "hosts"])
+def test_a_lost_journal_is_not_a_new_cluster_while_anything_remembers_jobs(
+    place: Place, kept: str, is_emptied: bool
+) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    place.until_stat(place.submit("echo output is kept"), "DONE")
+    place.xce("down")
+    shutil.move(place.root / "journal", place.home / "journal")
+    shutil.move(place.root / kept, place.home / kept)
+    (place.root / "journal").mkdir(mode=0o700)
+    if is_emptied:
+        (place.root / "journal" / "journal.db").touch()
+    shutil.rmtree(place.root / {"history": "hosts", "hosts": "history"}[kept])
+    shutil.move(place.home / kept, place.root / kept)
+    refusal = place.xce("up", status=1)
+    assert "no entry is stored, but there was a cluster here" in refusal
+    assert f"{place.root / kept}" in refusal
+    place.xce("down")
+    shutil.rmtree(place.root / "journal")
+    shutil.move(place.home / "journal", place.root / "journal")
+    place.xce("up")
+    assert place.submit("true") == "2"
+
+
+def test_a_journal_removed_under_a_running_cluster_ends_acknowledgements(place: Place) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    place.until_stat(place.submit("true"), "DONE")
+    (place.root / "journal").rename(place.root / "journal.away")
+    place.environ["XCE_WAIT_DAEMON"] = "1"
+    refused = place.run("bsub", "true", status=255)
+    assert "journal.db: was removed while the controller uses it" in refused.stderr
+    assert "was removed" in place.xce("status", status=1)
+    place.xce("logs", "controller")
+    (place.root / "journal.away").rename(place.root / "journal")
+    until(
+        lambda: place.run("bsub", "true", status=None).returncode == 0, what="the journal is back"
+    )
+    place.xce("down")
+    place.admin("journal", "verify")
+
+
+def test_a_cluster_is_the_same_through_a_link(place: Place, tmp_path: Path) -> None:
+    link = tmp_path / "by another name"
+    link.symlink_to(place.root)
+    place.environ["XCE_DIR"] = str(link)
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    job = place.submit("true")
+    for root in (place.root, link):
+        place.environ["XCE_DIR"] = str(root)
+        place.until_stat(job, "DONE")
+        assert ": ready" in place.xce("status")
+        assert "is up already" in place.xce("up")
+    assert len(find_daemons(place.root)) == 6
+    place.environ["XCE_DIR"] = str(link)
+    assert "no job ran" in place.xce("down")
+    place.environ["XCE_DIR"] = str(place.root)
+    assert "no cluster runs here" in place.xce("status", status=1)
+
+
 @pytest.mark.parametrize(
     "words",
     [("worker", "--host", "h1"), ("scheduler",), ("history",), ("controller",)],

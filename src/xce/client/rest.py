@@ -92,7 +92,8 @@ def socket_path(environ: Mapping[str, str]) -> str:
     root = environ.get("XCE_DIR")
     if not root:
         root = "/var/lib/xce" if os.geteuid() == 0 else "~/.xce"
-    return f"{os.path.abspath(os.path.expanduser(root))}/run/api.sock"
+    # Links are followed, so that the cluster is the same by whatever name.
+    return f"{os.path.realpath(os.path.expanduser(root))}/run/api.sock"
 
 
 def make_key() -> str:
@@ -299,6 +300,11 @@ class Api:
             raise UnreachableError(
                 f"{self.path}: {error.strerror}; this cluster is run by somebody else for himself"
             ) from error
+        except NotADirectoryError as error:
+            opened.close()
+            raise UnreachableError(
+                f"{self.path}: {error.strerror}; XCE_DIR must name a directory"
+            ) from error
         except OSError:
             opened.close()
             raise
@@ -420,11 +426,12 @@ class Api:
             UnreachableError: The time is over.
         """
         now = time.monotonic()
+        is_undecided = trouble.startswith(_UNDECIDED)
         if not self._since:
             self._since = now
-            self._told_at = now - _PROGRESS_EVERY_S + _PROGRESS_AFTER_S
+            after_s = 0.0 if is_undecided else _PROGRESS_AFTER_S
+            self._told_at = now - _PROGRESS_EVERY_S + after_s
         left = self._since + self._wait_s - now
-        is_undecided = trouble.startswith(_UNDECIDED)
         if left <= 0 and is_undecided:
             raise UnreachableError(_capital(trouble))
         if left <= 0:
