@@ -81,6 +81,7 @@ class App:
         if path == OPENAPI:
             return raw_answer(backend.replica.seq, self._openapi)
         route, words = self._route(path, request.method)
+        _check_parameters(route, request)
         transport = request.transport
         if transport is None:
             raise ConnectionResetError
@@ -140,6 +141,24 @@ class App:
             raise refused(RefusalCode.BAD_REQUEST, f"XCE-Min-Seq: {text!r} is no whole number")
         if self._backend.replica.seq < int(text):
             await self._backend.replica.reach(int(text), MIN_SEQ_S)
+
+
+def _check_parameters(route: Route, request: web.BaseRequest) -> None:
+    """Check that a route takes what stands behind the question mark.
+
+    Raises:
+        ProblemError: It does not know a parameter: ignoring it would answer something else.
+    """
+    if not request.query_string:
+        return
+    known = [parameter.name for parameter in route.parameters]
+    for name in request.rel_url.query:
+        if name not in known:
+            takes = f"known are: {', '.join(known)}" if known else "it takes none"
+            raise refused(
+                RefusalCode.BAD_REQUEST,
+                f"{route.method} {route.path} has no parameter {name[:100]!r}; {takes}",
+            )
 
 
 def _header_text(trouble: str) -> str:

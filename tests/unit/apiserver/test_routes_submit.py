@@ -293,3 +293,15 @@ def test_the_queue_that_was_named_is_not_the_default_one():
         assert document["results"][0]["default_queue"] is False
 
     run_rest(story, queues=[QueueConfig(name="normal", default=True), QueueConfig(name="short")])
+
+
+@pytest.mark.parametrize("raw", [rb"\ud800", rb"a\udc80b", b"\xff", b"\xed\xa0\x80"])
+def test_text_that_is_no_unicode_is_refused_with_words(raw):
+    async def story(rest):
+        for member in (b"command", b"name", b"cwd"):
+            body = b'{"command": "true", "' + member + b'": "' + raw + b'"}'
+            status, problem = await rest.call("POST", "/jobs", body)
+            assert (status, problem["code"]) == (400, "bad-request"), problem
+            assert "no JSON" in problem["detail"] or "UTF-8" in problem["detail"], problem
+
+    run_rest(story)
