@@ -68,6 +68,8 @@ def _unbroken(run: Callable[[], int]) -> int:
     try:
         status = run()
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
