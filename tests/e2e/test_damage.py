@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from place import Place, make_place, until
 
 from xce.daemon.components import find_daemons
+from xce.daemon.paths import find_layout
 
 
 @pytest.fixture
@@ -90,6 +93,31 @@ def test_a_journal_removed_under_a_running_cluster_ends_acknowledgements(place: 
     )
     place.xce("down")
     place.admin("journal", "verify")
+
+
+def test_a_run_directory_that_vanished_is_made_again(place: Place) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    job = place.submit("-o", "out", "while [ ! -e go ]; do sleep 0.05; done; echo went on")
+    place.until_stat(job, "RUN")
+    shutil.rmtree(find_layout(place.root).run)
+    began = time.monotonic()
+    assert "is up already" in place.xce("up")
+    assert time.monotonic() - began < 20
+    assert place.stat(job) == "RUN"
+    # The shepherd listens again too: the next worker finds it, and what it minds.
+    socket = find_layout(place.root).shepherd_socket("h1")
+    until(socket.exists, what="the shepherd's socket")
+    worker = find_daemons(place.root)["worker-h1"]
+    os.kill(worker.pid, signal.SIGKILL)
+    (place.home / "go").touch()
+    place.until_stat(job, "DONE")
+    assert (place.home / "out").read_text().startswith("went on\n")
+    place.until_stat(place.submit("true"), "DONE")
+    shutil.rmtree(find_layout(place.root).run)
+    began = time.monotonic()
+    place.xce("down")
+    assert time.monotonic() - began < 25
+    assert find_daemons(place.root) == {}
 
 
 def test_a_cluster_is_the_same_through_a_link(place: Place, tmp_path: Path) -> None:
