@@ -120,6 +120,39 @@ def test_a_run_directory_that_vanished_is_made_again(place: Place) -> None:
     assert find_daemons(place.root) == {}
 
 
+def test_host_directories_that_vanished_are_made_again(place: Place) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    place.until_stat(place.submit("-o", "one", "echo one"), "DONE")
+    shutil.rmtree(place.root / "hosts")
+    # The same text: what the worker believes to have is gone.
+    for number in range(2):
+        job = place.submit("-o", f"one.{number}", "echo one")
+        place.until_stat(job, "DONE")
+        assert (place.home / f"one.{number}").read_text().startswith("one\n")
+    kept = place.submit("echo kept")
+    place.until_stat(kept, "DONE")
+    assert place.run("xcecli", "output", kept).stdout == "kept\n"
+
+
+def test_a_start_that_fails_tells_its_cause_where_people_look(place: Place) -> None:
+    place.xce("up", "--hosts", "h1", "--slots", "2")
+    place.until_stat(place.submit("true"), "DONE")
+    # Neither the directory nor one in its place can be made.
+    shutil.rmtree(place.root / "hosts")
+    (place.root / "hosts").touch()
+    job = place.submit("echo another text")
+    until(lambda: "avoided" in place.run("xcecli", "why", job).stdout, what="a failed start")
+    why = place.run("xcecli", "why", job).stdout
+    assert "A start on h1 failed: cannot" in why
+    assert "ask for less" not in why
+    assert "xceadmin hosts open" in why
+    assert "Unable to start the job on the host" in place.run("bjobs", "-l", job).stdout
+    assert "start-failed" in place.xce("logs", "worker-h1", "-n", "50")
+    (place.root / "hosts").unlink()
+    place.admin("hosts", "open", "h1")
+    place.until_stat(job, "DONE")
+
+
 def test_a_cluster_is_the_same_through_a_link(place: Place, tmp_path: Path) -> None:
     link = tmp_path / "by another name"
     link.symlink_to(place.root)
