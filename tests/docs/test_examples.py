@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +21,17 @@ from xce.cli.xce.launchers import store_launchers
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 BLOCK = re.compile(
-    r"<!-- run(?: expect: (?P<expect>[^\n]*?))? -->\n```bash\n(?P<text>.*?)```", re.DOTALL
+    r"<!-- run(?: expect: (?P<expect>[^\n]*?))? -->\n"
+    r"(?:```bash\n(?P<text>.*?)```|\n(?P<indented>(?:    [^\n]*\n)+))",
+    re.DOTALL,
 )
+SHELL = re.compile(
+    r"(?P<mark><!-- (?:run|several hosts)[^\n]*-->\n)?```bash\n(?P<text>.*?)```", re.DOTALL
+)
+NOT_RUN = ("make ", "git ", 'eval "$(/opt/')
+"""How lines begin that only a clone, or root for others, can try. What needs several hosts is marked
+as such and tried in ``tests/e2e/security``.
+"""
 SETUP = re.compile(r"<!-- setup: ([^\n]*?) -->")
 PAGE_TIMEOUT_S = 120
 
@@ -35,7 +45,11 @@ class Example(NamedTuple):
 def examples(page: Path) -> list[Example]:
     text = page.read_text(encoding="utf-8")
     return [
-        Example(text.count("\n", 0, match.start()) + 1, match["expect"] or "", match["text"])
+        Example(
+            text.count("\n", 0, match.start()) + 1,
+            match["expect"] or "",
+            match["text"] or textwrap.dedent(match["indented"]),
+        )
         for match in BLOCK.finditer(text)
     ]
 
@@ -93,5 +107,18 @@ def test_the_examples_of_a_page_do_what_it_says(page: Path, place: Path) -> None
         assert re.search(example.expect, output), f"{page.name}:{example.line}:\n{output}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_can_be_run_is_run(page: Path) -> None:
+    idle = [
+        line
+        for match in SHELL.finditer(page.read_text(encoding="utf-8"))
+        if match["mark"] is None
+        for line in match["text"].splitlines()
+        if not line.startswith(NOT_RUN)
+    ]
+    assert idle == []
+
+
 def test_there_are_examples() -> None:
     assert sum(len(examples(page)) for page in PAGES) > 12
+    assert examples(ROOT / "README.md")

@@ -1,9 +1,11 @@
 """`make demo`: everything ends as announced, twice in a row, and Ctrl-C leaves no job behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,43 @@ def test_the_demo_ends_as_announced_and_can_be_run_again(environ: dict[str, str]
             "down --dir",
         ):
             assert text in done.stdout, done.stdout
+
+
+def test_an_interrupt_while_bsub_runs_ends_that_job_too(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    subprocess.run(DEMO, env=environ, timeout=120, check=True, capture_output=True)
+    # A bsub that tells late: it was accepted, and nobody knows yet.
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "bsub").write_text(
+        '#!/bin/sh\nPATH=${PATH#*:}; said=$(bsub "$@"); touch accepted; sleep 1; echo "$said"\n'
+    )
+    (slow / "bsub").chmod(0o755)
+    results = tmp_path / "results"
+    results.mkdir()
+    root = environ["XCE_DEMO_DIR"]
+    program = (
+        "import sys; from pathlib import Path; from xce.cli.xce.demo_jobs import submit_all\n"
+        "jobs = []\n"
+        "try:\n    submit_all(Path(sys.argv[1]), dict(__import__('os').environ), jobs)\n"
+        "except KeyboardInterrupt:\n    print('interrupted with', [job.jobid for job in jobs])\n"
+    )
+    path = f"{slow}:{Path(sys.prefix) / 'xce-bin'}:{environ['PATH']}"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    submitter = subprocess.Popen(
+        [sys.executable, "-c", program, results],
+        env={**environ, "PATH": path, "XCE_DIR": root},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    signal.signal(signal.SIGINT, before)
+    deadline = time.monotonic() + 30
+    while not (results / "accepted").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    submitter.send_signal(signal.SIGINT)
+    said, _ = submitter.communicate(timeout=60)
+    assert re.search(r"interrupted with \[\d+\]", said), said
 
 
 def test_an_interrupted_demo_ends_its_jobs(environ: dict[str, str]) -> None:

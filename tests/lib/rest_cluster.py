@@ -35,6 +35,7 @@ class FakeLink:
         self.controller = controller
         self.replica = replica
         self.is_connected = True
+        self.trouble = ""
         self.asked = []
         self.blobs = {}
         self.files = {}

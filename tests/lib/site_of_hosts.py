@@ -14,6 +14,7 @@ from netns import Net, open_net
 from xce.daemon.key_files import load_certificates, make_key, store_key
 from xce.daemon.paths import find_layout
 from xce.model.address import Address
+from xce.model.certificate import parse_certificate
 from xce.net.handshake import make_hello
 from xce.net.message import Message
 from xce.net.peer import Peer
@@ -149,6 +150,21 @@ class Site:
             ghost.root, ghost.layout, ghost.uid = directory, find_layout(directory), None
             ghost._apis, ghost._ups = [], []
             ghost.close()
+
+
+def fingerprint(pair: KeyPair) -> str:
+    """Return the fingerprint of a key."""
+    return parse_certificate(load_certificates(pair.certificate)[0]).fingerprint
+
+
+def resident_mib(pid: int) -> float:
+    """Return how much memory a process has."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+def open_files(pid: int) -> int:
+    """Return how many files a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 @contextlib.contextmanager

@@ -129,26 +129,30 @@ class World:
         ]
 
 
+def do_submit(controller: RecordedController, first: int, second: int) -> None:
+    asks = ASKS[first % len(ASKS)]
+    elements = ["", "", "1-3", "1-20:2,30-35"][second % 4]
+    queue = ["", "", "urgent", "night"][second % 5 % 4]
+    given = submission(
+        asks=replace(asks, exclusive=False) if queue == "night" else asks,
+        elements=elements,
+        limit=second % 3 if elements else 0,
+        queue=queue,
+        hold=second % 11 == 0,
+        priority=second % 2,
+        run_limit_us=(0, 2, 3, 5, 9)[(first + second) % 5] * SECOND_US,
+        begin_at_us=controller.now_us + SECOND_US * 2 if second % 7 == 0 else 0,
+    )
+    try_submit(controller, *[given] * (1 + second % 3), owner=(ALICE, BOB)[first % 2])
+
+
 def do(world: World, what: str, first: int, second: int) -> None:
     controller = world.controller
     live = world.live()
     unfinished = [job.id for job in controller.state.jobs.values() if not job.is_finished]
     match what:
         case "submit":
-            asks = ASKS[first % len(ASKS)]
-            elements = ["", "", "1-3", "1-20:2,30-35"][second % 4]
-            queue = ["", "", "urgent", "night"][second % 5 % 4]
-            given = submission(
-                asks=replace(asks, exclusive=False) if queue == "night" else asks,
-                elements=elements,
-                limit=second % 3 if elements else 0,
-                queue=queue,
-                hold=second % 11 == 0,
-                priority=second % 2,
-                run_limit_us=(0, 2, 3, 5, 9)[(first + second) % 5] * SECOND_US,
-                begin_at_us=controller.now_us + SECOND_US * 2 if second % 7 == 0 else 0,
-            )
-            try_submit(controller, *[given] * (1 + second % 3), owner=(ALICE, BOB)[first % 2])
+            do_submit(controller, first, second)
         case "session":
             world.propose(world.plan())
         case "lose plan":

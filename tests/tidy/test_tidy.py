@@ -17,6 +17,12 @@ MANY, ONE = {"hosts", "jobs"}, {"host", "job"}
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\(#\d+\))")
 
 FILES = sorted(SOURCE.rglob("*.py"))
+OTHERS = sorted(
+    path
+    for place in ("tests", "bench", "examples", "scripts")
+    for path in (ROOT / place).rglob("*.py")
+    if path.name != "test_tidy.py"  # it quotes what it forbids
+)
 
 
 def complaints(text: str, *, package: str, stem: str) -> Iterator[str]:
@@ -81,6 +87,12 @@ def test_a_file_is_tidy(path: Path) -> None:
     package = path.relative_to(SOURCE).parts[0]
     text = path.read_text(encoding="utf-8")
     assert list(complaints(text, package=package, stem=path.stem)) == []
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_no_part_of_the_package_is_tidy_too(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert list(complaints(text, package="", stem=path.stem.removeprefix("test_"))) == []
 
 
 @pytest.mark.parametrize(

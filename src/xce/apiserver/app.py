@@ -96,6 +96,7 @@ class App:
         if path == OPENAPI:
             return raw_answer(backend.replica.seq, self._openapi)
         route, words = self._route(path, request.method)
+        _check_parameters(route, request)
         transport = request.transport
         if transport is None:
             raise ConnectionResetError
@@ -139,6 +140,8 @@ class App:
             raise
         if route.is_read and not response.prepared and backend.replica.stale_s:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"
+        if backend.link.trouble and not response.prepared:
+            response.headers["XCE-Trouble"] = _header_text(backend.link.trouble)
         return response
 
     def _caller(
@@ -227,6 +230,30 @@ def bearer_of(header: str) -> str:
     """Return the token of an ``Authorization`` header; empty: it has none."""
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _check_parameters(route: Route, request: web.BaseRequest) -> None:
+    """Check that a route takes what stands behind the question mark.
+
+    Raises:
+        ProblemError: It does not know a parameter: ignoring it would answer something else.
+    """
+    if not request.query_string:
+        return
+    known = [parameter.name for parameter in route.parameters]
+    for name in request.rel_url.query:
+        if name not in known:
+            takes = f"known are: {', '.join(known)}" if known else "it takes none"
+            raise refused(
+                RefusalCode.BAD_REQUEST,
+                f"{route.method} {route.path} has no parameter {name[:100]!r}; {takes}",
+            )
+
+
+def _header_text(trouble: str) -> str:
+    """Return what a header may hold of a text."""
+    kept = "".join(char if " " <= char <= "~" else "?" for char in trouble)
+    return f"the journal cannot be written: {kept}"
 
 
 def make_server(backend: Backend, *, is_guarded: bool = False) -> web.Server:

@@ -12,7 +12,9 @@ from typing import Final, Protocol
 
 from xce.apiserver.problems import (
     CONTROLLER_AWAY,
+    INTERNAL,
     OUTCOME_UNKNOWN,
+    UNDECIDED,
     ProblemError,
     make_problem,
     refused,
@@ -34,6 +36,7 @@ from xce.net.message import (
     CaughtUp,
     FetchBlobs,
     Hello,
+    JournalTrouble,
     Message,
     OutputChunk,
     Ping,
@@ -48,10 +51,19 @@ AWAY_S: Final = 10.0
 """How long a write waits for the controller."""
 ANSWER_S: Final = 60.0
 RETRY_AFTER_S: Final = 1
+UNDECIDED_S: Final = 2.0
+"""So long a write waits for a journal that cannot be written, before it is told so."""
+
+
+class _UndecidedError(XceError):
+    """The journal cannot be written, and this may have been decided."""
 
 
 class Link(Protocol):
     """What routes need of the controller."""
+
+    trouble: str
+    """Why the journal cannot be written; empty: it can."""
 
     @property
     def is_connected(self) -> bool:
@@ -104,6 +116,9 @@ class ControllerLink:
         self._follower = Follower(decode_batch)
         self._peer: Peer | None = None
         self._connected = asyncio.Event()
+        self.trouble = ""
+        """Why the journal cannot be written; empty: it can, as far as is known."""
+        self._asking: set[asyncio.Future[Message]] = set()
 
     @property
     def is_connected(self) -> bool:
@@ -136,6 +151,7 @@ class ControllerLink:
 
     def _lose(self, reason: str) -> None:
         self._peer = None
+        self.trouble = ""
         self._connected.clear()
         self._replica.note_away()
         self._requests.fail_all(reason)
@@ -148,10 +164,43 @@ class ControllerLink:
             match message:
                 case SnapshotPart() | Batch() | CaughtUp():
                     self._follow(message)
+                case JournalTrouble(text):
+                    self._note_trouble(text)
                 case Ping(number):
                     self._send(Pong(number))
                 case _:
                     raise WireError(f"{type(message).__name__} is not for an apiserver")
+
+    def _note_trouble(self, text: str) -> None:
+        if text and not self.trouble:
+            for asked in self._asking:
+                self._tell_later(asked)
+        self.trouble = text
+
+    def _tell_later(self, asked: asyncio.Future[Message]) -> None:
+        """Tell who waits for an answer that it may take long, if it does."""
+
+        def tell() -> None:
+            if not asked.done() and self.trouble:
+                asked.set_exception(_UndecidedError(self.trouble))
+
+        asyncio.get_running_loop().call_later(UNDECIDED_S, tell)
+
+    async def _decided(self, peer: Peer, make: Callable[[int], Message]) -> Message:
+        """Return the answer to a command.
+
+        Raises:
+            _UndecidedError: There is none, since the journal cannot be written.
+        """
+        asked = self._requests.start(peer, make)
+        self._asking.add(asked)
+        if self.trouble:
+            self._tell_later(asked)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await asked
+        finally:
+            self._asking.discard(asked)
 
     def _send(self, message: Message) -> None:
         if self._peer is not None:
@@ -199,8 +248,8 @@ class ControllerLink:
         while True:
             peer = await self._reach(deadline)
             try:
-                answer = await self._requests.request(
-                    peer, lambda number: Ask(number, command, by, basis, origin), timeout_s=ANSWER_S
+                answer = await self._decided(
+                    peer, lambda number: Ask(number, command, by, basis, origin)
                 )
             except ConnectionLostError as error:
                 if not repeatable:
@@ -210,6 +259,8 @@ class ControllerLink:
                         "known; look before you send it again",
                         status=500,
                     ) from error
+            except _UndecidedError as error:
+                raise _undecided(str(error), is_repeatable=repeatable) from error
             except TimeoutError as error:
                 raise _away("the controller has not answered: its journal may be full") from error
             except WireError as error:
@@ -232,10 +283,13 @@ class ControllerLink:
         """Return the content of a blob; None: it is not there.
 
         Raises:
-            ProblemError: The controller is away.
+            ProblemError: The controller is away, or the blob is damaged.
         """
         answer = await self._request(lambda number: FetchBlobs(number, (digest,)))
         assert isinstance(answer, Blobs)
+        if digest in answer.damaged:
+            text = f"the stored text is damaged (blob {digest}); see `xceadmin journal verify`"
+            raise ProblemError(make_problem(INTERNAL, text, status=500))
         return dict(answer.blobs).get(digest)
 
     async def _request(self, make: Callable[[int], Message]) -> Message:
@@ -263,6 +317,15 @@ class ControllerLink:
             except TimeoutError:
                 continue
         return self._peer
+
+
+def _undecided(why: str, *, is_repeatable: bool) -> ProblemError:
+    again = "repeat it under the same key" if is_repeatable else "look before you send it again"
+    text = (
+        f"the journal cannot be written: {why}; whether this is carried out is undecided until it "
+        f"can: {again}"
+    )
+    return ProblemError(make_problem(UNDECIDED, text, status=503), retry_after_s=RETRY_AFTER_S)
 
 
 def _away(text: str) -> ProblemError:

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 from xce.model.entry import Entry
 from xce.model.ids import HostNumber, JobId, Seq
-from xce.model.record import Ended, JobsForgotten
+from xce.model.record import Ended, JobsForgotten, LaunchFailed
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import load
@@ -45,6 +45,8 @@ class Replica:
         self.gangs: dict[tuple[JobId, int], Allocation] = {}
         """Where elements ran on several hosts, by job and position; the state forgets at the end
         of an attempt all but its first host."""
+        self.launch_faults: dict[HostNumber, str] = {}
+        """Why a start failed last through a host's fault, as far as it was seen."""
         self.listeners: list[Listener] = []
         self.epoch = 0
         self._whole = asyncio.Event()
@@ -106,7 +108,9 @@ class Replica:
         state = self.state
         for entry in entries:
             for record in entry.records:
-                if isinstance(record, Ended):
+                if isinstance(record, LaunchFailed):
+                    self.launch_faults.update(dict.fromkeys(record.hosts, record.detail))
+                elif isinstance(record, Ended):
                     self._keep_gangs(record)
                 elif isinstance(record, JobsForgotten):
                     self._drop_gangs(record)

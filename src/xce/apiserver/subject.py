@@ -129,6 +129,17 @@ class Subject:
         listing = Listing(replica.state, replica.gangs, now_us=self._backend.now_us, sees=self.sees)
         return listing.elements(self.job, among)
 
+    def launch_faults(self) -> list[str]:
+        """Return a sentence for each host that the job avoids: why a start failed there."""
+        replica = self._backend.replica
+        avoided = self.job.avoid if self.job is not None else ()
+        names = replica.state.hosts.names
+        return [
+            f"A start on {names[host]} failed: {replica.launch_faults[host]}."
+            for host in avoided
+            if host in replica.launch_faults
+        ]
+
     def must_be_one(self) -> None:
         """Check that one element is meant.
 

@@ -284,6 +284,9 @@ def _brackets(array: str) -> str:
     return f"[{items}]{percent}{limit}"
 
 
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
 def _program(body: SubmissionBody) -> tuple[bytes, str]:
     """Return the text that runs, and the command as listings show it."""
     given = [x for x in (body.command, body.script, body.script_data) if x is not None]
@@ -294,6 +297,8 @@ def _program(body: SubmissionBody) -> tuple[bytes, str]:
             lsf="" if given else "Empty job",
         )
     content = given[0] if isinstance(given[0], bytes) else _encode(given[0], "the command")
+    # An editor's mark, which no program and no shell understands.
+    content = content.removeprefix(_BYTE_ORDER_MARK)
     if not content.strip():
         raise refused(RefusalCode.EMPTY_JOB, "there is no command", lsf="Empty job")
     if len(content) > SCRIPT_MAX:

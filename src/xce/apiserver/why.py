@@ -7,7 +7,7 @@ import msgspec
 from xce.apiserver.advice_rows import AdviceRow
 from xce.apiserver.rows import Element, ReasonRow
 from xce.apiserver.subject import Subject
-from xce.model.reason import ReasonCode
+from xce.model.reason import HostCode, ReasonCode
 
 
 class WhyAnswer(msgspec.Struct, frozen=True):
@@ -38,6 +38,10 @@ _NEXT = {
     ReasonCode.HOSTS: "wait until jobs end; bhosts shows what is in use",
     ReasonCode.NO_HOSTS: "an administrator must start a worker; bhosts lists the hosts",
 }
+_AVOIDED = (
+    "these hosts are tried again after a while; an administrator mends the cause (xce logs "
+    "worker-HOST) and lets it be tried at once: xceadmin hosts open HOST"
+)
 _UNSATISFIABLE = "ask for less (bhosts -l shows what hosts have), then submit it again"
 
 
@@ -51,13 +55,21 @@ def explain(subject: Subject) -> WhyAnswer:
             reasons.append(element.reason)
     stats = list(dict.fromkeys(element.stat for element in elements))
     stat = stats[0] if len(stats) == 1 else ""
+    sentence = _sentence(label, elements, reasons)
+    if any(is_avoided(reason) for reason in reasons):
+        sentence = " ".join([sentence, *subject.launch_faults()])
     return WhyAnswer(
         jobid=subject.job_id,
         stat=stat,
         reasons=reasons,
-        sentence=_sentence(label, elements, reasons),
+        sentence=sentence,
         next=_next(label, elements, reasons),
     )
+
+
+def is_avoided(reason: ReasonRow) -> bool:
+    """Return whether hosts are avoided after a start that failed there."""
+    return any(item.code == HostCode.AVOIDED for item in reason.hosts)
 
 
 def _sentence(label: str, elements: Sequence[Element], reasons: list[ReasonRow]) -> str:
@@ -101,6 +113,8 @@ def _next(label: str, elements: Sequence[Element], reasons: list[ReasonRow]) -> 
     for reason in reasons:
         if reason.unsatisfiable:
             found[_UNSATISFIABLE] = None
+        elif is_avoided(reason):
+            found[_AVOIDED] = None
         elif reason.code in _NEXT:
             found[_NEXT[ReasonCode(reason.code)].format(job=label)] = None
     stats = {element.stat for element in elements}

@@ -36,6 +36,8 @@ _RECEIVE = 1 << 18
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,/")
 _LATER = 429
 _BUSY = frozenset((_LATER, 502, 503, 504))
+_UNDECIDED = "the journal cannot be written"
+"""How a trouble begins that is not the connection's."""
 _FINAL_CODES = frozenset(("journal-full", "unreachable-host", "not-built"))
 """Refusals that waiting a minute does not cure, though their status says "try later"."""
 
@@ -92,7 +94,8 @@ def socket_path(environ: Mapping[str, str]) -> str:
     root = environ.get("XCE_DIR")
     if not root:
         root = "/var/lib/xce" if os.geteuid() == 0 else "~/.xce"
-    return f"{os.path.abspath(os.path.expanduser(root))}/run/api.sock"
+    # Links are followed, so that the cluster is the same by whatever name.
+    return f"{os.path.realpath(os.path.expanduser(root))}/run/api.sock"
 
 
 def make_key() -> str:
@@ -134,6 +137,8 @@ class Api:
         self._since = 0.0
         self._pause_s = _PAUSE_FIRST_S
         self._told_at = 0.0
+        self.trouble = ""
+        """Why the cluster can write nothing, as of the last answer; empty: it can."""
 
     def __enter__(self) -> Api:  # noqa: PYI034 - typing is not imported
         """Return itself; the connection is closed at the end of the block."""
@@ -308,6 +313,11 @@ class Api:
             raise UnreachableError(
                 f"{self.path}: {error.strerror}; this cluster is run by somebody else for himself"
             ) from error
+        except NotADirectoryError as error:
+            opened.close()
+            raise UnreachableError(
+                f"{self.path}: {error.strerror}; XCE_DIR must name a directory"
+            ) from error
         except OSError:
             opened.close()
             raise
@@ -412,6 +422,7 @@ class Api:
         """Start counting afresh, and keep the seq that the answer reflects."""
         self._since = 0.0
         self._pause_s = _PAUSE_FIRST_S
+        self.trouble = answer.headers.get("xce-trouble", "")
         seq = answer.headers.get("xce-seq", "")
         if not seq.isdigit():
             return
@@ -428,10 +439,14 @@ class Api:
             UnreachableError: The time is over.
         """
         now = time.monotonic()
+        is_undecided = trouble.startswith(_UNDECIDED)
         if not self._since:
             self._since = now
-            self._told_at = now - _PROGRESS_EVERY_S + _PROGRESS_AFTER_S
+            quiet_s = 0.0 if is_undecided else _PROGRESS_AFTER_S
+            self._told_at = now - _PROGRESS_EVERY_S + quiet_s
         left = self._since + self._wait_s - now
+        if left <= 0 and is_undecided:
+            raise UnreachableError(_capital(trouble))
         if left <= 0:
             raise UnreachableError(
                 f"Cannot connect to XCE at {self.path}: {trouble}. "
@@ -439,7 +454,7 @@ class Api:
             )
         if self._progress is not None and now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
-            self._progress(PROGRESS)
+            self._progress(f"{_capital(trouble)}. Please wait ..." if is_undecided else PROGRESS)
         time.sleep(min(max(self._pause_s, after_s), left))
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
 
@@ -448,6 +463,10 @@ def _retry_after(headers: dict[str, str]) -> float:
     """Return how long the server wants to be left alone."""
     text = headers.get("retry-after", "")
     return float(text) if text.isdigit() and len(text) < 6 else 0.0
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _busy(answer: Answer) -> str:

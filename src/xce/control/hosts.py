@@ -55,7 +55,11 @@ def decide_open(
                 )
             )
             continue
-        if bool(state.hosts.is_open[number]) != command.is_open and number not in changed:
+        # Opened again by hand, a host is tried again by the jobs that avoid it.
+        is_news = bool(state.hosts.is_open[number]) != command.is_open or (
+            command.is_open and bool(state.avoiders.get(number))
+        )
+        if is_news and number not in changed:
             changed.append(number)
         results.append(Accepted(text=word))
     records: list[Record] = []

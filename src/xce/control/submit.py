@@ -62,11 +62,18 @@ def _repeat(
     if use is None or not any(line in use.lines for line in wanted):
         return _refuse_expired(state, command, now_us)
     results: list[Accepted | Refusal] = []
-    for line in wanted:
+    for line, submission in zip(wanted, command.jobs, strict=True):
         job_id = use.lines.get(line, 0)
         job = state.jobs.get(job_id)
         if job_id == 0:
             results.append(Refusal(RefusalCode.KEY_REUSED, "refused when it was first submitted"))
+        elif job is not None and (state.spec(job), job.array) != (
+            submission.spec,
+            submission.array,
+        ):
+            # As far as it is known: a job that has left the state is taken for the same.
+            text = f"this key was used to submit something else (job {job_id}): take a new one"
+            results.append(Refusal(RefusalCode.KEY_REUSED, text))
         else:
             queue = state.key(job).queue if job is not None else ""
             results.append(Accepted(job=job_id, text="submitted", queue=queue))

@@ -20,6 +20,7 @@ from xce.control.desk import Desk
 from xce.daemon.config_directory import load_config
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.doors import find_own_key, open_doors
+from xce.daemon.evidence import check_nothing_was_lost
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
@@ -52,6 +53,8 @@ def main() -> int:
         journal = SqliteJournal(layout.journal)
         epoch = journal.lead("controller")
         state, _, crc = recover(journal, restore=load, empty=ClusterState, apply_entry=apply)
+        if not state.seq:
+            check_nothing_was_lost(layout, where=journal.place())
     except (XceError, OSError) as error:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people

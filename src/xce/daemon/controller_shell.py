@@ -25,6 +25,7 @@ from xce.model.effect import Effect
 from xce.model.ids import Epoch, Micros, Seq
 from xce.net import message as m
 from xce.net.frame import encode_frame
+from xce.net.peer import Peer
 from xce.state.cluster import ClusterState
 
 TICK_S: Final = 1.0
@@ -60,6 +61,8 @@ class ControllerShell:
         self.log = log
         self.workers: dict[str, WorkerLink] = {}
         self.followers: list[FollowerLink] = []
+        self.troubled: list[Peer] = []
+        """Who is told when the journal cannot be written."""
         self.history_seq: Seq = 0
         self.on_look: Callable[[Micros], object] = lambda _: None
         """Called when something became durable, and at each tick."""
@@ -149,6 +152,15 @@ class ControllerShell:
         else:
             self.log.info("journal-recovered")
         self.reign.set_trouble(text)
+        self.troubled = [peer for peer in self.troubled if peer.is_open]
+        for peer in self.troubled:
+            peer.send(m.JournalTrouble(text))
+
+    def tell_of_trouble(self, peer: Peer) -> None:
+        """Tell a peer, now and from now on, that the journal cannot be written."""
+        self.troubled.append(peer)
+        if self.desk.trouble:
+            peer.send(m.JournalTrouble(self.desk.trouble))
 
     def send_effects(self, host: str, effects: tuple[Effect, ...]) -> None:
         """Tell the worker of a host, if its join is durable."""

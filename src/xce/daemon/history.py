@@ -22,6 +22,7 @@ from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryError, HistoryWriter
+from xce.journal.lock import DirectoryLock
 from xce.model.errors import XceError
 from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
@@ -198,8 +199,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = open_log("history")
     try:
         layout = open_layout(Path(load_settings(given.dir).state_dir))
-        return uvloop.run(run(layout, log))
-    except XceError as error:
+        lock = DirectoryLock(layout.history / "lock", holder="history writer")
+        try:
+            return uvloop.run(run(layout, log))
+        finally:
+            lock.release()
+    except (XceError, OSError) as error:
         log.error("history-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
         return 1
 

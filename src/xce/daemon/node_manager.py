@@ -30,6 +30,7 @@ from xce.daemon.processes import (
     end_processes,
     find_processes,
     identify,
+    is_listened_at,
     open_pidfd,
 )
 from xce.model.errors import ConfigError
@@ -40,6 +41,8 @@ PAUSE_S_MAX: Final = 30.0
 STEADY_S: Final = 20.0
 """After so long a run a daemon's earlier failures are forgotten."""
 GRACE_S: Final = 10.0
+LOOK_S: Final = 2.0
+"""Between two looks at whether sockets are still where clients look for them."""
 LOG_BYTES_MAX: Final = 64 * 1024 * 1024
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
@@ -67,6 +70,11 @@ class NodeManager:
         self._watched = [Watched(component) for component in components]
         self._log = log
         self._stopping = False
+        self._sockets = {
+            "controller": layout.controller_socket,
+            "apiserver": layout.api_socket,
+        }
+        self._relocked: int | None = None
 
     def run(self) -> None:
         """Start what does not run, keep it running, and end it when told."""
@@ -83,6 +91,7 @@ class NodeManager:
             self._start_due()
             self._wait(reader)
             self._reap()
+            self._look_for_sockets()
         self._end_all()
 
     def _stop(self, *_: object) -> None:
@@ -138,7 +147,7 @@ class NodeManager:
             if watched.pidfd is not None:
                 poll.register(watched.pidfd, select.POLLIN)
         due_s = [watched.due_s for watched in self._watched if watched.process is None]
-        left_s = min([60.0, *(moment - time.monotonic() for moment in due_s)])
+        left_s = min([LOOK_S, *(moment - time.monotonic() for moment in due_s)])
         poll.poll(max(0.0, left_s) * 1000)
         try:
             while os.read(reader, 4096):
@@ -147,6 +156,34 @@ class NodeManager:
             pass
         for watched in self._watched:
             _rotate_live(self._layout.log_file(watched.component.name))
+
+    def _look_for_sockets(self) -> None:
+        """Restart what listens where nobody can find it: ``run`` was emptied under the cluster."""
+        lost = []
+        for watched in self._watched:
+            path = self._sockets.get(watched.component.name)
+            if path is None or watched.process is None:
+                continue
+            if not path.exists() and is_listened_at(path):
+                lost.append(watched)
+        if not lost or self._stopping:
+            return
+        self._make_run_again()
+        for watched in lost:
+            assert watched.process is not None
+            self._log.warning("socket-vanished", extra=_keys(watched))
+            watched.failures = 0
+        self._end_group([watched.process for watched in lost if watched.process is not None])
+        self._store()
+
+    def _make_run_again(self) -> None:
+        """Make the directories that are gone, and hold the lock that lay there."""
+        try:
+            open_layout(self._layout.root)
+            if not self._layout.node_manager_lock.exists():
+                self._relocked = lock_state_dir(self._layout)
+        except (StateDirectoryError, OSError) as error:
+            self._log.warning("run-not-made", extra={"why": str(error)})
 
     def _reap(self) -> None:
         """Note which daemons have ended; also collect orphans, since this is their subreaper."""

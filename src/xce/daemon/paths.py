@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     """The paths of one state directory; makes nothing, see `open_layout`."""
 
     root: Path
-    """``$XCE_DIR``, absolute."""
+    """``$XCE_DIR``, absolute and free of links."""
 
     @property
     def run(self) -> Path:
@@ -152,7 +152,7 @@ def open_layout(root: Path) -> Layout:
         StateDirectoryError: A directory belongs to somebody else, is no directory, or cannot be
             made.
     """
-    layout = Layout(Path(os.path.abspath(root)))  # noqa: PTH100 - resolve() would follow links
+    layout = find_layout(root)
     shared = os.geteuid() == 0
     entered, listed = (0o711, 0o755) if shared else (0o700, 0o700)
     _make(layout.root, listed)
@@ -174,8 +174,11 @@ def open_layout(root: Path) -> Layout:
 
 
 def find_layout(root: Path) -> Layout:
-    """Return the layout of ``root`` without making or changing anything."""
-    return Layout(Path(os.path.abspath(root)))  # noqa: PTH100 - resolve() would follow links
+    """Return the layout of ``root`` without making or changing anything.
+
+    Links are followed: a cluster is found by its processes' command lines, whatever it is called.
+    """
+    return Layout(root.resolve())
 
 
 def _make(path: Path, mode: int) -> None:

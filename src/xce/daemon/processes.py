@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PROC = Path("/proc")
+_LISTENS = "00010000"
+"""The flags of a listening socket in ``/proc/net/unix``."""
 
 
 class ProcessId(NamedTuple):
@@ -124,3 +126,13 @@ def end_processes(processes: Sequence[ProcessId], *, grace_s: float) -> None:
     for process in stubborn:
         send_signal(process, signal.SIGKILL)
     wait_for_end(stubborn, timeout_s=5)
+
+
+def is_listened_at(path: Path) -> bool:
+    """Return whether a process listens on a unix socket of this name, be its file there or not."""
+    try:
+        lines = (_PROC / "net/unix").read_text(errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return False
+    rows = (line.split(maxsplit=7) for line in lines)
+    return any(row[3] == _LISTENS and row[7:] == [str(path)] for row in rows)

@@ -25,6 +25,7 @@ from xce.model.command import (
     SetHostsOpen,
     TrustKey,
 )
+from xce.model.errors import CorruptJournalError
 from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.model.refusal import Refusal
 from xce.model.trust import TEST
@@ -221,6 +222,8 @@ class Reception:
         )
         shell.followers.append(link)
         link.send_stored()
+        if guest.gate.role == "apiserver" and peer not in shell.troubled:
+            shell.tell_of_trouble(peer)
 
     def _delay_s(self, role: str) -> float:
         """Return how long a follower's news may be gathered before they are sent."""
@@ -233,12 +236,20 @@ class Reception:
         if guest.gate.role == "worker":
             own = self._blobs_of(guest.gate.name)
             hashes = tuple(digest for digest in hashes if digest in own)
-        found = []
+        found, damaged = [], []
         for digest in hashes:
-            content = self._shell.journal.blob(digest)
+            try:
+                content = self._shell.journal.blob(digest)
+            except CorruptJournalError as error:
+                # It ends the jobs that need it, and nothing else.
+                self._shell.log.error(  # noqa: TRY400 - for people
+                    "blob-damaged", extra={"why": str(error), "blob": digest}
+                )
+                damaged.append(digest)
+                continue
             if content is not None:
                 found.append((digest, content))
-        guest.peer.send(m.Blobs(fetch.id, tuple(found)))
+        guest.peer.send(m.Blobs(fetch.id, tuple(found), tuple(damaged)))
 
     def _blobs_of(self, host: str) -> set[str]:
         """Return the blobs that the attempts of a host need: its worker gets no others."""

@@ -26,6 +26,8 @@ from xce.daemon.paths import find_layout
 from xce.daemon.signals import stop_event
 from xce.daemon.tracing import Tracing
 from xce.journal.codec import decode_batch
+from xce.journal.interface import JournalHeldError
+from xce.journal.lock import DirectoryLock
 from xce.model.command import ProposePlan, StopTrace
 from xce.model.ids import Seq
 from xce.net import message as m
@@ -224,7 +226,17 @@ def main() -> int:
     parser.add_argument("--dir", required=True, help="the state directory")
     options = parser.parse_args()
     gc.set_threshold(200_000, 20, 100)
-    return uvloop.run(_run(Path(options.dir)))
+    directory = Path(options.dir)
+    try:
+        lock = DirectoryLock(directory / "scheduler.lock", holder="scheduler")
+    except (JournalHeldError, OSError) as error:
+        log = open_log("scheduler")
+        log.error("scheduler-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
+        return 1
+    try:
+        return uvloop.run(_run(directory))
+    finally:
+        lock.release()
 
 
 if __name__ == "__main__":

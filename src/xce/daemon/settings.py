@@ -19,7 +19,7 @@ class Settings(NamedTuple):
     """What the environment says."""
 
     state_dir: Path
-    """Absolute; exists or not."""
+    """Absolute and free of links, so that a cluster is the same by whatever name; exists or not."""
     is_default: bool
     """Whether it is where clients look without being told."""
 
@@ -38,11 +38,17 @@ def load_settings(given: str | None = None, environ: Mapping[str, str] | None = 
         SettingsError: The path is empty or holds a character that no path may hold here.
     """
     named = given if given is not None else (environ or os.environ).get("XCE_DIR")
+    default = default_state_dir().resolve()
     if named is None:
-        return Settings(default_state_dir(), is_default=True)
+        return Settings(default, is_default=True)
     if not named.strip():
         raise SettingsError("the state directory is empty: unset XCE_DIR or name a directory")
     if "\0" in named or "\n" in named:
         raise SettingsError("the state directory's name holds a newline or a NUL byte")
-    path = Path(os.path.abspath(Path(named).expanduser()))  # noqa: PTH100 - keep links as named
-    return Settings(path, is_default=path == default_state_dir())
+    try:
+        path = Path(named).expanduser().resolve()
+    except (OSError, RuntimeError) as error:
+        raise SettingsError(f"the state directory {named} cannot be looked up: {error}") from error
+    if path.exists() and not path.is_dir():
+        raise SettingsError(f"the state directory {named} is no directory; move it away")
+    return Settings(path, is_default=path == default)

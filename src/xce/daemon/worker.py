@@ -23,6 +23,8 @@ from xce.daemon.key_files import check_key, key_pair, load_controllers, store_co
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
+from xce.journal.interface import JournalHeldError
+from xce.journal.lock import DirectoryLock
 from xce.model.address import parse_address
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
@@ -110,6 +112,11 @@ async def _run(options: argparse.Namespace, dialler: TlsDialler | None) -> int:
     given = worker_options(layout, options, dialler)
     try:
         store = Store(given.directory)
+        lock = DirectoryLock(given.directory / "lock", holder="worker")
+    except JournalHeldError as error:
+        # Two would take the shepherd, and the controller, from each other for ever.
+        log.error("worker-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
+        return 1
     except OSError as error:
         log.exception("store-failed", extra={"why": str(error)})
         return 1
@@ -135,6 +142,7 @@ async def _run(options: argparse.Namespace, dialler: TlsDialler | None) -> int:
         return 1
     worker.cancel()
     await asyncio.wait({worker})
+    lock.release()
     log.info("worker-stopped")
     return 1 if failures else 0
 

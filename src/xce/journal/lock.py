@@ -10,8 +10,8 @@ from xce.journal.interface import JournalHeldError
 class DirectoryLock:
     """An exclusive lock on a file; the kernel gives it back when its holder dies."""
 
-    def __init__(self, path: Path) -> None:
-        """Take the lock at ``path``.
+    def __init__(self, path: Path, *, holder: str = "controller") -> None:
+        """Take the lock at ``path`` for a ``holder``: what kind of process it keeps single.
 
         Raises:
             JournalHeldError: Another process has it; the message names that process.
@@ -22,11 +22,11 @@ class DirectoryLock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.pread(self._descriptor, 64, 0).decode(errors="replace").strip()
+            other = os.pread(self._descriptor, 64, 0).decode(errors="replace").strip()
             os.close(self._descriptor)
             raise JournalHeldError(
-                f"{path.parent}: in use by another controller (process {holder or 'unknown'}); "
-                "only one may run on a state directory: stop that one, or use another directory"
+                f"{path.parent}: in use by another {holder} (process {other or 'unknown'}); "
+                "only one may run on a directory: stop that one, or use another directory"
             ) from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)

@@ -56,6 +56,11 @@ _APPEND: Final = (
     " WHERE ?3 = (SELECT epoch FROM lead)"
     " AND ?2 = 1 + coalesce((SELECT max(last) FROM batches), 0)"
 )
+# What is stored under a hash is the same, unless it was damaged: then this mends it.
+_STORE_BLOB: Final = (
+    "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash)"
+    " DO UPDATE SET content = excluded.content WHERE content IS NOT excluded.content"
+)
 _ROW: Final = "SELECT first, last, crc_before, crc, content, epoch FROM batches"
 _PAGE_ROWS: Final = 64
 _TROUBLE_CODES: Final = frozenset(
@@ -178,6 +183,7 @@ class SqliteJournal(SqliteReader):
         self._lock: DirectoryLock | None = None
         self._writing: sqlite3.Connection | None = None
         self._log_pages = 0
+        self._files: dict[Path, tuple[int, int]] = {}
         self.last_seq: Seq = 0
         self.last_crc = 0
         # Reading begins with `lead`: before it there may be no file to read.
@@ -218,7 +224,7 @@ class SqliteJournal(SqliteReader):
         Raises:
             EpochLostError: ``epoch`` does not lead any more.
             JournalOrderError: A batch does not follow the last stored one.
-            JournalTroubleError: Nothing of it was stored; the same may be tried again.
+            JournalTroubleError: It does not count as stored; the same may be tried again.
         """
         connection = self._writer()
         with _errors_named(self._database):
@@ -229,9 +235,7 @@ class SqliteJournal(SqliteReader):
                     connection.execute("BEGIN IMMEDIATE")
                     crc = self.last_crc
                     for append in appends:
-                        connection.executemany(
-                            "INSERT OR IGNORE INTO blobs VALUES (?, ?)", append.blobs
-                        )
+                        connection.executemany(_STORE_BLOB, append.blobs)
                         self._insert(connection, epoch, append.batch, crc)
                         crc = append.batch.crc
                     connection.execute("COMMIT")
@@ -239,6 +243,7 @@ class SqliteJournal(SqliteReader):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+        self._check_still_there()
         for append in appends:
             self._log_pages += 2 + len(append.batch.content) // 4096 + 3 * len(append.blobs)
         last = appends[-1].batch
@@ -328,7 +333,28 @@ class SqliteJournal(SqliteReader):
         ).fetchone()
         self.last_seq, self.last_crc = end or (0, 0)
         self._reading = _connect_reading(self._database)
+        log = self._database.with_name(f"{DATABASE}-wal")
+        self._files = {path: _identity(path) for path in (self._database, log)}
         return int(row[0])
+
+    def _check_still_there(self) -> None:
+        """Check that what was just stored can be found again by its name.
+
+        Raises:
+            JournalTroubleError: Somebody has removed or replaced the files; nothing may be
+                acknowledged until they are back.
+        """
+        for path, identity in self._files.items():
+            try:
+                if _identity(path) == identity:
+                    continue
+                fate = "replaced"
+            except OSError:
+                fate = "removed"
+            raise JournalTroubleError(
+                f"{path}: was {fate} while the controller uses it; move it back, or save its "
+                f"content from /proc/{os.getpid()}/fd as long as this process lives"
+            )
 
     def _insert(
         self, connection: sqlite3.Connection, epoch: Epoch, batch: StoredBatch, crc: int
@@ -423,6 +449,12 @@ def _create_schema(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
     connection.execute("COMMIT")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells one file from another of the same name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _connect_reading(database: Path) -> sqlite3.Connection:

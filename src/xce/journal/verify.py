@@ -63,11 +63,13 @@ class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: tuple[SnapshotReport, ...]
     """The newest first."""
     damage: Damage | None
+    damaged_blobs: tuple[str, ...] = ()
+    """Hashes of stored scripts, environments and inputs whose content is not what it was."""
 
     @property
     def is_good(self) -> bool:
-        """Whether a controller can start from this: entries whole, and joined to a snapshot."""
-        return self.damage is None
+        """Whether all is whole: the entries, joined to a snapshot, and what jobs run."""
+        return self.damage is None and not self.damaged_blobs
 
 
 def verify(directory: Path) -> JournalReport:
@@ -129,6 +131,7 @@ def _verify_entries(
     batches = entry_count = records = size = epoch = 0
     first_seq = seq = crc = 0
     damage = None
+    blobs: tuple[str, ...] = ()
     try:
         for batch in reader.read(1):
             if not batches:
@@ -143,6 +146,7 @@ def _verify_entries(
             records += sum(len(entry.records) for entry in entries)
             size += len(batch.content)
         damage = _damage_beside_entries(reader, first_seq, seq, snapshots)
+        blobs = tuple(_damaged_blobs(reader))
     except CorruptEntryError as error:
         # Entries before the damaged one are good, also those of its own batch.
         seq = max(error.seq - 1, seq)
@@ -161,7 +165,17 @@ def _verify_entries(
         last_epoch=epoch,
         snapshots=snapshots,
         damage=damage,
+        damaged_blobs=blobs,
     )
+
+
+def _damaged_blobs(reader: SqliteReader) -> Iterator[str]:
+    """Yield the hashes whose content does not match; reads every blob once."""
+    for digest in reader.blob_digests():
+        try:
+            reader.blob(digest)
+        except CorruptJournalError:
+            yield digest
 
 
 def _damage_beside_entries(

@@ -126,6 +126,13 @@ class ReportsTaken(msgspec.Struct, frozen=True, tag="reports-taken", array_like=
     number: int
 
 
+class JournalTrouble(msgspec.Struct, frozen=True, tag="journal-trouble", array_like=True):
+    """The journal cannot be written, or can again; told to apiservers."""
+
+    text: str
+    """Why it cannot; empty: it can."""
+
+
 class Effects(msgspec.Struct, frozen=True, tag="effects", array_like=True):
     """What the worker must do, under the controller's epoch."""
 
@@ -145,6 +152,8 @@ class Blobs(msgspec.Struct, frozen=True, tag="blobs", array_like=True):
 
     id: int
     blobs: tuple[tuple[str, bytes], ...]
+    damaged: tuple[str, ...] = ()
+    """Hashes of those that are there, but whose content is not what it was."""
 
 
 class ReadOutput(msgspec.Struct, frozen=True, tag="read-output", array_like=True):
@@ -284,6 +293,7 @@ Message: TypeAlias = (
     | FollowedTo
     | Observe
     | ReportsTaken
+    | JournalTrouble
     | Effects
     | FetchBlobs
     | Blobs

@@ -89,7 +89,9 @@ def _explain_never(
         return None
     wide = sieve.left_or(HostCode.TOO_SMALL) & passes
     reason = conclude(shape, room_on(shape, ground.free, wide, everyone(facts)), reasons, most)
-    return msgspec.structs.replace(reason, unsatisfiable=True)
+    # A host that is avoided may be tried again later: that is not for ever.
+    is_lasting = not any(item.code is HostCode.AVOIDED for item in reason.host_reasons)
+    return msgspec.structs.replace(reason, unsatisfiable=is_lasting)
 
 
 def _lay_out(shape: Shape, facts: HostFacts) -> None:

@@ -63,6 +63,8 @@ class Launcher:
         self._held: list[_Held] = []
         self._missing: set[str] = set()
         """Blobs that the controller was asked for and has not."""
+        self._damaged: set[str] = set()
+        """Those of them that it has, but not as they were."""
 
     def prepare(self, spawn: Spawn, prepared: Prepared, now_us: Micros) -> None:
         """Add what a launch comes to; hold it if something is not here."""
@@ -106,12 +108,13 @@ class Launcher:
         return list(wanted.values())
 
     def take_blobs(
-        self, asked: Iterable[str], blobs: Iterable[tuple[str, bytes]], prepared: Prepared,
-        now_us: Micros,
+        self, asked: Iterable[str], blobs: Iterable[tuple[str, bytes]], damaged: Iterable[str],
+        prepared: Prepared, now_us: Micros,
     ) -> None:  # fmt: skip
         """Keep blobs that came, and go on with what waited for them."""
         # What is not what its name says is not used.
         came = {digest: content for digest, content in blobs if digest_of(content) == digest}
+        self._damaged = set(damaged)
         self._missing = {digest for digest in asked if digest not in came}
         for held in self._held:
             spec = held.launch.spec
@@ -134,11 +137,12 @@ class Launcher:
         held, self._held = self._held, []
         for one in held:
             if self._missing.intersection(self._lacking(one.launch)):
-                detail = "the job's script, input or environment is not stored any more"
+                detail = self._loss(one.launch)
                 self._fail(one, detail, prepared, now_us, host_fault=False)
             elif not self._try(one, prepared, now_us):
                 self._held.append(one)
         self._missing = set()
+        self._damaged = set()
 
     def fail_account(self, uid: int, reason: str, prepared: Prepared, now_us: Micros) -> None:
         """Let held launches of a user without an account here fail: the host is to blame."""
@@ -150,6 +154,24 @@ class Launcher:
         """Forget what is held: it will be wanted again."""
         self._held.clear()
         self._missing = set()
+        self._damaged = set()
+
+    def _loss(self, launch: Launch) -> str:
+        """Return what of a launch the cluster cannot give, for people."""
+        spec = launch.spec
+        lost = self._missing.intersection(self._lacking(launch))
+        what = [
+            text
+            for digest, text in (
+                (spec.script, "script"),
+                (spec.env, "environment"),
+                (spec.files.input_blob, "input"),
+            )
+            if digest in lost
+        ]
+        if lost & self._damaged:
+            return f"the stored {' and '.join(what)} of the job is damaged; submit it again"
+        return f"the job's {' and '.join(what)} is not stored any more; submit it again"
 
     def _lacking(self, launch: Launch) -> list[str]:
         spec = launch.spec

@@ -109,13 +109,19 @@ class ShepherdLink(asyncio.Protocol):
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _RETRY_MAX_S)
                 continue
-            retry_s = _RETRY_FIRST_S
+            connected_at = loop.time()
             try:
                 await self._mind()
             finally:
                 if self._transport is not None:
                     self._transport.abort()
             self._log.warning("shepherd-lost", extra={"pid": self._pid})
+            if loop.time() - connected_at >= _RETRY_MAX_S:
+                retry_s = _RETRY_FIRST_S
+                continue
+            # One that leaves at once, again and again, must not be chased.
+            await asyncio.sleep(retry_s)
+            retry_s = min(2 * retry_s, _RETRY_MAX_S)
 
     async def _mind(self) -> None:
         """Wait until the connection is lost; meanwhile let nobody hold the shepherd up.

@@ -26,6 +26,7 @@ from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import (
     Action,
+    Ended,
     Event,
     Forget,
     Greeting,
@@ -208,7 +209,7 @@ class Worker:
         prepared = Prepared([], [], {})
         now_us = clock_us()
         asked = self._asked.pop(message.id, ())
-        self._launcher.take_blobs(asked, message.blobs, prepared, now_us)
+        self._launcher.take_blobs(asked, message.blobs, message.damaged, prepared, now_us)
         self._send_prepared(prepared, now_us)
 
     def _read(self, ask: m.ReadOutput) -> None:
@@ -265,6 +266,7 @@ class Worker:
             elif not isinstance(event, Greeting | Present | Listed):
                 news.append(event)
         if news:
+            self._tell_failures(news)
             self._carry_out(self._state.take_news(news, now_us), now_us)
             self._report()
 
@@ -291,9 +293,23 @@ class Worker:
         if prepared.orders:
             self._link.send(OrderFrame(prepared.orders, prepared.bases))
         if prepared.ends:
+            self._tell_failures(prepared.ends)
             # What could not be started is over; that may be what something newer waited for.
             self._carry_out(self._state.take_news(prepared.ends, now_us), now_us)
             self._report()
+
+    def _tell_failures(self, news: Iterable[News]) -> None:
+        """Write down what could not be started here through this host's fault, once a batch."""
+        failed = [one for one in news if isinstance(one, Ended) and one.host_fault]
+        if failed:
+            first = failed[0]
+            self._log.error(
+                "start-failed",
+                extra={
+                    "job": first.job, "index": first.index, "count": len(failed),
+                    "why": first.detail,
+                },
+            )  # fmt: skip
 
     def _append(self, action: Report) -> AppendOrder:
         """Return the order that adds a job's report to its output."""

@@ -49,16 +49,26 @@ class Store:
         self._scripts = directory / "scripts"
         self._inputs = directory / "inputs"
         self._hostfiles = directory / "hostfiles"
-        shared = os.geteuid() == 0
-        mode = 0o711 if shared else 0o700
-        for path in (
-            directory, self.runs, self.kept, self._scripts, self._inputs, self._hostfiles,
-        ):  # fmt: skip
-            path.mkdir(mode=mode, parents=True, exist_ok=True)
-            path.chmod(mode)
+        self._make_directories()
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
         """Way and last touch of scripts that are surely there, by hash."""
         self._touched: OrderedDict[str, float] = OrderedDict()
+
+    def _make_directories(self) -> None:
+        mode = 0o711 if os.geteuid() == 0 else 0o700
+        for path in (
+            self.directory, self.runs, self.kept, self._scripts, self._inputs, self._hostfiles,
+        ):  # fmt: skip
+            path.mkdir(mode=mode, parents=True, exist_ok=True)
+            path.chmod(mode)
+
+    def _write(self, path: str, content: bytes, mode: int) -> None:
+        """Write a file; where somebody has removed its directory, that is made again."""
+        try:
+            _write(Path(path), content, mode)
+        except FileNotFoundError:
+            self._make_directories()
+            _write(Path(path), content, mode)
 
     def script_path(self, digest: str) -> str:
         """Return where a script lies."""
@@ -72,9 +82,9 @@ class Store:
         """Return how a script runs; None: it is not here and must be fetched."""
         known = self._known.get(digest)
         now = time.monotonic()
-        if known is not None and now - known[1] < _TOUCH_S:
-            return known[0]
         path = Path(self.script_path(digest))
+        if known is not None and now - known[1] < _TOUCH_S and path.exists():
+            return known[0]
         try:
             content = path.read_bytes()
             os.utime(path)
@@ -97,7 +107,7 @@ class Store:
             OSError: There is no room.
         """
         prepared, way = prepare_script(content)
-        _write(Path(self.script_path(digest)), prepared, 0o755 if way == EXEC else 0o644)
+        self._write(self.script_path(digest), prepared, 0o755 if way == EXEC else 0o644)
         return self._know(digest, way)
 
     def store_input(self, digest: str, content: bytes) -> None:
@@ -106,7 +116,7 @@ class Store:
         Raises:
             OSError: There is no room.
         """
-        _write(Path(self.input_path(digest)), content, 0o644)
+        self._write(self.input_path(digest), content, 0o644)
 
     def load_script(self, digest: str) -> str:
         """Return a script's text for people; empty: it is not here."""
@@ -124,11 +134,12 @@ class Store:
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         path = f"{self._hostfiles}/{digest}"
         now = time.monotonic()
-        if now - self._touched.get(digest, -_TOUCH_S) >= _TOUCH_S:
+        is_fresh = now - self._touched.get(digest, -_TOUCH_S) < _TOUCH_S
+        if not (is_fresh and Path(path).exists()):
             try:
                 os.utime(path)
             except FileNotFoundError:
-                _write(Path(path), text.encode(), 0o644)
+                self._write(path, text.encode(), 0o644)
             _remember(self._touched, digest, now)
         return path
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from live import IS_ROOT, KINDS, Live, Row, open_live, until
 
-from xce.client import rest
 from xce.client.rest import ProblemError, UnreachableError, make_key
 
 MIB = 1024 * 1024
@@ -64,15 +63,15 @@ def up(live: Live) -> None:
 
 
 def test_submits_are_refused_clearly_and_nothing_acknowledged_is_lost(
-    live: Live, mount: Mount, monkeypatch: pytest.MonkeyPatch
+    live: Live, mount: Mount
 ) -> None:
     disk = mount(live.layout.journal, 8 * MIB)
     up(live)
     slow = live.submit("sleep 3; echo out of the dark")
     live.until_stat(slow, "run")
     fill(disk)
-    monkeypatch.setattr(rest, "READ_TIMEOUT_S", 2.0)
     known = [slow]
+    troubles: list[str] = []
     in_doubt: list[tuple[str, Row]] = []
     refused: ProblemError | None = None
     with live.api(wait_s=0) as api:
@@ -83,15 +82,21 @@ def test_submits_are_refused_clearly_and_nothing_acknowledged_is_lost(
             except ProblemError as error:
                 refused = error
                 break
-            except UnreachableError:
+            except UnreachableError as error:
+                troubles.append(str(error))
                 in_doubt.append((key, body))  # it was decided and cannot be written yet
             else:
                 known.append(answer["results"][0]["jobid"])
     assert refused is not None
     assert len(in_doubt) <= 1
+    assert all("journal cannot be written" in text for text in troubles), troubles
     assert refused.code == "journal-full", refused.text
     assert "nothing can be written now, what was accepted is kept" in refused.text
     assert "full" in refused.text
+    status = live.run("xce", "status", status=1).stdout
+    assert "the journal cannot be written" in status, status
+    listing = live.run("xcecli", "jobs")
+    assert "the journal cannot be written" in listing.stderr
     bsub = live.run("bsub", "true", status=255)
     assert "nothing can be written now" in bsub.stderr, bsub.stderr
     listed = {row["jobid"] for row in live.rows(("user", "all"), ("finished", "1"))}

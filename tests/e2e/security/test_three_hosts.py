@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from live import until
 from netns import why_not
-from site_of_hosts import Site, open_site
+from site_of_hosts import Site, fingerprint, open_files, open_site, resident_mib
 
 from xce.daemon.host_token import parse_token
 from xce.daemon.key_files import load_certificates, make_key
-from xce.model.certificate import parse_certificate
 from xce.model.command import KillJobs, Selection, SetHostsOpen
 from xce.model.observation import HostJoined, Reported
 from xce.net.doorway import PER_ADDRESS_MAX
@@ -159,10 +158,6 @@ def test_a_key_is_good_for_its_own_role_and_name_only(site):
     site.from_afar(story)
     assert "is for worker h1, not for h2" in site.refused()
     site.live.xceadmin("keys", "revoke", fingerprint(pair))
-
-
-def fingerprint(pair):
-    return parse_certificate(load_certificates(pair.certificate)[0]).fingerprint
 
 
 def test_a_key_that_nobody_trusts_gets_nowhere(site):
@@ -358,14 +353,6 @@ def test_a_worker_gets_no_scripts_of_other_hosts_and_answers_no_reads_of_theirs(
 
 def controller_of(site):
     return site.live.daemons()["controller"].pid
-
-
-def resident_mib(pid):
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 1e6
-
-
-def open_files(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
 
 
 def test_a_flood_of_half_open_connections_does_not_keep_hosts_out(site):

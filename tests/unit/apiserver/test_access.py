@@ -79,12 +79,33 @@ async def prepared(rest, user):
     return job, array
 
 
+async def acted(rest, row, job, array):
+    """Send the request of a row that acts on jobs; return ``y``, ``n`` or ``-``."""
+    if row.path == "/trace/actions":
+        return judged(row, *await rest.post(row.path, {"action": "on", "job": array}))
+    target = array if row.action in ("top", "bottom") else job
+    body = {"action": row.action, "select": {"jobs": [str(target)]}}
+    if row.action == "signal":
+        body["signal"] = 10
+    status, document = await rest.post(row.path, body)
+    assert status == 200, document
+    (result,) = document["results"]
+    if "error" not in result:
+        return "y"
+    error = result["error"]
+    if error["code"] == "not-yours":
+        assert error["permission"] == row.permission
+        assert error["lsf"] == "User permission denied"
+        return "n"
+    assert error == ABSENT, error
+    return "-"
+
+
 async def outcome(rest, row, job, array, user):
     """Send the request of a row; return ``y``, ``n`` or ``-``."""
     match row.about:
-        case About.JOB if row.path == "/trace/actions":
-            body = {"action": "on", "job": array}
-            return judged(row, *await rest.post(row.path, body))
+        case About.JOB if row.method == "POST":
+            return await acted(rest, row, job, array)
         case About.JOB if row.path == "/trace":
             return judged(row, *await rest.get(row.path, job=str(job)))
         case About.CALLER if row.path == "/trace/actions":
@@ -94,23 +115,6 @@ async def outcome(rest, row, job, array, user):
             if not document["accepted"]:
                 assert document["error"]["permission"] == row.permission
             return "y" if document["accepted"] else "n"
-        case About.JOB if row.method == "POST":
-            target = array if row.action in ("top", "bottom") else job
-            body = {"action": row.action, "select": {"jobs": [str(target)]}}
-            if row.action == "signal":
-                body["signal"] = 10
-            status, document = await rest.post(row.path, body)
-            assert status == 200, document
-            (result,) = document["results"]
-            if "error" not in result:
-                return "y"
-            error = result["error"]
-            if error["code"] == "not-yours":
-                assert error["permission"] == row.permission
-                assert error["lsf"] == "User permission denied"
-                return "n"
-            assert error == ABSENT, error
-            return "-"
         case About.JOB:
             query = {"timeout": 0} if row.path.endswith("wait") else {}
             status, document = await rest.get(row.path.replace("{id}", str(job)), **query)

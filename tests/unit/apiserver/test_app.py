@@ -116,3 +116,22 @@ def test_a_client_that_leaves_while_it_waits_is_forgotten():
         await rest.until(lambda: not len(rest.backend.waits))
 
     run_rest(story)
+
+
+def test_a_parameter_that_a_route_does_not_take_is_refused_by_name():
+    async def story(rest):
+        job = await rest.submit()
+        for route in ROUTES:
+            path = route.path.replace("{id}", str(job))
+            status, problem = await rest.call(route.method, path, nonsense="1")
+            assert (status, problem["code"]) == (400, "bad-request"), route.path
+            assert "no parameter 'nonsense'" in problem["detail"]
+            for parameter in route.parameters:
+                assert parameter.name in problem["detail"]
+        status, problem = await rest.get("/jobs", usr="alice")
+        assert problem["detail"] == (
+            "GET /jobs has no parameter 'usr'; known are: user, name, finished, queue, host, "
+            "state, ids, fields, limit, cursor"
+        )
+
+    run_rest(story)

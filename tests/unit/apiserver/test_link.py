@@ -29,6 +29,7 @@ class FakeController:
         self.controller = cluster()
         self.peers = []
         self.drops = 0
+        self.holds = False
         self.asked = 0
         self.output = b""
 
@@ -54,6 +55,8 @@ class FakeController:
                 peer.send(m.CaughtUp(self.controller.state.seq))
             case m.Ask():
                 self.asked += 1
+                if self.holds:
+                    return
                 if self.drops:
                     self.drops -= 1
                     peer.abort("dropped")
@@ -187,5 +190,40 @@ def test_a_stream_that_stays_damaged_is_given_up():
             # It begins anew each time; the same damage comes again.
             fake.send = lambda peer, behind: peer.send(m.Batch(1, 1, b"garbage" * 4))
         assert link.failed.done()
+
+    tell(story)
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["trouble comes later", "trouble is known"])
+@pytest.mark.parametrize("is_repeatable", [False, True])
+def test_a_write_that_the_journal_cannot_take_is_told_undecided_soon(
+    monkeypatch, is_known, is_repeatable
+):
+    monkeypatch.setattr("xce.apiserver.link.UNDECIDED_S", 0.05)
+
+    async def story(fake, link, replica):
+        assert await replica.wait_until_whole(5)
+        fake.holds = True
+        (peer,) = fake.peers
+        if is_known:
+            peer.send(m.JournalTrouble("disk full"))
+            while not link.trouble:  # noqa: ASYNC110 - nobody would set an event
+                await asyncio.sleep(0.001)
+        asked = asyncio.create_task(
+            link.ask(SUBMIT, by="alice", basis="owner", repeatable=is_repeatable)
+        )
+        while not fake.asked:  # noqa: ASYNC110 - nobody would set an event
+            await asyncio.sleep(0.001)
+        if not is_known:
+            peer.send(m.JournalTrouble("disk full"))
+        with pytest.raises(ProblemError, match="cannot be written: disk full") as caught:
+            await asyncio.wait_for(asked, 5)
+        problem = caught.value.problem
+        assert (problem.status, problem.code) == (503, "undecided")
+        assert ("under the same key" in problem.detail) is is_repeatable
+        peer.send(m.JournalTrouble(""))
+        fake.holds = False
+        assert (await link.ask(SUBMIT, by="alice", basis="owner")).results[0].job == 1
+        assert link.trouble == ""
 
     tell(story)

@@ -337,4 +337,14 @@ def test_what_is_too_large_or_too_much_is_refused_with_what_is_allowed():
         )
         assert (status, "10000" in document["detail"]) == (400, True)
 
+
+@pytest.mark.parametrize("raw", [rb"\ud800", rb"a\udc80b", b"\xff", b"\xed\xa0\x80"])
+def test_text_that_is_no_unicode_is_refused_with_words(raw):
+    async def story(rest):
+        for member in (b"command", b"name", b"cwd"):
+            body = b'{"command": "true", "' + member + b'": "' + raw + b'"}'
+            status, problem = await rest.call("POST", "/jobs", body)
+            assert (status, problem["code"]) == (400, "bad-request"), problem
+            assert "no JSON" in problem["detail"] or "UTF-8" in problem["detail"], problem
+
     run_rest(story)

@@ -257,3 +257,23 @@ def test_keys_begin_with_the_time_and_are_never_alike():
     assert abs(int(head) - time.time()) < 5
     assert len(tail) == 16
     assert set(tail) <= set("0123456789abcdef")
+
+
+def test_a_state_directory_that_is_a_file_is_an_error_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UnreachableError, match="XCE_DIR must name a directory"):
+        ask(Api(f"{tmp_path}/file/run/api.sock", wait_s=60), "GET", "/cluster")
+
+
+def test_an_undecided_write_tells_why_while_it_waits_and_when_it_gives_up():
+    problem = {
+        "detail": "the journal cannot be written: no space; undecided.",
+        "code": "undecided",
+        "status": 503,
+    }
+    told = []
+    with FakeApi({"POST /jobs": (503, {}, problem)}) as fake:
+        api = Api(fake.path, wait_s=1.5, progress=told.append)
+        with pytest.raises(UnreachableError, match="^The journal cannot be written: no space"):
+            ask(api, "POST", "/jobs", (), {}, key="1-a")
+    assert told == ["The journal cannot be written: no space; undecided. Please wait ..."]

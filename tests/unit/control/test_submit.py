@@ -199,6 +199,16 @@ def test_a_repeat_under_the_same_key_gives_the_same_jobs(controller):
     assert len(controller.entries) == entries
 
 
+def test_a_key_that_was_used_for_something_else_is_refused(controller):
+    (taken,) = try_submit(controller, submission("one"), key="k")
+    (again,) = try_submit(controller, submission("one"), key="k")
+    assert again.job == taken.job
+    for changed in (submission("other"), submission("one", elements="1-2")):
+        (refused,) = try_submit(controller, changed, key="k")
+        assert refused.code == RefusalCode.KEY_REUSED
+        assert f"something else (job {taken.job})" in refused.text
+
+
 def test_a_key_belongs_to_its_user(controller):
     assert submit(controller, key="k") == 1
     assert submit(controller, key="k", owner=BOB) == 2

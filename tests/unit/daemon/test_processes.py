@@ -1,7 +1,9 @@
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from xce.daemon.processes import (
     find_processes,
     identify,
     is_alive,
+    is_listened_at,
     send_signal,
     wait_for_end,
 )
@@ -96,3 +99,16 @@ def test_the_first_restart_is_at_once_and_later_ones_pause_longer() -> None:
     assert pauses[0] == 0
     assert pauses == sorted(pauses)
     assert pauses[-1] == PAUSE_S_MAX
+
+
+def test_a_listening_socket_is_known_by_its_name_also_without_its_file() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "a socket"
+        assert not is_listened_at(path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            assert is_listened_at(path)
+            path.unlink()
+            assert is_listened_at(path)
+        assert not is_listened_at(path)

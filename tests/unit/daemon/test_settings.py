@@ -15,6 +15,18 @@ def test_the_environment_wins_over_the_default() -> None:
     assert not settings.is_default
 
 
+def test_a_link_names_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert load_settings(str(tmp_path / "link"), {}).state_dir == (tmp_path / "real").resolve()
+
+
+def test_a_plain_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match="is no directory"):
+        load_settings(str(tmp_path / "file"), {})
+
+
 def test_without_a_word_it_is_the_default() -> None:
     settings = load_settings(None, {"HOME": "/x"})
     assert settings.state_dir == default_state_dir()

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import sqlite3
 from pathlib import Path
@@ -149,3 +150,23 @@ def test_export_stops_at_a_damaged_entry(tmp_path: Path) -> None:
 def test_without_a_journal_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(CorruptJournalError, match="there is no journal"):
         verify(tmp_path)
+
+
+def test_a_damaged_blob_is_named_and_mended_by_the_same_content_again(tmp_path: Path) -> None:
+    filled(tmp_path, 2, 3)
+    content = b"#!/bin/sh\nsleep 1\n"
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    connection = sqlite3.connect(tmp_path / "journal.db")
+    with connection:
+        connection.execute("INSERT INTO blobs VALUES (?, ?)", (digest, content[:-1] + b"!"))
+    connection.close()
+    report = verify(tmp_path)
+    assert report.damage is None
+    assert report.damaged_blobs == (digest,)
+    assert not report.is_good
+    journal = SqliteJournal(tmp_path)
+    epoch = journal.lead("test")
+    (batch,) = batches(1, first=6, crc=journal.last_crc)
+    journal.append(epoch, batch, [(digest, content)])
+    journal.close()
+    assert verify(tmp_path).is_good

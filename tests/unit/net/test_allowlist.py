@@ -29,6 +29,7 @@ from xce.net.allowlist import ALLOWED, OF_ADMINS, OF_USERS, Gate
 CLIENTS_NEVER_SAY = {
     m.Hello, m.Welcome, m.Refused, m.Answer, m.SnapshotPart, m.Batch, m.CaughtUp, m.ReportsTaken,
     m.Effects, m.Blobs, m.Pong, m.Enrol, m.Enrolled, m.ControllerKeys, m.KeyList, m.PeerList,
+    m.JournalTrouble,
 }  # fmt: skip
 """Answers, the first words, and what only controllers say."""
 NOBODY_ASKS = {Tick, ResolveWindows, EnrolHost}

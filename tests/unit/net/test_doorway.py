@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 import uvloop
+from eavesdropper import Recorder
 
 from xce.daemon.key_files import make_key, store_key
 from xce.model.address import Address
@@ -312,38 +313,6 @@ def test_a_refused_peer_is_told_why_and_counted(run, keys):
             assert front.doorway.half_open == 0
 
     run(story)
-
-
-class Recorder:
-    """Stands between two ends and keeps what the client says."""
-
-    def __init__(self, target):
-        self.target = target
-        self.said = bytearray()
-
-    async def __aenter__(self):
-        self.server = await asyncio.start_server(self.relay, "127.0.0.1", 0)
-        self.address = Address(*self.server.sockets[0].getsockname()[:2])
-        return self
-
-    async def __aexit__(self, *_):
-        self.server.close()
-        await asyncio.sleep(0.05)
-
-    async def relay(self, reader, writer):
-        far_reader, far_writer = await asyncio.open_connection(*self.target)
-
-        async def back():
-            while data := await far_reader.read(65536):
-                writer.write(data)
-
-        task = asyncio.create_task(back())
-        while data := await reader.read(65536):
-            self.said += data
-            far_writer.write(data)
-        far_writer.close()
-        await asyncio.wait({task})
-        writer.close()
 
 
 async def recorded(front, keys):

@@ -76,6 +76,8 @@ class ReadyAnswer(msgspec.Struct, frozen=True):
 
     ready: bool
     seq: int
+    trouble: str = ""
+    """Why nothing can be written now; empty: it can."""
 
 
 async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
@@ -185,4 +187,6 @@ async def show_ready(backend: Backend, call: Call) -> web.StreamResponse:
             ),
             retry_after_s=1,
         )
-    return answer(replica.seq, ReadyAnswer(ready=True, seq=replica.seq))
+    why = backend.link.trouble
+    trouble = f"the journal cannot be written: {why}" if why else ""
+    return answer(replica.seq, ReadyAnswer(ready=True, seq=replica.seq, trouble=trouble))

@@ -58,6 +58,9 @@ class Output:
                     "stands in its output",
                     status=404,
                 )
+        what = "error" if stream == "stderr" else "output"
+        if f"cannot open the {what} file" in element.detail:
+            self._path = ""  # whatever lies there, this job has not written it
 
     async def read(self, offset: int, limit: int) -> OutputChunk:
         """Return a piece of it.

@@ -156,6 +156,7 @@ ROUTES: Final = (
         path="/jobs/{id}/script",
         handler=jobs.show_script,
         summary="The text that a job runs",
+        parameters=(_INDEX,),
         gives_media="text/plain",
     ),
     Route(

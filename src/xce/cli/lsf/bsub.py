@@ -222,7 +222,7 @@ def _named_script(context: Context, word: str) -> str | None:
         return None
     if b"\0" in content or b"#BSUB" not in content:
         return None
-    text = content.decode("utf-8", "surrogateescape")
+    text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     if not directive_lines(text) or not _parses_scripts(context):
         return None
     return _decode(context, content)

@@ -98,8 +98,10 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
 def unify_line_ends(text: str) -> tuple[str, bool]:
     """Return a script with LF line ends, and whether it had CRLF ones throughout.
 
-    A text that mixes both is left alone: its carriage returns may be meant.
+    A text that mixes both is left alone: its carriage returns may be meant. A byte order mark,
+    which some editors put in front, goes.
     """
+    text = text.removeprefix("\ufeff")
     ends = text.count("\n")
     if ends and text.count("\r\n") == ends:
         return text.replace("\r\n", "\n"), True

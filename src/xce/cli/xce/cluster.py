@@ -31,6 +31,8 @@ class ClusterFace(NamedTuple):
     hosts: list[dict[str, Any]]
     """Rows of ``GET /hosts``."""
     mode: str = "production"
+    trouble: str = ""
+    """Why nothing can be written now; empty: it can."""
 
 
 def open_api(layout: Layout, *, wait_s: float = 0.0) -> Api:
@@ -42,14 +44,19 @@ def ask_ready(layout: Layout) -> ClusterFace | None:
     """Return what the cluster says, or None while it cannot answer."""
     api = open_api(layout)
     try:
-        api.call("GET", "/ready")
+        ready = api.call("GET", "/ready")
         cluster = api.call("GET", "/cluster")
         hosts = api.call("GET", "/hosts")["hosts"]
     except (UnreachableError, ProblemError):
         return None
     finally:
         api.close()
-    return ClusterFace(str(cluster["cluster"]), hosts, str(cluster.get("mode", "production")))
+    return ClusterFace(
+        str(cluster["cluster"]),
+        hosts,
+        str(cluster.get("mode", "production")),
+        str(ready.get("trouble") or ""),
+    )
 
 
 def render_mode(mode: str) -> list[str]:

@@ -81,10 +81,11 @@ def submit_all(results: Path, environ: Mapping[str, str], jobs: list[DemoJob]) -
     (results / "squares").mkdir()
 
     def submit(name: str, words: list[str], expected: str, *wanted: str, stdin: str = "") -> int:
-        jobid = _submit(words, results, environ, stdin)
-        check = _output_check(results / f"{name}.{jobid}", wanted)
-        jobs.append(DemoJob(name, jobid, expected=expected, check=check))
-        return jobid
+        def accept(jobid: int) -> None:
+            check = _output_check(results / f"{name}.{jobid}", wanted)
+            jobs.append(DemoJob(name, jobid, expected=expected, check=check))
+
+        return _submit(words, results, environ, stdin, accept)
 
     submit("hello", _named("hello", 'echo "hello from $LSB_HOSTS"'), "DONE", "hello from demo")
     submit("parallel", ["<", "tasks.sh"], "DONE", "4 tasks on demo", stdin="tasks.sh")
@@ -113,25 +114,49 @@ def _named(name: str, command: str) -> list[str]:
     return ["-J", name, "-o", f"{name}.%J", command]
 
 
-def _submit(words: list[str], results: Path, environ: Mapping[str, str], stdin: str) -> int:
-    """Run bsub as a person would, in the results directory; return the job id."""
+def _submit(
+    words: list[str],
+    results: Path,
+    environ: Mapping[str, str],
+    stdin: str,
+    accept: Callable[[int], None],
+) -> int:
+    """Run bsub as a person would, in the results directory; return the job id.
+
+    ``accept`` is called with it, also when an interrupt comes while bsub runs: a job that was
+    accepted is known, and can be ended.
+    """
     shown = " ".join(f"'{word}'" if re.search(r"[\s$>\[(]", word) else word for word in words)
     print(f"    bsub {shown if not stdin else '< ' + stdin}", flush=True)
-    done = subprocess.run(
+    bsub = subprocess.Popen(
         ["bsub", *words] if not stdin else ["bsub"],
         cwd=results,
         env=environ,
-        input=(results / stdin).read_text() if stdin else "",
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=_BSUB_TIMEOUT_S,
-        check=False,
+        start_new_session=True,  # the terminal's interrupt is ours alone
     )
-    match = _SUBMITTED.search(done.stdout)
-    for line in filter(None, (done.stdout + done.stderr).splitlines()):
+    text = (results / stdin).read_text() if stdin else ""
+    try:
+        said, complaint = bsub.communicate(text, timeout=_BSUB_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        bsub.kill()
+        bsub.communicate()
+        raise SubmitError(f"bsub has not ended in {_BSUB_TIMEOUT_S:.0f} s") from None
+    except KeyboardInterrupt:
+        said, _ = bsub.communicate(timeout=_BSUB_TIMEOUT_S)
+        match = _SUBMITTED.search(said)
+        if match is not None:
+            accept(int(match[1]))
+        raise
+    match = _SUBMITTED.search(said)
+    for line in filter(None, (said + complaint).splitlines()):
         print(f"        {line}")
-    if done.returncode != 0 or match is None:
-        raise SubmitError(f"bsub ended with exit code {done.returncode}")
+    if bsub.returncode != 0 or match is None:
+        raise SubmitError(f"bsub ended with exit code {bsub.returncode}")
+    accept(int(match[1]))
     return int(match[1])
 
 

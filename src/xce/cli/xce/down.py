@@ -43,7 +43,8 @@ def run_down(settings: Settings, *, with_jobs: bool) -> int:
         print("the cluster is down; its jobs were ended")
     elif jobs_left:
         jobs = "1 running job goes" if jobs_left == 1 else f"{jobs_left} running jobs go"
-        print(f"the cluster is down; {jobs} on, `xce up` finds them again")
+        them = "it" if jobs_left == 1 else "them"
+        print(f"the cluster is down; {jobs} on, `xce up` finds {them} again")
     elif jobs_left is None:
         print("the cluster is down; it did not answer, so jobs that ran go on")
     else:

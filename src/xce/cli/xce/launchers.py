@@ -71,7 +71,15 @@ def render_launcher(
     """
     added = ", ".join(repr(str(path)) for path in paths)
     flags = "-I" if needs_site else "-IS"
-    body = f"import sys\nsys.path += [{added}]\nfrom {module} import main\nsys.exit(main())\n"
+    # Until `main` can answer it, an interrupt ends the process as it ends any program's.
+    body = (
+        "import sys, _signal\n"
+        "heeds = _signal.getsignal(2) is _signal.default_int_handler\n"
+        "if heeds: _signal.signal(2, _signal.SIG_DFL)\n"
+        f"sys.path += [{added}]\nfrom {module} import main\n"
+        "if heeds: _signal.signal(2, _signal.default_int_handler)\n"
+        "sys.exit(main())\n"
+    )
     first = f"#!{python} {flags}"
     if len(os.fsencode(first)) <= FIRST_LINE_MAX and not any(c.isspace() for c in str(python)):
         return f"{first}\n{body}"

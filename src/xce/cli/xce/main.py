@@ -46,17 +46,19 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     if words and words[0] in DAEMONS:
         _become_daemon(words[0], words[1:])
-    options = build_parser().parse_args(words)
     try:
-        settings = load_settings(options.dir)
+        options = build_parser().parse_args(words)
+        status = _run(options, load_settings(options.dir))
+        sys.stdout.flush()
     except SettingsError as error:
         print(f"xce: {error}", file=sys.stderr)
         return 2
-    try:
-        return _run(options, settings)
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
+    return status
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -21,7 +21,7 @@ def run_status(settings: Settings, *, as_json: bool) -> int:
         print(json.dumps(status, indent=2))
     else:
         print(render_status(status))
-    return 0 if status["ready"] else 1
+    return 0 if status["ready"] and not status["trouble"] else 1
 
 
 def load_status(settings: Settings) -> dict[str, Any]:
@@ -36,6 +36,7 @@ def load_status(settings: Settings) -> dict[str, Any]:
     ]
     return {
         "ready": face is not None,
+        "trouble": face.trouble if face else "",
         "state_dir": str(layout.root),
         "cluster": face.name if face else None,
         "mode": face.mode if face else None,
@@ -50,7 +51,9 @@ def render_status(status: dict[str, Any]) -> str:
     if not status["daemons"]:
         return f"no cluster runs here for {status['state_dir']}"
     head = f"cluster {status['cluster']}: ready" if status["ready"] else "cluster: not ready"
-    lines = [f"{head}    ({status['state_dir']})", *render_mode(status["mode"] or "production"), ""]
+    lines = [f"{head}    ({status['state_dir']})", *render_mode(status["mode"] or "production")]
+    lines += [f"{status['trouble']}; nothing is accepted until it can"] if status["trouble"] else []
+    lines.append("")
     rows: list[tuple[str, ...]] = [("DAEMON", "PID", "UP", "RESTARTS", "MEMORY", "")]
     rows += [_daemon_cells(row) for row in status["daemons"]]
     lines += _table(rows)

@@ -1,6 +1,7 @@
 """`xce up`: start the cluster of this machine, or go on with one, and wait until it is ready."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -113,7 +114,10 @@ def _wait(
             time.sleep(_LOOK_S)
     except KeyboardInterrupt:
         progress.close()
-        print("xce up: interrupted; the daemons go on starting, `xce down` ends them")
+        down = (
+            "xce down" if settings.is_default else f"xce down --dir {shlex.quote(str(layout.root))}"
+        )
+        print(f"xce up: interrupted; the daemons go on starting; end them:  {down}")
         return 130
     progress.close()
     missing = sorted(set(hosts) - set(joined_hosts(face, hosts)))
@@ -162,8 +166,12 @@ def _render_ready(settings: Settings, layout: Layout, face: ClusterFace, *, is_n
     names = ", ".join(row["name"] for row in joined[:8]) or "no host yet"
     slots = sum(int(row.get("slots_max") or 0) for row in joined)
     more = f", ... ({len(joined)} in all)" if len(joined) > 8 else ""
+    up = f"cluster {face.name} is {'up' if is_new else 'up already'}"
     lines = [
-        f"cluster {face.name} is {'up' if is_new else 'up already'}: {names}{more}; {slots} slots",
+        f"{up}: {names}{more}; {slots} slots"
+        if face.hosts
+        else f"{up}, but has no host: name some in {layout.config / 'hosts.yaml'} (or remove that "
+        "file to have it written anew), then xce down and xce up",
         f"state:      {layout.root}",
     ]
     missing = len(face.hosts) - len(joined)

@@ -14,9 +14,10 @@ from xce.model.errors import ConfigError
 def run_check(settings: Settings, directory: str | None, *, as_json: bool) -> int:
     """Check the files and print every problem with file, line, key; return the exit status."""
     path = Path(directory) if directory else find_layout(settings.state_dir).config
-    if directory and not path.is_dir():
-        print(f"xceadmin check: {path} is no directory", file=sys.stderr)
-        return 3
+    if not path.is_dir():
+        fault = "is no directory" if path.exists() else "does not exist"
+        print(f"xceadmin check: {path} {fault}; `xce up` makes a configuration", file=sys.stderr)
+        return 1
     try:
         config = load_config(path)
     except ConfigError as error:

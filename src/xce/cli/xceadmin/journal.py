@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from xce.journal.sqlite import DATABASE
+from xce.cli.xceadmin.blob_users import find_blob_users, render_damaged_blobs
+from xce.journal.sqlite import DATABASE, open_sqlite_reader
 from xce.journal.verify import JournalReport, export, verify
 from xce.model.errors import XceError
 from xce.sim.journal_chart import read_journal_chart
@@ -26,6 +27,7 @@ def run_verify(directory: Path, *, as_json: bool) -> int:
         print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         print(render_report(report))
+        print_damaged_blobs(directory, report)
     return 0 if report.is_good else 1
 
 
@@ -83,6 +85,17 @@ def render_report(report: JournalReport) -> str:
     if report.damage is not None:
         lines.append(f"DAMAGED at seq {report.damage.seq}: {report.damage.text}")
     return "\n".join(lines)
+
+
+def print_damaged_blobs(directory: Path, report: JournalReport) -> None:
+    """Print which blobs are damaged and what that means for which jobs."""
+    if report.damaged_blobs:
+        reader = open_sqlite_reader(directory)
+        try:
+            users = find_blob_users(reader, report.damaged_blobs)
+        finally:
+            reader.close()
+        print("\n".join(render_damaged_blobs(users, report.damaged_blobs)))
 
 
 def _find_absence(directory: Path) -> int | None:

@@ -33,7 +33,26 @@ NOT_BUILT: Final = {
     "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
-COMPONENTS: Final = {"init": run_init, "keys": run_keys, "peers": run_peers, "trace": run_trace}
+
+
+def _replay(settings: Settings, options: argparse.Namespace) -> int:
+    """Run recorded sessions again."""
+    return run_replay(
+        options.journal or find_layout(settings.state_dir).journal,
+        fresh=options.fresh,
+        as_json=options.json,
+        traces=options.trace,
+        session=options.session,
+    )
+
+
+COMPONENTS: Final = {
+    "init": run_init,
+    "keys": run_keys,
+    "peers": run_peers,
+    "trace": run_trace,
+    "replay": _replay,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -72,6 +91,8 @@ def _unbroken(run: Callable[[], int]) -> int:
     try:
         status = run()
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
@@ -145,15 +166,6 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
-        case "replay", _:
-            directory = options.journal or find_layout(settings.state_dir).journal
-            return run_replay(
-                directory,
-                fresh=options.fresh,
-                as_json=options.json,
-                traces=options.trace,
-                session=options.session,
-            )
         case "audit", _:
             return run_audit(
                 settings,
@@ -180,6 +192,12 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
                 wait_s=options.wait_daemon,
                 as_json=options.json,
             )
+        case _:
+            return _run_journal(options, settings)
+
+
+def _run_journal(options: argparse.Namespace, settings: Settings) -> int:
+    """Look into a journal."""
     directory = options.place or find_layout(settings.state_dir).journal
     match options.action:
         case "verify":

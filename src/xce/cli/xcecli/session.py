@@ -85,6 +85,11 @@ class Session:
             self._api.close()
 
     @property
+    def trouble(self) -> str:
+        """Why the cluster can write nothing, as of the last answer; empty: it can."""
+        return self._api.trouble if self._api is not None else ""
+
+    @property
     def has_colour(self) -> bool:
         """Whether results go to a terminal that may be coloured."""
         return self.out.isatty() and not self.environ.get("NO_COLOR")
@@ -134,6 +139,8 @@ def errors_told(session: Session, codes: list[int]) -> Iterator[None]:
     """Print what went wrong on stderr and add its exit status to ``codes``."""
     try:
         yield
+        if session.trouble:
+            session.tell(f"xcecli: {session.trouble}; nothing is accepted until it can")
     except BadUsageError as error:
         session.tell(f"xcecli: {error}")
         codes.append(USAGE)

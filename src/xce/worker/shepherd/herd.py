@@ -401,7 +401,12 @@ class Herd:
     ) -> None:  # fmt: skip
         """Read a piece of a job's output: a file as the job's user sees it, or what we kept."""
         content, size, error = b"", 0, ""
-        name = name_of((key[0], key[1], key[2]))
+        attempt_key = (key[0], key[1], key[2])
+        name = name_of(attempt_key)
+        attempt = self._attempts.get(attempt_key)
+        what = "error" if inside.endswith(".err") else "output"
+        if attempt is not None and f"cannot open the {what} file" in attempt.detail:
+            path = ""  # whatever lies there, this job has not written it
         try:
             if path:
                 with As(Ids(ids[0], ids[1], tuple(ids[2]))):

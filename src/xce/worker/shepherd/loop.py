@@ -7,6 +7,7 @@ runs, the shepherd leaves after a while; a new one finds all that matters in the
 """
 
 import argparse
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -28,6 +29,8 @@ PROTOCOL: Final = 1
 FRAME_MAX: Final = 256 * 1024 * 1024
 _HEAD: Final = struct.Struct(">I")
 _LOCK_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 2.0
+"""Between two looks at whether the socket is there still."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _PEER: Final = struct.Struct("3i")
@@ -50,6 +53,7 @@ class Shepherd:
         self._unsent = bytearray()
         self._watched: set[int] = set()
         self._stopping = False
+        self._looked_at = 0.0
         self._wakeup, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _pass)
@@ -82,6 +86,7 @@ class Shepherd:
             self._herd.check_leaving()
             self._herd.look()
             self._flush()
+            self._listen_again()
             if self._worker is not None or not self._herd.is_idle:
                 alone_since = time.monotonic()
             elif time.monotonic() - alone_since > idle_seconds:
@@ -97,6 +102,25 @@ class Shepherd:
         for fd in self._herd.adopted.keys() - self._watched:
             self._epoll.register(fd, select.EPOLLIN)
             self._watched.add(fd)
+
+    def _listen_again(self) -> None:
+        """Make the socket anew where somebody has removed it: the next worker looks for it."""
+        now = time.monotonic()
+        if now - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = now
+        path = self._listener.getsockname()
+        if os.path.exists(path):  # noqa: PTH110
+            return
+        try:
+            listener = _listen(path)
+        except OSError:
+            return  # its directory is gone too; the node manager makes it again
+        self._epoll.unregister(self._listener.fileno())
+        self._listener.close()
+        self._listener = listener
+        self._epoll.register(listener.fileno(), select.EPOLLIN)
+        write_log("socket-made-again", path=path)
 
     def _accept(self) -> None:
         try:
@@ -226,7 +250,8 @@ def run(arguments: list[str]) -> int:
     shepherd.run(idle_seconds=options.idle_seconds)
     herd.close()
     write_log("shepherd-left")
-    os.unlink(options.socket)  # noqa: PTH108
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(options.socket)  # noqa: PTH108
     os.close(lock)
     return 0
 

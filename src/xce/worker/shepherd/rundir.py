@@ -111,10 +111,19 @@ class RunDirectories:
             else:
                 return
         # Others may pass through to their own directory, and see nothing else.
-        os.mkdir(path, 0o700 if uid == _OUR_UID else 0o711)  # noqa: PTH102
+        try:
+            os.mkdir(path, 0o700 if uid == _OUR_UID else 0o711)  # noqa: PTH102
+        except FileNotFoundError:
+            self._make_again()
+            os.mkdir(path, 0o700 if uid == _OUR_UID else 0o711)  # noqa: PTH102
         os.mkdir(f"{path}/{JOB}", 0o700)  # noqa: PTH102
         if uid != _OUR_UID:
             os.chown(f"{path}/{JOB}", uid, gid, follow_symlinks=False)
+
+    def _make_again(self) -> None:
+        """Make the directories that somebody has removed."""
+        for place in (self._runs, self._kept):
+            os.makedirs(place, mode=0o711 if _OUR_UID == 0 else 0o700, exist_ok=True)  # noqa: PTH103
 
     def release(self, path: str, name: str, *, uid: int, keep: bool) -> None:
         """Free a run directory; output in it that is not empty is kept, if that is wanted."""

@@ -190,7 +190,7 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
             if files.error is not None:
                 error, _, problem = _open_output(files.error, f"{files.stem}.err", "error")
                 opened.append(error)
-                detail = detail or problem
+                detail = "; ".join(filter(None, (detail, problem)))
         if files.output is None or output < 0 or error < 0:
             kept = rundir.open_out(path, uid=ids.uid, gid=ids.gid)
             opened.append(kept)

@@ -83,6 +83,7 @@ def test_only_scripts_that_are_crlf_throughout_are_changed():
     assert unify_line_ends("a\r\nb\r\n") == ("a\nb\n", True)
     assert unify_line_ends("a\r\nb\n") == ("a\r\nb\n", False)
     assert unify_line_ends("a") == ("a", False)
+    assert unify_line_ends("\ufeff#!/bin/sh\n") == ("#!/bin/sh\n", False)
 
 
 ENVIRON = {"A": "1", "B": "2", "PATH": "/bin"}

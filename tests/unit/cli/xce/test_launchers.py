@@ -1,9 +1,13 @@
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+import xce
 from xce.cli.xce.environment import render_env
 from xce.cli.xce.launchers import render_launcher, render_launchers
 from xce.daemon.settings import Settings
@@ -47,6 +51,49 @@ def test_an_interpreter_that_no_first_line_can_name_is_started_by_the_shell(
     (tmp_path / "tell").chmod(0o755)
     done = run(tmp_path / "tell", "a b", "$HOME")
     assert (done.returncode, done.stdout, done.stderr) == (7, "['a b', '$HOME']\n", "")
+
+
+@pytest.mark.parametrize("is_installed", [False, True], ids=["launcher", "installed script"])
+def test_an_interrupt_while_a_command_loads_ends_it_without_a_word(
+    tmp_path: Path, is_installed: bool
+) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, time\npathlib.Path(__file__).with_name('loads').touch()\ntime.sleep(60)\n"
+        "def main():\n    return 0\n"
+    )
+    if is_installed:
+        words = [PYTHON, "-c", "from xce.cli.start import _run; _run('slow')"]
+    else:
+        launcher = tmp_path / "command"
+        launcher.write_text(render_launcher("slow", python=PYTHON, paths=[tmp_path]))
+        words = [PYTHON, "-IS", launcher]
+    paths = f"{Path(xce.__path__[0]).parent}:{tmp_path}"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    runs = subprocess.Popen(
+        words, env={"PYTHONPATH": paths}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    signal.signal(signal.SIGINT, before)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "loads").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    runs.send_signal(signal.SIGINT)
+    said, _ = runs.communicate(timeout=30)
+    assert (runs.returncode, said) == (-signal.SIGINT, b"")
+
+
+def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
+    for words in (["xce", "--help"], ["xce", "status"], ["xceadmin", "check"], ["xce", "env"]):
+        line = f"from xce.cli.{words[0]}.main import main; import sys; sys.exit(main({words[1:]}))"
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [sys.executable, "-c", line], stdout=writer, stderr=subprocess.PIPE, text=True,
+            check=False, env={**os.environ, "XCE_DIR": str(tmp_path)},
+        )  # fmt: skip
+        os.close(writer)
+        assert "Traceback" not in done.stderr
+        assert "BrokenPipe" not in done.stderr
 
 
 def test_there_is_a_launcher_for_every_command() -> None:

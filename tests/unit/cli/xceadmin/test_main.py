@@ -22,8 +22,14 @@ def test_check_fails_with_every_problem(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2 problems found" in told.err
 
 
-def test_check_of_nothing_is_not_found(tmp_path: Path) -> None:
-    assert main(["check", str(tmp_path / "none")]) == 3
+def test_check_of_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["check", str(tmp_path / "none")], ["check", "--dir", str(tmp_path / "none")]):
+        assert main(words) == 1
+        assert "none" in (said := capsys.readouterr().err)
+        assert "does not exist" in said
+    (tmp_path / "file").touch()
+    assert main(["check", str(tmp_path / "file")]) == 1
+    assert "is no directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", sorted(NOT_BUILT))
