@@ -29,8 +29,8 @@ SHELL = re.compile(
     r"(?P<mark><!-- (?:run|several hosts)[^\n]*-->\n)?```bash\n(?P<text>.*?)```", re.DOTALL
 )
 NOT_RUN = ("make ", "git ", 'eval "$(/opt/')
-"""How lines begin that only a clone, or root for others, can try. What needs several hosts is marked
-as such and tried in ``tests/e2e/security``.
+"""How lines begin that only a clone, or root for others, can try. What needs several hosts is
+marked as such and tried in ``tests/e2e/security``.
 """
 SETUP = re.compile(r"<!-- setup: ([^\n]*?) -->")
 PAGE_TIMEOUT_S = 120
