@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill, move, windows
+from xce.control import hosts, kill, move, queues, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -29,6 +29,7 @@ from xce.model.command import (
     ResolveWindows,
     ResumeJobs,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StopJobs,
     SubmitJobs,
@@ -149,16 +150,24 @@ class Controller:
                 records = self._join(body, results, now_us)
             case HostDisconnected():
                 records = hosts.decide_disconnect(self.state, body)
-            case SetHostsOpen():
-                records, results = hosts.decide_open(self.state, body)
-            case ApplyConfig():
-                records, results = hosts.decide_config(self.state, body)
+            case SetHostsOpen() | SetQueues() | ApplyConfig():
+                records, results = self._set(body)
             case ResolveWindows():
                 records = windows.decide_windows(self.state, body, now_us)
             case _:
                 assert_never(body)
         self._take(given, records, now_us)
         self._reply(given, results)
+
+    def _set(self, body: SetHostsOpen | SetQueues | ApplyConfig) -> tuple[list[Record], Results]:
+        """Decide what administrators set."""
+        match body:
+            case SetHostsOpen():
+                return hosts.decide_open(self.state, body)
+            case SetQueues():
+                return queues.decide_queues(self.state, body)
+            case ApplyConfig():
+                return hosts.decide_config(self.state, body)
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)

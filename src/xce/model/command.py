@@ -105,6 +105,17 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     comment: str = ""
 
 
+class SetQueues(msgspec.Struct, frozen=True, tag="set-queues", array_like=True):
+    """Open or close queues for new jobs; let their jobs start, or not."""
+
+    by: str
+    queues: tuple[str, ...]
+    is_open: bool | None = None
+    """None: leave it."""
+    is_active: bool | None = None
+    comment: str = ""
+
+
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
     """Put a checked configuration in effect."""
 
@@ -140,6 +151,7 @@ Command: TypeAlias = (
     | ResumeJobs
     | MoveJobs
     | SetHostsOpen
+    | SetQueues
     | ApplyConfig
     | ResolveWindows
     | ProposePlan

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from xce.model import record as r
+from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.state import live, usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window, key_time_us
 from xce.state.index import (
     await_delay,
     contains_all,
@@ -106,6 +108,7 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
+    _keep_switches(state, record.config)
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
@@ -120,6 +123,33 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     for found in state.classes.values():
         found.compile(state.hosts)
     usage.recount(state)
+
+
+def _keep_switches(state: ClusterState, config: ClusterConfig) -> None:
+    """Forget what administrators made of queues that are gone or that say something new."""
+    was = {queue.name: queue for queue in state.config.queues}
+    now = {queue.name: queue for queue in config.queues}
+    for name, switch in list(state.switches.items()):
+        if name not in now:
+            del state.switches[name]
+            continue
+        if now[name].open != was[name].open:
+            switch.is_open = None
+        if now[name].active != was[name].active:
+            switch.is_active = None
+        if switch.is_open is None and switch.is_active is None:
+            del state.switches[name]
+
+
+def _queues_switched(state: ClusterState, record: QueuesSwitched) -> None:
+    for name in record.queues:
+        switch = state.switches.setdefault(name, Switch())
+        switch.comment = record.comment
+        if record.is_open is not None:
+            switch.is_open = record.is_open
+        if record.is_active is not None:
+            switch.is_active = record.is_active
+    state.set_queues()
 
 
 def _host_up(state: ClusterState, record: r.HostUp) -> None:
@@ -410,6 +440,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.HostUp: _host_up,
     r.HostDown: _host_down,
     r.HostsOpened: _hosts_opened,
+    QueuesSwitched: _queues_switched,
     r.SpecStored: _spec_stored,
     r.ClassStored: _class_stored,
     r.JobSubmitted: _job_submitted,

@@ -76,6 +76,14 @@ class Window(msgspec.Struct, gc=False, array_like=True):
     is_open: bool = False
 
 
+class Switch(msgspec.Struct, gc=False, array_like=True):
+    """What an administrator made of a queue, over what its configuration says."""
+
+    is_open: bool | None = None
+    is_active: bool | None = None
+    comment: str = ""
+
+
 class KeyUse(msgspec.Struct, gc=False, array_like=True):
     """An idempotency key: since when it counts, and the jobs of its lines."""
 
@@ -96,8 +104,7 @@ class ClusterState:
     def __init__(self) -> None:
         self.seq: Seq = 0
         self.now_us: Micros = 0
-        self.config = ClusterConfig()
-        self.config_version = 0
+        self.config, self.config_version = ClusterConfig(), 0
         self.next_job, self.next_spec, self.next_class = 1, 1, 1
         self.hosts = HostTable()
         self.pools = PoolTable()
@@ -118,6 +125,8 @@ class ClusterState:
         """By queue: when its run windows are open, as far as that has been resolved."""
         self.windows_version = 0
         """Of the configuration whose windows were resolved last."""
+        self.switches: dict[str, Switch] = {}
+        """By queue: what an administrator opened, closed, activated or inactivated."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -146,9 +155,21 @@ class ClusterState:
         self.set_queues()
 
     def set_queues(self) -> None:
-        """Index the configuration's queues by name."""
-        self.queues: dict[str, QueueConfig] = {queue.name: queue for queue in self.config.queues}
+        """Index the queues by name, as the configuration and the administrators want them."""
+        self.queues: dict[str, QueueConfig] = {
+            q.name: self._switched(q) for q in self.config.queues
+        }
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
+
+    def _switched(self, queue: QueueConfig) -> QueueConfig:
+        switch = self.switches.get(queue.name)
+        if switch is None:
+            return queue
+        return msgspec.structs.replace(
+            queue,
+            open=queue.open if switch.is_open is None else switch.is_open,
+            active=queue.active if switch.is_active is None else switch.is_active,
+        )
 
     def is_window_open(self, queue: str) -> bool:
         """Return whether jobs of a queue may run now: it has no windows, or one is open."""

@@ -21,7 +21,7 @@ from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
 from xce.state import shares, usage
 from xce.state.account import Account
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
 from xce.state.index import await_return, index_job, settle_owed
 from xce.state.job import EndedChunk, Job
 
@@ -75,6 +75,7 @@ class _Head(msgspec.Struct, array_like=True):
     windows_version: int = 0
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
+    switches: dict[str, Switch] = {}
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -139,6 +140,7 @@ def dump(state: ClusterState) -> list[bytes]:
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
         ],
+        switches=dict(sorted(state.switches.items())),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -170,6 +172,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
     state.next_job, state.next_spec, state.next_class = (
         head.next_job, head.next_spec, head.next_class,
     )  # fmt: skip
+    state.switches = head.switches
     state.set_queues()
     state.hosts.configure(head.config, head.host_names)
     state.pools.configure(head.config)

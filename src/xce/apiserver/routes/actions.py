@@ -18,6 +18,7 @@ from xce.model.command import (
     ResumeJobs,
     Selection,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StopJobs,
 )
@@ -90,6 +91,29 @@ class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
     comment: Text = ""
 
 
+class QueuesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What to do to which queues."""
+
+    action: Literal["open", "close", "activate", "inactivate"]
+    queues: Annotated[list[Text], Meta(min_length=1)]
+    comment: Text = ""
+
+
+class QueueResult(msgspec.Struct, frozen=True):
+    """What was done to a queue, or why nothing was."""
+
+    queue: str
+    text: str | UnsetType = UNSET
+    error: ActionError | UnsetType = UNSET
+
+
+class QueueActions(msgspec.Struct, frozen=True):
+    """What became of each queue."""
+
+    seq: int
+    results: list[QueueResult]
+
+
 class HostResult(msgspec.Struct, frozen=True):
     """What was done to a host, or why nothing was."""
 
@@ -107,6 +131,7 @@ class HostActions(msgspec.Struct, frozen=True):
 
 _JOBS: Final = msgspec.json.Decoder(ActionBody)
 _HOSTS: Final = msgspec.json.Decoder(HostsBody)
+_QUEUES: Final = msgspec.json.Decoder(QueuesBody)
 
 
 async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
@@ -225,3 +250,26 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
         else:
             results.append(HostResult(name, item.text))
     return answer(backend.replica.seq, HostActions(reply.seq, results))
+
+
+async def act_on_queues(backend: Backend, call: Call) -> web.StreamResponse:
+    """Open or close queues for new jobs; let their jobs start, or not."""
+    body: QueuesBody = decode(_QUEUES, await call.body())
+    if not call.caller.is_admin:
+        raise refused(
+            RefusalCode.DENIED,
+            "queues are opened, closed, activated and inactivated by administrators",
+            lsf="User permission denied",
+        )
+    names = tuple(dict.fromkeys(body.queues))
+    is_open = {"open": True, "close": False}.get(body.action)
+    is_active = {"activate": True, "inactivate": False}.get(body.action)
+    command = SetQueues(call.caller.user, names, is_open, is_active, body.comment)
+    reply = await backend.write(command, call.caller)
+    results: list[QueueResult] = []
+    for name, item in zip(names, reply.results, strict=True):
+        if isinstance(item, Refusal):
+            results.append(QueueResult(name, error=ActionError(item.code, item.text, item.lsf)))
+        else:
+            results.append(QueueResult(name, item.text))
+    return answer(backend.replica.seq, QueueActions(reply.seq, results))

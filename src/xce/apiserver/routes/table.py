@@ -178,6 +178,15 @@ ROUTES: Final = (
         gives=(cluster.QueuesAnswer,),
     ),
     Route(
+        method="POST",
+        path="/queues/actions",
+        handler=actions.act_on_queues,
+        summary="Open or close queues for new jobs; let their jobs start, or not",
+        takes=(actions.QueuesBody,),
+        gives=(actions.QueueActions,),
+        is_read=False,
+    ),
+    Route(
         method="GET",
         path="/watch",
         handler=watch.watch,
