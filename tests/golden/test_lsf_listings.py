@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fake_api import run_command
+from command_text import transcript
 from golden_text import check_golden
 from job_rows import (
     AT,
@@ -27,18 +27,6 @@ pytestmark = pytest.mark.usefixtures("utc")
 def jobs(*rows, missing=()):
     answer = {"seq": 9, "now": NOW, "jobs": list(rows), "missing": list(missing), "next": None}
     return {"GET /jobs": answer}
-
-
-def transcript(module, words, routes, environ=None):
-    status, out, err = run_command(module, words, routes, environ)
-    name = module.__name__.rpartition(".")[2]
-    shown = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in words)
-    return (
-        f"$ {name} {shown}".rstrip()
-        + f"\n{out}"
-        + "".join(f"stderr: {line}\n" for line in err.splitlines())
-        + f"status: {status}\n"
-    )
 
 
 TABLES = [

@@ -68,6 +68,8 @@ class Site(msgspec.Struct, frozen=True):
     version: str = ""
     home_of: Callable[[int], str] = lambda _: ""
     """Gives the home directory of a user id."""
+    lsf_dir: str = ""
+    """Where the files are that readers of LSF's configuration look for; empty: nowhere."""
 
 
 class Backend:

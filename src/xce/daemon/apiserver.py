@@ -87,7 +87,9 @@ async def run(layout: Layout, log: Logger) -> int:
     hello = Hello(PROTOCOL, "apiserver", f"apiserver-{os.getpid()}", VERSION)
     link = ControllerLink(layout.controller_socket, hello, replica, log)
     history = HistoryReader(layout.history_file)
-    site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of)
+    site = Site(
+        host=socket.gethostname(), version=VERSION, home_of=home_of, lsf_dir=str(layout.lsf)
+    )
     backend = Backend(replica, link, history, identities, log, site=site)
     following = asyncio.create_task(link.run())
     await wait_until_live(replica, stop)

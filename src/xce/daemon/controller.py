@@ -20,6 +20,7 @@ from xce.control.desk import Desk
 from xce.daemon.config_directory import load_config
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.logs import open_log
+from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.reception import Reception
 from xce.daemon.signals import stop_event
@@ -85,6 +86,10 @@ async def _run(
     loop.set_exception_handler(lambda _, context: fail(_as_error(context)))
     shell = ControllerShell(desk, journal, epoch=epoch, crc=crc, log=log, on_fatal=fail)
     _settle(shell, config)
+    try:
+        store_lsf_view(layout, config)
+    except OSError as error:
+        log.warning("lsf-view-not-written", extra={"why": str(error)})
     shell.start()
     reception = Reception(shell, cluster=config.cluster_name, version=VERSION)
     server = await open_unix_server(layout.controller_socket, 0o600, reception.accept)

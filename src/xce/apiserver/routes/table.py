@@ -10,7 +10,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, submit, watch
+from xce.apiserver.routes import actions, cluster, jobs, output, site, submit, watch
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -159,6 +159,7 @@ ROUTES: Final = (
         path="/hosts",
         handler=cluster.list_hosts,
         summary="List the hosts",
+        parameters=(Parameter("select", "only those that this select expression takes"),),
         gives=(cluster.HostsAnswer,),
     ),
     Route(
@@ -185,6 +186,34 @@ ROUTES: Final = (
         takes=(actions.QueuesBody,),
         gives=(actions.QueueActions,),
         is_read=False,
+    ),
+    Route(
+        method="GET",
+        path="/parameters",
+        handler=site.show_parameters,
+        summary="The configuration in LSF's words",
+        gives=(site.ParametersAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/users",
+        handler=site.list_users,
+        summary="Users with unfinished jobs, counted in slots",
+        gives=(site.UsersAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/groups",
+        handler=site.list_groups,
+        summary="Groups of users with shares, and domains of hosts",
+        gives=(site.GroupsAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/pools",
+        handler=site.list_pools,
+        summary="Consumable amounts of the whole cluster",
+        gives=(site.PoolsAnswer,),
     ),
     Route(
         method="GET",
