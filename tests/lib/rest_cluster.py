@@ -186,5 +186,6 @@ def run_rest(story, **settings):
                 with contextlib.suppress(asyncio.CancelledError):
                     await runner.cleanup()
                 rest.backend.history.close()
+                rest.backend.archive.close()
 
     asyncio.run(tell())

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from xce.apiserver.archive import Archive
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.link import Link
 from xce.apiserver.problems import ProblemError, make_problem, refused
@@ -14,8 +15,8 @@ from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
 from xce.apiserver.waits import JobWaits
 from xce.apiserver.watch import Watchers
-from xce.journal.history import HistoryError
 from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import HistoryError
 from xce.journal.past import PastJob
 from xce.model.command import Command
 from xce.model.entry import Entry
@@ -99,6 +100,7 @@ class Backend:
         self.replica = replica
         self.link = link
         self.history = history
+        self.archive = Archive(history.another())
         self.identities = identities
         self.log = log
         self.site = site or Site()

@@ -107,6 +107,7 @@ async def run(layout: Layout, log: Logger) -> int:
     await runner.cleanup()
     await asyncio.gather(following, stopping, return_exceptions=True)
     history.close()
+    backend.archive.close()
     if layout.api_socket.exists() and layout.api_socket.lstat().st_ino == inode:
         layout.api_socket.unlink()
     if link.failed.done():

@@ -52,6 +52,6 @@ def test_a_select_expression_takes_hosts():
         _, document = await rest.get("/hosts?select=slots%3E100000")
         assert document["hosts"] == []
         status, document = await rest.get("/hosts?select=nosuch%3E1")
-        assert (status, document["code"]) == (400, "bad-resreq")
+        assert (status, document["code"]) == (422, "bad-resreq")
 
     run_rest(story)

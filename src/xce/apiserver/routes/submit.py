@@ -15,7 +15,7 @@ from xce.apiserver.backend import REPLICA_S, Backend
 from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answer
 from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_problem, refused
 from xce.apiserver.submission import Compiled, SubmissionBody
-from xce.journal.history import HistoryError
+from xce.journal.history_schema import HistoryError
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject
 from xce.model.errors import TextError

@@ -10,7 +10,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, site, submit, watch
+from xce.apiserver.routes import actions, cluster, history, jobs, output, site, submit, watch
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -54,6 +54,22 @@ _FILTERS: Final = (
     Parameter("user", "a user, or `all`; without it and without ids: the caller"),
     Parameter("name", "job name, * stands for anything"),
     Parameter("finished", "1: also jobs that have ended", "integer"),
+)
+
+_PAST: Final = (
+    Parameter("ids", "12,13[1-5]: only these"),
+    Parameter("user", "a user, or `all`; without it and without ids: the caller"),
+    Parameter("queue", "only jobs of this queue"),
+    Parameter("name", "job name, * stands for anything"),
+    Parameter("project", "only jobs of this project"),
+    Parameter("host", "only what ran on this host"),
+    Parameter("submitted", "from,to in seconds since the epoch"),
+    Parameter("dispatched", "from,to"),
+    Parameter("ended", "from,to"),
+)
+_PAGES: Final = (
+    Parameter("limit", "most rows", "integer"),
+    Parameter("cursor", "`next` of the page before"),
 )
 
 ROUTES: Final = (
@@ -214,6 +230,34 @@ ROUTES: Final = (
         handler=site.list_pools,
         summary="Consumable amounts of the whole cluster",
         gives=(site.PoolsAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/history/jobs",
+        handler=history.list_courses,
+        summary="Jobs with all that happened to them: a job row with `spans` and `steps`",
+        parameters=(
+            *_PAST,
+            Parameter("scope", "unfinished, all, finished, exited, pend, run or susp"),
+            *_PAGES,
+        ),
+        gives=(history.CoursesAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/history/usage",
+        handler=history.list_usage,
+        summary="One row for each attempt that is over, by their ends",
+        parameters=(*_PAST, Parameter("scope", "done or exited; else both"), *_PAGES),
+        gives=(history.CoursesAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/history/sums",
+        handler=history.show_sums,
+        summary="Sums over attempts that are over",
+        parameters=(*_PAST, Parameter("scope", "done or exited; else both")),
+        gives=(history.SumsAnswer,),
     ),
     Route(
         method="GET",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from xce.cli.xceadmin.check import run_check
+from xce.cli.xceadmin.history import run_history_export
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_verify
 from xce.cli.xceadmin.replay import run_replay
@@ -110,6 +111,12 @@ def build_parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--fresh", action="store_true", help="without what sessions remember of earlier ones"
     )
+    history = names.add_parser("history", parents=[common], help="what ended jobs used")
+    history.add_argument("action", choices=("export",))
+    history.add_argument("--format", dest="form", choices=("json", "lsb.acct"), default="json")
+    history.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="EPOCH_S")
+    history.add_argument("--to", dest="to_s", type=float, default=0.0, metavar="EPOCH_S")
+    history.add_argument("--user", default="", metavar="NAME", help="only this user's jobs")
     add_sim(names)
     for name, text in NOT_BUILT.items():
         names.add_parser(name, help=f"not built yet: {text}", add_help=False)
@@ -135,6 +142,14 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
                 comment=options.comment,
                 wait_s=options.wait_daemon,
                 as_json=options.json,
+            )
+        case "history", _:
+            return run_history_export(
+                settings,
+                form=options.form,
+                from_s=options.from_s,
+                to_s=options.to_s,
+                user=options.user,
             )
         case _, "verify":
             return run_verify(settings, as_json=options.json)

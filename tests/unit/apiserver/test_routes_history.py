@@ -1,0 +1,158 @@
+"""What was: courses, usage and sums, answered from the history store."""
+
+from rest_cluster import run_rest
+
+from xce.model.command import ResumeJobs, Selection, StopJobs
+from xce.model.ids import SECOND_US
+from xce.model.job import EndCause, Owner
+from xce.testing.builders import (
+    kill,
+    place,
+    report_ended,
+    report_started,
+    run_job,
+    submission,
+    submit,
+)
+
+
+def settle(rest):
+    rest.link.pump()
+    rest.keep_history()
+
+
+def wait(rest, seconds):
+    rest.controller.now_us += int(seconds * SECOND_US)
+
+
+def test_the_course_of_a_job_is_told_from_its_submission_to_its_end():
+    async def story(rest):
+        controller = rest.controller
+        job = submit(controller, submission(name="n"))
+        wait(rest, 5)
+        place(controller, job)
+        report_started(controller, job)
+        wait(rest, 10)
+        report_ended(controller, job, exit_code=3)
+        settle(rest)
+        _, document = await rest.get(f"/history/jobs?ids={job}")
+        (row,) = document["rows"]
+        assert (row["stat"], row["exit_code"], row["name"], row["user"]) == (
+            "EXIT",
+            3,
+            "n",
+            "alice",
+        )
+        assert round(row["spans"]["pend"]) == 5
+        assert round(row["spans"]["run"]) == 10
+        assert [step["what"] for step in row["steps"]] == [
+            "submitted",
+            "dispatched",
+            "started",
+            "exited",
+        ]
+        _, document = await rest.get(f"/history/jobs?ids={job},99")
+        assert document["missing"] == ["99"]
+
+    run_rest(story)
+
+
+def test_holds_and_suspensions_count_in_their_own_states():
+    async def story(rest):
+        controller = rest.controller
+        job = submit(controller, submission(hold=True))
+        chosen = Selection(jobs=((job, ()),))
+        wait(rest, 3)
+        controller.tell(ResumeJobs("alice", False, chosen), by="alice")
+        wait(rest, 2)
+        place(controller, job)
+        report_started(controller, job)
+        wait(rest, 4)
+        controller.tell(StopJobs("alice", False, chosen), by="alice")
+        settle(rest)
+        _, document = await rest.get("/history/jobs")
+        (row,) = document["rows"]
+        assert row["stat"] == "RUN"
+        spans = {word: round(span) for word, span in row["spans"].items()}
+        assert (spans["psusp"], spans["pend"], spans["run"]) == (3, 2, 4)
+        assert [s["what"] for s in row["steps"]][-1] == "stop-asked"
+        _, document = await rest.get("/history/jobs?scope=pend")
+        assert document["rows"] == []
+
+    run_rest(story)
+
+
+def test_elements_that_are_alike_share_a_row_and_pages_follow_one_another():
+    async def story(rest):
+        controller = rest.controller
+        array = submit(controller, submission(elements="1-9:2", name="a"))
+        place(controller, array, 3)
+        report_started(controller, array, 3)
+        report_ended(controller, array, 3)
+        kill(controller, (array, 7, 9))
+        settle(rest)
+        _, document = await rest.get(f"/history/jobs?ids={array}")
+        rows = [(r["index"], r.get("count", 1), r["stat"]) for r in document["rows"]]
+        assert rows == [(1, 1, "PEND"), (3, 1, "DONE"), (5, 1, "PEND"), (7, 2, "EXIT")]
+        seen, cursor = [], ""
+        while True:
+            _, document = await rest.get(f"/history/jobs?ids={array}&limit=2&cursor={cursor}")
+            seen += [row["index"] for row in document["rows"]]
+            cursor = document["next"]
+            if not cursor:
+                break
+        assert seen == [1, 3, 5, 7]
+        _, document = await rest.get(f"/history/jobs?ids={array}&scope=exited")
+        assert [row["index"] for row in document["rows"]] == [7]
+
+    run_rest(story)
+
+
+def test_usage_and_sums_count_every_attempt_once():
+    async def story(rest):
+        controller = rest.controller
+        first = submit(controller, submission(name="x"))
+        run_job(controller, first)
+        second = submit(controller, submission(name="y"), owner=Owner("bob", 1002, 1002))
+        run_job(controller, second)
+        array = submit(controller, submission(elements="1-4", name="x"))
+        kill(controller, (array, 2, 4))
+        settle(rest)
+        _, document = await rest.get("/history/usage?user=all")
+        rows = [(r["jobid"], r["index"], r.get("count", 1), r["stat"]) for r in document["rows"]]
+        assert rows == [(first, 0, 1, "DONE"), (second, 0, 1, "DONE"), (array, 2, 3, "EXIT")]
+        assert document["rows"][2]["cause"] == "TERM_OWNER"
+        _, document = await rest.get("/history/usage?user=all&limit=1")
+        cursor = document["next"]
+        _, document = await rest.get(f"/history/usage?user=all&limit=5&cursor={cursor}")
+        assert [row["jobid"] for row in document["rows"]] == [second, array]
+        for query, done, exited in (
+            ("user=all", 2, 3),
+            ("", 1, 3),
+            ("user=bob", 1, 0),
+            ("user=all&name=x", 1, 3),
+            ("user=all&name=x*&queue=normal", 1, 3),
+            ("user=all&scope=done", 2, 0),
+            ("user=all&scope=exited", 0, 3),
+            ("user=all&host=h1", 2, 0),
+            ("user=all&host=nosuch", 0, 0),
+            ("user=all&project=nosuch", 0, 0),
+            (f"ids={second}", 1, 0),
+            ("user=all&ended=,1", 0, 0),
+            ("user=all&submitted=,9999999999&dispatched=0,9999999999", 2, 0),
+        ):
+            _, document = await rest.get(f"/history/sums?{query}")
+            sums = document["sums"]
+            assert (sums["done"], sums["exited"]) == (done, exited), query
+        assert EndCause.OWNER
+
+    run_rest(story)
+
+
+def test_words_that_mean_nothing_are_refused():
+    async def story(rest):
+        for query in ("jobs?scope=x", "usage?cursor=1.2", "usage?ended=5", "usage?ended=x,y"):
+            status, document = await rest.get(f"/history/{query}")
+            assert (status, document["code"]) == (400, "bad-request"), query
+
+    run_rest(story)
