@@ -11,6 +11,7 @@ from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.history import run_history_export
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.lsf.command import run_import
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.client.rest import WAIT_S
@@ -54,6 +55,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] == "sim" and refuse_not_built(words[1:]):
         return USAGE
     options = build_parser().parse_args(words)
+    if options.name == "import-lsf":
+        return _unbroken(lambda: run_import(options.directory, options.target))
     if options.name == "sim":
         return _unbroken(lambda: run_sim(options))
     try:
@@ -117,6 +120,9 @@ def build_parser() -> argparse.ArgumentParser:
     history.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="EPOCH_S")
     history.add_argument("--to", dest="to_s", type=float, default=0.0, metavar="EPOCH_S")
     history.add_argument("--user", default="", metavar="NAME", help="only this user's jobs")
+    moved = names.add_parser("import-lsf", help="make our configuration of LSF's")
+    moved.add_argument("directory", type=Path, help="with lsf.conf, lsb.queues and the others")
+    moved.add_argument("target", type=Path, help="a directory to be made")
     add_sim(names)
     for name, text in NOT_BUILT.items():
         names.add_parser(name, help=f"not built yet: {text}", add_help=False)
