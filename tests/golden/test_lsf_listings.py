@@ -49,6 +49,10 @@ TABLES = [
         "bjobs-json-o",
         ["-json", "-o", "id STAT exit_code Exit_Reason kill_reason job_name", "1", "99"],
     ),
+    ("bjobs-WF", ["-a", "-WF"]),
+    ("bjobs-WL", ["-WL"]),
+    ("bjobs-WP", ["-WP", "-noheader"]),
+    ("bjobs-sum", ["-sum", "-u", "all"]),
     ("bjobs-l", ["-l"]),
     ("bjobs-UF", ["-UF"]),
 ]

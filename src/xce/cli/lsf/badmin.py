@@ -58,6 +58,7 @@ _QUEUE_WORDS = {
     "qinact": ("inactivate", "inactivated"),
 }
 _HOST_WORDS = {"hopen": ("open", "Open"), "hclose": ("close", "Close")}
+SUBCOMMANDS = (*_HOST_WORDS, *_QUEUE_WORDS, "ckconfig", "showconf", "showstatus")
 
 
 def _switch_queues(context: Context, word: str, names: list[str]) -> int:

@@ -15,6 +15,7 @@ Usage: lsadmin showconf lim
   showconf lim        the configuration in LSF's words
 """
 OPTIONS = Options({"-v": FLAG}, {"-f": "nothing asks"}, bundled=False)
+SUBCOMMANDS = ("showconf",)
 _NO_LIM = "there is no LIM and no RES; a worker tells what its host has: see 'xce status'"
 REFUSED = {
     **dict.fromkeys(
