@@ -190,7 +190,15 @@ def test_subcommands_of_badmin_and_lsadmin_are_as_kept(monkeypatch):
             {"host": "x", "error": {"lsf": "", "text": "no host is called 'x'"}},
         ]
     }
-    routes = {**ROUTES, "POST /queues/actions": queues, "POST /hosts/actions": hosts}
+    applied = {"seq": 1, "text": "applied", "new_hosts": ["h7"]}
+    routes = {
+        **ROUTES,
+        "POST /queues/actions": queues,
+        "POST /hosts/actions": hosts,
+        "POST /config/actions": applied,
+    }
+    wrong = {"code": "bad-config", "detail": "queues.yaml:1: is wrong\nhosts.yaml:2: is wrong, too"}
+    refusing = {"POST /config/actions": (422, {}, wrong)}
     lines = [
         (badmin, words)
         for words in (
@@ -225,6 +233,7 @@ def test_subcommands_of_badmin_and_lsadmin_are_as_kept(monkeypatch):
         )
     ]
     text = "".join(transcript(module, words, routes) for module, words in lines)
+    text += transcript(badmin, ["reconfig"], refusing)
     check_golden(FOLDER / "badmin.txt", text)
 
 

@@ -19,6 +19,7 @@ from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import HistoryError
 from xce.journal.past import PastJob
 from xce.model.command import Command
+from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
 from xce.model.refusal import RefusalCode
@@ -69,6 +70,10 @@ class Site(msgspec.Struct, frozen=True):
     version: str = ""
     home_of: Callable[[int], str] = lambda _: ""
     """Gives the home directory of a user id."""
+    load_config: Callable[[], ClusterConfig] | None = None
+    """Reads the configuration files; raises `ConfigError` with what is wrong with them."""
+    note_config: Callable[[ClusterConfig], None] = lambda _: None
+    """Told which configuration is in effect now."""
     lsf_dir: str = ""
     """Where the files are that readers of LSF's configuration look for; empty: nowhere."""
 

@@ -20,6 +20,8 @@ from xce.model.job import EndCause, Outcome
 _EVERYTHING: Final = ((0, 1 << 62),)
 _ENCODER: Final = msgspec.json.Encoder()
 JOBS_AT_ONCE: Final = 500
+JOBS_LOOKED_AT: Final = 5_000
+"""Most jobs that are looked at for one page."""
 _ALL: Final = frozenset(("pend", "psusp", "run", "ususp", "ssusp", "done", "exit"))
 SCOPES: Final[dict[str, frozenset[str]]] = {
     "unfinished": _ALL - {"done", "exit"},
@@ -83,7 +85,10 @@ def tell_page(
     rows: list[msgspec.Raw] = []
     missing: list[str] = []
     last: tuple[JobId, Index] = (0, 0)
-    for job, runs in _jobs(reader, wanted, unfinished):
+    for number, (job, runs) in enumerate(_jobs(reader, wanted, unfinished)):
+        if number == JOBS_LOOKED_AT:
+            # Others wait for their answers: the rest is for the next page.
+            return HistoryPage(tuple(rows), tuple(missing), f"{job - 1}.{_EVERYTHING[0][1]}")
         past = reader.course(job, runs)
         if past is None:
             missing += [text for text, one, _ in wanted.refs if one == job]
@@ -111,7 +116,7 @@ def _jobs(
         runs: dict[JobId, tuple[tuple[Index, Index], ...]] = {}
         for _, job, asked in wanted.refs:
             runs[job] = (*runs.get(job, ()), *(asked or _EVERYTHING))
-        yield from ((job, runs[job]) for job in sorted(runs) if job >= first)
+        yield from ((job, _merged(runs[job])) for job in sorted(runs) if job >= first)
         return
     if not wanted.states & {"done", "exit"}:
         yield from ((job, _EVERYTHING) for job in sorted(unfinished) if job >= first)
@@ -124,6 +129,17 @@ def _jobs(
         if len(jobs) < JOBS_AT_ONCE:
             return
         behind = jobs[-1]
+
+
+def _merged(runs: tuple[tuple[Index, Index], ...]) -> tuple[tuple[Index, Index], ...]:
+    """Return runs of indices in order, none of which meets another."""
+    found: list[tuple[Index, Index]] = []
+    for first, last in sorted(runs):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
 
 
 def _is_wanted(past: PastJob, wanted: Wanted) -> bool:

@@ -22,7 +22,9 @@ from xce.apiserver.identity import Identities
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
+from xce.daemon.config_directory import load_config
 from xce.daemon.logs import open_log
+from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
@@ -88,7 +90,12 @@ async def run(layout: Layout, log: Logger) -> int:
     link = ControllerLink(layout.controller_socket, hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(
-        host=socket.gethostname(), version=VERSION, home_of=home_of, lsf_dir=str(layout.lsf)
+        host=socket.gethostname(),
+        version=VERSION,
+        home_of=home_of,
+        lsf_dir=str(layout.lsf),
+        load_config=lambda: load_config(layout.config),
+        note_config=lambda config: store_lsf_view(layout, config),
     )
     backend = Backend(replica, link, history, identities, log, site=site)
     following = asyncio.create_task(link.run())

@@ -108,6 +108,30 @@ def test_elements_that_are_alike_share_a_row_and_pages_follow_one_another():
     run_rest(story)
 
 
+def test_elements_named_twice_are_told_once_and_a_page_ends_after_many_jobs(monkeypatch):
+    monkeypatch.setattr("xce.apiserver.courses.JOBS_LOOKED_AT", 2)
+
+    async def story(rest):
+        controller = rest.controller
+        array = submit(controller, submission(elements="1-6"))
+        for _ in range(4):
+            submit(controller, submission())
+        settle(rest)
+        _, document = await rest.get(f"/history/jobs?ids={array}[2-3],{array}[3-4],{array}[6]")
+        found = [(row["index"], row.get("count", 1)) for row in document["rows"]]
+        assert sum(count for _, count in found) == 4
+        seen, cursor, pages = [], "", 0
+        while pages < 9:
+            _, document = await rest.get(f"/history/jobs?cursor={cursor}")
+            seen += [row["jobid"] for row in document["rows"]]
+            pages, cursor = pages + 1, document["next"]
+            if not cursor:
+                break
+        assert (seen, pages) == ([1, 2, 3, 4, 5], 4)
+
+    run_rest(story)
+
+
 def test_usage_and_sums_count_every_attempt_once():
     async def story(rest):
         controller = rest.controller

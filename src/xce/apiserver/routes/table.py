@@ -10,7 +10,17 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, history, jobs, output, site, submit, watch
+from xce.apiserver.routes import (
+    actions,
+    cluster,
+    config,
+    history,
+    jobs,
+    output,
+    site,
+    submit,
+    watch,
+)
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -201,6 +211,15 @@ ROUTES: Final = (
         summary="Open or close queues for new jobs; let their jobs start, or not",
         takes=(actions.QueuesBody,),
         gives=(actions.QueueActions,),
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/config/actions",
+        handler=config.act_on_config,
+        summary="Put the configuration files in effect",
+        takes=(config.ConfigBody,),
+        gives=(config.ConfigAnswer,),
         is_read=False,
     ),
     Route(

@@ -7,7 +7,7 @@ import time
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
 from xce.cli.lsf.times import render_date
-from xce.client.rest import make_key, socket_path
+from xce.client.rest import ProblemError, make_key, socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Usage: badmin SUBCOMMAND [options] [argument ...]
   qopen  qclose  [-C text] queue ...|all       let queues take new jobs, or no more of them
   qact   qinact  [-C text] queue ...|all       let jobs of queues start, or not
   ckconfig                                     check the configuration files
+  reconfig                                     check them, and put them in effect
   showconf mbd                                 the configuration in LSF's words
   showstatus                                   hosts, jobs and users in numbers
 """
@@ -34,7 +35,6 @@ OPTIONS = Options(
 _RESTART = "the node manager starts what ends; use 'xce down' and 'xce up'"
 _EVENTS = "use 'xceadmin journal export', which has every change with its time and who asked"
 REFUSED = {
-    "reconfig": "configuration is in effect after 'xce down' and 'xce up'; jobs go on meanwhile",
     "mbdrestart": _RESTART,
     **dict.fromkeys(("hstartup", "hshutdown", "hrestart"), _RESTART),
     **dict.fromkeys(("hhist", "qhist", "mbdhist", "hist"), _EVENTS),
@@ -58,7 +58,7 @@ _QUEUE_WORDS = {
     "qinact": ("inactivate", "inactivated"),
 }
 _HOST_WORDS = {"hopen": ("open", "Open"), "hclose": ("close", "Close")}
-SUBCOMMANDS = (*_HOST_WORDS, *_QUEUE_WORDS, "ckconfig", "showconf", "showstatus")
+SUBCOMMANDS = (*_HOST_WORDS, *_QUEUE_WORDS, "ckconfig", "reconfig", "showconf", "showstatus")
 
 
 def _switch_queues(context: Context, word: str, names: list[str]) -> int:
@@ -160,6 +160,31 @@ def _check_configuration(context: Context) -> int:
     return 0
 
 
+def _reconfigure(context: Context) -> int:
+    """Put the configuration files in effect."""
+    context.out("Checking configuration files ...")
+    try:
+        answer = context.api.call("POST", "/config/actions", (), {"action": "apply"})
+    except ProblemError as error:
+        if error.code != "bad-config":
+            raise
+        problems = error.text.splitlines()
+        for problem in problems:
+            context.err(problem)
+        context.err(f"There are {len(problems)} fatal errors.")
+        context.err("Reconfiguration aborted.")
+        return FAILED
+    context.out("No errors found.")
+    if answer["text"] == "unchanged":
+        context.out("The configuration is in effect already")
+    else:
+        context.out("Reconfiguration initiated")
+    if answer["new_hosts"]:
+        names = " ".join(answer["new_hosts"])
+        context.err(f"New hosts need a worker, which 'xce down' and 'xce up' start: {names}")
+    return 0
+
+
 def execute(context: Context) -> int:
     """Run the subcommand."""
     words = context.parsed.rest
@@ -180,6 +205,7 @@ def execute(context: Context) -> int:
         return show_configuration(context, "MBD configuration")
     simple: dict[str, Callable[[Context], int]] = {
         "ckconfig": _check_configuration,
+        "reconfig": _reconfigure,
         "showstatus": _show_status,
     }
     if word not in simple:

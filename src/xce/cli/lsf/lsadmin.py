@@ -27,7 +27,7 @@ REFUSED = {
     ),
     "limlock": "use 'badmin hclose HOST'",
     "limunlock": "use 'badmin hopen HOST'",
-    "reconfig": "configuration is in effect after 'xce down' and 'xce up'; jobs go on meanwhile",
+    "reconfig": "use 'badmin reconfig', which puts all files in effect",
     "ckconfig": "use 'badmin ckconfig', which checks all files together",
     "expire": "hosts are named in hosts.yaml",
 }  # fmt: skip

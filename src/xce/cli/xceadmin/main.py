@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from xce.cli.xceadmin.apply import run_apply
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.history import run_history_export
 from xce.cli.xceadmin.hosts import run_hosts
@@ -23,7 +24,6 @@ OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
     "init": "keys come with the security release; `xce up` makes a cluster",
     "diff": "configuration is in effect after `xce down` and `xce up`",
-    "apply": "configuration is in effect after `xce down` and `xce up`",
     "rollback": "configuration is in effect after `xce down` and `xce up`",
     "keys": "components trust the unix sockets of their own user",
     "supply": "supply is in the configuration files",
@@ -90,6 +90,11 @@ def build_parser() -> argparse.ArgumentParser:
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
 
+    apply = names.add_parser(
+        "apply", parents=[common], help="put the configuration files of a running cluster in effect"
+    )
+    apply.add_argument("--wait-daemon", type=float, default=WAIT_S, metavar="S")
+
     hosts = names.add_parser("hosts", parents=[common], help="open or close hosts for new work")
     hosts.add_argument("action", choices=("open", "close", "drain"))
     hosts.add_argument("hosts", nargs="+", metavar="NAME", help='"g[01-08]" means many')
@@ -137,6 +142,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         case "replay", _:
             directory = options.journal or find_layout(settings.state_dir).journal
             return run_replay(directory, fresh=options.fresh, as_json=options.json)
+        case "apply", _:
+            return run_apply(settings, wait_s=options.wait_daemon, as_json=options.json)
         case "hosts", "drain":
             print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
             return USAGE
