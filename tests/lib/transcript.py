@@ -35,6 +35,7 @@ RULES: Final[tuple[tuple[str, str], ...]] = (
     (rf"{_MONTH} [ \d]\d \d\d:\d\d\b", "DATE"),
     (r"\b\d\d/\d\d-\d\d:\d\d:\d\d\b", "DATE"),
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?", "DATE"),
+    (r"DATE \((?:in [\ddhms ]+|overdue)\)", "DATE (THEN)"),
     (r"\b1[6-9]\d{8}(?:\.\d+|\d{6})?\b", "EPOCH"),
     # what a job used
     (r"\b\d{3}:\d\d:\d\d\.\d\d\b", "CPU"),

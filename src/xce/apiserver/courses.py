@@ -90,7 +90,7 @@ def tell_page(
             # Others wait for their answers: the rest is for the next page.
             return HistoryPage(tuple(rows), tuple(missing), f"{job - 1}.{_EVERYTHING[0][1]}")
         past = reader.course(job, runs)
-        if past is None:
+        if past is None or not _is_seen(past, wanted):
             missing += [text for text, one, _ in wanted.refs if one == job]
             continue
         if not _is_wanted(past, wanted):
@@ -140,6 +140,12 @@ def _merged(runs: tuple[tuple[Index, Index], ...]) -> tuple[tuple[Index, Index],
         else:
             found.append((first, last))
     return tuple(found)
+
+
+def _is_seen(past: PastJob, wanted: Wanted) -> bool:
+    """Return whether who asks may know of a job."""
+    sees = wanted.search.sees
+    return sees is None or sees(past.owner.user, past.key.queue, past.key.project)
 
 
 def _is_wanted(past: PastJob, wanted: Wanted) -> bool:

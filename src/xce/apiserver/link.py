@@ -23,6 +23,7 @@ from xce.model.command import Command
 from xce.model.errors import XceError
 from xce.model.refusal import RefusalCode
 from xce.net.ask import ConnectionLostError, Requests
+from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive, Step
 from xce.net.frame import WireError
 from xce.net.message import (
@@ -42,7 +43,6 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 
 AWAY_S: Final = 10.0
 """How long a write waits for the controller."""
@@ -59,7 +59,7 @@ class Link(Protocol):
         ...
 
     async def ask(
-        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True, origin: str = ""
     ) -> Answer:
         """Have a command decided; return its answer when that is durable."""
         ...
@@ -181,7 +181,7 @@ class ControllerLink:
                 self._send(follow)
 
     async def ask(
-        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True, origin: str = ""
     ) -> Answer:
         """Have a command decided; return its answer when that is durable.
 
@@ -190,6 +190,7 @@ class ControllerLink:
             by: Who asks.
             basis: On what ground it is allowed.
             repeatable: Whether it may be sent again when the connection was lost before its answer.
+            origin: Where it came from.
 
         Raises:
             ProblemError: The controller is away, or what became of the command is not known.
@@ -199,7 +200,7 @@ class ControllerLink:
             peer = await self._reach(deadline)
             try:
                 answer = await self._requests.request(
-                    peer, lambda number: Ask(number, command, by, basis), timeout_s=ANSWER_S
+                    peer, lambda number: Ask(number, command, by, basis, origin), timeout_s=ANSWER_S
                 )
             except ConnectionLostError as error:
                 if not repeatable:

@@ -11,6 +11,7 @@ from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RE
 from xce.config.shares import read_shares
 from xce.config.topology import read_levels
 from xce.config.values import (
+    read_address,
     read_choice,
     read_count,
     read_flag,
@@ -28,7 +29,7 @@ from xce.config.values import (
     read_windows,
     read_zone,
 )
-from xce.model.config import BACKFILLS, ORDERS, PREEMPTIONS
+from xce.model.config import BACKFILLS, MODES, ORDERS, PREEMPTIONS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -37,7 +38,8 @@ RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
 
 FILES: Final = (
-    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml"
+    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml",
+    "roles.yaml",
 )  # fmt: skip
 """The files of this release, in the order in which they are read."""
 FILES_NOT_BUILT: Final = frozenset(
@@ -47,7 +49,6 @@ FILES_NOT_BUILT: Final = frozenset(
         "keys",
         "projects",
         "providers",
-        "roles",
         "services",
         "templates",
         "users",
@@ -172,6 +173,9 @@ CLUSTER: Final = Table(
         "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),
         "backfill": Key("backfill", read_choice(*BACKFILLS)),
         "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
+        "mode": Key("mode", read_choice(*MODES)),
+        "listen": Key("listen", read_address),
+        "new_privileges": Key("new_privileges", read_flag),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
     },
     not_built=frozenset(
@@ -179,7 +183,6 @@ CLUSTER: Final = Table(
             "default_application",
             "host_grace_s",
             "io",
-            "mode",
             "node_manager",
             "production",
             "rusage_scope",
@@ -190,4 +193,4 @@ CLUSTER: Final = Table(
         ]
     ),
 )
-"""Beside these: ``lsf``."""
+"""Beside these: ``lsf`` and ``api``."""

@@ -11,29 +11,39 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill, move, queues, windows
+from xce.control import access, hosts, kill, move, queues, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, touch
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
-from xce.control.submit import decide_submit
+from xce.control.submit import basis_of_submit, decide_submit
+from xce.control.trace import decide_start, decide_stop
 from xce.model.command import (
     Accepted,
     ApplyConfig,
     Command,
+    EnrolHost,
     KillJobs,
+    MakeHostToken,
     MoveJobs,
+    NoteDenials,
+    NoteLogin,
     ProposePlan,
     ResolveWindows,
     ResumeJobs,
+    RevokeKeys,
+    RevokeLogin,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
+    StartTrace,
     StopJobs,
+    StopTrace,
     SubmitJobs,
     Tick,
+    TrustKey,
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
@@ -45,6 +55,21 @@ from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
 JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs
+Setup: TypeAlias = (
+    SetHostsOpen
+    | SetQueues
+    | ApplyConfig
+    | ResolveWindows
+    | NoteDenials
+    | NoteLogin
+    | RevokeLogin
+    | TrustKey
+    | RevokeKeys
+    | MakeHostToken
+    | EnrolHost
+    | StartTrace
+    | StopTrace
+)
 Results: TypeAlias = list[Accepted | Refusal]
 
 
@@ -56,6 +81,8 @@ class Input(msgspec.Struct, frozen=True):
     basis: str = ""
     ticket: int = 0
     """0: nobody waits for a reply."""
+    origin: str = ""
+    """Where a user's command came from."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -73,6 +100,16 @@ class Step(msgspec.Struct, frozen=True):
     replies: tuple[Reply, ...]
     effects: tuple[tuple[HostNumber, tuple[Effect, ...]], ...]
     blobs: tuple[tuple[str, bytes], ...]
+
+
+def with_basis(given: Input, basis: str) -> Input:
+    """Return an input with the ground on which it was found to be allowed now.
+
+    What a component says of its own accord, or what came past the apiserver, keeps its word for it.
+    """
+    if not basis or basis == given.basis or given.basis in ("component", "direct"):
+        return given
+    return msgspec.structs.replace(given, basis=basis)
 
 
 class _Control:
@@ -139,6 +176,7 @@ class Controller:
                 records = decide_plan(self.state, body.plan, now_us)
             case SubmitJobs():
                 records, results = decide_submit(self.state, body, now_us)
+                given = with_basis(given, basis_of_submit(self.state, body, results))
                 if records:
                     self._blobs.extend(body.blobs)
             case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | MoveJobs():
@@ -150,24 +188,42 @@ class Controller:
                 records = self._join(body, results, now_us)
             case HostDisconnected():
                 records = hosts.decide_disconnect(self.state, body)
-            case SetHostsOpen() | SetQueues() | ApplyConfig():
-                records, results = self._set(body)
-            case ResolveWindows():
-                records = windows.decide_windows(self.state, body, now_us)
             case _:
-                assert_never(body)
+                given, records, results = self._decide_setup(given, body, now_us)
         self._take(given, records, now_us)
         self._reply(given, results)
 
-    def _set(self, body: SetHostsOpen | SetQueues | ApplyConfig) -> tuple[list[Record], Results]:
-        """Decide what administrators set."""
+    def _decide_setup(
+        self, given: Input, body: Setup, now_us: Micros
+    ) -> tuple[Input, list[Record], Results]:
+        """Decide what is about the cluster itself, its users and its components."""
+        state = self.state
         match body:
             case SetHostsOpen():
-                return hosts.decide_open(self.state, body)
+                records, results = hosts.decide_open(state, body)
+                given = with_basis(given, hosts.basis_of(state, body))
             case SetQueues():
-                return queues.decide_queues(self.state, body)
+                records, results = queues.decide_queues(state, body)
+                given = with_basis(given, queues.basis_of(state, body))
             case ApplyConfig():
-                return hosts.decide_config(self.state, body)
+                records, results = hosts.decide_config(state, body)
+                given = with_basis(given, hosts.basis_of_config(state, body))
+            case ResolveWindows():
+                records, results = windows.decide_windows(state, body, now_us), []
+            case NoteDenials() | NoteLogin():
+                records, results = access.decide_note(body)
+            case RevokeLogin():
+                records, results = access.decide_revoke(state, body, now_us)
+                given = with_basis(given, access.basis_of(state, body))
+            case StartTrace():
+                records, results = decide_start(state, body, now_us)
+            case StopTrace():
+                records, results = decide_stop(state, body)
+            case TrustKey() | RevokeKeys() | MakeHostToken() | EnrolHost():
+                records, results = trust.decide_keys(state, body, now_us)
+            case _:
+                assert_never(body)
+        return given, records, results
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)
@@ -185,7 +241,10 @@ class Controller:
         return decided
 
     def _begin_control(self, given: Input, command: JobControl, now_us: Micros) -> None:
-        items = select(self.state, command.selection, by=command.by, is_admin=command.is_admin)
+        permission = kill.PERMISSIONS[type(command)]
+        items = select(
+            self.state, command.selection, actor=kill.actor_of(command), permission=permission
+        )
         control = _Control(given, command, items)
         self._controls.append(control)
         if len(self._controls) == 1:
@@ -213,7 +272,8 @@ class Controller:
         decided = iter(results)
         for item in piece:
             control.results.append(item if isinstance(item, Refusal) else next(decided))
-        self._take(control.given, records, now_us)
+        bases = ", ".join(sorted({item.basis for item in chosen}))
+        self._take(with_basis(control.given, bases), records, now_us)
         if control.done >= len(control.items):
             self._controls.popleft()
             self._reply(control.given, control.results)
@@ -231,7 +291,7 @@ class Controller:
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag
-        cause = Cause(str(kind), given.by, given.basis)
+        cause = Cause(str(kind), given.by, given.basis, given.origin)
         self._entries.append(Entry(seq, now_us, cause, tuple(whole)))
 
     def _reply(self, given: Input, results: Results) -> None:

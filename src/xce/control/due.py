@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
 from xce.control.selection import index_runs, waiting_positions
+from xce.control.trace import decide_expired
 from xce.control.windows import decide_moves, next_move_us
 from xce.model.command import Tick
 from xce.model.ids import JobId, Micros
@@ -63,6 +64,7 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     if lifted:
         records.append(AvoidanceLifted(lifted))
     records.extend(decide_moves(state, state.windows, now_us))
+    records.extend(decide_expired(state, now_us))
     records.extend(_forget(state, tick, now_us))
     return records
 

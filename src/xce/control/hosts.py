@@ -5,16 +5,42 @@ from xce.model.effect import Effect, Terminate
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import EndCause, Outcome, Phase
 from xce.model.observation import HostDisconnected, HostJoined
+from xce.model.permission import Actor, Permission
 from xce.model.record import ConfigApplied, Ended, HostDown, HostsOpened, HostUp, Record
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt
 
 
+def permission_to(*, is_open: bool) -> Permission:
+    """Return what one needs to open or close hosts."""
+    return Permission.HOST_OPEN if is_open else Permission.HOST_CLOSE
+
+
+def basis_of(state: ClusterState, command: SetHostsOpen) -> str:
+    """Return on what ground hosts may be opened or closed; empty: they may not."""
+    actor = Actor(command.by, command.groups, command.is_admin)
+    return state.rights.basis(actor, permission_to(is_open=command.is_open))
+
+
+def refuse_hosts(*, is_open: bool) -> Refusal:
+    """Return the refusal of opening or closing hosts."""
+    permission = permission_to(is_open=is_open)
+    return Refusal(
+        RefusalCode.DENIED,
+        f"hosts are {'opened' if is_open else 'closed'} by administrators and by those who have "
+        f"the permission {permission}",
+        lsf="User permission denied",
+        permission=permission,
+    )
+
+
 def decide_open(
     state: ClusterState, command: SetHostsOpen
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the record that opens or closes hosts, and a result for each name."""
+    if not basis_of(state, command):
+        return [], [refuse_hosts(is_open=command.is_open) for _ in command.hosts]
     results: list[Accepted | Refusal] = []
     changed: list[HostNumber] = []
     word = "opened" if command.is_open else "closed"
@@ -38,10 +64,30 @@ def decide_open(
     return records, results
 
 
+def basis_of_config(state: ClusterState, command: ApplyConfig) -> str:
+    """Return on what ground a configuration may be put in effect; empty: it may not."""
+    actor = Actor(command.by, command.groups, command.is_admin)
+    return state.rights.basis(actor, Permission.CONFIG_APPLY)
+
+
+def refuse_config() -> Refusal:
+    """Return the refusal of putting a configuration in effect."""
+    permission = Permission.CONFIG_APPLY
+    return Refusal(
+        RefusalCode.DENIED,
+        "the configuration is put in effect by administrators and by those who have the "
+        f"permission {permission}",
+        lsf="User permission denied",
+        permission=permission,
+    )
+
+
 def decide_config(
     state: ClusterState, command: ApplyConfig
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the record that puts a configuration in effect; none when it is in effect already."""
+    if not basis_of_config(state, command):
+        return [], [refuse_config()]
     if state.config_version and command.config == state.config:
         return [], [Accepted(text="unchanged")]
     names = (

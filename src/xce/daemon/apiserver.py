@@ -22,6 +22,7 @@ from xce.apiserver.identity import Identities
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
+from xce.daemon.api_door import ApiDoor, load_token_key
 from xce.daemon.config_directory import load_config
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
@@ -31,7 +32,7 @@ from xce.daemon.signals import stop_event
 from xce.journal.history_reader import HistoryReader
 from xce.model.errors import XceError
 from xce.net.frame import WireError
-from xce.net.message import PROTOCOL, Hello
+from xce.net.handshake import make_hello
 
 READY_S: Final = 5.0
 """How long to wait for the first state before users are let in."""
@@ -86,7 +87,7 @@ async def run(layout: Layout, log: Logger) -> int:
     listening = open_api_socket(layout.api_socket, shared=identities.runs_as_root)
     inode = layout.api_socket.lstat().st_ino
     replica = Replica()
-    hello = Hello(PROTOCOL, "apiserver", f"apiserver-{os.getpid()}", VERSION)
+    hello = make_hello("apiserver", f"apiserver-{os.getpid()}", VERSION)
     link = ControllerLink(layout.controller_socket, hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(
@@ -96,8 +97,11 @@ async def run(layout: Layout, log: Logger) -> int:
         lsf_dir=str(layout.lsf),
         load_config=lambda: load_config(layout.config),
         note_config=lambda config: store_lsf_view(layout, config),
+        traces=layout.traces,
     )
-    backend = Backend(replica, link, history, identities, log, site=site)
+    backend = Backend(
+        replica, link, history, identities, log, site=site, token_key=load_token_key(layout.keys)
+    )
     following = asyncio.create_task(link.run())
     await wait_until_live(replica, stop)
     gc.collect()
@@ -106,13 +110,17 @@ async def run(layout: Layout, log: Logger) -> int:
     runner = web.ServerRunner(make_server(backend), shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     await web.SockSite(runner, listening, backlog=1024).start()
+    door = ApiDoor(backend, layout.keys, log, host=site.host)
+    listening_outside = asyncio.create_task(door.run())
     log.info("apiserver-started", extra={"socket": str(layout.api_socket), "seq": replica.seq})
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, link.failed, following), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     following.cancel()
+    listening_outside.cancel()
     await runner.cleanup()
-    await asyncio.gather(following, stopping, return_exceptions=True)
+    await asyncio.gather(following, stopping, listening_outside, return_exceptions=True)
+    await backend.denials.close()
     history.close()
     backend.archive.close()
     if layout.api_socket.exists() and layout.api_socket.lstat().st_ino == inode:

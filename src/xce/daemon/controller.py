@@ -8,21 +8,21 @@ import asyncio
 import gc
 import os
 import pwd
+import resource
 import sys
 from pathlib import Path
 from typing import Final
 
 import uvloop
 
-from xce.client.version import VERSION
 from xce.control.controller import Controller
 from xce.control.desk import Desk
 from xce.daemon.config_directory import load_config
 from xce.daemon.controller_shell import ControllerShell
+from xce.daemon.doors import find_own_key, open_doors
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
-from xce.daemon.reception import Reception
 from xce.daemon.signals import stop_event
 from xce.daemon.snapshots import SnapshotKeeper
 from xce.journal.recover import recover
@@ -32,7 +32,6 @@ from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.ids import Epoch
 from xce.model.observation import HostDisconnected
-from xce.net.unix import open_unix_server
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import load
@@ -50,6 +49,7 @@ def main() -> int:
     try:
         layout = open_layout(Path(options.dir))
         config = load_config(layout.config)
+        find_own_key(layout, config)
         journal = SqliteJournal(layout.journal)
         epoch = journal.lead("controller")
         state, _, crc = recover(journal, restore=load, empty=ClusterState, apply_entry=apply)
@@ -57,12 +57,19 @@ def main() -> int:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
         return 1
+    _raise_descriptors()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()
     # States are free of cycles; what little there is besides is collected now and then.
     gc.set_threshold(200_000, 20, 100)
     return uvloop.run(_run(layout, config, journal, epoch, Desk(Controller(state)), crc))
+
+
+def _raise_descriptors() -> None:
+    """Let as many hosts connect as the system allows: each is a descriptor."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _run(
@@ -91,8 +98,14 @@ async def _run(
     except OSError as error:
         log.warning("lsf-view-not-written", extra={"why": str(error)})
     shell.start()
-    reception = Reception(shell, cluster=config.cluster_name, version=VERSION)
-    server = await open_unix_server(layout.controller_socket, 0o600, reception.accept)
+    try:
+        doors = await open_doors(shell, layout, config, log)
+    except XceError as error:
+        log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
+        print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
+        shell.close()
+        journal.close()
+        return 1
     snapshots = SnapshotKeeper(shell, layout)
     snapshots.start()
     log.info(
@@ -101,8 +114,7 @@ async def _run(
     )
     await stop.wait()
     log.info("controller-stopping", extra={"seq": desk.durable_seq})
-    await server.close()
-    reception.close()
+    await doors.close()
     await snapshots.close()
     shell.close()
     journal.close()
@@ -121,7 +133,7 @@ def _as_error(context: dict[str, object]) -> BaseException:
 def _settle(shell: ControllerShell, config: ClusterConfig) -> None:
     """Put the configuration in effect; no worker is connected yet."""
     user = pwd.getpwuid(os.geteuid()).pw_name
-    shell.give(ApplyConfig(user, config), by=user, basis="admin")
+    shell.give(ApplyConfig(user, config, is_admin=True), by=user, basis="admin")
     table = shell.state.hosts
     for number, name in enumerate(table.names):
         if table.is_up[number]:

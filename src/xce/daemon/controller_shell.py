@@ -61,6 +61,8 @@ class ControllerShell:
         self.workers: dict[str, WorkerLink] = {}
         self.followers: list[FollowerLink] = []
         self.history_seq: Seq = 0
+        self.on_look: Callable[[Micros], object] = lambda _: None
+        """Called when something became durable, and at each tick."""
         self.entries_since_snapshot = 0
         self._crc = crc
         self._loop = asyncio.get_running_loop()
@@ -138,6 +140,7 @@ class ControllerShell:
             for link in self.followers:
                 link.note_batch(stored.first, stored.last, frame)
         self.reign.tell(batch)
+        self.on_look(self._now_us)
         self.reign.pump()
 
     def _note_trouble(self, text: str) -> None:
@@ -158,6 +161,7 @@ class ControllerShell:
         if windows is not None:
             self.reign.give(windows)
         self.reign.give(Tick(history_seq=self.history_seq))
+        self.on_look(self._now_us)
         wait_s = TICK_S
         due_us = next_due_us(self.state)
         if due_us:

@@ -24,13 +24,13 @@ from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryWriter
 from xce.journal.history_schema import HistoryError
 from xce.model.errors import XceError
+from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.handshake import make_hello
 from xce.net.message import (
-    PROTOCOL,
     Batch,
     CaughtUp,
     FollowedTo,
-    Hello,
     Message,
     Ping,
     Pong,
@@ -38,7 +38,6 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 from xce.state.snapshot import load
 
 GATHER_S: Final = 0.25
@@ -170,7 +169,7 @@ async def run(layout: Layout, log: Logger) -> int:
     client = asyncio.create_task(
         run_client(
             layout.controller_socket,
-            Hello(PROTOCOL, "history", "history", VERSION),
+            make_hello("history", "history", VERSION),
             keeper.welcome,
             keeper.take,
             keeper.lose,

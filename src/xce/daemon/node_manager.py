@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from xce.daemon.components import STOP_ORDER, Component, command_line, plan_components
+from xce.daemon.components import STOP_ORDER, Component, command_line, local_hosts, plan_components
 from xce.daemon.config_directory import load_config
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, StateDirectoryError, open_layout
@@ -313,8 +313,10 @@ def run_node_manager(state_dir: Path) -> int:
     os.umask(0o022 if os.geteuid() == 0 else 0o077)
     # Where pid 1 does not reap, shepherds that outlive their worker are reaped here.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    hosts = [host.name for host in config.hosts]
-    NodeManager(layout, plan_components(layout.root, hosts), log).run()
+    components = plan_components(
+        layout.root, local_hosts(config), new_privileges=config.new_privileges
+    )
+    NodeManager(layout, components, log).run()
     os.close(lock)
     return 0
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from xce.journal.audit import OF_USERS, rows_of
 from xce.journal.history_live import JobFacts, LiveAttempts
 from xce.journal.history_schema import Happening, HistoryError, open_schema
 from xce.model import record as r
@@ -38,6 +39,7 @@ _INSERT: Final = {
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "events": "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "audit": "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 }
 """In the order in which a commit writes them."""
 
@@ -67,6 +69,8 @@ class HistoryWriter:
         """The last entry of which everything is stored."""
         self.crc: int | None = crc
         self.epoch: Epoch = epoch
+        found = self._connection.execute("SELECT name FROM hosts ORDER BY number")
+        self._hosts: list[str] = [name for (name,) in found]
         self._names: dict[int, str] = {}
         self._keys: dict[int, tuple[str, str]] = {}
         """Job names of specs, queue and project of classes, as far as remembered."""
@@ -103,6 +107,8 @@ class HistoryWriter:
                 take = _TAKE.get(type(record))
                 if take is not None:
                     take(self, record)
+            if entry.cause.kind in OF_USERS:
+                self._audit(entry)
         self._next = (entries[-1].seq, crc, epoch)
 
     def commit(self) -> None:
@@ -170,10 +176,21 @@ class HistoryWriter:
         """Close the file; what was not committed comes again from the journal."""
         self._connection.close()
 
+    def _audit(self, entry: Entry) -> None:
+        """Gather what an entry tells about users."""
+        self._rows["audit"].extend(
+            (
+                row.seq, round(row.at * 1_000_000), row.user, row.action, row.about, row.basis,
+                row.origin, row.result, row.count,
+            )
+            for row in rows_of(entry, self._hosts)
+        )  # fmt: skip
+
     # Each of these gathers the rows of one kind of record.
 
     def _add_hosts(self, names: Iterable[str]) -> None:
-        self._rows["hosts"].extend(enumerate(names))
+        self._hosts = list(names)
+        self._rows["hosts"].extend(enumerate(self._hosts))
 
     def _config(self, record: r.ConfigApplied) -> None:
         self._add_hosts(record.hosts)

@@ -86,6 +86,11 @@ _ADDED: Final = (
     "CREATE INDEX events_by_job ON events (job, number)",
 )
 """What schema 2 has beside schema 1."""
+_AUDIT: Final = """CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY,
+seq INTEGER NOT NULL, at_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
+about TEXT NOT NULL, basis TEXT NOT NULL, origin TEXT NOT NULL, result TEXT NOT NULL,
+count INTEGER NOT NULL)"""
+"""May stand in a file of either schema, or not."""
 _UPGRADE_1: Final = (
     "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE jobs ADD COLUMN hold INTEGER NOT NULL DEFAULT 0",
@@ -123,6 +128,7 @@ def open_schema(connection: sqlite3.Connection, path: Path) -> None:
         elif connection.execute("SELECT version FROM schema").fetchone() == (1,):
             for statement in _UPGRADE_1:
                 connection.execute(statement)
+        connection.execute(_AUDIT)
     except BaseException:
         connection.execute("ROLLBACK")
         raise

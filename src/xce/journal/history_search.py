@@ -37,6 +37,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     submitted: Span = FOREVER
     dispatched: Span = FOREVER
     ended: Span = FOREVER
+    sees: Callable[[str, str, str], bool] | None = None
+    """Only jobs of which this is true: of owner, queue and project."""
 
 
 class Sums(msgspec.Struct, frozen=True):
@@ -245,7 +247,7 @@ class HistorySearch:
             where.add("t.placed_at_us BETWEEN ? AND ?", *search.dispatched)
         if table == "attempts" and search.host:
             self._add_host(where, search.host)
-        if search.project or (search.name and not is_named):
+        if search.project or search.sees or (search.name and not is_named):
             source += " CROSS JOIN jobs j ON j.job = t.job"
             self._add_job_words(where, search)
         return source, where
@@ -257,6 +259,10 @@ class HistorySearch:
                       pattern if "*" in pattern else search.name)  # fmt: skip
         if search.project:
             where.add("j.project = ?", search.project)
+        if search.sees is not None:
+            # One question at a time: it holds for this one.
+            self._connection.create_function("is_seen", 3, search.sees)
+            where.add("is_seen(j.user, j.queue, j.project)")
 
     def _add_host(self, where: _Where, name: str) -> None:
         rows = self._rows("SELECT number FROM hosts WHERE name = ?", (name,))

@@ -14,7 +14,11 @@ from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
+from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
+from xce.model.trace import TracesChanged
 
 NO_WAKES: frozenset[Wake] = frozenset()
 RESERVED_ROOM: frozenset[Wake] = frozenset({Wake.RESERVATION})
@@ -322,10 +326,7 @@ class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array
 
 
 class SuspensionDone(msgspec.Struct, frozen=True, tag="suspension-done", array_like=True):
-    """The hosts stopped or resumed attempts as wanted. Columns.
-
-    A preempted attempt gives its slots back with it.
-    """
+    """The hosts stopped or resumed attempts as wanted; preempted ones give slots back. Columns."""
 
     wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.RESERVATION, Wake.CAPACITY})
 
@@ -410,26 +411,6 @@ class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
     indices: list[Index]
 
 
-class WindowsResolved(msgspec.Struct, frozen=True, tag="windows-resolved", array_like=True):
-    """When run windows of queues are open. Columns; a queue that is not named has none."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
-
-    queues: list[str]
-    intervals: list[tuple[tuple[Micros, Micros], ...]]
-    version: int = 0
-    """Of the configuration whose windows these are."""
-
-
-class WindowsMoved(msgspec.Struct, frozen=True, tag="windows-moved", array_like=True):
-    """Run windows of queues have opened or closed."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
-
-    queues: list[str]
-    is_open: bool
-
-
 class StopsChanged(msgspec.Struct, frozen=True, tag="stops-changed", array_like=True):
     """The cluster itself suspends live attempts, or lets them go on: SSUSP. Runs."""
 
@@ -495,6 +476,14 @@ Record: TypeAlias = (
     | WindowsResolved
     | WindowsMoved
     | StopsChanged
+    | TracesChanged
     | JobsForgotten
     | KeysForgotten
+    | KeyTrusted
+    | KeyRevoked
+    | HostTokenMade
+    | HostTokenUsed
+    | DenialsNoted
+    | LoginBegan
+    | LoginRevoked
 )

@@ -13,11 +13,13 @@ from xce.model.command import (
     KillJobs,
     MoveJobs,
     ResumeJobs,
+    RevokeKeys,
     Selection,
     SetHostsOpen,
     SignalJobs,
     StopJobs,
     SubmitJobs,
+    TrustKey,
 )
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
@@ -56,12 +58,14 @@ class Client(Process):
         owner: Owner,
         wall_us: Callable[[], Micros],
         is_admin: bool = False,
+        role: str = "apiserver",
     ) -> None:
         super().__init__(loop)
         self.owner = owner
         self.jobs: list[JobId] = []
         self.wishes: list[Wish] = []
         self.is_admin = is_admin
+        self._role = role
         self._network = network
         self._rng = rng
         self._truth = truth
@@ -108,11 +112,21 @@ class Client(Process):
 
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
-        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open)))
+        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open, is_admin=True)))
 
     def configure(self, config: Callable[[], ClusterConfig]) -> None:
         """Wish that the newest configuration is in effect."""
-        self._wish(Wish(lambda: ApplyConfig(self.owner.user, config())))
+        self._wish(Wish(lambda: ApplyConfig(self.owner.user, config(), is_admin=True)))
+
+    def trust(self, certificate: bytes, host: str, *, for_us: Micros = 0) -> None:
+        """Wish that the key of a host is trusted, for a while or for ever."""
+        by = self.owner.user
+        expires_at_us = self._wall_us() + for_us if for_us else 0
+        self._wish(Wish(lambda: TrustKey(by, certificate, "worker", host, expires_at_us)))
+
+    def revoke(self, key: str) -> None:
+        """Wish that a key is never trusted again."""
+        self._wish(Wish(lambda: RevokeKeys(self.owner.user, (key,))))
 
     def some_job(self) -> tuple[JobId, tuple[tuple[Index, Index], ...]] | None:
         """Return one of this user's jobs, or some of its elements."""
@@ -148,7 +162,7 @@ class Client(Process):
     # The connection.
 
     def _dial(self) -> None:
-        self._network.dial("apiserver", self.owner.user, self, self._dialled, self)
+        self._network.dial(self._role, self.owner.user, self, self._dialled, self)
 
     def _dialled(self, wire: Wire | None) -> None:
         self._wire = wire

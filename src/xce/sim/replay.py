@@ -19,6 +19,7 @@ from xce.journal.codec import FIRST_CRC
 from xce.journal.interface import JournalReader
 from xce.journal.recover import read_entries
 from xce.journal.sqlite import open_sqlite_reader
+from xce.journal.trace_recorder import Recorder
 from xce.model.entry import Entry
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import Index, JobId, Micros, Seq
@@ -92,13 +93,16 @@ class _Session(msgspec.Struct, frozen=True):
         return self.record.view_seq, self.seq
 
 
-def replay(directory: Path, *, fresh: bool = False) -> ReplayReport:
+def replay(
+    directory: Path, *, fresh: bool = False, recorder: Recorder | None = None
+) -> ReplayReport:
     """Run the recorded sessions of a journal again, up to the first that decides otherwise.
 
     Args:
         directory: Of the journal; a controller may be writing it.
         fresh: Run each session without what those before it remember, which is slow with many
             requests; the plans must be the same.
+        recorder: Traces the sessions, in the order in which they are run again.
 
     Raises:
         CorruptJournalError: There is no journal, or an entry of it is damaged.
@@ -106,18 +110,18 @@ def replay(directory: Path, *, fresh: bool = False) -> ReplayReport:
     """
     reader = open_sqlite_reader(directory)
     try:
-        return _replay(reader, fresh=fresh)
+        return _replay(reader, fresh=fresh, recorder=recorder)
     finally:
         reader.close()
 
 
-def _replay(reader: JournalReader, *, fresh: bool) -> ReplayReport:
-    state, crc = _begin(reader)
+def _replay(reader: JournalReader, *, fresh: bool, recorder: Recorder | None) -> ReplayReport:
+    state, crc = begin(reader)
     first = state.seq
     sessions: list[tuple[tuple[Seq, Seq], _Session]] = []
     skipped = 0
     last = first
-    for entry in _entries(reader, first, crc):
+    for entry in entries_behind(reader, first, crc):
         last = entry.seq
         for record in entry.records:
             if isinstance(record, SessionRan):
@@ -126,8 +130,8 @@ def _replay(reader: JournalReader, *, fresh: bool) -> ReplayReport:
                 else:
                     session = _Session(record, entry.seq)
                     heapq.heappush(sessions, (session.rank, session))
-    again = _Again(state, sessions, fresh=fresh)
-    difference = again.run(_entries(reader, first, crc), last)
+    again = _Again(state, sessions, fresh=fresh, recorder=recorder)
+    difference = again.run(entries_behind(reader, first, crc), last)
     return ReplayReport(
         file=reader.place(),
         sessions=again.done,
@@ -138,7 +142,7 @@ def _replay(reader: JournalReader, *, fresh: bool) -> ReplayReport:
     )
 
 
-def _begin(reader: JournalReader) -> tuple[ClusterState, int]:
+def begin(reader: JournalReader) -> tuple[ClusterState, int]:
     """Return the earliest state from which the entries go on, and the crc of its last entry."""
     if reader.first_seq() <= 1:
         return ClusterState(), FIRST_CRC
@@ -151,7 +155,8 @@ def _begin(reader: JournalReader) -> tuple[ClusterState, int]:
     return load(list(snapshot.parts())), snapshot.crc
 
 
-def _entries(reader: JournalReader, seq: Seq, crc: int) -> Iterator[Entry]:
+def entries_behind(reader: JournalReader, seq: Seq, crc: int) -> Iterator[Entry]:
+    """Yield the entries behind ``seq``, whose crc is ``crc``."""
     for entries, _ in read_entries(reader, seq, crc):
         yield from entries
 
@@ -165,7 +170,9 @@ class _Again:
         sessions: list[tuple[tuple[Seq, Seq], _Session]],
         *,
         fresh: bool,
+        recorder: Recorder | None,
     ) -> None:
+        self._recorder = recorder
         self.done = 0
         self.by_decisions = 0
         self._state = state
@@ -195,11 +202,15 @@ class _Again:
         """Run the sessions whose view is the state as it is now."""
         while self._sessions and self._sessions[0][1].record.view_seq == self._state.seq:
             session = heapq.heappop(self._sessions)[1]
+            trace = self._recorder.open() if self._recorder is not None else None
             plan = run_session(
                 self._state,
                 now_us=session.record.now_us,
                 memory=None if self._fresh else self._memory,
+                trace=trace,
             )
+            if self._recorder is not None and trace is not None:
+                self._recorder.keep(trace)
             self.done += 1
             if plan_digest(plan) != session.record.digest:
                 self._others[session.seq] = (session, plan)

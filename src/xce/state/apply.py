@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from xce.model import record as r
-from xce.model.config import ClusterConfig
+from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.trace import TracesChanged
 from xce.state import live, usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window, key_time_us
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
     await_delay,
     contains_all,
@@ -38,6 +40,7 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
+from xce.state.switches import apply_queues_switched, keep_switches
 
 _GONE_MAX: Final = 1_000
 """So many instants of attempts that are over may stay in the heap."""
@@ -108,7 +111,7 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
-    _keep_switches(state, record.config)
+    keep_switches(state, record.config)
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
@@ -123,33 +126,6 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     for found in state.classes.values():
         found.compile(state.hosts)
     usage.recount(state)
-
-
-def _keep_switches(state: ClusterState, config: ClusterConfig) -> None:
-    """Forget what administrators made of queues that are gone or that say something new."""
-    was = {queue.name: queue for queue in state.config.queues}
-    now = {queue.name: queue for queue in config.queues}
-    for name, switch in list(state.switches.items()):
-        if name not in now:
-            del state.switches[name]
-            continue
-        if now[name].open != was[name].open:
-            switch.is_open = None
-        if now[name].active != was[name].active:
-            switch.is_active = None
-        if switch.is_open is None and switch.is_active is None:
-            del state.switches[name]
-
-
-def _queues_switched(state: ClusterState, record: QueuesSwitched) -> None:
-    for name in record.queues:
-        switch = state.switches.setdefault(name, Switch())
-        switch.comment = record.comment
-        if record.is_open is not None:
-            switch.is_open = record.is_open
-        if record.is_active is not None:
-            switch.is_active = record.is_active
-    state.set_queues()
 
 
 def _host_up(state: ClusterState, record: r.HostUp) -> None:
@@ -382,7 +358,7 @@ def _room_released(state: ClusterState, record: r.RoomReleased) -> None:
         drop_hold(state, job_id, index)
 
 
-def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
+def _windows_resolved(state: ClusterState, record: record_windows.WindowsResolved) -> None:
     state.windows_version = record.version
     was_open = {name for name, window in state.windows.items() if window.is_open}
     state.windows = {
@@ -391,9 +367,33 @@ def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
     }
 
 
-def _windows_moved(state: ClusterState, record: r.WindowsMoved) -> None:
+def _windows_moved(state: ClusterState, record: record_windows.WindowsMoved) -> None:
     for name in record.queues:
         state.windows[name].is_open = record.is_open
+
+
+def _traces_changed(state: ClusterState, record: TracesChanged) -> None:
+    for number in record.stopped:
+        del state.traces[number]
+    for rule in record.started:
+        state.traces[rule.number] = rule
+        state.next_trace = max(state.next_trace, rule.number + 1)
+
+
+def _key_trusted(state: ClusterState, record: record_trust.KeyTrusted) -> None:
+    state.trust.apply_trusted(record)
+
+
+def _key_revoked(state: ClusterState, record: record_trust.KeyRevoked) -> None:
+    state.trust.apply_revoked(record)
+
+
+def _host_token_made(state: ClusterState, record: record_trust.HostTokenMade) -> None:
+    state.trust.apply_token_made(record, state.now_us)
+
+
+def _host_token_used(state: ClusterState, record: record_trust.HostTokenUsed) -> None:
+    state.trust.apply_token_used(record)
 
 
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
@@ -440,12 +440,15 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.HostUp: _host_up,
     r.HostDown: _host_down,
     r.HostsOpened: _hosts_opened,
-    QueuesSwitched: _queues_switched,
+    QueuesSwitched: apply_queues_switched,
     r.SpecStored: _spec_stored,
     r.ClassStored: _class_stored,
     r.JobSubmitted: _job_submitted,
     r.KeyUsed: _key_used,
     r.KeysForgotten: _keys_forgotten,
+    DenialsNoted: lambda _state, _record: None,
+    LoginBegan: lambda _state, _record: None,
+    LoginRevoked: lambda state, record: state.logins.take(record, state.now_us),
     r.JobsReleased: _jobs_released,
     r.DelaysPassed: _delays_passed,
     r.DependencyDoomed: _dependency_doomed,
@@ -469,9 +472,14 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.RoomHeld: _room_held,
     r.RoomReleased: _room_released,
     r.Requeued: live.apply_requeued,
-    r.WindowsResolved: _windows_resolved,
-    r.WindowsMoved: _windows_moved,
+    record_windows.WindowsResolved: _windows_resolved,
+    record_windows.WindowsMoved: _windows_moved,
     r.StopsChanged: live.apply_stops_changed,
+    TracesChanged: _traces_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,
+    record_trust.KeyTrusted: _key_trusted,
+    record_trust.KeyRevoked: _key_revoked,
+    record_trust.HostTokenMade: _host_token_made,
+    record_trust.HostTokenUsed: _host_token_used,
 }

@@ -15,10 +15,14 @@ from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
 from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
+from xce.model.trace import TraceRule
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.logins import LoginTable
 from xce.state.needs import Form, compile_forms, delays_of
+from xce.state.rights import Rights
+from xce.state.trust import TrustTable
 
 
 class RequestClass:
@@ -104,10 +108,10 @@ class ClusterState:
     def __init__(self) -> None:
         self.seq: Seq = 0
         self.now_us: Micros = 0
-        self.config, self.config_version = ClusterConfig(), 0
-        self.next_job, self.next_spec, self.next_class = 1, 1, 1
-        self.hosts = HostTable()
-        self.pools = PoolTable()
+        self.config, self.config_version, self.windows_version = ClusterConfig(), 0, 0
+        """Windows: of the configuration whose windows were resolved last."""
+        self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
+        self.hosts, self.pools = HostTable(), PoolTable()
         self.specs: dict[int, JobSpec] = {}
         self.spec_uses: dict[int, int] = {}
         self.spec_ids: dict[JobSpec, int] = {}
@@ -123,10 +127,10 @@ class ClusterState:
         """Room that is held for waiting elements until they are placed or wait no more."""
         self.windows: dict[str, Window] = {}
         """By queue: when its run windows are open, as far as that has been resolved."""
-        self.windows_version = 0
-        """Of the configuration whose windows were resolved last."""
         self.switches: dict[str, Switch] = {}
         """By queue: what an administrator opened, closed, activated or inactivated."""
+        self.trust, self.logins, self.traces = TrustTable(), LoginTable(), dict[int, TraceRule]()
+        """Rules of what sessions tell stand by their numbers, which are never used again."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -155,7 +159,8 @@ class ClusterState:
         self.set_queues()
 
     def set_queues(self) -> None:
-        """Index the queues by name, as the configuration and the administrators want them."""
+        """Index the queues by name as configuration and operators want them; compile the rights."""
+        self.rights = Rights(self.config)
         self.queues: dict[str, QueueConfig] = {
             q.name: self._switched(q) for q in self.config.queues
         }

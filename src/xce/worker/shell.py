@@ -10,7 +10,7 @@ import base64
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,8 +19,9 @@ from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
+from xce.net.client import Destination, run_client
+from xce.net.handshake import make_hello
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import (
@@ -58,12 +59,14 @@ class WorkerOptions(NamedTuple):
     host: str
     directory: Path
     """The host's own: run directories, scripts, kept output."""
-    controller_socket: Path
+    controller: Destination
     shepherd: ShepherdOptions
     version: str
     cpus: int
     mem_mib: int
     retention_s: float
+    on_controllers: Callable[[tuple[bytes, ...]], object] = lambda _: None
+    """Keeps the certificates that controllers of the cluster have now."""
 
 
 class Worker:
@@ -95,14 +98,17 @@ class Worker:
             tasks.create_task(self._keep_house())
             # The controller is told of all that lives here, so that must be known first.
             await self._listed.wait()
-            hello = m.Hello(m.PROTOCOL, "worker", self._options.host, self._options.version)
+            hello = make_hello("worker", self._options.host, self._options.version)
             await run_client(
-                self._options.controller_socket,
+                self._options.controller,
                 hello,
                 self._welcome,
                 self._hear,
                 self._lose,
                 on_refused=lambda text: self._log.error("worker-refused", extra={"why": text}),
+                on_failed=lambda text: self._log.warning(
+                    "controller-unreachable", extra={"why": text}
+                ),
             )
 
     # The controller.
@@ -155,6 +161,8 @@ class Worker:
                     self._take_blobs(message)
                 case m.ReadOutput():
                     self._read(message)
+                case m.ControllerKeys(controllers):
+                    self._options.on_controllers(controllers)
                 case m.Refused(text):
                     self._log.error("worker-refused", extra={"why": text})
                 case _:

@@ -10,6 +10,7 @@ from xce.journal.codec import decode_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.sqlite import SqliteJournal
 from xce.journal.writer import CommitThread
+from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, FollowerFeed, IsLive
 from xce.net.frame import encode_frame
 from xce.net.message import (
@@ -23,7 +24,7 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
-from xce.net.unix import open_unix_server, run_client
+from xce.net.unix import open_unix_server
 
 BATCHES = 1500
 FOLLOWERS = 3

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from xce.model.command import ApplyConfig, SetQueues
-from xce.model.config import QueueConfig
+from xce.model.config import GrantConfig, QueueConfig
 from xce.model.queue_record import QueuesSwitched
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.check import check_state
@@ -19,7 +19,7 @@ def controller():
 
 
 def switch(controller, *names, **members):
-    return controller.tell(SetQueues("root", names, **members), by="root")
+    return controller.tell(SetQueues("root", names, is_admin=True, **members), by="root")
 
 
 def test_a_closed_queue_takes_no_jobs_until_it_is_opened(controller):
@@ -58,15 +58,41 @@ def test_a_configuration_that_says_something_new_wins_and_one_that_does_not_leav
     switch(controller, "normal", is_open=False, is_active=False)
     config = controller.state.config
     other = msgspec.structs.replace(config, clean_period_us=7)
-    controller.tell(ApplyConfig("root", other), by="root")
+    controller.tell(ApplyConfig("root", other, is_admin=True), by="root")
     assert not controller.state.queues["normal"].open
     queues = tuple(msgspec.structs.replace(q, active=False) for q in config.queues)
-    controller.tell(ApplyConfig("root", msgspec.structs.replace(other, queues=queues)), by="root")
+    controller.tell(
+        ApplyConfig("root", msgspec.structs.replace(other, queues=queues), is_admin=True), by="root"
+    )
     assert controller.state.switches["normal"].is_active is None
     assert controller.state.switches["normal"].is_open is False
     gone = (QueueConfig(name="q2", default=True),)
-    controller.tell(ApplyConfig("root", msgspec.structs.replace(other, queues=gone)), by="root")
+    controller.tell(
+        ApplyConfig("root", msgspec.structs.replace(other, queues=gone), is_admin=True), by="root"
+    )
     assert controller.state.switches == {}
+
+
+def test_who_may_switch_which_queue_is_decided_by_permissions():
+    grants = (GrantConfig(role="operator", users=("ann",), queue="night"),)
+    queues = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
+    controller = cluster(["h1"], queues=queues, grants=grants)
+    refusal, done = controller.tell(
+        SetQueues("ann", ("normal", "night"), is_open=False), by="ann", basis="owner"
+    )
+    assert (refusal.code, refusal.permission) == (RefusalCode.DENIED, "queue:close")
+    assert done.text == "closed"
+    assert controller.state.queues["normal"].open
+    assert controller.entries[-1].cause.basis == "role operator"
+    (refusal,) = controller.tell(SetQueues("bob", ("night",), is_active=False), by="bob")
+    assert refusal.permission == "queue:inactivate"
+
+
+def test_who_may_put_a_configuration_in_effect_is_decided_by_permissions(controller):
+    config = msgspec.structs.replace(controller.state.config, clean_period_us=7)
+    (refusal,) = controller.tell(ApplyConfig("ann", config), by="ann")
+    assert (refusal.code, refusal.permission) == (RefusalCode.DENIED, "config:apply")
+    assert controller.state.config != config
 
 
 def test_a_fresh_state_has_no_switches():

@@ -6,9 +6,11 @@ from typing import Final, Literal
 import msgspec
 from aiohttp import web
 
+from xce.apiserver.access import access_of
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
-from xce.apiserver.problems import ProblemError, from_refusal, refused
+from xce.apiserver.problems import ProblemError, denied, from_refusal, refused
+from xce.control.hosts import refuse_config
 from xce.model.command import ApplyConfig
 from xce.model.errors import ConfigError
 from xce.model.refusal import Refusal, RefusalCode
@@ -37,13 +39,12 @@ _BODY: Final = msgspec.json.Decoder(ConfigBody)
 
 async def act_on_config(backend: Backend, call: Call) -> web.StreamResponse:
     """Read the configuration files and put them in effect, if nothing is wrong with them."""
-    decode(_BODY, await call.body())
-    if not call.caller.is_admin:
-        raise refused(
-            RefusalCode.DENIED,
-            "the configuration is put in effect by administrators",
-            lsf="User permission denied",
-        )
+    body: ConfigBody = decode(_BODY, await call.body())
+    caller = call.caller
+    permission = access_of("POST", "/config/actions", body.action).permission
+    assert permission is not None
+    if not backend.rights.basis(caller.actor, permission):
+        raise denied(permission, refuse_config().text)
     load = backend.site.load_config
     if load is None:
         raise refused(RefusalCode.NOT_BUILT, "this apiserver does not know the files")
@@ -52,7 +53,8 @@ async def act_on_config(backend: Backend, call: Call) -> web.StreamResponse:
     except ConfigError as error:
         raise refused(BAD_CONFIG, str(error)) from error
     before = {host.name for host in backend.replica.state.config.hosts}
-    reply = await backend.write(ApplyConfig(call.caller.user, config), call.caller)
+    command = ApplyConfig(caller.user, config, caller.is_admin, caller.groups)
+    reply = await backend.write(command, caller)
     (result,) = reply.results
     if isinstance(result, Refusal):
         raise ProblemError(from_refusal(result))

@@ -49,7 +49,7 @@ async def list_courses(backend: Backend, call: Call) -> web.StreamResponse:
     scope = query.get("scope", "all" if "ids" in query else "unfinished")
     if scope not in SCOPES:
         raise refused(RefusalCode.BAD_REQUEST, f"scope={scope}: expected {', '.join(SCOPES)}")
-    search = _search(query, caller="" if "ids" in query else call.caller.user)
+    search = _search(backend, call)
     wanted = Wanted(
         search=search,
         states=SCOPES[scope],
@@ -73,7 +73,7 @@ async def list_courses(backend: Backend, call: Call) -> web.StreamResponse:
 async def list_usage(backend: Backend, call: Call) -> web.StreamResponse:
     """List attempts that are over, by their ends: one row each."""
     query, seq = call.query, backend.replica.seq
-    search = _search(query, caller="" if "ids" in query else call.caller.user)
+    search = _search(backend, call)
     cursor = parse_usage_cursor(query.get("cursor", ""))
     if cursor is None:
         raise refused(RefusalCode.BAD_REQUEST, f"{query['cursor']!r} is no cursor")
@@ -86,8 +86,8 @@ async def list_usage(backend: Backend, call: Call) -> web.StreamResponse:
 
 async def show_sums(backend: Backend, call: Call) -> web.StreamResponse:
     """Show the sums over attempts that are over."""
-    query, seq = call.query, backend.replica.seq
-    search = _search(query, caller="" if "ids" in query else call.caller.user)
+    seq = backend.replica.seq
+    search = _search(backend, call)
     sums: Sums = await backend.archive.ask(
         lambda reader: asked.sums(search) if (asked := reader.search()) is not None else Sums(),
         seq=seq,
@@ -95,13 +95,14 @@ async def show_sums(backend: Backend, call: Call) -> web.StreamResponse:
     return answer(seq, SumsAnswer(seq, sums))
 
 
-def _search(query: dict[str, str], *, caller: str) -> Search:
-    """Return what the parameters ask for.
+def _search(backend: Backend, call: Call) -> Search:
+    """Return what the parameters ask for, of what the caller may see.
 
     Raises:
         ProblemError: One has no meaning.
     """
-    user = query.get("user", caller)
+    query = call.query
+    user = query.get("user", "" if "ids" in query else call.caller.user)
     return Search(
         jobs=tuple(job for _, job, _ in parse_refs(query["ids"])) if "ids" in query else (),
         user="" if user == "all" else user,
@@ -113,6 +114,7 @@ def _search(query: dict[str, str], *, caller: str) -> Search:
         submitted=_span(query, "submitted"),
         dispatched=_span(query, "dispatched"),
         ended=_span(query, "ended"),
+        sees=backend.sees(call.caller),
     )
 
 

@@ -1,7 +1,7 @@
 """``GET /parameters /users /groups /pools``: what LSF's smaller commands show of a site."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -11,7 +11,10 @@ from xce.apiserver.call import Call, answer
 from xce.config.lsf_parameters import Parameter, lsf_parameters
 from xce.model.config import ShareConfig
 from xce.state.cluster import ClusterState
-from xce.state.job import Job
+from xce.state.job import Attempt, Job
+
+Sees = Callable[[str, str, str], bool]
+"""Whether the caller may know of a job, by owner, queue and project."""
 
 
 class ParametersAnswer(msgspec.Struct, frozen=True):
@@ -79,8 +82,9 @@ async def show_parameters(backend: Backend, call: Call) -> web.StreamResponse:
 
 
 async def list_users(backend: Backend, call: Call) -> web.StreamResponse:
-    """List the users with unfinished jobs, counted in slots."""
-    return answer(backend.replica.seq, UsersAnswer(user_rows(backend.replica.state)))
+    """List the users with unfinished jobs that the caller may see, counted in slots."""
+    rows = user_rows(backend.replica.state, backend.sees(call.caller))
+    return answer(backend.replica.seq, UsersAnswer(rows))
 
 
 async def list_groups(backend: Backend, call: Call) -> web.StreamResponse:
@@ -95,14 +99,16 @@ async def list_pools(backend: Backend, call: Call) -> web.StreamResponse:
     return answer(backend.replica.seq, PoolsAnswer(rows))
 
 
-def user_rows(state: ClusterState) -> list[UserRow]:
-    """Return the users with unfinished jobs."""
+def user_rows(state: ClusterState, sees: Sees | None = None) -> list[UserRow]:
+    """Return the users with unfinished jobs; ``sees``: only jobs of which it is true."""
     pend: dict[str, int] = defaultdict(int)
     run: dict[str, int] = defaultdict(int)
     susp: dict[str, int] = defaultdict(int)
     flexible = False
     for item in state.classes.values():
         user, request = item.key.user, item.key.request
+        if sees is not None and not sees(user, item.key.queue, item.key.project):
+            continue
         pend[user] += (item.pending + item.held) * request.tasks_min
         if request.tasks_min == request.tasks_max:
             run[user] += (item.live - item.suspended) * request.tasks_max
@@ -112,10 +118,12 @@ def user_rows(state: ClusterState) -> list[UserRow]:
     by_system: dict[str, int] = defaultdict(int)
     for job_id, position in state.stopped:
         attempt = state.attempt(job_id, position)
-        if attempt is not None and attempt.is_stopped_by_system:
+        if attempt is None or not _is_seen(state, attempt, sees):
+            continue
+        if attempt.is_stopped_by_system:
             by_system[state.jobs[job_id].owner.user] += sum(attempt.tasks)
     if flexible:
-        _add_flexible(state, run, susp)
+        _add_flexible(state, run, susp, sees)
     rows = []
     for user in sorted({name for found in (pend, run, susp) for name, n in found.items() if n}):
         stopped = by_system[user]
@@ -132,13 +140,20 @@ def user_rows(state: ClusterState) -> list[UserRow]:
     return rows
 
 
-def _add_flexible(state: ClusterState, run: dict[str, int], susp: dict[str, int]) -> None:
+def _is_seen(state: ClusterState, attempt: Attempt, sees: Sees | None) -> bool:
+    key = state.classes[attempt.cls].key
+    return sees is None or sees(key.user, key.queue, key.project)
+
+
+def _add_flexible(
+    state: ClusterState, run: dict[str, int], susp: dict[str, int], sees: Sees | None
+) -> None:
     """Count the slots of attempts whose number of tasks was chosen at their start."""
     for places in state.on_host.values():
         for job_id, position in places:
             job: Job = state.jobs[job_id]
             attempt = (job.live or {}).get(position)
-            if attempt is None:
+            if attempt is None or not _is_seen(state, attempt, sees):
                 continue
             request = state.classes[attempt.cls].key.request
             if request.tasks_min != request.tasks_max:

@@ -1,5 +1,6 @@
 """`xceadmin apply`: put the configuration files of a running cluster in effect."""
 
+import argparse
 import json
 import sys
 
@@ -9,9 +10,9 @@ from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 
 
-def run_apply(settings: Settings, *, wait_s: float, as_json: bool) -> int:
+def run_apply(settings: Settings, options: argparse.Namespace) -> int:
     """Have the files read and put in effect; return the exit status."""
-    api = Api(str(find_layout(settings.state_dir).api_socket), wait_s=wait_s)
+    api = Api(str(find_layout(settings.state_dir).api_socket), wait_s=options.wait_daemon)
     try:
         answer = api.call("POST", "/config/actions", document={"action": "apply"})
     except ProblemError as error:
@@ -22,7 +23,7 @@ def run_apply(settings: Settings, *, wait_s: float, as_json: bool) -> int:
         return 5
     finally:
         api.close()
-    if as_json:
+    if options.json:
         print(json.dumps(answer))
         return 0
     print(f"configuration: {answer['text']}")

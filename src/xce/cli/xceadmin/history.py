@@ -1,5 +1,6 @@
 """`xceadmin history export`: what ended jobs used, each attempt once, for accounting programs."""
 
+import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -20,16 +21,14 @@ PAGE = 2_000
 Told = tuple[PastJob, Index, PastAttempt | None, PastWithdrawal | None]
 
 
-def run_history_export(
-    settings: Settings, *, form: str, from_s: float, to_s: float, user: str
-) -> int:
+def run_history_export(settings: Settings, options: argparse.Namespace) -> int:
     """Print a line for each attempt that ended in a span of time; return the exit status."""
     reader = HistoryReader(find_layout(settings.state_dir).history_file)
-    low = round(from_s * SECOND_US)
-    high = round(to_s * SECOND_US) if to_s else FOREVER[1]
+    low = round(options.from_s * SECOND_US)
+    high = round(options.to_s * SECOND_US) if options.to_s else FOREVER[1]
     try:
-        for told in each_usage(reader, Search(user=user, ended=(low, high))):
-            print(render_acct(*told) if form == "lsb.acct" else _render_json(*told))
+        for told in each_usage(reader, Search(user=options.user, ended=(low, high))):
+            print(render_acct(*told) if options.form == "lsb.acct" else _render_json(*told))
     except HistoryError as error:
         print(f"xceadmin history: {error}", file=sys.stderr)
         return 1

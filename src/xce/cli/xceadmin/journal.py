@@ -1,23 +1,24 @@
-"""`xceadmin journal verify|export`: read the journal from outside; a running cluster may go on."""
+"""`xceadmin journal verify|export|plot`: the journal from outside; a running cluster may go on."""
 
 import sys
+from pathlib import Path
 
 import msgspec
 
-from xce.daemon.paths import Layout, find_layout
-from xce.daemon.settings import Settings
+from xce.journal.sqlite import DATABASE
 from xce.journal.verify import JournalReport, export, verify
 from xce.model.errors import XceError
+from xce.sim.journal_chart import read_journal_chart
+from xce.sim.plot import PlotError, Plotter
 
 
-def run_verify(settings: Settings, *, as_json: bool) -> int:
+def run_verify(directory: Path, *, as_json: bool) -> int:
     """Read every entry and snapshot; print the last good seq; return 0 when all is whole."""
-    layout = find_layout(settings.state_dir)
-    missing = _find_absence(layout)
+    missing = _find_absence(directory)
     if missing is not None:
         return missing
     try:
-        report = verify(layout.journal)
+        report = verify(directory)
     except XceError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 1
@@ -28,19 +29,37 @@ def run_verify(settings: Settings, *, as_json: bool) -> int:
     return 0 if report.is_good else 1
 
 
-def run_export(settings: Settings, *, from_seq: int, to_seq: int) -> int:
+def run_export(directory: Path, *, from_seq: int, to_seq: int) -> int:
     """Print entries as JSON lines; return 0 when all that were asked for are whole."""
-    layout = find_layout(settings.state_dir)
-    missing = _find_absence(layout)
+    missing = _find_absence(directory)
     if missing is not None:
         return missing
     try:
-        for line in export(layout.journal, from_seq, to_seq):
+        for line in export(directory, from_seq, to_seq):
             sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
     except XceError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+def run_plot(directory: Path, path: Path, *, to_seq: int) -> int:
+    """Draw what a journal tells: utilisation, queue length, waits, who ran where."""
+    missing = _find_absence(directory)
+    if missing is not None:
+        return missing
+    try:
+        plotter = Plotter(path)
+        files = plotter.draw([read_journal_chart(directory, to_seq=to_seq)])
+    except PlotError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return 2
+    except XceError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return 1
+    for file in files:
+        print(file)
     return 0
 
 
@@ -66,14 +85,14 @@ def render_report(report: JournalReport) -> str:
     return "\n".join(lines)
 
 
-def _find_absence(layout: Layout) -> int | None:
+def _find_absence(directory: Path) -> int | None:
     """Return None when there is a journal that can be read, else tell why not and the status."""
     try:
-        found = layout.journal_file.exists()
+        found = (directory / DATABASE).exists()
     except PermissionError:
-        print(f"xceadmin journal: {layout.journal} is closed to you", file=sys.stderr)
+        print(f"xceadmin journal: {directory} is closed to you", file=sys.stderr)
         return 4
     if found:
         return None
-    print(f"xceadmin journal: there is no journal in {layout.journal}", file=sys.stderr)
+    print(f"xceadmin journal: there is no journal in {directory}", file=sys.stderr)
     return 3

@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from xce.cli.xceadmin.apply import run_apply
+from xce.cli.xceadmin.audit import run_audit
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.history import run_history_export
 from xce.cli.xceadmin.hosts import run_hosts
-from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.init import add_init, run_init
+from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
+from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
 from xce.cli.xceadmin.lsf.command import run_import
+from xce.cli.xceadmin.rbac import run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
+from xce.cli.xceadmin.trace import add_trace, run_trace
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
 from xce.daemon.paths import find_layout
@@ -22,15 +27,21 @@ from xce.daemon.settings import Settings, SettingsError, load_settings
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
-    "init": "keys come with the security release; `xce up` makes a cluster",
     "diff": "configuration is in effect after `xce down` and `xce up`",
     "rollback": "configuration is in effect after `xce down` and `xce up`",
-    "keys": "components trust the unix sockets of their own user",
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
     "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
+}
+COMPONENTS: Final = {
+    "init": run_init,
+    "keys": run_keys,
+    "peers": run_peers,
+    "trace": run_trace,
+    "apply": run_apply,
+    "history": run_history_export,
 }
 
 
@@ -87,6 +98,8 @@ def build_parser() -> argparse.ArgumentParser:
     common.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
     common.add_argument("--json", action="store_true", help="JSON instead of a table")
 
+    add_init(names, common)
+    add_keys(names, common)
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
 
@@ -106,10 +119,42 @@ def build_parser() -> argparse.ArgumentParser:
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
+    rbac = names.add_parser("rbac", parents=[common], help="who may do what, and why")
+    rbac.add_argument("action", choices=("check",))
+    rbac.add_argument("user")
+    rbac.add_argument("permission", help="such as job:kill")
+    rbac.add_argument(
+        "object", nargs="?", default="cluster",
+        help="cluster (default), queue:NAME, project:PATH or job:ID",
+    )  # fmt: skip
+
+    audit = names.add_parser("audit", parents=[common], help="who did what, and what was denied")
+    audit.add_argument("--user", default="", help="only this one's")
+    audit.add_argument("--since", default="", metavar="TIME", help="2h, or 2026-01-31T12:00")
+    audit.add_argument("--denied", action="store_true", help="only what was denied")
+    audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
+
+    _add_journal(names, common)
+    add_trace(names, common, WAIT_S)
+    add_sim(names)
+    for name, text in NOT_BUILT.items():
+        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
+    return parser
+
+
+def _add_journal(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add the commands that read a journal."""
     journal = names.add_parser("journal", parents=[common], help="look into the journal")
-    journal.add_argument("action", choices=("verify", "export"))
+    journal.add_argument("action", choices=("verify", "export", "plot"))
+    journal.add_argument(
+        "place", nargs="?", type=Path, metavar="DIR", help="(default: of the state directory)"
+    )
     journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
     journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    journal.add_argument(
+        "--plot", type=Path, default=Path("journal.svg"), metavar="PATH",
+        help="draw into it: a file (.svg, .png), or a directory (default: journal.svg)",
+    )  # fmt: skip
     replay = names.add_parser(
         "replay", parents=[common], help="run recorded sessions again and compare their decisions"
     )
@@ -128,22 +173,38 @@ def build_parser() -> argparse.ArgumentParser:
     moved = names.add_parser("import-lsf", help="make our configuration of LSF's")
     moved.add_argument("directory", type=Path, help="with lsf.conf, lsb.queues and the others")
     moved.add_argument("target", type=Path, help="a directory to be made")
-    add_sim(names)
-    for name, text in NOT_BUILT.items():
-        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
-    return parser
+    replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
+    replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
 
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
+    if options.name in COMPONENTS:
+        return COMPONENTS[options.name](settings, options)
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
         case "replay", _:
             directory = options.journal or find_layout(settings.state_dir).journal
-            return run_replay(directory, fresh=options.fresh, as_json=options.json)
-        case "apply", _:
-            return run_apply(settings, wait_s=options.wait_daemon, as_json=options.json)
+            return run_replay(
+                directory,
+                fresh=options.fresh,
+                as_json=options.json,
+                traces=options.trace,
+                session=options.session,
+            )
+        case "audit", _:
+            return run_audit(
+                settings,
+                user=options.user,
+                since=options.since,
+                denied=options.denied,
+                as_json=options.json or options.form == "json",
+            )
+        case "rbac", _:
+            return run_rbac(
+                settings, options.user, options.permission, options.object, as_json=options.json
+            )
         case "hosts", "drain":
             print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
             return USAGE
@@ -156,15 +217,11 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
                 wait_s=options.wait_daemon,
                 as_json=options.json,
             )
-        case "history", _:
-            return run_history_export(
-                settings,
-                form=options.form,
-                from_s=options.from_s,
-                to_s=options.to_s,
-                user=options.user,
-            )
-        case _, "verify":
-            return run_verify(settings, as_json=options.json)
+    directory = options.place or find_layout(settings.state_dir).journal
+    match options.action:
+        case "verify":
+            return run_verify(directory, as_json=options.json)
+        case "plot":
+            return run_plot(directory, options.plot, to_seq=options.to_seq)
         case _:
-            return run_export(settings, from_seq=options.from_seq, to_seq=options.to_seq)
+            return run_export(directory, from_seq=options.from_seq, to_seq=options.to_seq)

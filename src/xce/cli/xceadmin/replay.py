@@ -6,13 +6,33 @@ from pathlib import Path
 import msgspec
 
 from xce.journal.sqlite import DATABASE
+from xce.journal.trace_recorder import WholeRecorder
+from xce.journal.trace_store import open_writer
 from xce.model.display import render_utc
 from xce.model.errors import XceError
 from xce.sim.replay import Difference, ReplayReport, replay
 
 
-def run_replay(directory: Path, *, fresh: bool, as_json: bool) -> int:
-    """Run the sessions again; return 0 when all decide as they did, 1 when one does not."""
+def run_replay(
+    directory: Path,
+    *,
+    fresh: bool,
+    as_json: bool,
+    traces: Path | None = None,
+    session: int | None = None,
+) -> int:
+    """Run the sessions again; return 0 when all decide as they did, 1 when one does not.
+
+    Args:
+        directory: Of the journal.
+        fresh: Without what sessions remember.
+        as_json: JSON instead of text.
+        traces: A directory to write to what the sessions decided, and from what.
+        session: The only one to trace, from 1.
+    """
+    if session is not None and (traces is None or session < 1):
+        print("xceadmin replay: --session goes with --trace, and counts from 1", file=sys.stderr)
+        return 2
     try:
         exists = (directory / DATABASE).exists()
     except PermissionError:
@@ -22,7 +42,11 @@ def run_replay(directory: Path, *, fresh: bool, as_json: bool) -> int:
         print(f"xceadmin replay: there is no journal in {directory}", file=sys.stderr)
         return 3
     try:
-        report = replay(directory, fresh=fresh)
+        recorder = None
+        if traces is not None:
+            writer = open_writer(traces, first=session or 1)
+            recorder = WholeRecorder(writer, only=session or 0)
+        report = replay(directory, fresh=fresh, recorder=recorder)
     except XceError as error:
         print(f"xceadmin replay: {error}", file=sys.stderr)
         return 1
@@ -31,6 +55,10 @@ def run_replay(directory: Path, *, fresh: bool, as_json: bool) -> int:
         print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     else:
         print(render_replay(report))
+    if session is not None and session > report.sessions:
+        text = f"there is no session {session}: {report.sessions} were run again"
+        print(f"xceadmin replay: {text}", file=sys.stderr)
+        return 3
     return 0 if report.is_identical else 1
 
 
