@@ -15,6 +15,7 @@ from xce.model.command import (
     ResumeJobs,
     Selection,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StopJobs,
     SubmitJobs,
@@ -109,6 +110,10 @@ class Client(Process):
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
         self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open)))
+
+    def switch_queues(self, names: tuple[str, ...], *, is_active: bool = True) -> None:
+        """Wish that the jobs of queues may start, or may not."""
+        self._wish(Wish(lambda: SetQueues(self.owner.user, names, is_active=is_active)))
 
     def configure(self, config: Callable[[], ClusterConfig]) -> None:
         """Wish that the newest configuration is in effect."""
