@@ -109,7 +109,7 @@ def test_elements_that_are_alike_share_a_row_and_pages_follow_one_another():
 
 
 def test_elements_named_twice_are_told_once_and_a_page_ends_after_many_jobs(monkeypatch):
-    monkeypatch.setattr("xce.apiserver.courses.JOBS_LOOKED_AT", 2)
+    monkeypatch.setattr("xce.apiserver.courses.LOOKED_AT", 2)
 
     async def story(rest):
         controller = rest.controller
@@ -127,7 +127,33 @@ def test_elements_named_twice_are_told_once_and_a_page_ends_after_many_jobs(monk
             pages, cursor = pages + 1, document["next"]
             if not cursor:
                 break
-        assert (seen, pages) == ([1, 2, 3, 4, 5], 4)
+        assert (seen, pages) == ([1, 2, 3, 4, 5], 3)
+
+    run_rest(story)
+
+
+def test_a_large_array_is_read_piece_by_piece(monkeypatch):
+    monkeypatch.setattr("xce.apiserver.courses.PIECE", 10)
+    monkeypatch.setattr("xce.apiserver.courses.LOOKED_AT", 2)
+
+    async def story(rest):
+        controller = rest.controller
+        array = submit(controller, submission(elements="1-99:2,200"))
+        kill(controller, (array, 31, 49))
+        place(controller, array, 7)
+        settle(rest)
+        seen, cursor = [], ""
+        while True:
+            _, document = await rest.get(f"/history/jobs?ids={array}&limit=3&cursor={cursor}")
+            for row in document["rows"]:
+                count, step = row.get("count", 1), row.get("step", 1)
+                seen += [(row["index"] + n * step, row["stat"]) for n in range(count)]
+            cursor = document["next"]
+            if not cursor:
+                break
+        assert [index for index, _ in seen] == [*range(1, 100, 2), 200]
+        assert [index for index, stat in seen if stat == "EXIT"] == [*range(31, 50, 2)]
+        assert [index for index, stat in seen if stat == "RUN"] == [7]
 
     run_rest(story)
 
