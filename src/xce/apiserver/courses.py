@@ -1,6 +1,6 @@
 """What ``GET /history/jobs`` and ``GET /history/usage`` answer: rows read off the history store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -24,6 +24,7 @@ LOOKED_AT: Final = 5_000
 """Most jobs, and pieces of arrays, that are looked at for one page."""
 PIECE: Final = 4_096
 """Elements of an array that are looked at at once."""
+Sees = Callable[[str, str, str], bool]
 IndexRuns = tuple[tuple[Index, Index], ...]
 _ALL: Final = frozenset(("pend", "psusp", "run", "ususp", "ssusp", "done", "exit"))
 SCOPES: Final[dict[str, frozenset[str]]] = {
@@ -71,6 +72,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """Whether jobs were named: then only they are meant."""
     behind: tuple[JobId, Index] = (0, -1)
     limit: int = 1_000
+    sees: Sees | None = None
+    """Whose jobs may be told: asked with owner, queue and project; None: everybody's."""
 
 
 def tell_page(
@@ -93,7 +96,7 @@ def tell_page(
             # Others wait for their answers: the rest is for the next page.
             return HistoryPage(tuple(rows), tuple(missing), f"{last[0]}.{last[1]}")
         past = reader.course(job, runs)
-        if past is None:
+        if past is None or not is_seen(past, wanted.sees):
             missing += [text for text, one, _ in wanted.refs if one == job]
         elif _is_wanted(past, wanted):
             shared = writer.shared(past.spec, past.key, past.resreq)
@@ -106,6 +109,11 @@ def tell_page(
                 last = (job, course.index + (course.count - 1) * course.step)
         last = (job, runs[-1][1])
     return HistoryPage(tuple(rows), tuple(missing))
+
+
+def is_seen(past: PastJob, sees: Sees | None) -> bool:
+    """Return whether a job may be told."""
+    return sees is None or sees(past.owner.user, past.key.queue, past.key.project)
 
 
 def _pieces(
@@ -256,7 +264,9 @@ def _step_row(step: Step) -> StepRow:
     )
 
 
-def usage_page(reader: HistoryReader, search: Search, cursor: Cursor, limit: int) -> HistoryPage:
+def usage_page(
+    reader: HistoryReader, search: Search, cursor: Cursor, limit: int, sees: Sees | None = None
+) -> HistoryPage:
     """Return one row for each attempt that is over, by their ends, a page of them."""
     asked = reader.search()
     if asked is None:
@@ -270,7 +280,7 @@ def usage_page(reader: HistoryReader, search: Search, cursor: Cursor, limit: int
         past = known.get(item.job)
         if past is None:
             past = known[item.job] = reader.job(item.job, with_elements=False)
-        if past is None:
+        if past is None or not is_seen(past, sees):
             continue
         shared = writer.shared(past.spec, past.key, past.resreq)
         for element in _elements(reader, past, item):

@@ -1,7 +1,11 @@
 """What was: courses, usage and sums, answered from the history store."""
 
+import msgspec
 from rest_cluster import run_rest
 
+from xce.apiserver.courses import SCOPES, Wanted, tell_page, usage_page
+from xce.apiserver.listing import parse_refs
+from xce.journal.history_search import START, Search
 from xce.model.command import ResumeJobs, Selection, StopJobs
 from xce.model.ids import SECOND_US
 from xce.model.job import EndCause, Owner
@@ -204,5 +208,30 @@ def test_words_that_mean_nothing_are_refused():
         for query in ("jobs?scope=x", "usage?cursor=1.2", "usage?ended=5", "usage?ended=x,y"):
             status, document = await rest.get(f"/history/{query}")
             assert (status, document["code"]) == (400, "bad-request"), query
+
+    run_rest(story)
+
+
+def test_jobs_that_a_caller_may_not_see_are_not_told():
+    async def story(rest):
+        controller = rest.controller
+        run_job(controller, submit(controller, submission()))
+        run_job(controller, submit(controller, submission(), owner=Owner("bob", 1002, 1002)))
+        settle(rest)
+
+        def sees(owner, queue, project):
+            assert (queue, project) == ("normal", "default")
+            return owner == "bob"
+
+        reader = rest.backend.history
+        wanted = Wanted(search=Search(), states=SCOPES["all"], sees=sees)
+        page = tell_page(reader, wanted, controller.now_us, ())
+        assert [msgspec.json.decode(row)["user"] for row in page.rows] == ["bob"]
+        refs = parse_refs("1,2")
+        named = Wanted(search=Search(), states=SCOPES["all"], refs=refs, named=True, sees=sees)
+        page = tell_page(reader, named, controller.now_us, ())
+        assert page.missing == ("1",)
+        page = usage_page(reader, Search(), START, 9, sees)
+        assert [msgspec.json.decode(row)["jobid"] for row in page.rows] == [2]
 
     run_rest(story)
