@@ -20,8 +20,11 @@ from xce.model.job import EndCause, Outcome
 _EVERYTHING: Final = ((0, 1 << 62),)
 _ENCODER: Final = msgspec.json.Encoder()
 JOBS_AT_ONCE: Final = 500
-JOBS_LOOKED_AT: Final = 5_000
-"""Most jobs that are looked at for one page."""
+LOOKED_AT: Final = 5_000
+"""Most jobs, and pieces of arrays, that are looked at for one page."""
+PIECE: Final = 4_096
+"""Elements of an array that are looked at at once."""
+IndexRuns = tuple[tuple[Index, Index], ...]
 _ALL: Final = frozenset(("pend", "psusp", "run", "ususp", "ssusp", "done", "exit"))
 SCOPES: Final[dict[str, frozenset[str]]] = {
     "unfinished": _ALL - {"done", "exit"},
@@ -84,32 +87,64 @@ def tell_page(
     writer = RowWriter()
     rows: list[msgspec.Raw] = []
     missing: list[str] = []
-    last: tuple[JobId, Index] = (0, 0)
-    for number, (job, runs) in enumerate(_jobs(reader, wanted, unfinished)):
-        if number == JOBS_LOOKED_AT:
+    last = wanted.behind
+    for number, (job, runs) in enumerate(_pieces(reader, wanted, unfinished)):
+        if number == LOOKED_AT:
             # Others wait for their answers: the rest is for the next page.
-            return HistoryPage(tuple(rows), tuple(missing), f"{job - 1}.{_EVERYTHING[0][1]}")
+            return HistoryPage(tuple(rows), tuple(missing), f"{last[0]}.{last[1]}")
         past = reader.course(job, runs)
-        if past is None or not _is_seen(past, wanted):
+        if past is None or not _is_seen(past, wanted.search):
             missing += [text for text, one, _ in wanted.refs if one == job]
-            continue
-        if not _is_wanted(past, wanted):
-            continue
-        shared = writer.shared(past.spec, past.key, past.resreq)
-        floor = wanted.behind[1] if job == wanted.behind[0] else -1
-        for course in tell_courses(past, runs, now_us):
-            if course.index <= floor or not _is_told(course, wanted):
-                continue
-            if len(rows) >= wanted.limit:
-                return HistoryPage(tuple(rows), tuple(missing), f"{last[0]}.{last[1]}")
-            rows.append(_render(past, course, writer, shared))
-            last = (job, course.index)
+        elif _is_wanted(past, wanted):
+            shared = writer.shared(past.spec, past.key, past.resreq)
+            for course in tell_courses(past, runs, now_us):
+                if not _is_told(course, wanted):
+                    continue
+                if len(rows) >= wanted.limit:
+                    return HistoryPage(tuple(rows), tuple(missing), f"{last[0]}.{last[1]}")
+                rows.append(_render(past, course, writer, shared))
+                last = (job, course.index + (course.count - 1) * course.step)
+        last = (job, runs[-1][1])
     return HistoryPage(tuple(rows), tuple(missing))
+
+
+def _is_seen(past: PastJob, search: Search) -> bool:
+    """Return whether who asks may know of a job."""
+    sees = search.sees
+    return sees is None or sees(past.owner.user, past.key.queue, past.key.project)
+
+
+def _pieces(
+    reader: HistoryReader, wanted: Wanted, unfinished: tuple[JobId, ...]
+) -> Iterator[tuple[JobId, IndexRuns]]:
+    """Yield what to look at behind the last page: jobs, and arrays piece by piece."""
+    for job, runs in _jobs(reader, wanted, unfinished):
+        floor = wanted.behind[1] if job == wanted.behind[0] else -1
+        left = tuple((max(first, floor + 1), last) for first, last in runs if last > floor)
+        if not left:
+            continue
+        past = reader.job(job, with_elements=False)
+        is_told = past is not None and _is_seen(past, wanted.search)
+        if past is None or past.array is None or past.size <= PIECE or not is_told:
+            yield job, left
+            continue
+        array = past.array
+        begin = array.position_from(left[0][0])
+        for position in range(begin, past.size, PIECE):
+            low = array.index_of(position)
+            high = array.index_of(min(position + PIECE, past.size) - 1)
+            inside = tuple(
+                (max(first, low), min(last, high))
+                for first, last in left
+                if first <= high and last >= low
+            )
+            if inside:
+                yield job, inside
 
 
 def _jobs(
     reader: HistoryReader, wanted: Wanted, unfinished: tuple[JobId, ...]
-) -> Iterator[tuple[JobId, tuple[tuple[Index, Index], ...]]]:
+) -> Iterator[tuple[JobId, IndexRuns]]:
     """Yield the jobs to look at, rising, each with runs of indices."""
     first = wanted.behind[0]
     if wanted.named:
@@ -140,12 +175,6 @@ def _merged(runs: tuple[tuple[Index, Index], ...]) -> tuple[tuple[Index, Index],
         else:
             found.append((first, last))
     return tuple(found)
-
-
-def _is_seen(past: PastJob, wanted: Wanted) -> bool:
-    """Return whether who asks may know of a job."""
-    sees = wanted.search.sees
-    return sees is None or sees(past.owner.user, past.key.queue, past.key.project)
 
 
 def _is_wanted(past: PastJob, wanted: Wanted) -> bool:

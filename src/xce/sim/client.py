@@ -16,6 +16,7 @@ from xce.model.command import (
     RevokeKeys,
     Selection,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StopJobs,
     SubmitJobs,
@@ -113,6 +114,12 @@ class Client(Process):
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
         self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open, is_admin=True)))
+
+    def switch_queues(self, names: tuple[str, ...], *, is_active: bool = True) -> None:
+        """Wish that the jobs of queues may start, or may not."""
+        self._wish(
+            Wish(lambda: SetQueues(self.owner.user, names, is_active=is_active, is_admin=True))
+        )
 
     def configure(self, config: Callable[[], ClusterConfig]) -> None:
         """Wish that the newest configuration is in effect."""

@@ -1,8 +1,13 @@
 """What was: courses, usage and sums, answered from the history store."""
 
+import msgspec
 from rest_cluster import run_rest
 
+from xce.apiserver.courses import PIECE, SCOPES, Wanted, tell_page, usage_page
+from xce.apiserver.listing import parse_refs
+from xce.journal.history_search import START, Search
 from xce.model.command import ResumeJobs, Selection, StopJobs
+from xce.model.config import GrantConfig, QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.job import EndCause, Owner
 from xce.testing.builders import (
@@ -109,7 +114,7 @@ def test_elements_that_are_alike_share_a_row_and_pages_follow_one_another():
 
 
 def test_elements_named_twice_are_told_once_and_a_page_ends_after_many_jobs(monkeypatch):
-    monkeypatch.setattr("xce.apiserver.courses.JOBS_LOOKED_AT", 2)
+    monkeypatch.setattr("xce.apiserver.courses.LOOKED_AT", 2)
 
     async def story(rest):
         controller = rest.controller
@@ -127,7 +132,33 @@ def test_elements_named_twice_are_told_once_and_a_page_ends_after_many_jobs(monk
             pages, cursor = pages + 1, document["next"]
             if not cursor:
                 break
-        assert (seen, pages) == ([1, 2, 3, 4, 5], 4)
+        assert (seen, pages) == ([1, 2, 3, 4, 5], 3)
+
+    run_rest(story)
+
+
+def test_a_large_array_is_read_piece_by_piece(monkeypatch):
+    monkeypatch.setattr("xce.apiserver.courses.PIECE", 10)
+    monkeypatch.setattr("xce.apiserver.courses.LOOKED_AT", 2)
+
+    async def story(rest):
+        controller = rest.controller
+        array = submit(controller, submission(elements="1-99:2,200"))
+        kill(controller, (array, 31, 49))
+        place(controller, array, 7)
+        settle(rest)
+        seen, cursor = [], ""
+        while True:
+            _, document = await rest.get(f"/history/jobs?ids={array}&limit=3&cursor={cursor}")
+            for row in document["rows"]:
+                count, step = row.get("count", 1), row.get("step", 1)
+                seen += [(row["index"] + n * step, row["stat"]) for n in range(count)]
+            cursor = document["next"]
+            if not cursor:
+                break
+        assert [index for index, _ in seen] == [*range(1, 100, 2), 200]
+        assert [index for index, stat in seen if stat == "EXIT"] == [*range(31, 50, 2)]
+        assert [index for index, stat in seen if stat == "RUN"] == [7]
 
     run_rest(story)
 
@@ -180,3 +211,69 @@ def test_words_that_mean_nothing_are_refused():
             assert (status, document["code"]) == (400, "bad-request"), query
 
     run_rest(story)
+
+
+def test_jobs_that_a_caller_may_not_see_are_not_told():
+    async def story(rest):
+        controller = rest.controller
+        run_job(controller, submit(controller, submission()))
+        run_job(controller, submit(controller, submission(), owner=Owner("bob", 1002, 1002)))
+        settle(rest)
+
+        def sees(owner, queue, project):
+            assert (queue, project) == ("normal", "default")
+            return owner == "bob"
+
+        reader = rest.backend.history
+        search = Search(sees=sees)
+        wanted = Wanted(search=search, states=SCOPES["all"])
+        page = tell_page(reader, wanted, controller.now_us, ())
+        assert [msgspec.json.decode(row)["user"] for row in page.rows] == ["bob"]
+        refs = parse_refs("1,2")
+        named = Wanted(search=search, states=SCOPES["all"], refs=refs, named=True)
+        page = tell_page(reader, named, controller.now_us, ())
+        assert page.missing == ("1",)
+        page = usage_page(reader, search, START, 9)
+        assert [msgspec.json.decode(row)["jobid"] for row in page.rows] == [2]
+        asked = reader.search()
+        assert [asked.sums(search).done, asked.sums(Search()).done] == [1, 2]
+        assert asked.find_jobs(search, 0, 9) == [2]
+
+    run_rest(story)
+
+
+def test_a_large_array_that_a_caller_may_not_see_is_missing_once():
+    async def story(rest):
+        controller = rest.controller
+        array = submit(controller, submission(elements=f"1-{PIECE + 1}"))
+        settle(rest)
+        search = Search(sees=lambda owner, queue, project: False)
+        refs = parse_refs(str(array))
+        wanted = Wanted(search=search, states=SCOPES["all"], refs=refs, named=True)
+        page = tell_page(rest.backend.history, wanted, controller.now_us, ())
+        assert page.missing == (str(array),)
+
+    run_rest(story)
+
+
+def test_a_viewer_of_one_queue_sees_its_history_only():
+    grants = (GrantConfig(role="viewer", users=("carol",), queue="night"),)
+    queues = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
+
+    async def story(rest):
+        controller = rest.controller
+        for queue in ("normal", "night"):
+            run_job(controller, submit(controller, submission(queue=queue)))
+        submit(controller, submission())
+        submit(controller, submission(queue="night"))
+        settle(rest)
+        rest.be("carol")
+        for path, member in (("/history/jobs", "scope=finished&"), ("/history/usage", "")):
+            _, document = await rest.get(f"{path}?{member}user=all")
+            assert [row["queue"] for row in document["rows"]] == ["night"]
+        _, document = await rest.get("/history/sums?user=all")
+        assert document["sums"]["done"] == 1
+        _, document = await rest.get("/users")
+        assert [(row["name"], row["njobs"]) for row in document["users"]] == [("alice", 1)]
+
+    run_rest(story, grants=grants, queues=queues, everyone=("cluster:view", "queue:submit"))

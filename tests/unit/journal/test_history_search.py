@@ -144,6 +144,13 @@ def test_every_question_runs_along_an_index(path, read, search, index):
     assert not [line for line in plan.splitlines() if line.startswith(("SCAN t", "SCAN j USING"))]
 
 
+def test_the_sums_of_a_user_are_read_from_the_index_alone(path, read):
+    keep(path, cluster().entries)
+    plan = read.search().explain(Search(user="u"))
+    assert "USING COVERING INDEX attempts_by_user (user=?" in plan
+    assert "USING COVERING INDEX attempts_by_end" in read.search().explain(Search())
+
+
 @pytest.mark.parametrize(
     ("search", "index"),
     [
