@@ -48,7 +48,7 @@ REFUSED = {
     "gpdckconfig": "there are no global policies",
     "gpdrestart": "there are no global policies",
     "rc": "there are no providers yet",
-    "security": "rights are the owner's and the administrators' of xce.yaml",
+    "security": "rights are in roles.yaml: use 'xceadmin rbac check'",
 }
 """Subcommands of LSF that XCE has not, and what to use instead."""
 _QUEUE_WORDS = {
