@@ -41,7 +41,7 @@ def main(count=10_000, batch=16):
             spent[key] += value
 
     hosts = tuple(HostConfig(name=f"h{n}", slots=batch, mem_mib=1000) for n in range(4))
-    step(ApplyConfig("root", ClusterConfig(hosts=hosts)))
+    step(ApplyConfig("root", ClusterConfig(hosts=hosts), is_admin=True))
     for host in hosts:
         step(HostJoined(host.name, "b", 4, 1000))
     job = Submission(JobSpec(command="true", script="a"), array=ArraySpec(((1, count, 1),)))

@@ -24,6 +24,8 @@ RUNS: Final = {
     "core": ["core.py"],
     "journal": ["journal_commit.py"],
     "worker": ["worker_noop.py"],
+    "history": ["history.py"],
+    "polling": ["polling.py"],
     "tls": ["tls.py"],
 }
 
@@ -69,6 +71,14 @@ BARS: Final = [
         {"command": "bsub -h"}),
     Bar("bjobs ID against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
         {"command": "bjobs ID"}),
+    Bar("200 clients ask once a second: time from submission to start", "polling", "ratio", "<",
+        1.1, "x", "polling"),
+    Bar("10,000,000 jobs of history: bhist -l of one", "history", "ms", "<", 20, "ms", "history",
+        {"what": "bhist -l of one old job"}),
+    Bar("10,000,000 jobs of history: a page of a user", "history", "ms", "<", 100, "ms", "history",
+        {"what": "page of 1,000 jobs of a user"}),
+    Bar("10,000,000 jobs of history: sums of a user's month", "history", "ms", "<", 500, "ms",
+        "history", {"what": "sums of a user, one month"}),
 ]  # fmt: skip
 
 

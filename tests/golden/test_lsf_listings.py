@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from fake_api import run_command
+from command_text import transcript
 from golden_text import check_golden
 from job_rows import (
     AT,
@@ -29,18 +29,6 @@ def jobs(*rows, missing=()):
     return {"GET /jobs": answer}
 
 
-def transcript(module, words, routes, environ=None):
-    status, out, err = run_command(module, words, routes, environ)
-    name = module.__name__.rpartition(".")[2]
-    shown = " ".join(f"'{word}'" if " " in word or "[" in word else word for word in words)
-    return (
-        f"$ {name} {shown}".rstrip()
-        + f"\n{out}"
-        + "".join(f"stderr: {line}\n" for line in err.splitlines())
-        + f"status: {status}\n"
-    )
-
-
 TABLES = [
     ("bjobs", []),
     ("bjobs-a", ["-a"]),
@@ -61,6 +49,10 @@ TABLES = [
         "bjobs-json-o",
         ["-json", "-o", "id STAT exit_code Exit_Reason kill_reason job_name", "1", "99"],
     ),
+    ("bjobs-WF", ["-a", "-WF"]),
+    ("bjobs-WL", ["-WL"]),
+    ("bjobs-WP", ["-WP", "-noheader"]),
+    ("bjobs-sum", ["-sum", "-u", "all"]),
     ("bjobs-l", ["-l"]),
     ("bjobs-UF", ["-UF"]),
 ]

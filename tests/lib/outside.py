@@ -86,7 +86,7 @@ def run_outside(story, tmp_path, *, accounts=None, config=None, **api):
         before = rest.controller.state.config
         settings = ApiConfig(listen=f"127.0.0.1:{port}", **api)
         wanted = msgspec.structs.replace(before, api=settings, **(config or {}))
-        rest.controller.tell(ApplyConfig("root", wanted), by="root")
+        rest.controller.tell(ApplyConfig("root", wanted, is_admin=True), by="root")
         rest.link.pump()
         keys = tmp_path / "keys"
         keys.mkdir(mode=0o700, exist_ok=True)

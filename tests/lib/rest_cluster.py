@@ -192,5 +192,6 @@ def run_rest(story, **settings):
                     await runner.cleanup()
                 await rest.backend.denials.close()
                 rest.backend.history.close()
+                rest.backend.archive.close()
 
     asyncio.run(tell())

@@ -87,7 +87,7 @@ def make(
         QueueConfig(name="small", priority=40, tasks_max=3, hosts=("h1", "h2"), exclusive=True),
     )
     config = replace(controller.state.config, queues=queues)
-    controller.tell(ApplyConfig("root", config), by="root")
+    controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
     for item in wanted:
         sent = submission(
             asks=item.asks,

@@ -195,7 +195,7 @@ def do(world: World, what: str, first: int, second: int) -> None:
             controller.tell(SetHostsOpen("root", names, second % 2 == 0, is_admin=True), by="root")
         case "config":
             config = configured(controller.state.config, first, second)
-            controller.tell(ApplyConfig("root", config), by="root")
+            controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
         case "tick":
             tick(controller)
         case "restart":
@@ -247,7 +247,7 @@ def test_they_do_with_reservations_and_other_orders_too(
             for queue in config.queues
         ]
         config = replace(config, queues=tuple(queues))
-        world.controller.tell(ApplyConfig("root", config), by="root")
+        world.controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
     live(world, life)
 
 

@@ -12,6 +12,7 @@ from xce.model.command import (
     ResumeJobs,
     Selection,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StartTrace,
     StopJobs,
@@ -108,6 +109,11 @@ class Cluster(RuleBasedStateMachine):
     @rule(data=st.data(), admin=st.booleans())
     def stop(self, data, admin):
         self.controller.tell(StopJobs("alice", admin, self.selection(data)))
+
+    @rule(name=st.sampled_from(("normal", "nosuch")), is_open=st.booleans(), both=st.booleans())
+    def switch(self, name, is_open, both):
+        command = SetQueues("root", (name,), is_open=True if both else is_open, comment="c")
+        self.controller.tell(msgspec.structs.replace(command, is_active=is_open if both else None))
 
     @rule(data=st.data(), admin=st.booleans())
     def resume(self, data, admin):
@@ -226,7 +232,7 @@ class Cluster(RuleBasedStateMachine):
             if with_h3 or host.name != "h3"
         ]
         self.controller.tell(
-            ApplyConfig("root", msgspec.structs.replace(given, hosts=tuple(found)))
+            ApplyConfig("root", msgspec.structs.replace(given, hosts=tuple(found)), is_admin=True)
         )
 
     def verdict(self, tree):

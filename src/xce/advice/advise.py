@@ -188,7 +188,7 @@ class _Search:
         """Return the queues that would take it, the most important first."""
         own = self._wish.queue
         queues = sorted(
-            (queue for queue in self._base.config.queues if queue.name != own and queue.active),
+            (queue for queue in self._base.queues.values() if queue.name != own and queue.active),
             key=lambda queue: (-queue.priority, queue.name),
         )
         return tuple(queue.name for queue in queues if self._may_enter(queue.name))

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from xce.apiserver.archive import Archive
 from xce.apiserver.copies import Copies
 from xce.apiserver.denials import Denials
 from xce.apiserver.door import Door
@@ -22,10 +23,11 @@ from xce.apiserver.submission import SubmissionCompiler
 from xce.apiserver.tokens import KEY_BYTES, Tokens
 from xce.apiserver.waits import JobWaits
 from xce.apiserver.watch import Watchers
-from xce.journal.history import HistoryError
 from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import HistoryError
 from xce.journal.past import PastJob
 from xce.model.command import Command
+from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
 from xce.model.permission import Permission
@@ -83,6 +85,12 @@ class Site(msgspec.Struct, frozen=True):
     version: str = ""
     home_of: Callable[[int], str] = lambda _: ""
     """Gives the home directory of a user id."""
+    load_config: Callable[[], ClusterConfig] | None = None
+    """Reads the configuration files; raises `ConfigError` with what is wrong with them."""
+    note_config: Callable[[ClusterConfig], None] = lambda _: None
+    """Told which configuration is in effect now."""
+    lsf_dir: str = ""
+    """Where the files are that readers of LSF's configuration look for; empty: nowhere."""
     traces: Path = Path("trace")
     """Where the scheduler keeps traces."""
 
@@ -116,6 +124,7 @@ class Backend:
         self.replica = replica
         self.link = link
         self.history = history
+        self.archive = Archive(history.another())
         self.identities = identities
         self.log = log
         self.site = site or Site()

@@ -127,6 +127,11 @@ class Identities:
         self._known: dict[tuple[int, int], tuple[float, Caller]] = {}
 
     @property
+    def owner_name(self) -> str:
+        """The user who runs the cluster."""
+        return self._name_of(self.own_uid)
+
+    @property
     def runs_as_root(self) -> bool:
         """Whether jobs of every user can be run."""
         return self.own_uid == 0

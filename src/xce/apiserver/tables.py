@@ -73,6 +73,8 @@ class QueueRow(msgspec.Struct, frozen=True):
     run_windows: tuple[str, ...] = ()
     user_shares: tuple[tuple[str, int], ...] = ()
     """Names and shares at the top of the tree."""
+    comment: str = ""
+    """Why an administrator opened, closed, activated or inactivated it."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -199,7 +201,7 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
         if attempt is not None and attempt.is_stopped_by_system:
             loads[state.classes[attempt.cls].key.queue].ssusp += sum(attempt.tasks)
     rows = []
-    for queue in sorted(state.config.queues, key=lambda q: -q.priority):
+    for queue in sorted(state.queues.values(), key=lambda q: -q.priority):
         load = loads[queue.name]
         rows.append(
             QueueRow(
@@ -229,6 +231,7 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 policies=_policies(state, queue),
                 run_windows=tuple(map(render_window, queue.run_windows)),
                 user_shares=tuple((node.name, node.shares) for node in queue.fairshare),
+                comment=state.switches[queue.name].comment if queue.name in state.switches else "",
             )
         )
     return rows

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, move, trust, windows
+from xce.control import access, hosts, kill, move, queues, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -36,6 +36,7 @@ from xce.model.command import (
     RevokeKeys,
     RevokeLogin,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StartTrace,
     StopJobs,
@@ -56,6 +57,7 @@ from xce.state.cluster import ClusterState
 JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs
 Setup: TypeAlias = (
     SetHostsOpen
+    | SetQueues
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
@@ -200,8 +202,12 @@ class Controller:
             case SetHostsOpen():
                 records, results = hosts.decide_open(state, body)
                 given = with_basis(given, hosts.basis_of(state, body))
+            case SetQueues():
+                records, results = queues.decide_queues(state, body)
+                given = with_basis(given, queues.basis_of(state, body))
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
+                given = with_basis(given, hosts.basis_of_config(state, body))
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
             case NoteDenials() | NoteLogin():

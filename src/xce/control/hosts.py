@@ -68,10 +68,30 @@ def decide_open(
     return records, results
 
 
+def basis_of_config(state: ClusterState, command: ApplyConfig) -> str:
+    """Return on what ground a configuration may be put in effect; empty: it may not."""
+    actor = Actor(command.by, command.groups, command.is_admin)
+    return state.rights.basis(actor, Permission.CONFIG_APPLY)
+
+
+def refuse_config() -> Refusal:
+    """Return the refusal of putting a configuration in effect."""
+    permission = Permission.CONFIG_APPLY
+    return Refusal(
+        RefusalCode.DENIED,
+        "the configuration is put in effect by administrators and by those who have the "
+        f"permission {permission}",
+        lsf="User permission denied",
+        permission=permission,
+    )
+
+
 def decide_config(
     state: ClusterState, command: ApplyConfig
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the record that puts a configuration in effect; none when it is in effect already."""
+    if not basis_of_config(state, command):
+        return [], [refuse_config()]
     if state.config_version and command.config == state.config:
         return [], [Accepted(text="unchanged")]
     names = (

@@ -23,7 +23,9 @@ from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
 from xce.daemon.api_door import ApiDoor, load_token_key
+from xce.daemon.config_directory import load_config
 from xce.daemon.logs import open_log
+from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
@@ -88,7 +90,15 @@ async def run(layout: Layout, log: Logger) -> int:
     hello = make_hello("apiserver", f"apiserver-{os.getpid()}", VERSION)
     link = ControllerLink(layout.controller_socket, hello, replica, log)
     history = HistoryReader(layout.history_file)
-    site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of, traces=layout.traces)
+    site = Site(
+        host=socket.gethostname(),
+        version=VERSION,
+        home_of=home_of,
+        lsf_dir=str(layout.lsf),
+        load_config=lambda: load_config(layout.config),
+        note_config=lambda config: store_lsf_view(layout, config),
+        traces=layout.traces,
+    )
     backend = Backend(
         replica, link, history, identities, log, site=site, token_key=load_token_key(layout.keys)
     )
@@ -112,6 +122,7 @@ async def run(layout: Layout, log: Logger) -> int:
     await asyncio.gather(following, stopping, listening_outside, return_exceptions=True)
     await backend.denials.close()
     history.close()
+    backend.archive.close()
     if layout.api_socket.exists() and layout.api_socket.lstat().st_ino == inode:
         layout.api_socket.unlink()
     if link.failed.done():

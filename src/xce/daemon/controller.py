@@ -22,6 +22,7 @@ from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.doors import find_own_key, open_doors
 from xce.daemon.evidence import check_nothing_was_lost
 from xce.daemon.logs import open_log
+from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
 from xce.daemon.snapshots import SnapshotKeeper
@@ -95,6 +96,10 @@ async def _run(
     loop.set_exception_handler(lambda _, context: fail(_as_error(context)))
     shell = ControllerShell(desk, journal, epoch=epoch, crc=crc, log=log, on_fatal=fail)
     _settle(shell, config)
+    try:
+        store_lsf_view(layout, config)
+    except OSError as error:
+        log.warning("lsf-view-not-written", extra={"why": str(error)})
     shell.start()
     try:
         doors = await open_doors(shell, layout, config, log)
@@ -131,7 +136,7 @@ def _as_error(context: dict[str, object]) -> BaseException:
 def _settle(shell: ControllerShell, config: ClusterConfig) -> None:
     """Put the configuration in effect; no worker is connected yet."""
     user = pwd.getpwuid(os.geteuid()).pw_name
-    shell.give(ApplyConfig(user, config), by=user, basis="admin")
+    shell.give(ApplyConfig(user, config, is_admin=True), by=user, basis="admin")
     table = shell.state.hosts
     for number, name in enumerate(table.names):
         if table.is_up[number]:

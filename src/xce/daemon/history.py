@@ -21,7 +21,8 @@ from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.codec import decode_batch
-from xce.journal.history import HistoryError, HistoryWriter
+from xce.journal.history import HistoryWriter
+from xce.journal.history_schema import HistoryError
 from xce.journal.lock import DirectoryLock
 from xce.model.errors import XceError
 from xce.net.client import run_client

@@ -80,6 +80,11 @@ class Layout(NamedTuple):
         return self.root / "config"
 
     @property
+    def lsf(self) -> Path:
+        """The files that readers of LSF's configuration look for."""
+        return self.root / "lsf"
+
+    @property
     def log(self) -> Path:
         """One file of JSON lines for each daemon."""
         return self.root / "log"

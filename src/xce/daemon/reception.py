@@ -346,9 +346,9 @@ class Reception:
 def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
-        case SetHostsOpen():
+        case SetHostsOpen() | ApplyConfig():
             return msgspec.structs.replace(command, by=by, is_admin=True)
-        case ApplyConfig() | TrustKey() | RevokeKeys() | MakeHostToken():
+        case TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)
         case _:
             return command

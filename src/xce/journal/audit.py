@@ -8,14 +8,15 @@ import msgspec
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Micros, Seq
+from xce.model.queue_record import QueuesSwitched
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 
 OF_USERS: Final = frozenset(
     [
         "submit-jobs", "kill-jobs", "signal-jobs", "stop-jobs", "resume-jobs", "move-jobs",
-        "set-hosts-open", "apply-config", "note-denials", "note-login", "revoke-login",
-        "trust-key", "revoke-keys", "make-host-token", "enrol-host",
+        "set-hosts-open", "set-queues", "apply-config", "note-denials", "note-login",
+        "revoke-login", "trust-key", "revoke-keys", "make-host-token", "enrol-host",
     ]
 )  # fmt: skip
 """Commands that people are behind."""
@@ -85,9 +86,21 @@ def _about(entry: Entry, hosts: Sequence[str]) -> str:
                 word = "opened" if record.is_open else "closed"
                 names = [hosts[number] for number in record.hosts if number < len(hosts)]
                 others.append(f"{word} {_listed(names)}")
+            case QueuesSwitched():
+                others.append(f"{_switched(record)} {_listed(record.queues)}")
             case _:
                 others += _told(record)
     return "; ".join([*others, f"jobs {_listed(dict.fromkeys(jobs))}"] if jobs else others)
+
+
+def _switched(record: QueuesSwitched) -> str:
+    """Return what was done to queues."""
+    words = []
+    if record.is_open is not None:
+        words.append("opened" if record.is_open else "closed")
+    if record.is_active is not None:
+        words.append("activated" if record.is_active else "inactivated")
+    return " and ".join(words)
 
 
 def _told(record: r.Record) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from xce.journal.audit import OF_USERS, AuditRow, rows_of
-from xce.journal.history import HistoryError, check_history_schema
+from xce.journal.history_schema import HistoryError, check_schema
 from xce.journal.interface import JournalReader
 from xce.journal.recover import check_batch
 from xce.journal.sqlite import open_sqlite_reader
@@ -31,7 +31,7 @@ def read_audit(journal: Path, history: Path) -> Iterator[AuditRow]:
         try:
             uri = f"{history.resolve().as_uri()}?mode=ro"
             with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10.0)) as connection:
-                check_history_schema(connection, history)
+                check_schema(connection, history)
                 (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
                 names = connection.execute("SELECT name FROM hosts ORDER BY number")
                 hosts = tuple(name for (name,) in names)

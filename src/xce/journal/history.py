@@ -14,72 +14,34 @@ import msgspec
 import numpy as np
 
 from xce.journal.audit import OF_USERS, rows_of
+from xce.journal.history_live import JobFacts, LiveAttempts
+from xce.journal.history_schema import Happening, HistoryError, open_schema
 from xce.model import record as r
 from xce.model.entry import Entry
-from xce.model.errors import XceError
-from xce.model.ids import Epoch, Seq
+from xce.model.ids import Epoch, Micros, Seq
 from xce.model.job import Outcome
 from xce.model.ranges import Ranges
+from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Job
 
-SCHEMA_VERSION: Final = 1
 _REMEMBERED: Final = 50_000
 """Most names and queues that are kept in memory between commits."""
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_SCHEMA: Final = (
-    "CREATE TABLE schema (version INTEGER NOT NULL)",
-    "CREATE TABLE cursor (seq INTEGER NOT NULL, crc INTEGER, epoch INTEGER NOT NULL)",
-    "INSERT INTO cursor VALUES (0, 0, 0)",
-    "CREATE TABLE hosts (number INTEGER PRIMARY KEY, name TEXT NOT NULL)",
-    "CREATE TABLE specs (spec_id INTEGER PRIMARY KEY, spec BLOB NOT NULL)",
-    "CREATE TABLE classes (cls INTEGER PRIMARY KEY, key BLOB NOT NULL, resreq TEXT NOT NULL)",
-    """CREATE TABLE jobs (job INTEGER PRIMARY KEY, spec_id INTEGER NOT NULL, cls INTEGER NOT NULL,
-    user TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, queue TEXT NOT NULL,
-    name TEXT NOT NULL, submit_at_us INTEGER NOT NULL, size INTEGER NOT NULL, array BLOB,
-    done INTEGER NOT NULL DEFAULT 0, exited INTEGER NOT NULL DEFAULT 0)""",
-    "CREATE INDEX jobs_by_user ON jobs (user, job)",
-    "CREATE INDEX jobs_by_name ON jobs (name, job)",
-    """CREATE TABLE elements (job INTEGER NOT NULL, idx INTEGER NOT NULL,
-    outcome INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,
-    cause INTEGER NOT NULL, attempt INTEGER NOT NULL, host INTEGER NOT NULL,
-    started_at_us INTEGER NOT NULL, ended_at_us INTEGER NOT NULL, cpu_us INTEGER NOT NULL,
-    max_mem_kib INTEGER NOT NULL, PRIMARY KEY (job, idx)) WITHOUT ROWID""",
-    """CREATE TABLE details (job INTEGER NOT NULL, idx INTEGER NOT NULL, detail TEXT NOT NULL,
-    PRIMARY KEY (job, idx)) WITHOUT ROWID""",
-    """CREATE TABLE withdrawn (job INTEGER NOT NULL, first INTEGER NOT NULL,
-    last INTEGER NOT NULL, cause INTEGER NOT NULL, by TEXT NOT NULL, at_us INTEGER NOT NULL,
-    PRIMARY KEY (job, first)) WITHOUT ROWID""",
-    # Where elements that need several hosts run or ran; of others the element's row says it.
-    """CREATE TABLE placements (job INTEGER NOT NULL, idx INTEGER NOT NULL, hosts BLOB NOT NULL,
-    tasks BLOB NOT NULL, PRIMARY KEY (job, idx)) WITHOUT ROWID""",
-    """CREATE TABLE decisions (number INTEGER PRIMARY KEY, job INTEGER NOT NULL,
-    first INTEGER NOT NULL, last INTEGER NOT NULL, cause INTEGER NOT NULL, by TEXT NOT NULL)""",
-    "CREATE INDEX decisions_by_job ON decisions (job, number)",
-)
-_AUDIT: Final = """CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY,
-    seq INTEGER NOT NULL, at_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
-    about TEXT NOT NULL, basis TEXT NOT NULL, origin TEXT NOT NULL, result TEXT NOT NULL,
-    count INTEGER NOT NULL)"""
-"""Came later than the others, so it may be missing in a file of an earlier release."""
+_KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 _INSERT: Final = {
     "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
     "specs": "INSERT OR IGNORE INTO specs VALUES (?, ?)",
     "classes": "INSERT OR IGNORE INTO classes VALUES (?, ?, ?)",
-    "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)",
+    "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
     "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?)",
-    "decisions": "INSERT INTO decisions (job, first, last, cause, by) VALUES (?, ?, ?, ?, ?)",
-    "elements": "INSERT INTO elements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
-    "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?)",
-    "audit": """INSERT INTO audit (seq, at_us, user, action, about, basis, origin, result, count)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "events": "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "audit": "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 }
 """In the order in which a commit writes them."""
-
-
-class HistoryError(XceError):
-    """The history store cannot be used; the message says why and what to do."""
 
 
 class HistoryWriter:
@@ -99,7 +61,7 @@ class HistoryWriter:
             self._connection.execute("PRAGMA journal_mode = WAL")
             # What is reported as stored may be dropped from the journal: it must be on the disk.
             self._connection.execute("PRAGMA synchronous = FULL")
-            self._open()
+            open_schema(self._connection, path)
         except sqlite3.Error as error:
             raise HistoryError(f"{path}: {error}") from error
         seq, crc, epoch = self._connection.execute("SELECT seq, crc, epoch FROM cursor").fetchone()
@@ -110,24 +72,16 @@ class HistoryWriter:
         found = self._connection.execute("SELECT name FROM hosts ORDER BY number")
         self._hosts: list[str] = [name for (name,) in found]
         self._names: dict[int, str] = {}
-        self._queues: dict[int, str] = {}
-        """Job names of specs and queues of classes, as far as remembered."""
+        self._keys: dict[int, tuple[str, str]] = {}
+        """Job names of specs, queue and project of classes, as far as remembered."""
+        self._live = LiveAttempts(self._connection)
+        self._at_us: Micros = 0
+        self._by = ""
+        """When and on whose word the entry came that is being taken."""
         self._next = (self.seq, self.crc, self.epoch)
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _INSERT}
         self._done: Counter[int] = Counter()
         self._exited: Counter[int] = Counter()
-
-    def _open(self) -> None:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
-        connection.execute(_AUDIT)
-        connection.execute("COMMIT")
-        check_history_schema(connection, self.path)
 
     @property
     def pending_rows(self) -> int:
@@ -148,6 +102,7 @@ class HistoryWriter:
             epoch: The reign under which they came.
         """
         for entry in entries:
+            self._at_us, self._by = entry.at_us, entry.cause.by
             for record in entry.records:
                 take = _TAKE.get(type(record))
                 if take is not None:
@@ -168,6 +123,9 @@ class HistoryWriter:
             for name, statement in _INSERT.items():
                 if self._rows[name]:
                     connection.executemany(statement, self._rows[name])
+            gone, come = self._live.rows()
+            connection.executemany("DELETE FROM live WHERE job = ? AND idx = ?", gone)
+            connection.executemany("INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?, ?, ?)", come)
             connection.executemany(
                 "UPDATE jobs SET done = done + ?, exited = exited + ? WHERE job = ?",
                 [
@@ -182,11 +140,12 @@ class HistoryWriter:
                 connection.execute("ROLLBACK")
             raise HistoryError(f"{self.path}: {error}") from error
         self.seq, self.crc, self.epoch = self._next
+        self._live.note_stored()
         for rows in self._rows.values():
             rows.clear()
         self._done.clear()
         self._exited.clear()
-        for known in (self._names, self._queues):
+        for known in (self._names, self._keys):
             if len(known) > _REMEMBERED:
                 known.clear()
 
@@ -208,7 +167,7 @@ class HistoryWriter:
             self._names[spec_id] = spec.name
         for cls, found in state.classes.items():
             self._rows["classes"].append((cls, _ENCODER.encode(found.key), found.resreq))
-            self._queues[cls] = found.key.queue
+            self._keys[cls] = (found.key.queue, found.key.project)
         for job in state.jobs.values():
             self._add_present(job)
         self._next = (state.seq, None, epoch)
@@ -242,16 +201,18 @@ class HistoryWriter:
 
     def _class(self, record: r.ClassStored) -> None:
         self._rows["classes"].append((record.cls, _ENCODER.encode(record.key), record.resreq))
-        self._queues[record.cls] = record.key.queue
+        self._keys[record.cls] = (record.key.queue, record.key.project)
 
     def _submitted(self, record: r.JobSubmitted) -> None:
         owner, array = record.owner, record.array
+        queue, project = self._key(record.cls)
+        self._live.note_job(record.job, JobFacts(owner.user, queue, record.submit_at_us, array))
         self._rows["jobs"].append(
             (
-                record.job, record.spec_id, record.cls, owner.user, owner.uid, owner.gid,
-                self._queue(record.cls), self._name(record.spec_id), record.submit_at_us,
+                record.job, record.spec_id, record.cls, owner.user, owner.uid, owner.gid, queue,
+                self._name(record.spec_id), record.submit_at_us,
                 1 if array is None else array.count,
-                None if array is None else _ENCODER.encode(array),
+                None if array is None else _ENCODER.encode(array), project, record.hold,
             )
         )  # fmt: skip
 
@@ -265,48 +226,139 @@ class HistoryWriter:
             name = self._names[spec_id] = msgspec.msgpack.decode(content)[0]
         return name
 
-    def _queue(self, cls: int) -> str:
-        queue = self._queues.get(cls)
-        if queue is None:
+    def _key(self, cls: int) -> tuple[str, str]:
+        """Return queue and project of a class."""
+        found = self._keys.get(cls)
+        if found is None:
             (content,) = self._connection.execute(
                 "SELECT key FROM classes WHERE cls = ?", (cls,)
             ).fetchone()
-            queue = self._queues[cls] = msgspec.msgpack.decode(content)[1]
-        return queue
+            key = _KEY.decode(content)
+            found = self._keys[cls] = (key.queue, key.project)
+        return found
+
+    def _bulk_placed(self, record: r.BulkPlaced) -> None:
+        shares = zip(record.hosts, record.counts, strict=True)
+        hosts = (host for host, count in shares for _ in range(count))
+        for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            for index in self._live.job(job).indices(first, last):
+                self._live.place((job, index), next(hosts), record.at_us)
 
     def _placed(self, record: r.GangPlaced) -> None:
-        self._rows["placements"].append(
-            (
-                record.job,
-                record.index,
-                _ENCODER.encode(record.hosts),
-                _ENCODER.encode(record.tasks),
-            )
-        )
+        place = (record.job, record.index)
+        self._live.place(place, record.hosts[0], record.at_us)
+        hosts, tasks = _ENCODER.encode(record.hosts), _ENCODER.encode(record.tasks)
+        self._rows["placements"].append((*place, hosts, tasks))
 
-    def _decided(self, record: r.EndDecided) -> None:
-        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
-            self._rows["decisions"].append((*run, int(record.cause), record.by))
+    def _started(self, record: r.Started) -> None:
+        rows = zip(record.jobs, record.indices, record.pids, record.at_us, strict=True)
+        for job, index, pid, at_us in rows:
+            self._live.start((job, index), pid, at_us)
 
     def _ended(self, record: r.Ended) -> None:
-        self._rows["elements"].extend(
-            zip(
-                record.jobs, record.indices, record.outcomes, record.exit_codes, record.signals,
-                record.causes, record.attempts, record.hosts, record.started_at_us,
-                record.ended_at_us, record.cpu_us, record.max_mem_kib, strict=True,
-            )
+        rows, live = self._rows["attempts"], self._live
+        columns = zip(
+            record.jobs, record.indices, record.attempts, record.outcomes, record.exit_codes,
+            record.signals, record.causes, record.hosts, record.started_at_us, record.ended_at_us,
+            record.cpu_us, record.max_mem_kib, strict=True,
         )  # fmt: skip
-        for job, outcome in zip(record.jobs, record.outcomes, strict=True):
+        for job, index, number, outcome, *codes, host, started, ended, cpu, mem in columns:
+            known, facts = live.end((job, index)), live.job(job)
+            placed = known.placed_at_us if known is not None else started
+            rows.append(
+                (
+                    job, index, number, outcome, *codes, host, placed, started, ended, cpu, mem,
+                    facts.submit_at_us, facts.user, facts.queue,
+                )
+            )  # fmt: skip
             (self._done if outcome == Outcome.DONE else self._exited)[job] += 1
         for place, detail in record.details:
             self._rows["details"].append((record.jobs[place], record.indices[place], detail))
 
+    def _went_on(self, jobs: Sequence[int], indices: Sequence[int], kind: int, text: str) -> None:
+        """Gather the rows of attempts that are over while their elements go on."""
+        for job, index in zip(jobs, indices, strict=True):
+            known, facts = self._live.end((job, index)), self._live.job(job)
+            self._event((job, index, index), kind, text=text)
+            if known is None:
+                continue
+            self._rows["attempts"].append(
+                (
+                    job, index, known.number, 0, 0, 0, 0, known.host, known.placed_at_us,
+                    known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user,
+                    facts.queue,
+                )
+            )  # fmt: skip
+
+    def _requeued(self, record: r.Requeued) -> None:
+        self._went_on(record.jobs, record.indices, Happening.REQUEUED, "")
+
+    def _launch_failed(self, record: r.LaunchFailed) -> None:
+        self._went_on(record.jobs, record.indices, Happening.START_FAILED, record.detail)
+
     def _withdrawn(self, record: r.Withdrawn) -> None:
-        # How many elements a run has depends on the array: the reader counts them.
+        # How many elements of the state a run has depends on the array.
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
-            self._rows["withdrawn"].append(
-                (job, first, last, int(record.cause), record.by, record.at_us)
+            self._add_withdrawn(job, first, last, int(record.cause), record.by, record.at_us)
+
+    def _add_withdrawn(
+        self, job: int, first: int, last: int, cause: int, by: str, at_us: Micros
+    ) -> None:
+        facts = self._live.job(job)
+        self._rows["withdrawn"].append(
+            (
+                job, first, last, cause, by, at_us, facts.size(first, last), facts.submit_at_us,
+                facts.user, facts.queue,
             )
+        )  # fmt: skip
+
+    def _event(
+        self,
+        run: tuple[int, int, int],
+        kind: int,
+        *,
+        amount: int = 0,
+        by: str | None = None,
+        text: str = "",
+    ) -> None:
+        """Gather an event of elements ``(job, first, last)``."""
+        who = self._by if by is None else by
+        self._rows["events"].append((*run, self._at_us, int(kind), amount, who, text))
+
+    def _decided(self, record: r.EndDecided) -> None:
+        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            self._event(run, Happening.END_DECIDED, amount=int(record.cause), by=record.by)
+
+    def _signaled(self, record: r.SignalAsked) -> None:
+        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            self._event(run, Happening.SIGNALED, amount=record.signal, by=record.by)
+
+    def _held(self, record: r.Held) -> None:
+        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            self._event(run, Happening.HELD)
+
+    def _unheld(self, record: r.Unheld) -> None:
+        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            self._event(run, Happening.UNHELD)
+
+    def _suspension_asked(self, record: r.SuspensionAsked) -> None:
+        kind = Happening.STOP_ASKED if record.suspended else Happening.RESUME_ASKED
+        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            self._event(run, kind, by=record.by)
+
+    def _suspension_done(self, record: r.SuspensionDone) -> None:
+        kind = Happening.SUSPENDED if record.suspended else Happening.RESUMED
+        for job, index in zip(record.jobs, record.indices, strict=True):
+            self._event((job, index, index), kind, by="")
+
+    def _stops_changed(self, record: r.StopsChanged) -> None:
+        kind = Happening.SYSTEM_STOPPED if record.is_on else Happening.SYSTEM_RESUMED
+        for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            self._event(run, kind, amount=int(record.stop), by="")
+
+    def _moved(self, record: r.JobsMoved) -> None:
+        for job in record.jobs:
+            self._event((job, 0, 1 << 62), Happening.MOVED)
 
     def _add_present(self, job: Job) -> None:
         """Gather the rows of a job of the state."""
@@ -317,24 +369,33 @@ class HistoryWriter:
         )
         for position, attempt in (job.live or {}).items():
             index = job.index(position)
+            place = (job.id, index)
+            self._live.place(place, attempt.hosts[0], attempt.placed_at_us, number=attempt.number)
+            if attempt.started_at_us:
+                self._live.start(place, attempt.pid, attempt.started_at_us)
             if len(attempt.hosts) > 1 or attempt.tasks[0] > 1:
-                self._placed(r.GangPlaced(attempt.cls, job.id, index, attempt.hosts, attempt.tasks,
-                                          attempt.placed_at_us))  # fmt: skip
+                hosts, tasks = _ENCODER.encode(attempt.hosts), _ENCODER.encode(attempt.tasks)
+                self._rows["placements"].append((*place, hosts, tasks))
             if attempt.end_cause:
-                self._rows["decisions"].append(
-                    (job.id, index, index, int(attempt.end_cause), attempt.end_by)
-                )
+                self._add_decision(job.id, index, int(attempt.end_cause), attempt.end_by)
+            if attempt.suspended:
+                by_system = attempt.is_stopped_by_system
+                asked = Happening.SYSTEM_STOPPED if by_system else Happening.STOP_ASKED
+                for kind in (asked, Happening.SUSPENDED):
+                    self._event((job.id, index, index), kind, by="")
+        for first, last in _index_ranges(job, job.held):
+            self._event((job.id, first, last), Happening.HELD, by="")
         for position, detail in (job.details or {}).items():
             self._rows["details"].append((job.id, job.index(position), detail))
         causes = self._add_ended(job)
         for position, by in (job.ended_by or {}).items():
-            index = job.index(position)
-            self._rows["decisions"].append((job.id, index, index, causes.get(position, 0), by))
+            self._add_decision(job.id, job.index(position), causes.get(position, 0), by)
         for item in job.withdrawn:
             for first, last in _index_ranges(job, item.ranges):
-                self._rows["withdrawn"].append(
-                    (job.id, first, last, int(item.cause), item.by, item.at_us)
-                )
+                self._add_withdrawn(job.id, first, last, int(item.cause), item.by, item.at_us)
+
+    def _add_decision(self, job: int, index: int, cause: int, by: str) -> None:
+        self._event((job, index, index), Happening.END_DECIDED, amount=cause, by=by)
 
     def _add_ended(self, job: Job) -> dict[int, int]:
         """Gather the ended elements of a job; return the cause of each that has one."""
@@ -345,11 +406,13 @@ class HistoryWriter:
                 if found is not None:
                     ended.append((number * CHUNK + place, found))
         for position, item in ended:
-            self._rows["elements"].append(
+            facts = self._live.job(job.id)
+            self._rows["attempts"].append(
                 (
-                    job.id, job.index(position), item.outcome, item.exit_code, item.signal,
-                    item.cause, item.attempt, item.host, item.started_at_us, item.ended_at_us,
-                    item.cpu_us, item.max_mem_kib,
+                    job.id, job.index(position), item.attempt, item.outcome, item.exit_code,
+                    item.signal, item.cause, item.host, item.started_at_us, item.started_at_us,
+                    item.ended_at_us, item.cpu_us, item.max_mem_kib, facts.submit_at_us,
+                    facts.user, facts.queue,
                 )
             )  # fmt: skip
             (self._done if item.outcome == Outcome.DONE else self._exited)[job.id] += 1
@@ -360,27 +423,24 @@ def _index_ranges(job: Job, ranges: Ranges) -> list[tuple[int, int]]:
     return [(job.index(first), job.index(last)) for first, last in ranges]
 
 
-def check_history_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that a file is a history store of this release.
-
-    Raises:
-        HistoryError: It is not.
-    """
-    (version,) = connection.execute("SELECT version FROM schema").fetchone()
-    if version != SCHEMA_VERSION:
-        raise HistoryError(
-            f"{path}: has schema {version}, this release reads {SCHEMA_VERSION}; use the release "
-            "that wrote it, or a later one"
-        )
-
-
 _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     r.ConfigApplied: HistoryWriter._config,  # noqa: SLF001 - a table of this class's own methods
     r.SpecStored: HistoryWriter._spec,  # noqa: SLF001
     r.ClassStored: HistoryWriter._class,  # noqa: SLF001
     r.JobSubmitted: HistoryWriter._submitted,  # noqa: SLF001
+    r.BulkPlaced: HistoryWriter._bulk_placed,  # noqa: SLF001
     r.GangPlaced: HistoryWriter._placed,  # noqa: SLF001
+    r.Started: HistoryWriter._started,  # noqa: SLF001
     r.EndDecided: HistoryWriter._decided,  # noqa: SLF001
+    r.SignalAsked: HistoryWriter._signaled,  # noqa: SLF001
+    r.Held: HistoryWriter._held,  # noqa: SLF001
+    r.Unheld: HistoryWriter._unheld,  # noqa: SLF001
+    r.JobsMoved: HistoryWriter._moved,  # noqa: SLF001
+    r.SuspensionAsked: HistoryWriter._suspension_asked,  # noqa: SLF001
+    r.SuspensionDone: HistoryWriter._suspension_done,  # noqa: SLF001
+    r.StopsChanged: HistoryWriter._stops_changed,  # noqa: SLF001
+    r.Requeued: HistoryWriter._requeued,  # noqa: SLF001
+    r.LaunchFailed: HistoryWriter._launch_failed,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
 }

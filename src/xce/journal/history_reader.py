@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from xce.journal.history import HistoryError, check_history_schema
-from xce.journal.past import PastElement, PastJob, PastWithdrawal
-from xce.model.ids import Index, JobId
+from xce.journal.history_schema import Happening, HistoryError, check_schema
+from xce.journal.history_search import HistorySearch
+from xce.journal.past import PastAttempt, PastElement, PastEvent, PastJob, PastWithdrawal
+from xce.model.ids import Index, JobId, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
 from xce.model.request import ClassKey
 from xce.state.job import Ended
@@ -19,13 +20,22 @@ _SPEC: Final = msgspec.msgpack.Decoder(JobSpec)
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 _ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
-_JOB: Final = """SELECT user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited
-FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?"""
+_JOB: Final = """SELECT user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited,
+hold FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?"""
 _ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, attempt, host,
 started_at_us, ended_at_us, cpu_us, max_mem_kib, detail, p.hosts, p.tasks
-FROM elements e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
+FROM attempts e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
 LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
+WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 ORDER BY e.idx, attempt"""
+_ATTEMPTS: Final = """SELECT e.idx, placed_at_us, outcome, exit_code, signal, cause, attempt, host,
+started_at_us, ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks
+FROM attempts e LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
 WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
+_LIVE: Final = """SELECT e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks
+FROM live e LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
+WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
+_EVENTS: Final = """SELECT first, last, at_us, kind, amount, by, text FROM events
+WHERE job = ? AND first <= ? AND last >= ? ORDER BY number"""
 _EVERYTHING: Final = ((0, (1 << 62)),)
 
 IndexRuns = Sequence[tuple[Index, Index]]
@@ -42,6 +52,10 @@ class HistoryReader:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._hosts: dict[int, str] = {}
+
+    def another(self) -> "HistoryReader":
+        """Return one more reader of the same store."""
+        return HistoryReader(self._path)
 
     def job(
         self, job: JobId, runs: IndexRuns = _EVERYTHING, *, with_elements: bool = True
@@ -62,7 +76,7 @@ class HistoryReader:
             row = connection.execute(_JOB, (job,)).fetchone()
             if row is None:
                 return None
-            user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited = row
+            user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited, hold = row
             past = PastJob(
                 job=job,
                 owner=Owner(user, uid, gid),
@@ -74,6 +88,7 @@ class HistoryReader:
                 array=None if array is None else _ARRAY.decode(array),
                 done=done,
                 exited=exited,
+                hold=bool(hold),
             )
             gone = self._withdrawn(connection, past)
             return msgspec.structs.replace(
@@ -82,6 +97,64 @@ class HistoryReader:
                 elements=self._elements(connection, past, runs) if with_elements else (),
                 withdrawn=_within(past.array, gone, runs) if with_elements else (),
             )
+
+    def course(self, job: JobId, runs: IndexRuns = _EVERYTHING) -> PastJob | None:
+        """Return a job with all attempts and events of elements whose index is in ``runs``.
+
+        Raises:
+            HistoryError: The store cannot be read.
+        """
+        past = self.job(job, runs, with_elements=False)
+        if past is None:
+            return None
+        with self._reading() as connection:
+            return msgspec.structs.replace(
+                past,
+                attempts=self._attempts(connection, past, runs),
+                withdrawn=_within(past.array, self._withdrawn(connection, past), runs),
+                events=tuple(
+                    PastEvent(*row)
+                    for first, last in runs
+                    for row in connection.execute(_EVENTS, (job, last, first))
+                ),
+            )
+
+    def _attempts(
+        self, connection: sqlite3.Connection, past: PastJob, runs: IndexRuns
+    ) -> tuple[PastAttempt, ...]:
+        found = []
+        for first, last in runs:
+            for row in connection.execute(_ATTEMPTS, (past.job, first, last)):
+                index, placed, *columns, hosts, tasks = row
+                ended = Ended(*columns)
+                places = self._places(connection, past, ended.host, hosts, tasks)
+                found.append(PastAttempt(index, ended, placed, places))
+            for row in connection.execute(_LIVE, (past.job, first, last)):
+                index, attempt, host, placed, started, pid, hosts, tasks = row
+                ended = Ended(attempt=attempt, host=host, started_at_us=started)
+                places = self._places(connection, past, host, hosts, tasks)
+                found.append(PastAttempt(index, ended, placed, places, pid, is_live=True))
+        found.sort(key=lambda item: (item.index, item.ended.attempt))
+        return tuple(found)
+
+    def _places(
+        self,
+        connection: sqlite3.Connection,
+        past: PastJob,
+        host: int,
+        hosts: bytes | None,
+        tasks: bytes | None,
+    ) -> tuple[tuple[str, int], ...]:
+        """Return the hosts of an attempt in rank order, each with its slots."""
+        if hosts is not None and tasks is not None:
+            numbers, counts = _NUMBERS.decode(hosts), _NUMBERS.decode(tasks)
+            return tuple(
+                (self._host(connection, n), c) for n, c in zip(numbers, counts, strict=True)
+            )
+        if host < 0:
+            return ()
+        request = past.key.request
+        return ((self._host(connection, host), request.tasks_max if request.is_serial else 1),)
 
     def outcomes(self, jobs: Iterable[JobId]) -> list[tuple[JobId, int, int]]:
         """Return ``(job, outcome, exit code)`` of those of ``jobs`` that are over.
@@ -114,6 +187,27 @@ class HistoryReader:
                 found.append((job, index, int(Outcome.EXIT), 0))
         return found
 
+    def seq(self) -> Seq:
+        """Return up to which entry the store has everything; 0 while there is none.
+
+        Raises:
+            HistoryError: The store cannot be read.
+        """
+        with self._reading() as connection:
+            if connection is None:
+                return 0
+            (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
+            return int(seq)
+
+    def search(self) -> HistorySearch | None:
+        """Return what answers questions about many jobs; None while there is no store.
+
+        Raises:
+            HistoryError: The store cannot be read.
+        """
+        with self._reading() as connection:
+            return None if connection is None else HistorySearch(connection)
+
     def close(self) -> None:
         """Close the file."""
         if self._connection is not None:
@@ -124,7 +218,7 @@ class HistoryReader:
         with self._reading() as connection:
             assert connection is not None
             (code,) = connection.execute(
-                "SELECT max(exit_code) FROM elements WHERE job = ? AND outcome = ?",
+                "SELECT max(exit_code) FROM attempts WHERE job = ? AND outcome = ?",
                 (job, int(Outcome.EXIT)),
             ).fetchone()
         return int(code or 0)
@@ -148,7 +242,7 @@ class HistoryReader:
                         connection.close()
                         yield None
                         return
-                    check_history_schema(connection, self._path)
+                    check_schema(connection, self._path)
                 except BaseException:
                     connection.close()
                     raise
@@ -168,24 +262,16 @@ class HistoryReader:
         self, connection: sqlite3.Connection, past: PastJob, runs: IndexRuns
     ) -> tuple[PastElement, ...]:
         decided = connection.execute(
-            "SELECT first, last, cause, by FROM decisions WHERE job = ? ORDER BY number DESC",
-            (past.job,),
+            "SELECT first, last, amount, by FROM events WHERE job = ? AND kind = ? "
+            "ORDER BY number DESC",
+            (past.job, int(Happening.END_DECIDED)),
         ).fetchall()
-        request = past.key.request
-        slots = request.tasks_max if request.is_serial else 1
-        found = []
+        found: list[PastElement] = []
         for first, last in runs:
             for row in connection.execute(_ELEMENTS, (past.job, first, last)):
                 index, *columns, detail, hosts, tasks = row
                 ended = Ended(*columns)
-                places: list[tuple[str, int]] = []
-                if hosts is not None:
-                    numbers, counts = _NUMBERS.decode(hosts), _NUMBERS.decode(tasks)
-                    places = [
-                        (self._host(connection, n), c) for n, c in zip(numbers, counts, strict=True)
-                    ]
-                elif ended.host >= 0:
-                    places = [(self._host(connection, ended.host), slots)]
+                places = self._places(connection, past, ended.host, hosts, tasks)
                 by = next(
                     (
                         who
@@ -194,7 +280,9 @@ class HistoryReader:
                     ),
                     "",
                 )
-                found.append(PastElement(index, ended, tuple(places), by, detail or ""))
+                if found and found[-1].index == index:
+                    found.pop()  # It has ended, was requeued, and has ended again.
+                found.append(PastElement(index, ended, places, by, detail or ""))
         return tuple(found)
 
     def _host(self, connection: sqlite3.Connection, number: int) -> str:

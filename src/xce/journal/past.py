@@ -30,6 +30,32 @@ class PastWithdrawal(msgspec.Struct, frozen=True):
     at_us: Micros
 
 
+class PastAttempt(msgspec.Struct, frozen=True):
+    """One attempt of an element."""
+
+    index: Index
+    ended: Ended
+    """Outcome NONE: it is not over, or the element went on with another one."""
+    placed_at_us: Micros
+    hosts: tuple[tuple[str, int], ...] = ()
+    """In rank order, each with its slots."""
+    pid: int = 0
+    """While it is not over."""
+    is_live: bool = False
+
+
+class PastEvent(msgspec.Struct, frozen=True):
+    """Something that happened to elements ``first..last``."""
+
+    first: Index
+    last: Index
+    at_us: Micros
+    kind: int
+    amount: int
+    by: str
+    text: str
+
+
 class PastJob(msgspec.Struct, frozen=True):
     """A job of the history."""
 
@@ -46,6 +72,12 @@ class PastJob(msgspec.Struct, frozen=True):
     elements: tuple[PastElement, ...] = ()
     """Those that were asked for, by index."""
     withdrawn: tuple[PastWithdrawal, ...] = ()
+    hold: bool = False
+    """Whether it was submitted held."""
+    attempts: tuple[PastAttempt, ...] = ()
+    """Where its course was asked for: all attempts, by index and number."""
+    events: tuple[PastEvent, ...] = ()
+    """Likewise: what else happened, in order."""
 
     @property
     def is_finished(self) -> bool:

@@ -118,11 +118,26 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     groups: tuple[str, ...] = ()
 
 
+class SetQueues(msgspec.Struct, frozen=True, tag="set-queues", array_like=True):
+    """Open or close queues for new jobs; let their jobs start, or not."""
+
+    by: str
+    queues: tuple[str, ...]
+    is_open: bool | None = None
+    """None: leave it."""
+    is_active: bool | None = None
+    comment: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+
+
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
     """Put a checked configuration in effect."""
 
     by: str
     config: ClusterConfig
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class ResolveWindows(msgspec.Struct, frozen=True, tag="resolve-windows", array_like=True):
@@ -245,6 +260,7 @@ Command: TypeAlias = (
     | ResumeJobs
     | MoveJobs
     | SetHostsOpen
+    | SetQueues
     | ApplyConfig
     | ResolveWindows
     | StartTrace

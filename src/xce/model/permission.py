@@ -12,6 +12,12 @@ class Permission(enum.StrEnum):
     CLUSTER_VIEW = "cluster:view"
     """See hosts and queues."""
     QUEUE_SUBMIT = "queue:submit"
+    QUEUE_OPEN = "queue:open"
+    """Let it take new jobs."""
+    QUEUE_CLOSE = "queue:close"
+    QUEUE_ACTIVATE = "queue:activate"
+    """Let its jobs start."""
+    QUEUE_INACTIVATE = "queue:inactivate"
     JOB_VIEW = "job:view"
     """Know that a job exists: lists, details, why it waits, what happens to it."""
     JOB_OUTPUT = "job:output"
@@ -26,6 +32,8 @@ class Permission(enum.StrEnum):
     """Have sessions tell what they decide about it, and read that."""
     HOST_OPEN = "host:open"
     HOST_CLOSE = "host:close"
+    CONFIG_APPLY = "config:apply"
+    """Put the configuration files in effect."""
     TOKEN_REVOKE = "token:revoke"
     """End other users' logins."""
     RBAC_VIEW = "rbac:view"
@@ -37,7 +45,6 @@ NOT_BUILT: Final = frozenset(
     [
         "app:use",
         "app:view",
-        "config:apply",
         "job:modify",
         "job:requeue",
         "project:submit",
@@ -54,7 +61,7 @@ BUILT_IN_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "viewer": _VIEWER,
     "operator": (
         *_VIEWER, "job:kill", "job:signal", "job:stop", "job:resume", "job:move", "job:trace",
-        "host:*",
+        "host:*", "queue:open", "queue:close", "queue:activate", "queue:inactivate",
     ),
     "admin": ("*",),
 }  # fmt: skip

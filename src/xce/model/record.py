@@ -1,7 +1,6 @@
-"""Records: facts, past tense, with all that `xce.state.apply` needs. Once written, true.
+"""Records: facts, past tense, all that `xce.state.apply` needs. Once written, true.
 
-Tags are names on disk: never renamed, never given a new meaning. A field is only added, at the
-end, with a default. Columns (lists of equal length) where a record can be large.
+Tags are on disk: never renamed. New fields stand at the end, with a default. Columns: many alike.
 """
 
 from typing import ClassVar, TypeAlias
@@ -13,6 +12,7 @@ from xce.model.dependency import Dependency
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
+from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
@@ -103,7 +103,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, tag="job-submitted", array_like=
     begin_at_us: Micros = 0
     """It may not start before; 0: at once."""
     dependency: Dependency | None = None
-    """Resolved; None: none, or already satisfied."""
+    """Resolved; None: none, or satisfied."""
 
 
 class KeyUsed(msgspec.Struct, frozen=True, tag="key-used", array_like=True):
@@ -290,7 +290,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     cpu_us: list[Micros]
     max_mem_kib: list[int]
     details: list[tuple[int, str]] = []
-    """``(position, text)`` for the few that have one."""
+    """``(position, text)``."""
 
 
 class LaunchFailed(msgspec.Struct, frozen=True, tag="launch-failed", array_like=True):
@@ -444,6 +444,7 @@ Record: TypeAlias = (
     | HostUp
     | HostDown
     | HostsOpened
+    | QueuesSwitched
     | SpecStored
     | ClassStored
     | JobSubmitted

@@ -20,6 +20,7 @@ from xce.model.command import (
     RevokeKeys,
     RevokeLogin,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StartTrace,
     StopJobs,
@@ -48,8 +49,8 @@ class Rights(NamedTuple):
 
 
 OF_USERS: Final[tuple[type, ...]] = (
-    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, SetHostsOpen, RevokeLogin,
-    NoteDenials, NoteLogin, StartTrace, StopTrace,
+    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, SetHostsOpen, SetQueues,
+    ApplyConfig, RevokeLogin, NoteDenials, NoteLogin, StartTrace, StopTrace,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

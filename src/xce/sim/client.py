@@ -16,6 +16,7 @@ from xce.model.command import (
     RevokeKeys,
     Selection,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StopJobs,
     SubmitJobs,
@@ -114,9 +115,15 @@ class Client(Process):
         """Wish that hosts are open, or closed."""
         self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open, is_admin=True)))
 
+    def switch_queues(self, names: tuple[str, ...], *, is_active: bool = True) -> None:
+        """Wish that the jobs of queues may start, or may not."""
+        self._wish(
+            Wish(lambda: SetQueues(self.owner.user, names, is_active=is_active, is_admin=True))
+        )
+
     def configure(self, config: Callable[[], ClusterConfig]) -> None:
         """Wish that the newest configuration is in effect."""
-        self._wish(Wish(lambda: ApplyConfig(self.owner.user, config())))
+        self._wish(Wish(lambda: ApplyConfig(self.owner.user, config(), is_admin=True)))
 
     def trust(self, certificate: bytes, host: str, *, for_us: Micros = 0) -> None:
         """Wish that the key of a host is trusted, for a while or for ever."""

@@ -88,7 +88,7 @@ class Leader(Process):
             for host, certificate in first_keys:
                 command = TrustKey("root", certificate, "worker", host)
                 self.give(command, by="root", basis="admin")
-        self.give(ApplyConfig("root", config), by="root", basis="admin")
+        self.give(ApplyConfig("root", config, is_admin=True), by="root", basis="admin")
         table = self.state.hosts
         for number, name in enumerate(table.names):
             if table.is_up[number]:

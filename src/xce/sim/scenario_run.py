@@ -186,7 +186,7 @@ class ScenarioRun:
 
     def begin(self) -> None:
         """Put the configuration in effect and let the hosts come."""
-        self.tell(ApplyConfig(ADMIN, self.scenario.config), by=ADMIN, basis="admin")
+        self.tell(ApplyConfig(ADMIN, self.scenario.config, is_admin=True), by=ADMIN, basis="admin")
         for host in self.hosts.values():
             if not host.is_up and host.name not in self.scenario.down:
                 self.tell(host.join(), by=f"host {host.name}", basis="component")
@@ -403,7 +403,7 @@ class ScenarioRun:
                 for pool in config.pools
             )
             self.tell(
-                ApplyConfig(ADMIN, msgspec.structs.replace(config, pools=pools)),
+                ApplyConfig(ADMIN, msgspec.structs.replace(config, pools=pools), is_admin=True),
                 by=ADMIN, basis="admin",
             )  # fmt: skip
         else:

@@ -254,6 +254,9 @@ class World:
 
     def _close_host(self) -> None:
         self.admin.open_hosts((self._rng.choice(self.grounds).name,), is_open=False)
+        # Without a draw of its own, so that a seed's other faults stay what they are.
+        queues = self.config.queues
+        self.admin.switch_queues((queues[self.loop.now_us % len(queues)].name,), is_active=False)
 
     def _grow(self) -> None:
         self.config = workload.grow(self._rng, self.config)
@@ -300,6 +303,7 @@ class World:
                 self._renew(ground.name)
         self._run_until(self.loop.now_us + SETTLE_US)
         self.admin.open_hosts(tuple(host.name for host in self.config.hosts))
+        self.admin.switch_queues(tuple(queue.name for queue in self.config.queues))
         limit_us = self.loop.now_us + LIMIT_US
         while not self._is_over():
             if self.loop.now_us > limit_us:

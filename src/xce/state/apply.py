@@ -13,6 +13,7 @@ from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.trace import TracesChanged
@@ -39,6 +40,7 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
+from xce.state.switches import apply_queues_switched, keep_switches
 
 _GONE_MAX: Final = 1_000
 """So many instants of attempts that are over may stay in the heap."""
@@ -109,6 +111,7 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
+    keep_switches(state, record.config)
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
@@ -437,6 +440,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.HostUp: _host_up,
     r.HostDown: _host_down,
     r.HostsOpened: _hosts_opened,
+    QueuesSwitched: apply_queues_switched,
     r.SpecStored: _spec_stored,
     r.ClassStored: _class_stored,
     r.JobSubmitted: _job_submitted,

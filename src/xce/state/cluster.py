@@ -80,6 +80,14 @@ class Window(msgspec.Struct, gc=False, array_like=True):
     is_open: bool = False
 
 
+class Switch(msgspec.Struct, gc=False, array_like=True):
+    """What an administrator made of a queue, over what its configuration says."""
+
+    is_open: bool | None = None
+    is_active: bool | None = None
+    comment: str = ""
+
+
 class KeyUse(msgspec.Struct, gc=False, array_like=True):
     """An idempotency key: since when it counts, and the jobs of its lines."""
 
@@ -100,10 +108,10 @@ class ClusterState:
     def __init__(self) -> None:
         self.seq: Seq = 0
         self.now_us: Micros = 0
-        self.config, self.config_version = ClusterConfig(), 0
+        self.config, self.config_version, self.windows_version = ClusterConfig(), 0, 0
+        """Windows: of the configuration whose windows were resolved last."""
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
-        self.hosts = HostTable()
-        self.pools = PoolTable()
+        self.hosts, self.pools = HostTable(), PoolTable()
         self.specs: dict[int, JobSpec] = {}
         self.spec_uses: dict[int, int] = {}
         self.spec_ids: dict[JobSpec, int] = {}
@@ -119,8 +127,8 @@ class ClusterState:
         """Room that is held for waiting elements until they are placed or wait no more."""
         self.windows: dict[str, Window] = {}
         """By queue: when its run windows are open, as far as that has been resolved."""
-        self.windows_version = 0
-        """Of the configuration whose windows were resolved last."""
+        self.switches: dict[str, Switch] = {}
+        """By queue: what an administrator opened, closed, activated or inactivated."""
         self.trust, self.logins, self.traces = TrustTable(), LoginTable(), dict[int, TraceRule]()
         """Rules of what sessions tell stand by their numbers, which are never used again."""
         # Indexes; not part of a snapshot but where it is said.
@@ -151,10 +159,22 @@ class ClusterState:
         self.set_queues()
 
     def set_queues(self) -> None:
-        """Index the configuration's queues by name, and compile who may do what."""
+        """Index the queues by name as configuration and operators want them; compile the rights."""
         self.rights = Rights(self.config)
-        self.queues: dict[str, QueueConfig] = {queue.name: queue for queue in self.config.queues}
+        self.queues: dict[str, QueueConfig] = {
+            q.name: self._switched(q) for q in self.config.queues
+        }
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
+
+    def _switched(self, queue: QueueConfig) -> QueueConfig:
+        switch = self.switches.get(queue.name)
+        if switch is None:
+            return queue
+        return msgspec.structs.replace(
+            queue,
+            open=queue.open if switch.is_open is None else switch.is_open,
+            active=queue.active if switch.is_active is None else switch.is_active,
+        )
 
     def is_window_open(self, queue: str) -> bool:
         """Return whether jobs of a queue may run now: it has no windows, or one is open."""

@@ -24,7 +24,7 @@ from xce.model.trace import TraceRule
 from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
 from xce.state.index import await_return, index_job, settle_owed
 from xce.state.job import EndedChunk, Job
 from xce.state.logins import LoginTable
@@ -85,6 +85,7 @@ class _Head(msgspec.Struct, array_like=True):
     revoked: list[RevokedKey] = []
     tokens: list[HostToken] = []
     logins: list[LoginRevoked] = []
+    switches: dict[str, Switch] = {}
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -155,6 +156,7 @@ def dump(state: ClusterState) -> list[bytes]:
         revoked=[item for _, item in sorted(state.trust.revoked.items())],
         tokens=[item for _, item in sorted(state.trust.tokens.items())],
         logins=list(state.logins.revoked.values()),
+        switches=dict(sorted(state.switches.items())),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -186,6 +188,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
     state.next_job, state.next_spec, state.next_class = (
         head.next_job, head.next_spec, head.next_class,
     )  # fmt: skip
+    state.switches = head.switches
     state.set_queues()
     state.hosts.configure(head.config, head.host_names)
     state.pools.configure(head.config)

@@ -54,7 +54,7 @@ def cluster(
     """Return a controller whose configuration is in effect and whose hosts have joined."""
     controller = RecordedController(ClusterState())
     wanted = config(hosts, queues=queues, counters=counters, pools=pools, **settings)
-    controller.tell(ApplyConfig("root", wanted), by="root")
+    controller.tell(ApplyConfig("root", wanted, is_admin=True), by="root")
     if join:
         for host in wanted.hosts:
             join_host(controller, host.name)

@@ -17,10 +17,18 @@ from xce.apiserver.access import (
     route_access,
 )
 from xce.apiserver.routes.table import ROUTES
-from xce.model.command import ApplyConfig, SetHostsOpen
+from xce.model.command import ApplyConfig, SetHostsOpen, SetQueues
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.permission import BUILT_IN_ROLES, EVERYONE
-from xce.testing.builders import kill, place, report_started, run_job, submission, submit
+from xce.testing.builders import (
+    kill,
+    place,
+    report_ended,
+    report_started,
+    run_job,
+    submission,
+    submit,
+)
 
 OWNER, ASKER = "alice", "bob"
 NIGHT_AND_DAY = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
@@ -53,7 +61,7 @@ def test_every_row_has_a_cell_for_every_role():
 
 
 def configure(rest, config):
-    rest.controller.tell(ApplyConfig("root", config), by="root")
+    rest.controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
     rest.link.pump()
 
 
@@ -121,6 +129,8 @@ async def outcome(rest, row, job, array, user):
             return judged(row, status, document)
         case About.JOBS if row.path == "/watch":
             return await watched(rest, user)
+        case About.JOBS if row.path.startswith("/history"):
+            return await remembered(rest, row, job, user)
         case About.JOBS:
             wanted = array if row.path == "/arrays" else job
             member = row.path[1:]
@@ -133,6 +143,12 @@ async def outcome(rest, row, job, array, user):
             assert (wanted in found) == (wanted in by_id)
             assert document["missing"] == ([] if by_id else [str(wanted)])
             return "y" if by_id else "-"
+        case About.QUEUE if row.path == "/queues/actions":
+            body = {"action": row.action, "queues": ["normal"]}
+            status, document = await rest.post(row.path, body)
+            undone = SetQueues("root", ("normal",), is_open=True, is_active=True, is_admin=True)
+            rest.controller.tell(undone, by="root")
+            return judged(row, status, document)
         case About.QUEUE:
             status, document = await rest.post("/jobs", {"command": "true"})
             return judged(row, status, document)
@@ -150,6 +166,11 @@ async def outcome(rest, row, job, array, user):
         case About.USER:
             status, document = await rest.get(row.path, user=user, permission="job:kill")
             return judged(row, status, document)
+        case _ if row.path == "/config/actions":
+            config = rest.controller.state.config
+            site = msgspec.structs.replace(rest.backend.site, load_config=lambda: config)
+            rest.backend.site = site
+            return judged(row, *await rest.post(row.path, {"action": row.action}))
         case _ if row.method == "POST":
             status, document = await rest.post(row.path, {"action": row.action, "hosts": ["h1"]})
             return judged(row, status, document)
@@ -175,6 +196,26 @@ def judged(row, status, document):
     assert status == 403, document
     assert document["permission"] == row.permission
     return "n"
+
+
+async def remembered(rest, row, job, user):
+    """Return whether the history of a job that has ended is told."""
+    report_ended(rest.controller, job)
+    rest.link.pump()
+    rest.keep_history()
+    if row.path == "/history/sums":
+        _, document = await rest.get(row.path, ids=str(job))
+        _, every = await rest.get(row.path, user=user)
+        assert bool(every["sums"]["done"]) == bool(document["sums"]["done"])
+        return "y" if document["sums"]["done"] else "-"
+    _, document = await rest.get(row.path, ids=str(job))
+    by_id = {item["jobid"] for item in document["rows"]}
+    assert document["missing"] == ([str(job)] if row.path == "/history/jobs" and not by_id else [])
+    more = {"scope": "all"} if row.path == "/history/jobs" else {}
+    _, document = await rest.get(row.path, user="all", limit="1000", **more)
+    found = {item["jobid"] for item in document["rows"]}
+    assert (job in found) == (job in by_id)
+    return "y" if job in by_id else "-"
 
 
 async def watched(rest, user):
@@ -355,7 +396,7 @@ def test_the_controller_decides_again_with_the_configuration_that_holds_then():
         rest.be(ASKER)
         rest.link.holds_entries = True
         config = msgspec.structs.replace(rest.controller.state.config, grants=())
-        rest.controller.tell(ApplyConfig("root", config), by="root")
+        rest.controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
         ask = rest.link.ask
 
         async def without_waiting(*args, **kwargs):

@@ -131,3 +131,24 @@ def test_hosts_are_closed_by_administrators_only():
         )
 
     run_rest(story)
+
+
+def test_administrators_switch_queues():
+    async def story(rest):
+        status, document = await rest.post(
+            "/queues/actions", {"action": "close", "queues": ["normal"]}
+        )
+        assert (status, document["lsf"]) == (403, "User permission denied")
+        rest.be("root", is_admin=True)
+        _, document = await rest.post(
+            "/queues/actions",
+            {"action": "inactivate", "queues": ["normal", "nope"], "comment": "new disks"},
+        )
+        assert document["results"][0] == {"queue": "normal", "text": "inactivated"}
+        assert document["results"][1]["error"]["lsf"] == "nope: No such queue"
+        _, document = await rest.get("/queues")
+        assert [(q["open"], q["active"], q["comment"]) for q in document["queues"]] == [
+            (True, False, "new disks")
+        ]
+
+    run_rest(story)

@@ -158,7 +158,7 @@ def test_hosts_are_closed_and_opened_by_name(controller):
 
 
 def reconfigure(controller, *hosts, **more):
-    controller.tell(ApplyConfig("root", config(hosts, **more)))
+    controller.tell(ApplyConfig("root", config(hosts, **more), is_admin=True))
     check_state(controller.state)
     loaded = load(dump(controller.state))
     check_state(loaded)
@@ -168,7 +168,7 @@ def reconfigure(controller, *hosts, **more):
 
 def test_an_equal_configuration_changes_nothing(controller):
     before = len(controller.entries)
-    (result,) = controller.tell(ApplyConfig("root", config(("h1", "h2"))))
+    (result,) = controller.tell(ApplyConfig("root", config(("h1", "h2")), is_admin=True))
     assert result.text == "unchanged"
     assert len(controller.entries) == before
 

@@ -274,7 +274,8 @@ def test_the_door_follows_the_configuration(tmp_path, monkeypatch):
         rest = outside.rest
         config = rest.controller.state.config
         rest.controller.tell(
-            ApplyConfig("root", msgspec.structs.replace(config, api=ApiConfig())), by="root"
+            ApplyConfig("root", msgspec.structs.replace(config, api=ApiConfig()), is_admin=True),
+            by="root",
         )
         rest.link.pump()
         await rest.until(lambda: not rest.backend.door.url)

@@ -3,8 +3,9 @@ import sqlite3
 import pytest
 from counted import count_calls
 
-from xce.journal.history import HistoryError, HistoryWriter
+from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import HistoryError
 from xce.model.entry import Cause, Entry
 from xce.model.job import EndCause, Outcome
 from xce.model.record import Ended

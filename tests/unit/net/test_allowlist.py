@@ -50,7 +50,7 @@ COMMANDS: dict[type, Command] = {
     EnrolHost: EnrolHost("t", "d", "h1", b""),
 }
 MAY_ASK = {
-    "apiserver": {SubmitJobs, KillJobs, SetHostsOpen},
+    "apiserver": {SubmitJobs, KillJobs, SetHostsOpen, ApplyConfig},
     "scheduler": {ProposePlan},
     "admin": {SetHostsOpen, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken},
     "test": {SubmitJobs, KillJobs, SetHostsOpen, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken},

@@ -1,4 +1,4 @@
-"""``POST /jobs/actions`` and ``POST /hosts/actions``: what is done to jobs and hosts."""
+"""``POST /jobs/actions /hosts/actions /queues/actions``: what is done to these."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from xce.apiserver.identity import Caller
 from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.problems import denied, refused
 from xce.control.hosts import refuse_hosts
+from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied
 from xce.model.command import (
     Accepted,
@@ -23,6 +24,7 @@ from xce.model.command import (
     ResumeJobs,
     Selection,
     SetHostsOpen,
+    SetQueues,
     SignalJobs,
     StopJobs,
 )
@@ -99,6 +101,29 @@ class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
     comment: Text = ""
 
 
+class QueuesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What to do to which queues."""
+
+    action: Literal["open", "close", "activate", "inactivate"]
+    queues: Annotated[list[Text], Meta(min_length=1)]
+    comment: Text = ""
+
+
+class QueueResult(msgspec.Struct, frozen=True):
+    """What was done to a queue, or why nothing was."""
+
+    queue: str
+    text: str | UnsetType = UNSET
+    error: ActionError | UnsetType = UNSET
+
+
+class QueueActions(msgspec.Struct, frozen=True):
+    """What became of each queue."""
+
+    seq: int
+    results: list[QueueResult]
+
+
 class HostResult(msgspec.Struct, frozen=True):
     """What was done to a host, or why nothing was."""
 
@@ -116,6 +141,7 @@ class HostActions(msgspec.Struct, frozen=True):
 
 _JOBS: Final = msgspec.json.Decoder(ActionBody)
 _HOSTS: Final = msgspec.json.Decoder(HostsBody)
+_QUEUES: Final = msgspec.json.Decoder(QueuesBody)
 
 
 async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
@@ -293,3 +319,31 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
         else:
             results.append(HostResult(name, item.text))
     return answer(backend.replica.seq, HostActions(reply.seq, results))
+
+
+async def act_on_queues(backend: Backend, call: Call) -> web.StreamResponse:
+    """Open or close queues for new jobs; let their jobs start, or not."""
+    body: QueuesBody = decode(_QUEUES, await call.body())
+    caller = call.caller
+    permission = access_of("POST", "/queues/actions", body.action).permission
+    assert permission is not None
+    names = tuple(dict.fromkeys(body.queues))
+    is_open = {"open": True, "close": False}.get(body.action)
+    is_active = {"activate": True, "inactivate": False}.get(body.action)
+    command = SetQueues(
+        caller.user, names, is_open, is_active, body.comment, caller.is_admin, caller.groups
+    )
+    refusals = [refuse_queue(backend.replica.state, command, name, (permission,)) for name in names]
+    if refusals[0] is not None and None not in refusals:
+        raise denied(permission, refusals[0].text, about=names[0])
+    reply = await backend.write(command, caller)
+    results: list[QueueResult] = []
+    for name, item in zip(names, reply.results, strict=True):
+        if isinstance(item, Refusal):
+            if item.permission:
+                backend.denials.note(caller, item.permission, f"queue {name}")
+            error = ActionError(item.code, item.text, item.lsf, item.permission or UNSET)
+            results.append(QueueResult(name, error=error))
+        else:
+            results.append(QueueResult(name, item.text))
+    return answer(backend.replica.seq, QueueActions(reply.seq, results))

@@ -9,7 +9,7 @@ from aiohttp import web
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer
 from xce.apiserver.listing import parse_flag, parse_refs
-from xce.apiserver.problems import CONTROLLER_AWAY, ProblemError, make_problem
+from xce.apiserver.problems import CONTROLLER_AWAY, ProblemError, make_problem, refused
 from xce.apiserver.tables import (
     ArrayRow,
     HostRow,
@@ -21,6 +21,12 @@ from xce.apiserver.tables import (
 )
 from xce.control.dependency import matches
 from xce.model.config import ResourceConfig
+from xce.model.refusal import RefusalCode
+from xce.resreq.compile import compile_request
+from xce.resreq.errors import LanguageError
+from xce.resreq.select import compile_select
+from xce.sched.columns import HostColumns, HostFacts
+from xce.state.cluster import ClusterState
 from xce.state.job import Job
 
 
@@ -48,6 +54,8 @@ class ClusterRow(msgspec.Struct, frozen=True):
     pools: tuple[str, ...]
     levels: tuple[str, ...]
     """Levels of the topology, the narrowest first."""
+    owner: str
+    """The user who runs the cluster."""
     mode: str
     """``production``, or ``test``: then it is not for work."""
 
@@ -101,14 +109,43 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         resources=config.resources,
         pools=tuple(pool.name for pool in config.pools),
         levels=config.levels,
+        owner=backend.identities.owner_name,
         mode=config.mode,
     )
     return answer(replica.seq, row)
 
 
 async def list_hosts(backend: Backend, call: Call) -> web.StreamResponse:
-    """List the hosts."""
-    return answer(backend.replica.seq, HostsAnswer(host_rows(backend.replica.state)))
+    """List the hosts, all or those that a select expression takes."""
+    state = backend.replica.state
+    rows = host_rows(state)
+    text = call.query.get("select", "")
+    if text:
+        taken = _selected(state, text)
+        rows = [row for row in rows if row.name in taken]
+    return answer(backend.replica.seq, HostsAnswer(rows))
+
+
+def _selected(state: ClusterState, text: str) -> set[str]:
+    """Return the hosts that a requirement's select expression takes, as things are now.
+
+    Raises:
+        ProblemError: It is none.
+    """
+    try:
+        request = compile_request(
+            [text], config=state.config, unit=state.config.lsf_unit_for_limits
+        )
+        program = compile_select(request.select)
+    except LanguageError as error:
+        raise refused(
+            RefusalCode.BAD_RESREQ,
+            error.message,
+            lsf=error.lsf or "Bad resource requirement syntax",
+        ) from error
+    table = state.hosts
+    columns = HostColumns(HostFacts(table, state.config), table.total - table.used)
+    return {table.names[number] for number in program.mask(columns).nonzero()[0].tolist()}
 
 
 async def list_queues(backend: Backend, call: Call) -> web.StreamResponse:

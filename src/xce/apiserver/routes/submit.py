@@ -22,7 +22,7 @@ from xce.apiserver.problems import (
     refused,
 )
 from xce.apiserver.submission import Compiled, SubmissionBody
-from xce.journal.history import HistoryError
+from xce.journal.history_schema import HistoryError
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject
 from xce.model.errors import TextError

@@ -13,11 +13,14 @@ from xce.apiserver.fields import JobsAnswer, Row
 from xce.apiserver.routes import (
     actions,
     cluster,
+    config,
+    history,
     jobs,
     login,
     output,
     plan,
     rbac,
+    site,
     submit,
     trace,
     watch,
@@ -66,6 +69,22 @@ _FILTERS: Final = (
     Parameter("user", "a user, or `all`; without it and without ids: the caller"),
     Parameter("name", "job name, * stands for anything"),
     Parameter("finished", "1: also jobs that have ended", "integer"),
+)
+
+_PAST: Final = (
+    Parameter("ids", "12,13[1-5]: only these"),
+    Parameter("user", "a user, or `all`; without it and without ids: the caller"),
+    Parameter("queue", "only jobs of this queue"),
+    Parameter("name", "job name, * stands for anything"),
+    Parameter("project", "only jobs of this project"),
+    Parameter("host", "only what ran on this host"),
+    Parameter("submitted", "from,to in seconds since the epoch"),
+    Parameter("dispatched", "from,to"),
+    Parameter("ended", "from,to"),
+)
+_PAGES: Final = (
+    Parameter("limit", "most rows", "integer"),
+    Parameter("cursor", "`next` of the page before"),
 )
 
 ROUTES: Final = (
@@ -180,6 +199,7 @@ ROUTES: Final = (
         path="/hosts",
         handler=cluster.list_hosts,
         summary="List the hosts",
+        parameters=(Parameter("select", "only those that this select expression takes"),),
         gives=(cluster.HostsAnswer,),
     ),
     Route(
@@ -197,6 +217,80 @@ ROUTES: Final = (
         handler=cluster.list_queues,
         summary="List the queues",
         gives=(cluster.QueuesAnswer,),
+    ),
+    Route(
+        method="POST",
+        path="/queues/actions",
+        handler=actions.act_on_queues,
+        summary="Open or close queues for new jobs; let their jobs start, or not",
+        takes=(actions.QueuesBody,),
+        gives=(actions.QueueActions,),
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/config/actions",
+        handler=config.act_on_config,
+        summary="Put the configuration files in effect",
+        takes=(config.ConfigBody,),
+        gives=(config.ConfigAnswer,),
+        is_read=False,
+    ),
+    Route(
+        method="GET",
+        path="/parameters",
+        handler=site.show_parameters,
+        summary="The configuration in LSF's words",
+        gives=(site.ParametersAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/users",
+        handler=site.list_users,
+        summary="Users with unfinished jobs, counted in slots",
+        gives=(site.UsersAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/groups",
+        handler=site.list_groups,
+        summary="Groups of users with shares, and domains of hosts",
+        gives=(site.GroupsAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/pools",
+        handler=site.list_pools,
+        summary="Consumable amounts of the whole cluster",
+        gives=(site.PoolsAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/history/jobs",
+        handler=history.list_courses,
+        summary="Jobs with all that happened to them: a job row with `spans` and `steps`",
+        parameters=(
+            *_PAST,
+            Parameter("scope", "unfinished, all, finished, exited, pend, run or susp"),
+            *_PAGES,
+        ),
+        gives=(history.CoursesAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/history/usage",
+        handler=history.list_usage,
+        summary="One row for each attempt that is over, by their ends",
+        parameters=(*_PAST, Parameter("scope", "done or exited; else both"), *_PAGES),
+        gives=(history.CoursesAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/history/sums",
+        handler=history.show_sums,
+        summary="Sums over attempts that are over",
+        parameters=(*_PAST, Parameter("scope", "done or exited; else both")),
+        gives=(history.SumsAnswer,),
     ),
     Route(
         method="GET",

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from xce.cli.lsf.columns import (
+    OPTIONS as CUSTOM,
+)
+from xce.cli.lsf.columns import (
+    USAGE as CUSTOM_USAGE,
+)
+from xce.cli.lsf.columns import (
+    counted,
+    fixed,
+    is_custom,
+    nothing,
+    render_custom,
+)
 from xce.cli.lsf.front import FAILED, Context, run_main
-from xce.cli.lsf.options import FLAG, Options
+from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,25 +24,32 @@ if TYPE_CHECKING:
 
     Host = dict[str, Any]
 
-USAGE = """\
+USAGE = f"""\
 Usage: bhosts [options] [host_name ...]
+       bhosts -s [resource_name ...]
   -w              nothing cut, the reason of a closed host
   -l              long
+  -s              counters of hosts and pools of the cluster, what is there and what is reserved
+  -R "select"     only hosts that the expression takes
+{CUSTOM_USAGE}\
+  -a -e -X -alloc    all hosts, each on its own, counted in slots: so they always are
 """
 OPTIONS = Options(
-    {"-w": FLAG, "-l": FLAG},
     {
-        **dict.fromkeys(
-            (
-                "-a", "-e", "-R", "-s", "-X", "-x", "-aff", "-gpu", "-rc", "-attr", "-alloc",
-                "-cname", "-noheader",
-            ),
-            "",
-        ),
-        **dict.fromkeys(("-o", "-json"), "use 'xcecli hosts -o json'"),
+        **dict.fromkeys(("-w", "-l", "-s", "-a", "-e", "-X", "-alloc"), FLAG),
+        "-R": VALUE,
+        **CUSTOM,
+    },
+    {
+        "-x": "a host that fails starts is closed: bhosts -l says why",
+        "-aff": "use 'bhosts -l'",
+        "-gpu": "declared counters are shown by bhosts -l and bhosts -s",
+        "-rc": "there are no hosts from providers yet",
+        "-attr": "attributes are shown by lshosts -w",
+        "-cname": "there is one cluster",
     },
     bundled=True,
-)  # fmt: skip
+)
 _HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV\n"
 _INDICES = "r15s r1m r15m ut pg io ls it tmp swp mem slots"
 _THRESHOLDS = (
@@ -104,23 +124,85 @@ def _load_row(label: str, cells: list[str]) -> str:
     return f" {label:<9}" + "".join([f" {cell:>6}" for cell in cells]) + "\n"
 
 
+FIELDS = (
+    ("host_name", 20, "hname", lambda host: str(host["name"])),
+    ("status", 15, "", lambda host: str(host["status"])),
+    ("cpuf", 10, "", fixed("1.00")),
+    ("jl_u", 8, "jlu", nothing),
+    ("max", 8, "", _most),
+    ("njobs", 8, "", counted("njobs")),
+    ("run", 8, "", counted("run")),
+    ("ssusp", 8, "", counted("ssusp")),
+    ("ususp", 8, "", counted("ususp")),
+    ("rsv", 8, "", counted("rsv")),
+    ("dispatch_window", 50, "dispwin", nothing),
+    ("comments", 128, "", lambda host: str(host.get("comment") or "-")),
+    ("available_mem", 15, "", lambda host: _memory(host, free=True)),
+    ("reserved_mem", 15, "", lambda host: _memory(host, free=False)),
+    ("total_mem", 15, "", lambda host: f"{host['mem_mib']}M" if host.get("mem_mib") else "-"),
+)
+"""Name, recommended width, aliases, text."""
+DEFAULT = "host_name status jl_u max njobs run ssusp ususp rsv"
+
+
+def _memory(host: Host, *, free: bool) -> str:
+    if not host.get("mem_mib"):
+        return "-"
+    used = host.get("mem_used_mib") or 0
+    return f"{host['mem_mib'] - used if free else used}M"
+
+
+def _list_shared(context: Context) -> int:
+    """List counters of hosts and pools: ``RESOURCE TOTAL RESERVED LOCATION``."""
+    names = context.parsed.rest
+    rows: list[tuple[str, int, int, str]] = []
+    for pool in context.api.call("GET", "/pools")["pools"]:
+        rows.append((pool["name"], pool["total"], pool["used"], "all"))
+    for host in context.api.call("GET", "/hosts")["hosts"]:
+        for name, (total, used) in (host.get("counters") or {}).items():
+            rows.append((name, total, used, host["name"]))
+    known = {row[0] for row in rows}
+    missing = [name for name in names if name not in known]
+    rows = [row for row in rows if not names or row[0] in names]
+    if rows:
+        context.out(f"{'RESOURCE':<23} {'TOTAL':>8} {'RESERVED':>14}      LOCATION")
+        for name, total, used, where in sorted(rows):
+            context.out(f"{name:<23} {total - used:>8} {used:>14}      {where}")
+    for name in missing:
+        context.err(f"{name}: Unknown resource name")
+    if not rows and not missing:
+        context.err("No shared resource is declared")
+    return FAILED if missing else 0
+
+
 def execute(context: Context) -> int:
     """List the hosts."""
     parsed = context.parsed
-    known: list[Host] = context.api.call("GET", "/hosts")["hosts"]
+    custom = is_custom(parsed)
+    if parsed.has("-s"):
+        if parsed.has("-l") or parsed.has("-w") or parsed.has("-R"):
+            raise UsageError("-s stands alone")
+        return _list_shared(context)
+    query = [("select", parsed.value("-R"))] if parsed.has("-R") else []
+    known: list[Host] = context.api.call("GET", "/hosts", query)["hosts"]
     by_name = {host["name"]: host for host in known}
     missing = [name for name in parsed.rest if name not in by_name]
     if parsed.rest:
         known = [by_name[name] for name in dict.fromkeys(parsed.rest) if name in by_name]
-    if parsed.has("-l"):
+    if custom:
+        context.out_block(
+            render_custom(parsed, FIELDS, DEFAULT, known, command="bhosts", noun="HOSTS")
+        )
+    elif parsed.has("-l"):
         for host in known:
             context.out_block(render_host(host))
     elif known:
-        context.out_block(render_hosts(known, wide=parsed.has("-w")))
+        lines = render_hosts(known, wide=parsed.has("-w"))
+        context.out_block(lines[1:] if parsed.has("-noheader") else lines)
     for name in missing:
         context.err(f"{name}: Bad host name, host group name or cluster name")
     if not known and not missing:
-        context.err("No host has joined the cluster")
+        context.err("No host takes it" if query else "No host has joined the cluster")
     return FAILED if missing else 0
 
 

@@ -6,6 +6,7 @@ from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.jobs_query import Pages, Query
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
 from xce.cli.lsf.values import BadValueError
+from xce.client.rest import ProblemError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,37 +30,49 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -o "field[:[-]width[:unit]] ... [delimiter='c']"             columns of your choice
   -json             the same as JSON           -noheader        without column headings
   -hms              spans as hh:mm:ss          -X               hosts one by one (they always are)
+  -WF  -WL  -WP     nothing cut, and when it will end; the time left; the part that is done
+  -sum              slots of all these jobs, counted by state
+  -script job_ID    the text that the job runs
 """
-_MORE = "use -o"
 OPTIONS = Options(
     {
         **dict.fromkeys(
             (
                 "-a", "-A", "-d", "-p", "-p0", "-r", "-s", "-l", "-w", "-W", "-UF", "-X", "-json",
-                "-noheader", "-hms", "-psum",
+                "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
             ),
             FLAG,
         ),
         **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o"), VALUE),
     },
     {
-        **dict.fromkeys(
-            (
-                "-x", "-pe", "-pi", "-pei", "-G", "-g", "-Jd", "-app", "-sla", "-Lp", "-rusage",
-                "-N", "-sum", "-aff", "-gpu", "-data", "-hostfile", "-env", "-aps", "-prio",
-                "-plan", "-ss", "-fwd", "-bucket", "-U",
-            ),
-            "",
-        ),
+        "-x": "there are no exceptions of jobs",
+        **dict.fromkeys(("-pe", "-pi", "-pei"), "use -p, which says why each job waits"),
+        "-G": "there are no user groups for jobs: use -u",
+        "-g": "there are no job groups: use -J",
+        "-Jd": "there are no descriptions of jobs: use -J",
+        "-app": "there are no application profiles",
+        "-sla": "there are no service classes",
+        "-Lp": "there is no licence scheduler",
+        "-rusage": "use -o 'jobid combined_resreq'",
+        "-N": "CPU times are as measured: hosts have no CPU factors",
+        "-aff": "affinity is not shown",
+        "-gpu": "counters of a job stand in its requirement: bjobs -l",
+        "-data": "there is no data manager",
+        "-hostfile": "hosts are asked for by -m",
+        "-env": "a job's environment is not shown",
+        "-aps": "there is no priority by APS: use -o 'jobid priority'",
+        "-prio": "use -o 'jobid priority'",
+        "-plan": "use 'xcecli why ID'",
+        "-ss": "there is no session scheduler",
+        "-fwd": "there is one cluster",
+        "-bucket": "use 'xcecli why ID'",
+        "-U": "there are no advance reservations",
         **dict.fromkeys(("-p1", "-p2", "-p3"), "use -p or -psum, or 'xcecli why ID'"),
-        "-WF": f"{_MORE} 'jobid finish_time'",
-        "-WL": f"{_MORE} 'jobid time_left'",
-        "-WP": f"{_MORE} 'jobid %complete'",
-        "-script": "use 'xcecli info ID'",
     },
     bundled=True,
 )  # fmt: skip
-_CUSTOM_EXCLUDES = ("-l", "-UF", "-w", "-W", "-A")
+_CUSTOM_EXCLUDES = ("-l", "-UF", "-w", "-W", "-A", "-WF", "-WL", "-WP", "-sum")
 
 
 def execute(context: Context) -> int:
@@ -67,9 +80,13 @@ def execute(context: Context) -> int:
     try:
         if context.parsed.has("-A"):
             return _list_arrays(context)
+        if context.parsed.has("-script"):
+            return _show_script(context)
         if context.parsed.has("-psum"):
             return _sum_up(context)
         query = Query(context.parsed)
+        if context.parsed.has("-sum"):
+            return _list_sums(context, query)
         if context.parsed.has("-l") or context.parsed.has("-UF"):
             return _list_long(context, query)
         if _is_custom(context):
@@ -115,7 +132,16 @@ def _list_table(context: Context, query: Query) -> int:
     only_pending = only_pending and not parsed.has("-a") and not query.ids
     members = table.MEMBERS
     render: Callable[[list[Row]], list[str]]
-    if parsed.has("-W"):
+    ends = [option for option in ("-WF", "-WL", "-WP") if parsed.has(option)]
+    if len(ends) > 1 or (ends and parsed.has("-W")):
+        raise UsageError("only one of -W -WF -WL -WP can be given")
+    if ends:
+        members = f"{table.MEMBERS},start_at,end_at,run_limit_s,estimate_s"
+        header = table.ending_header(ends[0])
+
+        def render(rows: list[Row]) -> list[str]:
+            return table.render_ending(rows, ends[0], pages.now_s, short=short)
+    elif parsed.has("-W"):
         members = table.WIDE_MEMBERS
         header = table.EXTRA_WIDE_HEADER
 
@@ -197,11 +223,39 @@ def _list_long(context: Context, query: Query) -> int:
     return _close(context, query, pages)
 
 
+def _list_sums(context: Context, query: Query) -> int:
+    """List how many slots the jobs have or want, by state."""
+    from xce.cli.lsf.jobs_table import SUM_HEADER, render_sums  # noqa: PLC0415 - seldom needed
+
+    pages = Pages(context.api, query, "hosts,tasks_max,tasks_min")
+    rows = [row for page in pages for row in page]
+    if rows:
+        context.out(SUM_HEADER)
+        context.out(render_sums(rows))
+    return _close(context, query, pages)
+
+
+def _show_script(context: Context) -> int:
+    """Print the text that one job runs."""
+    query = Query(context.parsed)
+    if len(query.ids) != 1 or "[" in query.ids[0]:
+        raise UsageError("-script: name one job")
+    answer = context.api.request("GET", f"/jobs/{query.ids[0]}/script")
+    if answer.status >= 400:
+        document = answer.value()
+        raise ProblemError(answer.status, document if isinstance(document, dict) else {})
+    context.out_bytes(answer.body if answer.body.endswith(b"\n") else answer.body + b"\n")
+    return 0
+
+
 def _sum_up(context: Context) -> int:
     from xce.cli.lsf.jobs_reasons import Summary, render_summary  # noqa: PLC0415 - of -psum only
 
     parsed = context.parsed
-    for option in ("-a", "-d", "-r", "-s", "-l", "-UF", "-w", "-W", "-o", "-json", "-hms"):
+    for option in (
+        "-a", "-d", "-r", "-s", "-l", "-UF", "-w", "-W", "-o", "-json", "-hms", "-WF", "-WL", "-WP",
+        "-sum",
+    ):  # fmt: skip
         if parsed.has(option):
             raise UsageError(f"-psum and {option} cannot be used together")
     query = Query(parsed)

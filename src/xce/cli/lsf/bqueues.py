@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from xce.cli.lsf.columns import (
+    OPTIONS as CUSTOM,
+)
+from xce.cli.lsf.columns import (
+    USAGE as CUSTOM_USAGE,
+)
+from xce.cli.lsf.columns import (
+    counted,
+    fixed,
+    is_custom,
+    limited,
+    nothing,
+    render_custom,
+)
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.jobs_fields import limit_text
-from xce.cli.lsf.options import FLAG, Options
+from xce.cli.lsf.options import FLAG, VALUE, Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    Queue = dict[str, Any]
+    from xce.cli.lsf.options import Parsed
 
-USAGE = """\
+    Queue = dict[str, Any]
+    Share = dict[str, Any]
+
+USAGE = f"""\
 Usage: bqueues [options] [queue_name ...]
   -w              nothing cut, more columns
   -l              long
+  -r              with the tree of shares
+  -u user         only queues that take this user's jobs;  all: every queue
+  -m host         only queues whose jobs may use this host
+{CUSTOM_USAGE}\
+  -alloc          counted in slots: so they always are
 """
 OPTIONS = Options(
-    {"-w": FLAG, "-l": FLAG},
-    {
-        **dict.fromkeys(("-m", "-u", "-r", "-alloc", "-noheader"), ""),
-        **dict.fromkeys(("-o", "-json"), "use 'xcecli queues -o json'"),
-    },
+    {**dict.fromkeys(("-w", "-l", "-r", "-alloc"), FLAG), "-u": VALUE, "-m": VALUE, **CUSTOM},
+    {},
     bundled=True,
 )
 _HEADER = "QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
@@ -94,6 +113,8 @@ def render_queue(queue: Queue) -> list[str]:
         lines.append(f"USER_SHARES:  {' '.join(f'[{name}, {size}]' for name, size in shares)}\n")
     if queue.get("run_windows"):
         lines.append(f"RUN_WINDOWS:  {' '.join(queue['run_windows'])}\n")
+    if queue.get("comment"):
+        lines.append(f'ADMIN ACTION COMMENT: "{queue["comment"]}"\n')
     lines.append(f"USERS: {' '.join(queue.get('users') or ()) or 'all'}\n")
     lines.append(f"HOSTS:  {' '.join(queue.get('hosts') or ()) or 'all'}\n")
     return [line for line in lines if line]
@@ -118,23 +139,115 @@ def _maxima(queue: Queue) -> list[str]:
     return lines
 
 
+FIELDS = (
+    ("queue_name", 15, "qname", lambda queue: str(queue["name"])),
+    ("description", 50, "desc", lambda queue: str(queue.get("description") or "-")),
+    ("priority", 10, "prio", counted("priority")),
+    ("status", 15, "stat", _status),
+    ("max", 10, "", _most),
+    ("jl_u", 10, "jlu", nothing),
+    ("jl_p", 10, "jlp", nothing),
+    ("jl_h", 10, "jlh", nothing),
+    ("njobs", 10, "", counted("njobs")),
+    ("pend", 10, "", counted("pend")),
+    ("run", 10, "", counted("run")),
+    ("susp", 10, "", counted("susp")),
+    ("rsv", 10, "", counted("rsv")),
+    ("ususp", 10, "", counted("ususp")),
+    ("ssusp", 10, "", counted("ssusp")),
+    ("nice", 6, "", fixed("0")),
+    ("max_corelimit", 15, "corelimit", nothing),
+    ("max_cpulimit", 15, "cpulimit", nothing),
+    ("default_cpulimit", 30, "def_cpulimit", nothing),
+    ("max_runlimit", 15, "runlimit", lambda queue: _minutes(queue.get("run_limit_s"))),
+    (
+        "default_runlimit", 30, "def_runlimit",
+        lambda queue: _minutes(queue.get("default_run_limit_s")),
+    ),
+    (
+        "max_memlimit", 15, "memlimit",
+        lambda queue: limit_text((queue.get("mem_limit_mib") or 0) * 1024) or "-",
+    ),
+    ("max_tasklimit", 15, "tasklimit", limited("tasks_max")),
+    ("min_tasklimit", 15, "", limited("tasks_min")),
+    ("users", 50, "", lambda queue: " ".join(queue.get("users") or ()) or "all"),
+    ("hosts", 50, "", lambda queue: " ".join(queue.get("hosts") or ()) or "all"),
+    ("policies", 50, "", lambda queue: " ".join(queue.get("policies") or ()) or "-"),
+    ("run_windows", 50, "", lambda queue: " ".join(queue.get("run_windows") or ()) or "-"),
+    ("exclusive", 10, "", lambda queue: "Y" if queue.get("exclusive") else "N"),
+    ("admin_comment", 50, "", lambda queue: str(queue.get("comment") or "-")),
+)  # fmt: skip
+"""Name, recommended width, aliases, text."""
+DEFAULT = "queue_name priority status max jl_u jl_p jl_h njobs pend run susp"
+
+
+def _minutes(seconds: float | None) -> str:
+    return f"{seconds / 60:.1f}" if seconds else "-"
+
+
+def _render_shares(shares: list[Share]) -> list[str]:
+    """Return the tree of a queue's shares, as ``-r`` shows it."""
+    lines: list[str] = []
+    for share in shares:
+        lines += [
+            f"SHARE_INFO_FOR: {share['account']}\n",
+            " USER/GROUP   SHARES  PRIORITY  STARTED  RESERVED  CPU_TIME  RUN_TIME   ADJUST\n",
+        ]
+        lines += [
+            f"{name:<10} {size:>7} {'-':>9} {'-':>8} {'-':>9} {'-':>9} {'-':>9} {'-':>8}\n"
+            for name, size in share["members"]
+        ]
+        lines.append("\n")
+    return lines
+
+
+def _shares_of(queue: Queue, groups: list[dict[str, Any]]) -> list[Share]:
+    """Return the accounts of a queue: its own, and its groups'."""
+    if not queue.get("user_shares"):
+        return []
+    found: list[Share] = [{"account": f"{queue['name']}/", "members": queue["user_shares"]}]
+    for group in groups:
+        if group.get("queue") == queue["name"]:
+            found.append(
+                {"account": f"{queue['name']}/{group['name']}/", "members": group["shares"]}
+            )
+    return found
+
+
 def execute(context: Context) -> int:
     """List the queues."""
     parsed = context.parsed
+    custom = is_custom(parsed)
     known: list[Queue] = context.api.call("GET", "/queues")["queues"]
     by_name = {queue["name"]: queue for queue in known}
     missing = [name for name in parsed.rest if name not in by_name]
     if parsed.rest:
         known = [by_name[name] for name in dict.fromkeys(parsed.rest) if name in by_name]
     known.sort(key=lambda queue: -queue["priority"])
-    if parsed.has("-l"):
+    known = [queue for queue in known if _is_wanted(parsed, queue)]
+    if custom:
+        context.out_block(
+            render_custom(parsed, FIELDS, DEFAULT, known, command="bqueues", noun="QUEUES")
+        )
+    elif parsed.has("-l") or parsed.has("-r"):
+        groups = context.api.call("GET", "/groups")["groups"] if parsed.has("-r") else []
         for place, queue in enumerate(known):
-            context.out_block([f"{_SEPARATOR}\n" if place else "", *render_queue(queue)])
+            shares = _render_shares(_shares_of(queue, groups)) if groups or parsed.has("-r") else []
+            context.out_block([f"{_SEPARATOR}\n" if place else "", *render_queue(queue), *shares])
     elif known:
-        context.out_block(render_queues(known, wide=parsed.has("-w")))
+        lines = render_queues(known, wide=parsed.has("-w"))
+        context.out_block(lines[1:] if parsed.has("-noheader") else lines)
     for name in missing:
         context.err(f"{name}: No such queue")
     return FAILED if missing else 0
+
+
+def _is_wanted(parsed: Parsed, queue: Queue) -> bool:
+    """Return whether a queue takes the user and the host that were named."""
+    user, host = parsed.value("-u"), parsed.value("-m")
+    if user and user != "all" and queue.get("users") and user not in queue["users"]:
+        return False
+    return not host or host == "all" or not queue.get("hosts") or host in queue["hosts"]
 
 
 def main() -> NoReturn:

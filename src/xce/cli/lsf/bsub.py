@@ -44,6 +44,51 @@ Usage: bsub [options] command [argument ...]
 _NO_MAIL = "XCE sends no mail; name output files with -o and -e"
 _NO_TERMINAL = "no job has a terminal yet; use -K to wait and bpeek -f to watch"
 _PLAIN = "write the job's options on the command line or as #BSUB lines"
+_ULIMIT = "set it inside of the job with ulimit"
+_CSM = "it is of IBM's CSM only; use -n with -R"
+_INSTEAD = {
+    "-outdir": "use -cwd, or write the directory into -o and -e",
+    "-G": "there are no user groups for jobs",
+    "-g": "there are no job groups; use -J",
+    "-app": "there are no application profiles; write their options out",
+    "-sla": "there are no service classes; use a queue",
+    "-t": "use -W, which counts from the start of the job",
+    "-c": "use -W, which counts real time",
+    "-v": "use -M",
+    **dict.fromkeys(("-S", "-D", "-F", "-C", "-p", "-T", "-ul"), _ULIMIT),
+    "-hl": "leave it out; -M is meant for each host as it is",
+    **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
+    "-Q": "let the job submit itself again",
+    "-E": "put the command in front of the job's own",
+    "-Ep": "put the command into a trap of the job's script",
+    "-L": "begin the script with #!/bin/bash -l",
+    "-f": "copy the files inside of the job",
+    **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
+    "-Jd": "use -J",
+    "-a": "there are no esub programs",
+    **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
+    **dict.fromkeys(("-wa", "-wt", "-s"), "the run limit sends USR2 first; use a trap"),
+    "-ti": "leave it out; orphans end after orphan_grace_s of the cluster",
+    "-U": "there are no advance reservations",
+    "-hostfile": "use -m and -n",
+    **dict.fromkeys(("-data", "-datagrp", "-datachk", "-stage"), "there is no data manager"),
+    "-Lp": "there is no licence scheduler; use rusage[] of a pool",
+    **dict.fromkeys(("-ar", "-rnc"), "the size of a running job is fixed"),
+    "-Zs": "leave it out; the text of a script is always kept at submission",
+    "-clusters": "there is one cluster",
+    **dict.fromkeys(
+        (
+            "-ln_slots", "-ln_mem", "-cn_cu", "-cn_mem", "-alloc_flags", "-core_isolation", "-smt",
+            "-step_cgroup", "-csm", "-jsm",
+        ),
+        _CSM,
+    ),
+    "-network": "networks are not given out",
+    "-freq": "the speed of CPUs is not set",
+    "-jobaff": "use -m, or cu[] in -R",
+    "-rcacct": "there are no providers yet",
+}  # fmt: skip
+"""Options of LSF that XCE has not, and what to use instead."""
 OPTIONS = Options(
     {
         **dict.fromkeys(("-H", "-x", "-K", "--plan"), FLAG),
@@ -66,18 +111,7 @@ OPTIONS = Options(
             f"{_PLAIN}; many jobs at once: an array (-J)",
         ),
         **dict.fromkeys(("-r", "-rn"), "no job is run again by itself yet; leave it out"),
-        **dict.fromkeys(
-            (
-                "-outdir", "-G", "-g", "-app", "-sla", "-t", "-c", "-v", "-S", "-D", "-F", "-C",
-                "-p", "-T", "-hl", "-ul", "-ptl", "-eptl", "-Q", "-E", "-Ep", "-L", "-f", "-k",
-                "-mig", "-Jd", "-a", "-ext", "-extsched", "-wa", "-wt", "-ti", "-s", "-U",
-                "-hostfile", "-data", "-datagrp", "-datachk", "-Lp", "-ar", "-rnc", "-Zs",
-                "-clusters", "-ln_slots", "-ln_mem", "-cn_cu", "-cn_mem", "-alloc_flags",
-                "-core_isolation", "-smt", "-step_cgroup", "-csm", "-jsm", "-network", "-stage",
-                "-freq", "-jobaff", "-rcacct",
-            ),
-            "",
-        ),
+        **_INSTEAD,
         "-gpu": "no GPUs are scheduled yet",
         "-nnodes": 'use -n with -R "span[ptile=n]"',
     },

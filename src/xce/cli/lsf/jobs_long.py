@@ -63,8 +63,8 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         add(f"{render_date(at_s, with_year=with_year)}: {text}")
 
     add(_heading(row))
-    add_dated(row.get("submit_at"), _submitted(row))
-    lines.extend(_limits(row))
+    add_dated(row.get("submit_at"), submission_text(row))
+    lines.extend(limit_blocks(row))
     if row.get("start_at") is not None:
         add_dated(row["start_at"], _started(row))
     if is_finished(row):
@@ -108,10 +108,11 @@ def _heading(row: Row) -> str:
     return ", ".join(parts)
 
 
-def _submitted(row: Row) -> str:
-    """Return what was asked for at submission."""
+def submission_text(row: Row, *, to_queue: bool = False) -> str:
+    """Return what was asked for at submission; ``bhist`` names the queue here."""
     parts = [
         f"Submitted from host <{row['from_host']}>",
+        *([f"to Queue <{row['queue']}>"] if to_queue else []),
         f"CWD <{under_home(row.get('cwd') or '', row)}>",
     ]
     given = row.get("cwd_given")
@@ -139,7 +140,7 @@ def _submitted(row: Row) -> str:
     return ", ".join(parts) + ";"
 
 
-def _limits(row: Row) -> list[str]:
+def limit_blocks(row: Row) -> list[str]:
     """Return the limits, each as a heading with its value below."""
     lines = []
     if row.get("run_limit_s"):

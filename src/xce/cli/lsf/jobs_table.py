@@ -130,6 +130,44 @@ def render_extra_wide(rows: Iterable[Row], *, short: bool) -> list[str]:
     return lines
 
 
+_ENDINGS = {"-WF": "FINISH_TIME", "-WL": "TIME_LEFT", "-WP": "%COMPLETE"}
+"""Option and the heading of its column."""
+
+
+def ending_header(option: str) -> str:
+    """Return the header of ``-WF``, ``-WL`` or ``-WP``."""
+    return f"{wide_header()[:-1]:<80} {_ENDINGS[option]}\n"
+
+
+def render_ending(rows: Iterable[Row], option: str, now_s: float, *, short: bool) -> list[str]:
+    """Return the lines of ``-w`` with when each job ends behind."""
+    from xce.cli.lsf.jobs_fields import FIELDS, View  # noqa: PLC0415 - one form's code only
+
+    render = FIELDS[_ENDINGS[option].lower()].render
+    assert render is not None
+    view = View(now_s)
+    lines = []
+    for row in expand(rows):
+        (line,) = render_w([row], short=short)
+        lines.append(f"{line[:-1]:<80} {render(row, view) or '-'}\n")
+    return lines
+
+
+SUM_HEADER = "RUN          SSUSP        USUSP        UNKNOWN      PEND         FWD_PEND"
+_SUM_OF = {"RUN": 0, "SSUSP": 1, "USUSP": 2, "PEND": 4, "PSUSP": 4}
+
+
+def render_sums(rows: Iterable[Row]) -> str:
+    """Return the line of ``-sum``: slots by state."""
+    sums = [0] * 6
+    for row in rows:
+        place = _SUM_OF.get(row["stat"])
+        if place is not None:
+            slots = slot_count(row) or row.get("tasks_min") or 1
+            sums[place] += slots * row.get("count", 1)
+    return "".join([f"{size:<13}" for size in sums]).rstrip()
+
+
 def render_short_pending(rows: Iterable[Row], width: int) -> list[str]:
     """Return the lines of ``-p``: no EXEC_HOST, the reasons below each row."""
     lines = []

@@ -35,6 +35,9 @@ def render_env(settings: Settings, launchers: Path, *, path: str) -> list[str]:
     lines = []
     if path.split(":", maxsplit=1)[0] != str(launchers):
         lines.append(f'export PATH={shlex.quote(str(launchers))}:"$PATH"')
+    view = settings.state_dir / "lsf" / "conf"
+    if (view / "lsf.conf").exists():
+        lines.append(f"export LSF_ENVDIR={shlex.quote(str(view))}")
     if not settings.is_default or "XCE_DIR" in os.environ:
         lines.append(f"export XCE_DIR={shlex.quote(str(settings.state_dir))}")
     return lines

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 import xce
+from xce.cli.lsf.absent import ABSENT
 
 FIRST_LINE_MAX: Final = 127
 OWN_COMMANDS: Final = {
@@ -51,6 +52,10 @@ def render_launchers() -> dict[str, str]:
         name: render_launcher(f"xce.cli.lsf.{name}", python=interpreter(), paths=paths)
         for name in each_lsf_command()
     }
+    for name in ABSENT:
+        # What has been built since is no longer absent.
+        if name not in texts:
+            texts[name] = render_launcher("xce.cli.lsf.absent", python=interpreter(), paths=paths)
     for name, module in OWN_COMMANDS.items():
         texts[name] = render_launcher(
             module, python=Path(sys.executable), paths=paths, needs_site=True

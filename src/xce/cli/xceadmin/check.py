@@ -36,6 +36,15 @@ def run_check(settings: Settings, directory: str | None, *, as_json: bool) -> in
     return 0
 
 
+def problems_in(root: str) -> list[str]:
+    """Return what is wrong with the configuration files of a state directory."""
+    try:
+        load_config(find_layout(Path(root)).config)
+    except ConfigError as error:
+        return str(error).splitlines()
+    return []
+
+
 def render_summary(config: ClusterConfig) -> str:
     """Return what a configuration means, in a few lines."""
     default = next((queue.name for queue in config.queues if queue.default), "none")

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from xce.cli.xceadmin.apply import run_apply
 from xce.cli.xceadmin.audit import run_audit
 from xce.cli.xceadmin.check import run_check
+from xce.cli.xceadmin.history import run_history_export
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.init import add_init, run_init
 from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
 from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
+from xce.cli.xceadmin.lsf.command import run_import
 from xce.cli.xceadmin.rbac import add_users, run_logins, run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
@@ -25,7 +28,6 @@ from xce.daemon.settings import Settings, SettingsError, load_settings
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
     "diff": "configuration is in effect after `xce down` and `xce up`",
-    "apply": "configuration is in effect after `xce down` and `xce up`",
     "rollback": "configuration is in effect after `xce down` and `xce up`",
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
@@ -52,6 +54,8 @@ COMPONENTS: Final = {
     "peers": run_peers,
     "trace": run_trace,
     "replay": _replay,
+    "apply": run_apply,
+    "history": run_history_export,
 }
 
 
@@ -76,6 +80,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] == "sim" and refuse_not_built(words[1:]):
         return USAGE
     options = build_parser().parse_args(words)
+    if options.name == "import-lsf":
+        return _unbroken(lambda: run_import(options.directory, options.target))
     if options.name == "sim":
         return _unbroken(lambda: run_sim(options))
     try:
@@ -112,6 +118,11 @@ def build_parser() -> argparse.ArgumentParser:
     add_keys(names, common)
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
+
+    apply = names.add_parser(
+        "apply", parents=[common], help="put the configuration files of a running cluster in effect"
+    )
+    apply.add_argument("--wait-daemon", type=float, default=WAIT_S, metavar="S")
 
     hosts = names.add_parser("hosts", parents=[common], help="open or close hosts for new work")
     hosts.add_argument("action", choices=("open", "close", "drain"))
@@ -155,6 +166,15 @@ def _add_journal(names: "argparse._SubParsersAction[_Parser]", common: _Parser) 
     replay.add_argument(
         "--fresh", action="store_true", help="without what sessions remember of earlier ones"
     )
+    history = names.add_parser("history", parents=[common], help="what ended jobs used")
+    history.add_argument("action", choices=("export",))
+    history.add_argument("--format", dest="form", choices=("json", "lsb.acct"), default="json")
+    history.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="EPOCH_S")
+    history.add_argument("--to", dest="to_s", type=float, default=0.0, metavar="EPOCH_S")
+    history.add_argument("--user", default="", metavar="NAME", help="only this user's jobs")
+    moved = names.add_parser("import-lsf", help="make our configuration of LSF's")
+    moved.add_argument("directory", type=Path, help="with lsf.conf, lsb.queues and the others")
+    moved.add_argument("target", type=Path, help="a directory to be made")
     replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
     replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
 

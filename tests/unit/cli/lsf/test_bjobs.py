@@ -289,3 +289,18 @@ def test_a_row_of_a_long_table_costs_few_calls():
     rows = [make_row(jobid=number) for number in range(10_000)]
     assert len(render_short(rows, 7)) == 10_000
     assert count_calls(lambda: render_short(rows, 7)) < 25 * 10_000
+
+
+def test_the_script_of_one_job_is_printed_as_it_is():
+    text = (200, {"Content-Type": "text/plain"}, b"#!/bin/sh\necho \xc3\xb6")
+    routes = {"GET /jobs/12/script": text}
+    assert run_command(bjobs, ["-script", "12"], routes) == (0, "#!/bin/sh\necho ö\n", "")
+    status, _, err = run_command(bjobs, ["-script", "12", "13"], routes)
+    assert (status, "name one job" in err) == (255, True)
+    problem = {
+        "detail": "no job has the id 7",
+        "code": "unknown-job",
+        "lsf": "Job <7> is not found",
+    }
+    routes = {"GET /jobs/7/script": (404, {}, problem)}
+    assert run_command(bjobs, ["-script", "7"], routes) == (255, "", "Job <7> is not found.\n")

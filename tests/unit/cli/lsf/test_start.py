@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from xce.cli.xce.launchers import each_lsf_command
+
 SOURCE = Path(__file__).parents[4] / "src"
-COMMANDS = ("bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhosts", "bqueues", "lsid")
+COMMANDS = tuple(each_lsf_command())
 HEAVY = {
     "argparse",
     "asyncio",

@@ -1,0 +1,47 @@
+"""What ``lshosts`` and ``lsload`` share: which hosts are meant, and sizes as LSF writes them."""
+
+from __future__ import annotations
+
+from xce.cli.lsf.front import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Host = dict[str, Any]
+
+
+def size_mib(mib: float | None) -> str:
+    """Return a size as LSF writes it: ``7978M``, ``15.5G``, ``1.2T``; ``-`` where unknown."""
+    if not mib:
+        return "-"
+    if mib < 10 * 1024:
+        return f"{int(mib)}M"
+    return f"{mib / 1024:.1f}G" if mib < 10 * 1024 * 1024 else f"{mib / 1024 / 1024:.1f}T"
+
+
+def named_hosts(context: Context) -> tuple[list[Host], list[str]]:
+    """Return the hosts that the command line means, and the names that are none."""
+    parsed = context.parsed
+    query = [("select", parsed.value("-R"))] if parsed.has("-R") else []
+    known: list[Host] = context.api.call("GET", "/hosts", query)["hosts"]
+    if not parsed.rest:
+        return known, []
+    by_name = {host["name"]: host for host in known}
+    missing = [name for name in parsed.rest if name not in by_name]
+    return [by_name[name] for name in dict.fromkeys(parsed.rest) if name in by_name], missing
+
+
+def resource_words(host: Host) -> str:
+    """Return the boolean resources that a host has, and its other attributes as ``name=value``."""
+    words = []
+    for name, value in sorted(host["attributes"].items()):
+        if name in {"type", "model"} or value is False:
+            continue
+        if value is True:
+            words.append(name)
+        elif isinstance(value, int):
+            words.append(f"{name}={f'{value / 1000:.3f}'.rstrip('0').rstrip('.')}")
+        else:
+            words.append(f"{name}={value}")
+    return f"({' '.join(words)})"

@@ -1,0 +1,110 @@
+"""`xceadmin history export`: what ended jobs used, each attempt once, for accounting programs."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from xce.daemon.paths import find_layout
+from xce.daemon.settings import Settings
+from xce.journal.acct import render_acct
+from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import HistoryError
+from xce.journal.history_search import FOREVER, START, Search, UsageRow
+from xce.journal.past import PastAttempt, PastJob, PastWithdrawal
+from xce.model.display import end_cause_keyword
+from xce.model.ids import SECOND_US, Index
+from xce.model.job import EndCause, Outcome
+
+PAGE = 2_000
+Told = tuple[PastJob, Index, PastAttempt | None, PastWithdrawal | None]
+
+
+def run_history_export(settings: Settings, options: argparse.Namespace) -> int:
+    """Print a line for each attempt that ended in a span of time; return the exit status."""
+    reader = HistoryReader(find_layout(settings.state_dir).history_file)
+    low = round(options.from_s * SECOND_US)
+    high = round(options.to_s * SECOND_US) if options.to_s else FOREVER[1]
+    try:
+        for told in each_usage(reader, Search(user=options.user, ended=(low, high))):
+            print(render_acct(*told) if options.form == "lsb.acct" else _render_json(*told))
+    except HistoryError as error:
+        print(f"xceadmin history: {error}", file=sys.stderr)
+        return 1
+    finally:
+        reader.close()
+    return 0
+
+
+def each_usage(reader: HistoryReader, search: Search) -> Iterator[Told]:
+    """Yield every attempt that is over, and every element that ended before it started.
+
+    Raises:
+        HistoryError: The store cannot be read.
+    """
+    asked = reader.search()
+    cursor = START
+    while asked is not None:
+        rows = asked.usage(search, cursor, PAGE)
+        for row in rows:
+            yield from _each_element(reader, row)
+        if len(rows) < PAGE:
+            return
+        cursor = rows[-1].cursor
+
+
+def _each_element(reader: HistoryReader, row: UsageRow) -> Iterator[Told]:
+    past = reader.course(row.job, ((row.index, row.last),))
+    if past is None:
+        return
+    if row.attempt >= 0:
+        for attempt in past.attempts:
+            if attempt.ended.attempt == row.attempt and not attempt.is_live:
+                yield past, attempt.index, attempt, None
+        return
+    for gone in past.withdrawn:
+        if past.array is None:
+            yield past, 0, None, gone
+            continue
+        low, high = past.array.position_from(gone.first), past.array.position_from(gone.last + 1)
+        for position in range(low, high):
+            yield past, past.array.index_of(position), None, gone
+
+
+def _render_json(
+    past: PastJob, index: Index, attempt: PastAttempt | None, gone: PastWithdrawal | None
+) -> str:
+    found: dict[str, Any] = {
+        "jobid": past.job,
+        "index": index,
+        "attempt": attempt.ended.attempt if attempt else 0,
+        "user": past.owner.user,
+        "queue": past.key.queue,
+        "project": past.key.project,
+        "name": past.spec.name or past.spec.command,
+        "submit_at": past.submit_at_us / SECOND_US,
+    }
+    if attempt is not None:
+        ended = attempt.ended
+        found |= {
+            "stat": "DONE" if ended.outcome == Outcome.DONE else "EXIT",
+            "hosts": attempt.hosts,
+            "dispatch_at": attempt.placed_at_us / SECOND_US,
+            "start_at": ended.started_at_us / SECOND_US or None,
+            "end_at": ended.ended_at_us / SECOND_US,
+            "exit_code": ended.exit_code,
+            "signal": ended.signal or None,
+            "cause": end_cause_keyword(EndCause(ended.cause)),
+            "cpu_s": ended.cpu_us / SECOND_US,
+            "max_mem_mib": round(ended.max_mem_kib / 1024, 2),
+        }
+    elif gone is not None:
+        found |= {
+            "stat": "EXIT",
+            "hosts": [],
+            "start_at": None,
+            "end_at": gone.at_us / SECOND_US,
+            "cause": end_cause_keyword(EndCause(gone.cause)),
+        }
+    return json.dumps(found, ensure_ascii=False)

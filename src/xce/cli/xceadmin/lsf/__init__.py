@@ -1,0 +1,1 @@
+"""`xceadmin import-lsf`: the configuration of an LSF cluster as one of ours, with a report."""

@@ -1,0 +1,259 @@
+"""``lsb.queues``: one queue of LSF as one of ``queues.yaml``."""
+
+import re
+from typing import Any, Final
+
+from xce.cli.xceadmin.lsf.files import Section, list_words
+from xce.cli.xceadmin.lsf.report import Findings, Verdict
+from xce.cli.xceadmin.lsf.site import Site, parse_shares
+from xce.cli.xceadmin.lsf.verdicts import QUEUE, find_reason
+from xce.config.names import QUEUE_NAME, RESERVED_QUEUES
+from xce.config.values import parse_windows
+from xce.model.errors import TextError
+
+Queue = dict[str, Any]
+_YES: Final = ("y", "yes")
+
+
+class QueueImport:
+    """Makes queues.
+
+    Args:
+        site: Hosts and groups.
+        findings: The report.
+        unit: The unit of sizes without one: ``K``, ``M``, ``G`` or ``T``.
+    """
+
+    def __init__(self, site: Site, findings: Findings, unit: str) -> None:
+        self.queues: list[Queue] = []
+        self._site = site
+        self._findings = findings
+        self._unit = unit
+        self._preempts: list[tuple[Section, Queue, str]] = []
+
+    def add(self, section: Section) -> None:
+        """Take a queue."""
+        name = section.text("QUEUE_NAME")
+        if not QUEUE_NAME.fullmatch(name) or name.lower() in RESERVED_QUEUES:
+            why = "it cannot be the name of a queue here; name it differently"
+            self._findings.add(section, "QUEUE_NAME", Verdict.NONE, why, of=name)
+            for key in section.cells:
+                if key != "QUEUE_NAME":
+                    why = "its queue is not taken over"
+                    self._findings.add(section, key, Verdict.NONE, why, of=name)
+            return
+        queue: Queue = {"name": name}
+        self.queues.append(queue)
+        self._findings.add(section, "QUEUE_NAME", Verdict.TAKEN, "name", of=name)
+        for key in section.cells:
+            if key == "QUEUE_NAME":
+                continue
+            if not section.text(key):
+                self._findings.add(section, key, Verdict.TAKEN, "the default", of=name)
+                continue
+            if key == "PREEMPTION":
+                self._preempts.append((section, queue, section.text(key)))
+                continue
+            take = _TAKE.get(key)
+            if take is None:
+                reason = find_reason(QUEUE, key)
+                self._findings.add(section, key, Verdict.NONE, reason, of=name)
+            else:
+                verdict, text = take(self, section, queue, section.text(key))
+                self._findings.add(section, key, verdict, text, of=name)
+
+    def settle(self, default: str) -> None:
+        """Say which queue is the default, and who preempts whom."""
+        for queue in self.queues:
+            if queue["name"] == default:
+                queue["default"] = True
+        if self.queues and not any(queue.get("default") for queue in self.queues):
+            self.queues[0]["default"] = True
+        for section, queue, text in self._preempts:
+            self._settle_preemption(section, queue, text)
+
+    def _settle_preemption(self, section: Section, queue: Queue, text: str) -> None:
+        mine = queue.get("priority", 1)
+        lower = [q["name"] for q in self.queues if q.get("priority", 1) < mine]
+        found = re.search(r"PREEMPTIVE\s*(\[([^\]]*)\])?", text)
+        names = lower
+        if found is not None and found[2]:
+            asked = [word.split("+")[0] for word in found[2].split()]
+            names = [name for name in asked if name in lower]
+        add, of = self._findings.add, str(queue["name"])
+        if found is None:
+            why = "who may preempt says so in XCE: 'preempt' of the other queues"
+            add(section, "PREEMPTION", Verdict.NONE, why, of=of)
+        elif not names:
+            add(section, "PREEMPTION", Verdict.NONE, "no queue has a lower priority", of=of)
+        else:
+            queue["preempt"] = names
+            queue["preemption"] = "suspend"
+            add(section, "PREEMPTION", Verdict.TAKEN, f"preempt: {' '.join(names)}", of=of)
+
+    # Each of these takes one parameter.
+
+    def _priority(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        if not text.isdigit() or int(text) < 1:
+            return Verdict.NONE, "a priority is a whole number from 1"
+        queue["priority"] = int(text)
+        return Verdict.TAKEN, f"priority: {text}"
+
+    def _description(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        queue["description"] = " ".join(text.split())[:512]
+        return Verdict.TAKEN, "description"
+
+    def _run_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        words = [word.partition("/")[0] for word in text.split()]
+        spans = [_minutes(word) for word in words]
+        if not spans or None in spans or len(spans) > 2:
+            return Verdict.NONE, "it is no [default] maximum of [hours:]minutes"
+        queue["run_limit"] = f"{spans[-1]}m"
+        said = f"run_limit: {spans[-1]}m"
+        if len(spans) == 2:
+            queue["default_run_limit"] = f"{spans[0]}m"
+            said += f", default_run_limit: {spans[0]}m"
+        if "/" in text:
+            return Verdict.PARTLY, f"{said}; run times are not scaled by a host's speed"
+        return Verdict.TAKEN, said
+
+    def _mem_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        sizes = [_size(word, self._unit) for word in text.split()]
+        if not sizes or None in sizes or len(sizes) > 2:
+            return Verdict.NONE, "it is no [default] maximum of memory"
+        queue["mem_limit"] = sizes[-1]
+        if len(sizes) == 2:
+            return Verdict.PARTLY, f"mem_limit: {sizes[-1]}; there is no default of -M"
+        return Verdict.TAKEN, f"mem_limit: {sizes[-1]}"
+
+    def _task_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        words = text.split()
+        if not all(word.isdigit() and int(word) > 0 for word in words) or len(words) > 3:
+            return Verdict.NONE, "it is no [minimum [default]] maximum"
+        queue["tasks_max"] = int(words[-1])
+        said = f"tasks_max: {words[-1]}"
+        if len(words) > 1:
+            queue["tasks_min"] = int(words[0])
+            said += f", tasks_min: {words[0]}"
+        if len(words) == 3:
+            return Verdict.PARTLY, f"{said}; without -n a job has one task"
+        return Verdict.TAKEN, said
+
+    def _exclusive(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        if text.lower() in _YES:
+            queue["exclusive"] = True
+            return Verdict.TAKEN, "exclusive: true"
+        if text.upper().startswith("CU"):
+            queue["exclusive"] = True
+            return Verdict.PARTLY, "exclusive: true; whole hosts, not whole compute units"
+        return Verdict.TAKEN, "the default"
+
+    def _users(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        words = list_words(text)
+        if "all" in words and not any(word.startswith("~") for word in words):
+            return Verdict.TAKEN, "the default: everybody"
+        if any(word.startswith("~") for word in words):
+            queue["open"] = False
+            why = "a queue cannot leave out users: say who may submit in 'users', then open it"
+            return Verdict.PARTLY, f"open: false; {why}"
+        queue["users"] = self._site.expand_users(words)
+        return Verdict.TAKEN, f"users: {' '.join(queue['users'])}"
+
+    def _hosts(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        words = list_words(text)
+        names = self._site.expand_hosts(words)
+        if not names:
+            queue["active"] = False
+            why = "none of these hosts is known: say where its jobs may run, then activate it"
+            return Verdict.PARTLY, f"active: false; {why}"
+        ordered = any("+" in word for word in words) or "others" in words
+        if len(names) < len(self._site.hosts):
+            queue["hosts"] = names
+            said = f"hosts: the {len(names)} that are meant"
+        else:
+            said = "the default: all hosts"
+        if ordered:
+            return Verdict.PARTLY, f"{said}; which are tried first is up to each job's -m"
+        return Verdict.TAKEN, said
+
+    def _fairshare(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        queue["policy"] = "fairshare"
+        tree, seen = [], set[str]()
+        for name, shares in parse_shares(text):
+            node = self._share_node(name, shares, seen)
+            if node is not None:
+                tree.append(node)
+        if tree:
+            queue["fairshare"] = tree
+            return Verdict.TAKEN, "policy: fairshare, fairshare: the same shares"
+        return Verdict.TAKEN, "policy: fairshare, all users the same"
+
+    def _share_node(self, word: str, shares: int, seen: set[str]) -> dict[str, Any] | None:
+        name = word.rstrip("@/")
+        name = "default" if name == "others" else name
+        if name in seen:
+            return None
+        seen.add(name)
+        node: dict[str, Any] = {"name": name, "shares": min(shares, 1_000_000)}
+        members = self._site.user_groups.get(name)
+        if members:
+            own = dict(self._site.user_shares.get(name, ()))
+            inner = own.get("default", 1)
+            nodes = [
+                self._share_node(one, own.get(one.rstrip("@/"), inner), seen) for one in members
+            ]
+            node["members"] = [one for one in nodes if one is not None]
+            if not node["members"]:
+                del node["members"]
+        return node
+
+    def _backfill(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        if text.lower() in _YES:
+            queue["backfill"] = "easy"
+            return Verdict.TAKEN, "backfill: easy"
+        return Verdict.TAKEN, "the default"
+
+    def _reserve(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        queue.setdefault("backfill", "easy")
+        return Verdict.PARTLY, "backfill: easy, whose reservations do not expire"
+
+    def _windows(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        try:
+            parse_windows(text)
+        except TextError as error:
+            return Verdict.NONE, error.message
+        queue["run_windows"] = " ".join(text.split())
+        return Verdict.TAKEN, "run_windows: the same, in the time zone of xce.yaml"
+
+
+_TAKE: Final = {
+    "PRIORITY": QueueImport._priority,  # noqa: SLF001 - a table of this class's own methods
+    "DESCRIPTION": QueueImport._description,  # noqa: SLF001
+    "RUNLIMIT": QueueImport._run_limit,  # noqa: SLF001
+    "MEMLIMIT": QueueImport._mem_limit,  # noqa: SLF001
+    "TASKLIMIT": QueueImport._task_limit,  # noqa: SLF001
+    "PROCLIMIT": QueueImport._task_limit,  # noqa: SLF001
+    "EXCLUSIVE": QueueImport._exclusive,  # noqa: SLF001
+    "USERS": QueueImport._users,  # noqa: SLF001
+    "HOSTS": QueueImport._hosts,  # noqa: SLF001
+    "FAIRSHARE": QueueImport._fairshare,  # noqa: SLF001
+    "BACKFILL": QueueImport._backfill,  # noqa: SLF001
+    "SLOT_RESERVE": QueueImport._reserve,  # noqa: SLF001
+    "RESOURCE_RESERVE": QueueImport._reserve,  # noqa: SLF001
+    "RUN_WINDOW": QueueImport._windows,  # noqa: SLF001
+}
+
+
+def _minutes(word: str) -> int | None:
+    hours, _, minutes = word.rpartition(":")
+    if not minutes.replace(".", "", 1).isdigit() or (hours and not hours.isdigit()):
+        return None
+    total = int(hours or 0) * 60 + -(-float(minutes) // 1)
+    return int(total) or None
+
+
+def _size(word: str, unit: str) -> str | None:
+    found = re.fullmatch(r"(\d+)\s*([KMGT]?)B?", word.strip(), re.IGNORECASE)
+    if found is None or int(found[1]) == 0:
+        return None
+    return f"{found[1]}{(found[2] or unit).upper()}"

@@ -1,0 +1,153 @@
+"""What the history writer remembers of attempts that are not over, and of the jobs they are of.
+
+An attempt that is over before the next commit costs no row in ``live``; one that lasts is written
+there, so that a writer that begins anew knows when it was placed and started.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from xce.model.ids import NO_HOST, HostNumber, Index, JobId, Micros
+from xce.model.job import ArraySpec
+
+_ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
+_JOBS_MAX: Final = 50_000
+"""Most jobs that are remembered between commits."""
+Place = tuple[JobId, Index]
+
+
+class LiveAttempt(msgspec.Struct, gc=False):
+    """An attempt that is not over."""
+
+    number: int
+    host: HostNumber = NO_HOST
+    placed_at_us: Micros = 0
+    started_at_us: Micros = 0
+    pid: int = 0
+
+
+class JobFacts(msgspec.Struct, frozen=True, gc=False):
+    """What rows about attempts repeat of their job."""
+
+    user: str
+    queue: str
+    submit_at_us: Micros
+    array: ArraySpec | None
+
+    def indices(self, first: Index, last: Index) -> Iterator[Index]:
+        """Yield the indices of the elements in ``first..last``."""
+        if self.array is None:
+            yield 0
+            return
+        low, high = self.array.position_from(first), self.array.position_from(last + 1)
+        for position in range(low, high):
+            yield self.array.index_of(position)
+
+    def size(self, first: Index, last: Index) -> int:
+        """Return how many elements are in ``first..last``."""
+        if self.array is None:
+            return 1
+        return self.array.position_from(last + 1) - self.array.position_from(first)
+
+
+NOBODY: Final = JobFacts("", "", 0, None)
+"""Of a job that the store does not have."""
+
+
+class LiveAttempts:
+    """Attempts that are not over, by element.
+
+    Args:
+        connection: The store.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._live: dict[Place, LiveAttempt] = {
+            (job, index): LiveAttempt(*rest)
+            for job, index, *rest in connection.execute(
+                "SELECT job, idx, attempt, host, placed_at_us, started_at_us, pid FROM live"
+            )
+        }
+        self._stored: set[Place] = set(self._live)
+        self._changed: set[Place] = set()
+        self._numbers: dict[Place, int] = {}
+        """Of the last attempt of elements that went on, where that is not stored yet."""
+        self._jobs: dict[JobId, JobFacts] = {}
+
+    def note_job(self, job: JobId, facts: JobFacts) -> None:
+        """Remember a job that was submitted."""
+        self._jobs[job] = facts
+
+    def job(self, job: JobId) -> JobFacts:
+        """Return what rows about attempts repeat of a job."""
+        facts = self._jobs.get(job)
+        if facts is None:
+            row = self._connection.execute(
+                "SELECT user, queue, submit_at_us, array FROM jobs WHERE job = ?", (job,)
+            ).fetchone()
+            if row is None:
+                return NOBODY
+            user, queue, submit_at_us, array = row
+            decoded = None if array is None else _ARRAY.decode(array)
+            facts = self._jobs[job] = JobFacts(user, queue, submit_at_us, decoded)
+        return facts
+
+    def place(self, place: Place, host: HostNumber, at_us: Micros, *, number: int = 0) -> None:
+        """Note that an element was given a host."""
+        self._live[place] = LiveAttempt(number or self._next_number(place), host, at_us)
+        self._changed.add(place)
+
+    def _next_number(self, place: Place) -> int:
+        known = self._numbers.get(place)
+        if known is None:
+            (known,) = self._connection.execute(
+                "SELECT max(attempt) FROM attempts WHERE job = ? AND idx = ?", place
+            ).fetchone()
+        return (known or 0) + 1
+
+    def start(self, place: Place, pid: int, at_us: Micros) -> None:
+        """Note that an attempt runs."""
+        attempt = self._live.get(place)
+        if attempt is not None:
+            attempt.pid, attempt.started_at_us = pid, at_us
+            self._changed.add(place)
+
+    def end(self, place: Place) -> LiveAttempt | None:
+        """Note that an attempt is over; return it, if it was known."""
+        attempt = self._live.pop(place, None)
+        if attempt is not None:
+            self._numbers[place] = attempt.number
+            self._changed.add(place)
+        return attempt
+
+    def rows(self) -> tuple[list[Place], list[tuple[Any, ...]]]:
+        """Return which rows of ``live`` go, and which come, at this commit."""
+        gone, come = [], []
+        for place in self._changed:
+            attempt = self._live.get(place)
+            if attempt is not None:
+                come.append(
+                    (
+                        *place, attempt.number, attempt.host, attempt.placed_at_us,
+                        attempt.started_at_us, attempt.pid,
+                    )
+                )  # fmt: skip
+            elif place in self._stored:
+                gone.append(place)
+        return gone, come
+
+    def note_stored(self) -> None:
+        """Note that the commit succeeded."""
+        for place in self._changed:
+            if place in self._live:
+                self._stored.add(place)
+            else:
+                self._stored.discard(place)
+        self._changed.clear()
+        self._numbers.clear()
+        if len(self._jobs) > _JOBS_MAX:
+            self._jobs.clear()

@@ -1,0 +1,153 @@
+"""The tables of the history store, and how a store of an earlier release becomes one of this.
+
+Every question is answered along an index: by job, user, queue, name, and by when attempts ended.
+An attempt that is over has one row in ``attempts``; whoever asks about usage counts these rows.
+"""
+
+import enum
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from xce.model.errors import XceError
+
+SCHEMA_VERSION: Final = 2
+
+
+class HistoryError(XceError):
+    """The history store cannot be used; the message says why and what to do."""
+
+
+class Happening(enum.IntEnum):
+    """What an event of a job is. Numbers are stored; they never change."""
+
+    HELD = 1
+    UNHELD = 2
+    MOVED = 3
+    END_DECIDED = 4
+    SIGNALED = 5
+    STOP_ASKED = 6
+    RESUME_ASKED = 7
+    SUSPENDED = 8
+    RESUMED = 9
+    SYSTEM_STOPPED = 10
+    SYSTEM_RESUMED = 11
+    START_FAILED = 12
+    REQUEUED = 13
+
+
+_TABLES: Final = (
+    "CREATE TABLE schema (version INTEGER NOT NULL)",
+    "CREATE TABLE cursor (seq INTEGER NOT NULL, crc INTEGER, epoch INTEGER NOT NULL)",
+    "INSERT INTO cursor VALUES (0, 0, 0)",
+    "CREATE TABLE hosts (number INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+    "CREATE TABLE specs (spec_id INTEGER PRIMARY KEY, spec BLOB NOT NULL)",
+    "CREATE TABLE classes (cls INTEGER PRIMARY KEY, key BLOB NOT NULL, resreq TEXT NOT NULL)",
+    """CREATE TABLE jobs (job INTEGER PRIMARY KEY, spec_id INTEGER NOT NULL, cls INTEGER NOT NULL,
+    user TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, queue TEXT NOT NULL,
+    name TEXT NOT NULL, submit_at_us INTEGER NOT NULL, size INTEGER NOT NULL, array BLOB,
+    done INTEGER NOT NULL DEFAULT 0, exited INTEGER NOT NULL DEFAULT 0,
+    project TEXT NOT NULL DEFAULT '', hold INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE INDEX jobs_by_user ON jobs (user, job)",
+    "CREATE INDEX jobs_by_name ON jobs (name, job)",
+    """CREATE TABLE details (job INTEGER NOT NULL, idx INTEGER NOT NULL, detail TEXT NOT NULL,
+    PRIMARY KEY (job, idx)) WITHOUT ROWID""",
+    # Where elements that need several hosts run or ran; of others the attempt's row says it.
+    """CREATE TABLE placements (job INTEGER NOT NULL, idx INTEGER NOT NULL, hosts BLOB NOT NULL,
+    tasks BLOB NOT NULL, PRIMARY KEY (job, idx)) WITHOUT ROWID""",
+)
+_ADDED: Final = (
+    "CREATE INDEX jobs_by_queue ON jobs (queue, job)",
+    # Attempts that are over. Outcome 0: the element went on with another one.
+    """CREATE TABLE attempts (job INTEGER NOT NULL, idx INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    outcome INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,
+    cause INTEGER NOT NULL, host INTEGER NOT NULL, placed_at_us INTEGER NOT NULL,
+    started_at_us INTEGER NOT NULL, ended_at_us INTEGER NOT NULL, cpu_us INTEGER NOT NULL,
+    max_mem_kib INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, user TEXT NOT NULL,
+    queue TEXT NOT NULL, PRIMARY KEY (job, idx, attempt)) WITHOUT ROWID""",
+    # With all that the sums need: a row elsewhere for each attempt would cost a page each.
+    """CREATE INDEX attempts_by_end ON attempts (ended_at_us, outcome, submit_at_us, started_at_us,
+    cpu_us)""",
+    """CREATE INDEX attempts_by_user ON attempts (user, ended_at_us, outcome, submit_at_us,
+    started_at_us, cpu_us)""",
+    "CREATE INDEX attempts_by_queue ON attempts (queue, ended_at_us)",
+    """CREATE TABLE withdrawn (job INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, cause INTEGER NOT NULL, by TEXT NOT NULL, at_us INTEGER NOT NULL,
+    size INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, user TEXT NOT NULL,
+    queue TEXT NOT NULL, PRIMARY KEY (job, first)) WITHOUT ROWID""",
+    "CREATE INDEX withdrawn_by_end ON withdrawn (at_us)",
+    "CREATE INDEX withdrawn_by_user ON withdrawn (user, at_us)",
+    "CREATE INDEX withdrawn_by_queue ON withdrawn (queue, at_us)",
+    # Attempts that were not over at the last commit.
+    """CREATE TABLE live (job INTEGER NOT NULL, idx INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    host INTEGER NOT NULL, placed_at_us INTEGER NOT NULL, started_at_us INTEGER NOT NULL,
+    pid INTEGER NOT NULL, PRIMARY KEY (job, idx)) WITHOUT ROWID""",
+    # What happened to elements first..last beside being placed, started and ended.
+    """CREATE TABLE events (number INTEGER PRIMARY KEY, job INTEGER NOT NULL,
+    first INTEGER NOT NULL, last INTEGER NOT NULL, at_us INTEGER NOT NULL, kind INTEGER NOT NULL,
+    amount INTEGER NOT NULL, by TEXT NOT NULL, text TEXT NOT NULL)""",
+    "CREATE INDEX events_by_job ON events (job, number)",
+)
+"""What schema 2 has beside schema 1."""
+_AUDIT: Final = """CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY,
+seq INTEGER NOT NULL, at_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
+about TEXT NOT NULL, basis TEXT NOT NULL, origin TEXT NOT NULL, result TEXT NOT NULL,
+count INTEGER NOT NULL)"""
+"""May stand in a file of either schema, or not."""
+_UPGRADE_1: Final = (
+    "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE jobs ADD COLUMN hold INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE withdrawn RENAME TO withdrawn_1",
+    *_ADDED,
+    """INSERT INTO attempts SELECT e.job, e.idx, e.attempt, e.outcome, e.exit_code, e.signal,
+    e.cause, e.host, e.started_at_us, e.started_at_us, e.ended_at_us, e.cpu_us, e.max_mem_kib,
+    j.submit_at_us, j.user, j.queue FROM elements e JOIN jobs j USING (job)""",
+    """INSERT INTO withdrawn SELECT w.job, w.first, w.last, w.cause, w.by, w.at_us,
+    CASE WHEN j.array IS NULL THEN 1 ELSE w.last - w.first + 1 END, j.submit_at_us, j.user, j.queue
+    FROM withdrawn_1 w JOIN jobs j USING (job)""",
+    f"""INSERT INTO events SELECT number, job, first, last, 0, {int(Happening.END_DECIDED)}, cause,
+    by, '' FROM decisions""",
+    "DROP TABLE elements",
+    "DROP TABLE withdrawn_1",
+    "DROP TABLE decisions",
+    "UPDATE schema SET version = 2",
+)
+
+
+def open_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables where there are none; bring those of an earlier release up to date.
+
+    Raises:
+        HistoryError: The file is of a later release.
+        sqlite3.Error: It is no database, or cannot be written.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            for statement in (*_TABLES, *_ADDED):
+                connection.execute(statement)
+            connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
+        elif connection.execute("SELECT version FROM schema").fetchone() == (1,):
+            for statement in _UPGRADE_1:
+                connection.execute(statement)
+        connection.execute(_AUDIT)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    check_schema(connection, path)
+
+
+def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that a file is a history store of this release.
+
+    Raises:
+        HistoryError: It is not.
+    """
+    (version,) = connection.execute("SELECT version FROM schema").fetchone()
+    if version != SCHEMA_VERSION:
+        raise HistoryError(
+            f"{path}: has schema {version}, this release reads {SCHEMA_VERSION}; use the release "
+            "that wrote it, or a later one"
+        )

@@ -1,0 +1,57 @@
+from rest_cluster import run_rest
+
+from xce.model.config import HostConfig, QueueConfig, ShareConfig
+from xce.model.job import Owner
+from xce.testing.builders import place, report_started, submission, submit
+
+
+def test_users_are_counted_in_slots():
+    async def story(rest):
+        for tasks in (1, 2):
+            job = submit(rest.controller, submission(tasks=tasks))
+        submit(rest.controller, submission(), owner=Owner("bob", 1002, 1002))
+        place(rest.controller, 1)
+        report_started(rest.controller, 1)
+        assert job == 2
+        rest.link.pump()
+        _, document = await rest.get("/users")
+        assert document["users"] == [
+            {"name": "alice", "njobs": 3, "pend": 2, "run": 1, "ssusp": 0, "ususp": 0, "rsv": 0},
+            {"name": "bob", "njobs": 1, "pend": 1, "run": 0, "ssusp": 0, "ususp": 0, "rsv": 0},
+        ]
+
+    run_rest(story)
+
+
+def test_parameters_groups_and_pools_are_told():
+    lab = ShareConfig(name="lab", shares=1, members=(ShareConfig(name="bob"),))
+    tree = (ShareConfig(name="chip", shares=2, members=(ShareConfig(name="ann"), lab)),)
+    hosts = [HostConfig(name="h1", labels={"switch": "s1"}), HostConfig(name="h2")]
+    queue = QueueConfig(name="normal", default=True, fairshare=tree)
+
+    async def story(rest):
+        _, document = await rest.get("/parameters")
+        values = {item["name"]: item["value"] for item in document["parameters"]}
+        assert values["DEFAULT_QUEUE"] == "normal"
+        _, document = await rest.get("/groups")
+        assert [(g["name"], g["kind"], g["members"]) for g in document["groups"]] == [
+            ("chip", "users", ["ann", "lab/"]),
+            ("lab", "users", ["bob"]),
+            ("s1", "switch", ["h1"]),
+        ]
+        _, document = await rest.get("/pools")
+        assert document["pools"] == [{"name": "lic", "total": 4, "used": 0}]
+
+    run_rest(story, hosts=hosts, queues=[queue], pools={"lic": 4})
+
+
+def test_a_select_expression_takes_hosts():
+    async def story(rest):
+        _, document = await rest.get("/hosts?select=hname%3D%3Dh1")
+        assert [host["name"] for host in document["hosts"]] == ["h1"]
+        _, document = await rest.get("/hosts?select=slots%3E100000")
+        assert document["hosts"] == []
+        status, document = await rest.get("/hosts?select=nosuch%3E1")
+        assert (status, document["code"]) == (422, "bad-resreq")
+
+    run_rest(story)

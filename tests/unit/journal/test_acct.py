@@ -1,0 +1,63 @@
+import shlex
+
+from xce.cli.xceadmin.history import each_usage
+from xce.cli.xceadmin.main import main
+from xce.journal.acct import render_acct
+from xce.journal.history import HistoryWriter
+from xce.journal.history_reader import HistoryReader
+from xce.journal.history_search import Search
+from xce.testing.builders import cluster, kill, run_job, submission, submit
+
+
+def store(path, controller):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = HistoryWriter(path)
+    writer.take(controller.entries, crc=1, epoch=1)
+    writer.commit()
+    writer.close()
+
+
+def some():
+    controller = cluster(["h1"])
+    job = submit(controller, submission('echo "a b"', name='say "it"', project="p"))
+    run_job(controller, job, exit_code=3)
+    array = submit(controller, submission(elements="1-9:2", name="a"))
+    kill(controller, (array, 3, 7))
+    return controller, job, array
+
+
+def test_each_element_that_is_over_is_one_record(tmp_path):
+    controller, job, array = some()
+    store(tmp_path / "h.db", controller)
+    reader = HistoryReader(tmp_path / "h.db")
+    told = list(each_usage(reader, Search()))
+    assert [(past.job, index) for past, index, _, _ in told] == [
+        (job, 0),
+        (array, 3),
+        (array, 5),
+        (array, 7),
+    ]
+    lines = [render_acct(*one) for one in told]
+    reader.close()
+    words = shlex.split(lines[0].replace('""it""', "'it'"))
+    assert words[:2] == ["JOB_FINISH", "10.1"]
+    assert (words[3], words[11], words[12]) == (str(job), "alice", "normal")
+    assert "32 1.0" in lines[0]
+    assert '"say ""it"""' in lines[0]
+    assert '"p" 768 1' in lines[0]
+    assert '"a[5]"' in lines[2]
+    assert " 14 " in lines[2]
+
+
+def test_the_command_prints_them_in_either_form(tmp_path, capsys):
+    controller, job, _ = some()
+    store(tmp_path / "history" / "history.db", controller)
+    base = ["history", "export", "--dir", str(tmp_path)]
+    assert main([*base, "--format", "lsb.acct"]) == 0
+    assert capsys.readouterr().out.count('"JOB_FINISH"') == 4
+    assert main([*base, "--user", "alice"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f'"jobid": {job}, "index": 0, "attempt": 1' in first
+    assert main([*base, "--user", "nobody"]) == 0
+    assert main([*base, "--to", "1"]) == 0
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,233 @@
+"""Courses, usage and sums of the history store; a store of an earlier release."""
+
+import sqlite3
+
+import pytest
+
+from xce.control.controller import Input
+from xce.journal.course import tell_courses
+from xce.journal.history import HistoryWriter
+from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import Happening
+from xce.journal.history_search import FOREVER, START, Search
+from xce.model.command import ResumeJobs, Selection, StopJobs, Tick
+from xce.model.job import EndCause, Outcome
+from xce.model.record import Requeued, SuspensionDone
+from xce.testing.builders import (
+    cluster,
+    kill,
+    place,
+    report_ended,
+    report_started,
+    run_job,
+    submission,
+    submit,
+)
+
+EVERYTHING = ((0, 1 << 62),)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.db"
+
+
+def keep(path, entries):
+    writer = HistoryWriter(path)
+    fresh = [entry for entry in entries if entry.seq > writer.seq]
+    writer.take(fresh, crc=7, epoch=3)
+    writer.commit()
+    writer.close()
+
+
+@pytest.fixture
+def read(path):
+    reader = HistoryReader(path)
+    yield reader
+    reader.close()
+
+
+def write(controller, record):
+    controller._take(Input(Tick()), [record], controller.now_us + 1_000)
+    controller.step([], controller.now_us + 1_000)
+
+
+def courses(read, job, now_us, runs=EVERYTHING):
+    return list(tell_courses(read.course(job, runs), runs, now_us))
+
+
+def test_an_attempt_that_lasts_is_known_to_a_writer_that_begins_later(path, read):
+    controller = cluster({"h1": 2})
+    job = submit(controller, submission())
+    place(controller, job)
+    keep(path, controller.entries)
+    placed_at_us = controller.state.attempt(job, 0).placed_at_us
+    report_started(controller, job)
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    assert course.stat == "RUN"
+    assert course.last.is_live
+    assert course.last.hosts == (("h1", 1),)
+    report_ended(controller, job)
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    assert (course.stat, course.last.placed_at_us) == ("DONE", placed_at_us)
+    rows = sqlite3.connect(path)
+    assert rows.execute("SELECT count(*) FROM live").fetchone() == (0,)
+    rows.close()
+
+
+def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(path, read):
+    controller = cluster({"h1": 2})
+    job = submit(controller, submission())
+    for _ in range(2):
+        place(controller, job)
+        report_started(controller, job)
+        write(controller, Requeued([job], [0]))
+    place(controller, job)
+    report_started(controller, job)
+    report_ended(controller, job, exit_code=4)
+    half = len(controller.entries) // 2
+    keep(path, controller.entries[:half])
+    keep(path, controller.entries)
+    past = read.course(job)
+    assert [(a.ended.attempt, a.ended.outcome) for a in past.attempts] == [
+        (1, Outcome.NONE),
+        (2, Outcome.NONE),
+        (3, Outcome.EXIT),
+    ]
+    assert [event.kind for event in past.events] == [Happening.REQUEUED] * 2
+    (course,) = courses(read, job, controller.now_us)
+    assert [step.what for step in course.steps].count("requeued") == 2
+    assert course.stat == "EXIT"
+    sums = read.search().sums(Search())
+    assert (sums.done, sums.exited) == (0, 1)
+
+
+def test_a_suspension_is_counted_as_whose_it_is(path, read):
+    controller = cluster({"h1": 2})
+    job = submit(controller, submission())
+    place(controller, job)
+    report_started(controller, job)
+    chosen = Selection(jobs=((job, ()),))
+    controller.tell(StopJobs("alice", False, chosen), by="alice")
+    write(controller, SuspensionDone([job], [0], True))
+    controller.now_us += 7_000_000
+    controller.tell(ResumeJobs("alice", False, chosen), by="alice")
+    write(controller, SuspensionDone([job], [0], False))
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    assert course.stat == "RUN"
+    assert course.spans_us["ususp"] >= 7_000_000
+    assert course.spans_us["ssusp"] == 0
+    words = [step.what for step in course.steps]
+    assert words[-4:] == ["stop-asked", "suspended", "resume-asked", "resumed"]
+
+
+@pytest.mark.parametrize(
+    ("search", "index"),
+    [
+        (Search(), "attempts_by_end"),
+        (Search(ended=(5, 9)), "attempts_by_end (ended_at_us>? AND ended_at_us<?)"),
+        (Search(user="u"), "attempts_by_user (user=? AND ended_at_us>?"),
+        (Search(user="u", queue="q", project="p"), "attempts_by_user (user=?"),
+        (Search(queue="q"), "attempts_by_queue (queue=?"),
+        (Search(name="n"), "jobs_by_name (name=?"),
+        (Search(jobs=(1, 2)), "PRIMARY KEY (job=?"),
+        (Search(user="u", host="h", outcomes=(Outcome.DONE,)), "attempts_by_user (user=?"),
+    ],
+)
+def test_every_question_runs_along_an_index(path, read, search, index):
+    keep(path, cluster().entries)
+    plan = read.search().explain(search)
+    assert index in plan
+    assert not [line for line in plan.splitlines() if line.startswith(("SCAN t", "SCAN j USING"))]
+
+
+def test_the_sums_of_a_user_are_read_from_the_index_alone(path, read):
+    keep(path, cluster().entries)
+    plan = read.search().explain(Search(user="u"))
+    assert "USING COVERING INDEX attempts_by_user (user=?" in plan
+    assert "USING COVERING INDEX attempts_by_end" in read.search().explain(Search())
+
+
+@pytest.mark.parametrize(
+    ("search", "index"),
+    [
+        (Search(user="u", name="a*"), "jobs_by_user (user=?"),
+        (Search(queue="q"), "jobs_by_queue (queue=?"),
+        (Search(name="n"), "jobs_by_name (name=?"),
+        (Search(jobs=(3,)), "PRIMARY KEY (rowid=?)"),
+        (Search(submitted=(5, 9)), "PRIMARY KEY (rowid>? AND rowid<?)"),
+    ],
+)
+def test_jobs_are_found_along_an_index(path, read, search, index):
+    keep(path, cluster().entries)
+    assert index in read.search().explain(search, jobs=True)
+
+
+def test_jobs_submitted_in_a_time_are_found_by_their_ids(path, read):
+    controller = cluster()
+    times = []
+    for _ in range(9):
+        controller.now_us += 1_000_000
+        times.append(controller.state.jobs[submit(controller)].submit_at_us)
+    keep(path, controller.entries)
+    search = read.search()
+    assert search.find_jobs(Search(submitted=(times[2], times[5])), 0, 99) == [3, 4, 5, 6]
+    assert search.find_jobs(Search(submitted=(times[2] + 1, times[5] - 1)), 0, 99) == [4, 5]
+    assert search.find_jobs(Search(submitted=(0, times[0])), 0, 99) == [1]
+    assert search.find_jobs(Search(submitted=(times[8] + 1, FOREVER[1])), 0, 99) == []
+    assert search.find_jobs(Search(), 7, 1) == [8]
+
+
+def test_a_store_of_the_first_release_is_brought_up_to_date(path, read):
+    controller = cluster(["h1"])
+    array = submit(controller, submission(elements="1-9"))
+    place(controller, array, 1)
+    report_started(controller, array, 1)
+    kill(controller, (array, 1, 3))
+    report_ended(controller, array, 1, signal=9)
+    keep(path, controller.entries)
+    before = read.job(array)
+    read.close()
+    make_first_release(path)
+    writer = HistoryWriter(path)
+    assert writer.seq == controller.state.seq
+    writer.close()
+    after = read.job(array)
+    assert after == before
+    assert after.elements[0].by == "alice"
+    assert after.elements[0].ended.cause == EndCause.OWNER
+    job = submit(controller, submission())
+    run_job(controller, job)
+    keep(path, controller.entries)
+    rows = read.search().usage(Search(user="alice"), START, 9)
+    assert sorted((row.job, row.index, row.last) for row in rows) == [
+        (array, 1, 1),
+        (array, 2, 3),
+        (job, 0, 0),
+    ]
+
+
+def make_first_release(path):
+    """Turn a store into one as the first release wrote it."""
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in (
+        """CREATE TABLE elements AS SELECT job, idx, outcome, exit_code, signal, cause, attempt,
+        host, started_at_us, ended_at_us, cpu_us, max_mem_kib FROM attempts""",
+        """CREATE TABLE decisions AS SELECT number, job, first, last, amount AS cause, by
+        FROM events WHERE kind = 4""",
+        "CREATE TABLE w AS SELECT job, first, last, cause, by, at_us FROM withdrawn",
+        "DROP TABLE attempts",
+        "DROP TABLE withdrawn",
+        "DROP TABLE live",
+        "DROP TABLE events",
+        "ALTER TABLE w RENAME TO withdrawn",
+        "DROP INDEX jobs_by_queue",
+        "ALTER TABLE jobs DROP COLUMN project",
+        "ALTER TABLE jobs DROP COLUMN hold",
+        "UPDATE schema SET version = 1",
+    ):
+        database.execute(statement)
+    database.close()
