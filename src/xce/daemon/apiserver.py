@@ -22,6 +22,7 @@ from xce.apiserver.identity import Identities
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
+from xce.daemon.journals import load_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -85,7 +86,7 @@ async def run(layout: Layout, log: Logger) -> int:
     inode = layout.api_socket.lstat().st_ino
     replica = Replica()
     hello = Hello(PROTOCOL, "apiserver", f"apiserver-{os.getpid()}", VERSION)
-    link = ControllerLink(layout.controller_socket, hello, replica, log)
+    link = ControllerLink(load_controllers(layout), hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of)
     backend = Backend(replica, link, history, identities, log, site=site)

@@ -1,35 +1,42 @@
 """The controller process: recover, listen, run until told to stop.
 
+On a journal in a database several may run: one leads, the others stand by, and do not listen.
+
 ``python -m xce.daemon.controller --dir D``
 """
 
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import pwd
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
 import uvloop
 
 from xce.client.version import VERSION
+from xce.config.site import SiteConfig
 from xce.control.controller import Controller
 from xce.control.desk import Desk
-from xce.daemon.config_directory import load_config
+from xce.daemon.config_directory import load_config, load_site
 from xce.daemon.controller_shell import ControllerShell
+from xce.daemon.journals import open_journal
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.reception import Reception
-from xce.daemon.signals import stop_event
+from xce.daemon.signals import STOP_SIGNALS, stop_event
 from xce.daemon.snapshots import SnapshotKeeper
+from xce.daemon.standby import Lead, LeadWatch, StandBy
+from xce.journal.interface import Journal
 from xce.journal.recover import recover
-from xce.journal.sqlite import SqliteJournal
 from xce.model.command import ApplyConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
-from xce.model.ids import Epoch
 from xce.model.observation import HostDisconnected
 from xce.net.unix import open_unix_server
 from xce.state.apply import apply
@@ -46,32 +53,48 @@ def main() -> int:
     parser.add_argument("--dir", required=True, help="the state directory")
     options = parser.parse_args()
     log = open_log("controller")
+    journal: Journal | None = None
     try:
         layout = open_layout(Path(options.dir))
         config = load_config(layout.config)
-        journal = SqliteJournal(layout.journal)
-        epoch = journal.lead("controller")
-        state, _, crc = recover(journal, restore=load, empty=ClusterState, apply_entry=apply)
+        site = load_site(layout.config)
+        journal = open_journal(layout, site)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        lead = _begin_reign(journal, site, log)
     except (XceError, OSError) as error:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
+        if journal is not None:
+            journal.close()
         return 1
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    if lead is None:
+        log.info("controller-stopping", extra={"why": "it stood by"})
+        journal.close()
+        return 0
     gc.collect()
     gc.freeze()
     # States are free of cycles; what little there is besides is collected now and then.
     gc.set_threshold(200_000, 20, 100)
-    return uvloop.run(_run(layout, config, journal, epoch, Desk(Controller(state)), crc))
+    return uvloop.run(_run(layout, config, journal, lead))
 
 
-async def _run(
-    layout: Layout,
-    config: ClusterConfig,
-    journal: SqliteJournal,
-    epoch: Epoch,
-    desk: Desk,
-    crc: int,
-) -> int:
+def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lead | None:
+    """Return the lead; None: told to stop while standing by.
+
+    On files only one controller may run: a second one fails. On a database it stands by.
+    """
+    if not site.journal.postgres:
+        epoch = journal.lead("controller")
+        state, _, crc = recover(journal, restore=load, empty=ClusterState, apply_entry=apply)
+        return Lead(epoch, state, crc, LeadWatch())
+    stopping = threading.Event()
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: stopping.set())
+    standing = StandBy(journal, lease_s=site.journal.lease_s, log=log, stopping=stopping)
+    return standing.run()
+
+
+async def _run(layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead) -> int:
     log = open_log("controller")
     stop = stop_event()
     failures: list[BaseException] = []
@@ -83,7 +106,9 @@ async def _run(
 
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: fail(_as_error(context)))
-    shell = ControllerShell(desk, journal, epoch=epoch, crc=crc, log=log, on_fatal=fail)
+    desk = Desk(Controller(lead.state))
+    shell = ControllerShell(desk, journal, epoch=lead.epoch, crc=lead.crc, log=log, on_fatal=fail)
+    lead.watch.listen(lambda error: loop.call_soon_threadsafe(fail, error))
     _settle(shell, config)
     shell.start()
     reception = Reception(shell, cluster=config.cluster_name, version=VERSION)
@@ -92,7 +117,7 @@ async def _run(
     snapshots.start()
     log.info(
         "controller-started",
-        extra={"epoch": epoch, "seq": desk.durable_seq, "jobs": len(shell.state.jobs)},
+        extra={"epoch": lead.epoch, "seq": desk.durable_seq, "jobs": len(shell.state.jobs)},
     )
     await stop.wait()
     log.info("controller-stopping", extra={"seq": desk.durable_seq})

@@ -17,8 +17,7 @@ from xce.control.due import next_due_us
 from xce.control.reign import Reign
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.journal.batch import make_batch
-from xce.journal.interface import StoredBatch
-from xce.journal.sqlite import SqliteJournal
+from xce.journal.interface import Journal, StoredBatch
 from xce.journal.writer import CommitThread
 from xce.model.command import Tick
 from xce.model.effect import Effect
@@ -47,7 +46,7 @@ class ControllerShell:
     def __init__(
         self,
         desk: Desk,
-        journal: SqliteJournal,
+        journal: Journal,
         *,
         epoch: Epoch,
         crc: int,

@@ -16,6 +16,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
+from xce.daemon.journals import load_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -24,6 +25,7 @@ from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryError, HistoryWriter
 from xce.model.errors import XceError
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.leader import LeaderClient
 from xce.net.message import (
     PROTOCOL,
     Batch,
@@ -37,7 +39,6 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 from xce.state.snapshot import load
 
 GATHER_S: Final = 0.25
@@ -167,14 +168,14 @@ async def run(layout: Layout, log: Logger) -> int:
         log.warning("connection-refused", extra={"why": text})
 
     client = asyncio.create_task(
-        run_client(
-            layout.controller_socket,
+        LeaderClient(
+            load_controllers(layout),
             Hello(PROTOCOL, "history", "history", VERSION),
             keeper.welcome,
             keeper.take,
             keeper.lose,
             on_refused=note_refusal,
-        )
+        ).run()
     )
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, keeper.failed, client), return_when=asyncio.FIRST_COMPLETED)

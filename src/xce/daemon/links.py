@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import Final
 
+from xce.journal.interface import JournalTroubleError
 from xce.model.ids import Epoch, JobId, Seq
 from xce.net import message as m
 from xce.net.follow import FollowerFeed, Source
 from xce.net.peer import Peer
+
+RETRY_S: Final = 0.5
+"""So long after not all could be sent it is tried again."""
 
 
 class WorkerLink:
@@ -51,6 +56,7 @@ class FollowerLink:
         self._late: list[bytes] = []
         self._late_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         peer.on_writable = self.send_stored
 
     @property
@@ -65,11 +71,20 @@ class FollowerLink:
         self.flush()
         try:
             messages = self._feed.next_messages(self._peer.buffered_bytes)
+        except JournalTroubleError:
+            messages = []
         except Exception as error:
             self._on_damage(error)
             raise
         for message in messages:
             self._peer.send(message)
+        if not self._feed.is_live and self._retry is None:
+            # The journal may be away for now; else the peer calls when it has read.
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._send_again)
+
+    def _send_again(self) -> None:
+        self._retry = None
+        self.send_stored()
 
     def note_batch(self, first: Seq, last: Seq, frame: bytes) -> None:
         """Send a batch that just became durable, or what is stored when it is behind."""

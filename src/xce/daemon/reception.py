@@ -6,6 +6,7 @@ from typing import Final
 from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.links import FollowerLink, WorkerLink
+from xce.journal.interface import JournalTroubleError
 from xce.model.command import Command, ProposePlan, Tick
 from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.model.refusal import Refusal
@@ -139,10 +140,14 @@ class Reception:
 
     def _send_blobs(self, peer: Peer, fetch: m.FetchBlobs) -> None:
         found = []
-        for digest in fetch.hashes:
-            content = self._shell.journal.blob(digest)
-            if content is not None:
-                found.append((digest, content))
+        try:
+            for digest in fetch.hashes:
+                content = self._shell.journal.blob(digest)
+                if content is not None:
+                    found.append((digest, content))
+        except JournalTroubleError as error:
+            # To answer without it would say that it is not there. It dials and asks again.
+            raise WireError(f"the journal cannot be read now: {error}") from error
         peer.send(m.Blobs(fetch.id, tuple(found)))
 
     def _lose(self, peer: Peer, hello: m.Hello, reason: str) -> None:

@@ -9,10 +9,11 @@ import os
 import sys
 from pathlib import Path
 
+from xce.daemon.config_directory import load_site
+from xce.daemon.journals import open_reader
 from xce.daemon.logs import open_log
 from xce.daemon.paths import find_layout
 from xce.journal.recover import recover
-from xce.journal.sqlite import open_sqlite_reader
 from xce.model.errors import XceError
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
@@ -29,7 +30,8 @@ def main() -> int:
     os.nice(10)
     gc.disable()
     try:
-        reader = open_sqlite_reader(find_layout(Path(options.dir)).journal)
+        layout = find_layout(Path(options.dir))
+        reader = open_reader(layout, load_site(layout.config))
         state, seq, crc = recover(reader, restore=load, empty=ClusterState, apply_entry=apply)
         if seq:
             reader.store_snapshot(seq, crc, dump(state))

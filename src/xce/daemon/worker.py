@@ -16,6 +16,7 @@ from pathlib import Path
 import uvloop
 
 from xce.client.version import VERSION
+from xce.daemon.journals import load_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
@@ -33,7 +34,7 @@ def worker_options(layout: Layout, options: argparse.Namespace) -> WorkerOptions
     return WorkerOptions(
         host=options.host,
         directory=directory,
-        controller_socket=layout.controller_socket,
+        controllers=load_controllers(layout),
         shepherd=ShepherdOptions(
             socket=layout.shepherd_socket(options.host),
             runs=directory / "attempts",

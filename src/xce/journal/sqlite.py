@@ -10,10 +10,11 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from xce.journal.archive import Archive, read_archive
 from xce.journal.interface import (
     Append,
     EpochLostError,
@@ -107,6 +108,10 @@ class SqliteReader:
                 return
             from_seq = int(rows[-1][1]) + 1
 
+    def archived(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the batches that were trimmed, in order, from the one that holds ``from_seq``."""
+        return read_archive(self._directory, from_seq)
+
     def blob(self, digest: str) -> bytes | None:
         """Return the content of a blob, or None when it is not there.
 
@@ -177,6 +182,7 @@ class SqliteJournal(SqliteReader):
     def __init__(self, directory: Path) -> None:
         self._lock: DirectoryLock | None = None
         self._writing: sqlite3.Connection | None = None
+        self._archive: Archive | None = None
         self._log_pages = 0
         self.last_seq: Seq = 0
         self.last_crc = 0
@@ -203,6 +209,9 @@ class SqliteJournal(SqliteReader):
         except BaseException:
             self.close()
             raise
+
+    def keep_lead(self, on_lost: Callable[[EpochLostError], object]) -> None:
+        """Nothing is to be done: the lock is held as long as the process lives."""
 
     def append(
         self, epoch: Epoch, batch: StoredBatch, blobs: Sequence[tuple[str, bytes]] = ()
@@ -248,20 +257,27 @@ class SqliteJournal(SqliteReader):
             self._move_log(connection)
 
     def trim(self, before: Seq, *, limit: int = 256) -> bool:
-        """Drop batches that end before entry ``before``, at most ``limit``; tell if there is more.
+        """Move batches that end before entry ``before`` to the archive, at most ``limit``.
 
         The newest is always kept: it says where the journal goes on.
+
+        Returns:
+            Whether there is more to move.
         """
         connection = self._writer()
         before = min(before, self.last_seq)
         with _errors_named(self._database):
-            dropped = connection.execute(
-                "DELETE FROM batches WHERE last IN"
-                " (SELECT last FROM batches WHERE last < ? ORDER BY last LIMIT ?)",
-                (before, limit),
-            ).rowcount
-        self._log_pages += 2 * dropped
-        return dropped == limit
+            rows = connection.execute(
+                f"{_ROW} WHERE last < ? ORDER BY last LIMIT ?", (before, limit)
+            ).fetchall()
+            if not rows:
+                return False
+            if self._archive is None:
+                self._archive = Archive(self._directory)
+            self._archive.store(map(self._batch, rows))
+            connection.execute("DELETE FROM batches WHERE last <= ?", (rows[-1][1],))
+        self._log_pages += len(rows)
+        return len(rows) == limit
 
     def forget_blobs(self, digests: Sequence[str]) -> None:
         """Drop blobs that nothing names any more."""
@@ -289,6 +305,9 @@ class SqliteJournal(SqliteReader):
             with contextlib.suppress(sqlite3.Error):
                 self._writing.close()
             self._writing = None
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None

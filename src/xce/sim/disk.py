@@ -4,7 +4,7 @@ What is being written when the controller is killed is there afterwards, or it i
 know which.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -49,6 +49,7 @@ class Disk:
 
     def __init__(self, loop: Loop, rng: Random, faults: Faults, on_stored: OnStored) -> None:
         self.batches: list[StoredBatch] = []
+        self.archive: list[StoredBatch] = []
         self.blobs: dict[str, bytes] = {}
         self.epoch: Epoch = 0
         self.is_failing = False
@@ -100,15 +101,16 @@ class Disk:
         self.blobs.update(blobs)
         self._on_stored(entries)
 
-    def store_snapshot(self, seq: Seq, crc: int, parts: Sequence[bytes]) -> None:
-        """Store a snapshot, and drop most of what lies before it."""
-        digests = tuple(PartDigest(len(part), "") for part in parts)
+    def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
+        """Store a snapshot, and move most of what lies before it to the archive."""
+        contents = tuple(parts)
+        digests = tuple(PartDigest(len(part), "") for part in contents)
         manifest = Manifest(format=1, seq=seq, crc=crc, parts=digests)
         self._snapshot = StoredParts(
-            directory=Path("virtual"), manifest=manifest, contents=tuple(parts)
+            directory=Path("virtual"), manifest=manifest, contents=contents
         )
         while len(self.batches) > KEPT_BATCHES and self.batches[0].last <= seq:
-            del self.batches[0]
+            self.archive.append(self.batches.pop(0))
 
     @property
     def last_crc(self) -> int:
@@ -129,9 +131,19 @@ class Disk:
             if batch.last >= from_seq:
                 yield batch
 
+    def archived(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the trimmed batches from the one that holds ``from_seq`` on."""
+        for batch in list(self.archive):
+            if batch.last >= from_seq:
+                yield batch
+
     def blob(self, digest: str) -> bytes | None:
         """Return a blob."""
         return self.blobs.get(digest)
+
+    def blob_digests(self) -> list[str]:
+        """Return the hashes of all blobs."""
+        return sorted(self.blobs)
 
     def load_snapshot(self) -> StoredParts | None:
         """Return the newest snapshot."""

@@ -19,8 +19,8 @@ from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
+from xce.net.leader import LeaderClient
 from xce.net.peer import Peer
-from xce.net.unix import run_client
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import (
@@ -58,7 +58,8 @@ class WorkerOptions(NamedTuple):
     host: str
     directory: Path
     """The host's own: run directories, scripts, kept output."""
-    controller_socket: Path
+    controllers: tuple[str, ...]
+    """Where controllers listen, one of which leads."""
     shepherd: ShepherdOptions
     version: str
     cpus: int
@@ -96,14 +97,14 @@ class Worker:
             # The controller is told of all that lives here, so that must be known first.
             await self._listed.wait()
             hello = m.Hello(m.PROTOCOL, "worker", self._options.host, self._options.version)
-            await run_client(
-                self._options.controller_socket,
+            await LeaderClient(
+                self._options.controllers,
                 hello,
                 self._welcome,
                 self._hear,
                 self._lose,
                 on_refused=lambda text: self._log.error("worker-refused", extra={"why": text}),
-            )
+            ).run()
 
     # The controller.
 

@@ -92,7 +92,7 @@ def tell(story, *, away_s=5.0):
             await fake.open()
             replica = Replica()
             hello = m.Hello(m.PROTOCOL, "apiserver", "a", "0")
-            link = ControllerLink(fake.path, hello, replica, LOG, away_s=away_s)
+            link = ControllerLink([str(fake.path)], hello, replica, LOG, away_s=away_s)
             running = asyncio.create_task(link.run())
             try:
                 await story(fake, link, replica)

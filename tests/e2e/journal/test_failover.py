@@ -1,0 +1,160 @@
+"""Two controllers on one database: one dies or sleeps, the other one goes on."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from live import Live, until
+from pair import Pair, open_pair
+from postgres import Postgres, find_binaries, open_postgres
+
+from xce.client.rest import make_key
+
+pytestmark = pytest.mark.skipif(find_binaries() is None, reason="there is no PostgreSQL")
+
+
+@pytest.fixture
+def pair(server: Postgres) -> Iterator[Pair]:
+    with open_pair(server, f"pair{time.monotonic_ns()}") as made:
+        made.live.xce("up", "--hosts", "h[1-2]", "--slots", "8", "--timeout", "60")
+        made.start_second()
+        made.until_second("standby-warm")
+        yield made
+
+
+class Ledger(threading.Thread):
+    """Submits jobs one after another, and keeps what was acknowledged."""
+
+    def __init__(self, live: Live, number: int) -> None:
+        super().__init__(daemon=True)
+        self.live = live
+        self.number = number
+        self.jobs: dict[str, int] = {}
+        self.is_over = threading.Event()
+        self.fault: BaseException | None = None
+        self.api = live.api(wait_s=120)
+
+    def run(self) -> None:
+        try:
+            while not self.is_over.is_set():
+                name = f"c{self.number}-{len(self.jobs)}"
+                body = self.live.submission(f"echo x >> ran-{name}", name=name)
+                answer = self.api.call("POST", "/jobs", document=body, key=make_key())
+                self.jobs[name] = answer["results"][0]["jobid"]
+                time.sleep(0.05)
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
+            self.fault = error
+
+
+def check_ledgers(live: Live, ledgers: list[Ledger]) -> None:
+    for ledger in ledgers:
+        ledger.is_over.set()
+        ledger.join(120)
+        assert ledger.fault is None
+        assert len(ledger.jobs) > 5
+        assert len(set(ledger.jobs.values())) == len(ledger.jobs)
+        for name, job in ledger.jobs.items():
+            row = live.until_ended(job)
+            assert (row["stat"], row["name"]) == ("DONE", name)
+            assert live.file(f"ran-{name}") == "x\n"
+
+
+def check_epochs(pair: Pair, expected: int) -> None:
+    """No reign wrote behind the beginning of the next one."""
+    reader = pair.reader()
+    epochs = [batch.epoch for batch in reader.read(1)]
+    assert epochs == sorted(epochs)
+    assert epochs[-1] == reader.lead_epoch() == expected
+    reader.close()
+
+
+def test_a_killed_leader_is_followed_by_the_standby_and_no_acknowledged_job_is_lost(
+    pair: Pair,
+) -> None:
+    live = pair.live
+    ledgers = [Ledger(live, number) for number in (1, 2)]
+    for ledger in ledgers:
+        ledger.start()
+    until(lambda: all(len(ledger.jobs) > 5 for ledger in ledgers), "jobs are submitted")
+    dead = live.kill("controller")
+    pair.until_second("controller-started")
+    count = len(ledgers[0].jobs)
+    until(lambda: len(ledgers[0].jobs) > count + 5, "jobs go on")
+    live.until_replaced("controller", dead)
+    second = pair.process("controller")
+    second.kill()
+    second.wait()
+    reader = pair.reader()
+    until(lambda: reader.lead_epoch() == 3, "the first one leads again")
+    reader.close()
+    count = len(ledgers[1].jobs)
+    until(lambda: len(ledgers[1].jobs) > count + 5, "jobs go on")
+    check_ledgers(live, ledgers)
+    check_epochs(pair, 3)
+
+
+def test_a_leader_that_slept_through_its_lease_writes_nothing_any_more(pair: Pair) -> None:
+    live = pair.live
+    first = live.victims("controller")["controller"]
+    ledger = Ledger(live, 1)
+    ledger.start()
+    until(lambda: len(ledger.jobs) > 5, "jobs are submitted")
+    live.kill("controller", signal.SIGSTOP)
+    pair.until_second("controller-started")
+    count = len(ledger.jobs)
+    until(lambda: len(ledger.jobs) > count + 3, "jobs go on")
+    live.kill("controller", signal.SIGCONT)
+    live.until_replaced("controller", [first])
+    log = live.lines_of("controller")
+    assert any("another controller took over" in str(line.get("why")) for line in log)
+    check_ledgers(live, [ledger])
+    check_epochs(pair, 2)
+
+
+def test_a_leader_that_is_told_to_end_hands_over_at_once(pair: Pair) -> None:
+    live = pair.live
+    job = live.submit("sleep 2; echo through")
+    live.until_stat(job, "run")
+    began = time.monotonic()
+    live.kill("controller", signal.SIGTERM)
+    pair.until_second("controller-started")
+    assert time.monotonic() - began < 1.5
+    assert live.until_ended(job)["stat"] == "DONE"
+    assert live.output(job) == b"through\n"
+
+
+def test_a_standby_takes_over_when_the_database_comes_back_without_the_leader() -> None:
+    with open_postgres() as server, open_pair(server, "pair") as pair:
+        live = pair.live
+        live.xce("up", "--hosts", "h1", "--slots", "2", "--timeout", "60")
+        pair.start_second()
+        pair.until_second("standby-warm")
+        job = live.submit("sleep 3; echo through")
+        live.until_stat(job, "run")
+        server.stop(signal.SIGKILL)
+        pair.until_second("journal-away")
+        live.kill("controller")
+        time.sleep(1)
+        server.start()
+        assert live.until_ended(job)["stat"] == "DONE"
+        after = live.submit("echo after")
+        assert live.until_ended(after)["stat"] == "DONE"
+
+
+def test_a_leader_outlives_a_short_outage_of_the_database() -> None:
+    with open_postgres() as own, open_pair(own, "pair", lease_s=10) as pair:
+        live = pair.live
+        live.xce("up", "--hosts", "h1", "--slots", "2", "--timeout", "60")
+        first = live.victims("controller")["controller"]
+        own.stop(signal.SIGKILL)
+        answers: list[int] = []
+        waiting = threading.Thread(target=lambda: answers.append(live.submit("echo late")))
+        waiting.start()
+        time.sleep(1.5)
+        assert answers == []
+        own.start()
+        waiting.join(60)
+        assert live.until_ended(answers[0])["stat"] == "DONE"
+        assert live.victims("controller")["controller"] == first
