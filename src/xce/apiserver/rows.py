@@ -20,7 +20,7 @@ from xce.model.reason import Reason, ReasonCode, render_lsf, render_plain
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
-from xce.state.view import pend_reason, stat_of_attempt, stop_word
+from xce.state.view import is_unknown, pend_reason, stat_of_attempt, stop_word
 
 HostSlots = tuple[tuple[str, int], ...]
 
@@ -69,6 +69,7 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     dependency: str
     hosts_asked: str
     exclusive: bool
+    rerunnable: bool
     cwd: str
     cwd_given: str
     """``-cwd`` as given; relative to ``cwd``, with patterns; empty: not given."""
@@ -186,6 +187,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "dependency": "spec.dependency",
     "hosts_asked": "spec.hosts_asked",
     "exclusive": "key.request.exclusive",
+    "rerunnable": "spec.rerunnable",
     "cwd": "spec.cwd",
     "cwd_given": "spec.cwd_asked",
     "home": "spec.home",
@@ -347,7 +349,7 @@ class Listing:
         return Element(
             jobid=job.id,
             index=0 if job.array is None else job.array.index_of(position),
-            stat=stat_of_attempt(attempt),
+            stat=stat_of_attempt(attempt, unknown=is_unknown(self.state, attempt)),
             submit_at=job.submit_at_us / SECOND_US,
             hosts=tuple((names[h], n) for h, n in zip(attempt.hosts, attempt.tasks, strict=True)),
             slots=sum(attempt.tasks),

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from xce.config.document import Key, Place, Table, open_document, read_mapping
+from xce.config.grace import check_grace
 from xce.config.hosts import read_hosts
 from xce.config.queues import read_queues
 from xce.config.report import Problem, Report, render_allowed
@@ -83,6 +84,7 @@ def _read_cluster(place: Place | None) -> dict[str, Any]:
     fields = read_mapping(place, _cluster_table())
     for name in SITE_KEYS:
         fields.pop(name, None)
+    check_grace(place, fields)
     lsf = fields.pop("lsf", {})
     return {**fields, **lsf}
 

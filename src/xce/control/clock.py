@@ -1,6 +1,11 @@
 """The rule by which a shell's clock runs (decision X-21), as a pure function."""
 
-from xce.model.ids import Micros
+from typing import Final
+
+from xce.model.ids import SECOND_US, Micros
+
+JUMP_US: Final = 2 * SECOND_US
+"""A clock that goes forward by more at once has jumped: spans that it shows are not true."""
 
 
 def next_now_us(last_us: Micros, *, elapsed_us: Micros, wall_us: Micros) -> Micros:
@@ -17,3 +22,8 @@ def next_now_us(last_us: Micros, *, elapsed_us: Micros, wall_us: Micros) -> Micr
     if wall_us >= last_us + elapsed_us:
         return wall_us
     return max(wall_us, last_us + elapsed_us // 2)
+
+
+def has_jumped(last_us: Micros, now_us: Micros, *, elapsed_us: Micros) -> bool:
+    """Return whether the clock went forward by much more than the time that has passed."""
+    return now_us - last_us - elapsed_us > JUMP_US

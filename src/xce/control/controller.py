@@ -11,11 +11,11 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill, move, windows
+from xce.control import hosts, kill, move, requeue, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
-from xce.control.effects import Touched, render_effects, touch
+from xce.control.effects import Touched, render_effects, render_stale, touch
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
 from xce.control.submit import decide_submit
@@ -23,9 +23,11 @@ from xce.model.command import (
     Accepted,
     ApplyConfig,
     Command,
+    DeclareHostsLost,
     KillJobs,
     MoveJobs,
     ProposePlan,
+    RequeueJobs,
     ResolveWindows,
     ResumeJobs,
     SetHostsOpen,
@@ -37,13 +39,19 @@ from xce.model.command import (
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
 from xce.model.ids import HostNumber, Micros, Seq
-from xce.model.observation import HostDisconnected, HostJoined, Observation, Reported
+from xce.model.observation import (
+    HostDisconnected,
+    HostJoined,
+    Observation,
+    ReignBegan,
+    Reported,
+)
 from xce.model.record import Record
 from xce.model.refusal import Refusal
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
-JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs
+JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
 Results: TypeAlias = list[Accepted | Refusal]
 
 
@@ -94,7 +102,8 @@ class Controller:
         self._replies: list[Reply] = []
         self._blobs: list[tuple[str, bytes]] = []
         self._touched: Touched = {}
-        self._foreign: list[tuple[HostNumber, Effect]] = []
+        self._fencing: dict[HostNumber, None] = {}
+        """Hosts that came with something stale."""
         self._controls: deque[_Control] = deque()
 
     @property
@@ -115,17 +124,18 @@ class Controller:
         for given in inputs:
             self._decide(given, now_us)
         touched, self._touched = self._touched, {}
-        effects = [
+        effects = [(host, render_stale(self.state, host)) for host in sorted(self._fencing)]
+        effects.extend(
             (host, render_effects(self.state, places)) for host, places in sorted(touched.items())
-        ]
-        effects.extend((host, (effect,)) for host, effect in self._foreign)
+        )
         step = Step(
             tuple(self._entries),
             tuple(self._replies),
             tuple((host, found) for host, found in effects if found),
             tuple(self._blobs),
         )
-        self._entries, self._replies, self._blobs, self._foreign = [], [], [], []
+        self._entries, self._replies, self._blobs = [], [], []
+        self._fencing = {}
         return step
 
     def _decide(self, given: Input, now_us: Micros) -> None:
@@ -140,25 +150,40 @@ class Controller:
                 records, results = decide_submit(self.state, body, now_us)
                 if records:
                     self._blobs.extend(body.blobs)
-            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | MoveJobs():
+            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs():
                 self._begin_control(given, body, now_us)
                 return
             case Tick():
                 records = decide_tick(self.state, body, now_us)
-            case HostJoined():
-                records = self._join(body, results, now_us)
-            case HostDisconnected():
-                records = hosts.decide_disconnect(self.state, body)
-            case SetHostsOpen():
-                records, results = hosts.decide_open(self.state, body)
             case ApplyConfig():
                 records, results = hosts.decide_config(self.state, body)
             case ResolveWindows():
                 records = windows.decide_windows(self.state, body, now_us)
             case _:
-                assert_never(body)
+                records, results = self._decide_hosts(body, now_us)
         self._take(given, records, now_us)
         self._reply(given, results)
+
+    def _decide_hosts(
+        self,
+        body: HostJoined | HostDisconnected | ReignBegan | DeclareHostsLost | SetHostsOpen,
+        now_us: Micros,
+    ) -> tuple[list[Record], Results]:
+        """Decide what is about hosts."""
+        results: Results = []
+        match body:
+            case HostJoined():
+                return self._join(body, results, now_us), results
+            case HostDisconnected():
+                return hosts.decide_disconnect(self.state, body), results
+            case ReignBegan():
+                return hosts.decide_reign(self.state, body), results
+            case DeclareHostsLost():
+                return hosts.decide_lost(self.state, body, now_us)
+            case SetHostsOpen():
+                return hosts.decide_open(self.state, body)
+            case _:
+                assert_never(body)
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)
@@ -166,8 +191,7 @@ class Controller:
             results.append(decided)
             return []
         number = self.state.hosts.number[seen.host]
-        for effect in hosts.foreign_attempts(self.state, seen):
-            self._foreign.append((number, effect))
+        self._fencing[number] = None
         self._touched.setdefault(number, {}).update(self.state.owed.get(number, {}))
         for place in self.state.on_host.get(number, ()):
             attempt = self.state.attempt(*place)
@@ -176,7 +200,11 @@ class Controller:
         return decided
 
     def _begin_control(self, given: Input, command: JobControl, now_us: Micros) -> None:
-        items = select(self.state, command.selection, by=command.by, is_admin=command.is_admin)
+        with_finished = isinstance(command, RequeueJobs)
+        items = select(
+            self.state, command.selection, by=command.by, is_admin=command.is_admin,
+            with_finished=with_finished,
+        )  # fmt: skip
         control = _Control(given, command, items)
         self._controls.append(control)
         if len(self._controls) == 1:
@@ -197,6 +225,8 @@ class Controller:
                 records, results = kill.decide_stop(self.state, command, chosen, now_us)
             case ResumeJobs():
                 records, results = kill.decide_resume(self.state, command, chosen, now_us)
+            case RequeueJobs():
+                records, results = requeue.decide_requeue(self.state, command, chosen, now_us)
             case MoveJobs():
                 records, results = move.decide_move(self.state, command, chosen)
             case _:

@@ -64,6 +64,10 @@ class Desk:
             return
         self._inbox.append(given)
 
+    def give_first(self, given: Input) -> None:
+        """Take an input that is decided before all that came before it."""
+        self._inbox.insert(0, given)
+
     def _repeats(self, given: Input) -> bool:
         """Return whether this repeats a submit that was decided: if that is not durable yet it may
         still become so, and a refusal would be untrue. It waits, as the first one does.

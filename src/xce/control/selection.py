@@ -23,15 +23,21 @@ class Selected(msgspec.Struct, frozen=True):
 
 
 def select(
-    state: ClusterState, selection: Selection, *, by: str, is_admin: bool
+    state: ClusterState,
+    selection: Selection,
+    *,
+    by: str,
+    is_admin: bool,
+    with_finished: bool = False,
 ) -> list[Selected | Refusal]:
     """Return what a selection names, in the order asked for, else in order of submission.
 
-    A job that does not exist, has ended or is somebody else's is a refusal when it was named;
-    when it only matched a filter it is left out.
+    A job that does not exist, has ended (unless ``with_finished``) or is somebody else's is a
+    refusal when it was named; when it only matched a filter it is left out.
     """
     if not selection.jobs:
-        found = [Selected(job.id, None) for job in _matching(state, selection, by, is_admin)]
+        matching = _matching(state, selection, by, is_admin=is_admin, with_finished=with_finished)
+        found = [Selected(job.id, None) for job in matching]
         if selection.newest:
             found = found[-1:]
         return list(found) or [
@@ -40,7 +46,7 @@ def select(
     results: list[Selected | Refusal] = []
     for job_id, runs in selection.jobs:
         job = state.jobs.get(job_id)
-        refusal = _refuse(job, job_id, by, is_admin)
+        refusal = _refuse(job, job_id, by, is_admin=is_admin, with_finished=with_finished)
         if refusal is not None or job is None:
             results.append(refusal or _unknown(job_id))
         elif not runs:
@@ -59,7 +65,9 @@ def _unknown(job_id: JobId) -> Refusal:
     )
 
 
-def _refuse(job: Job | None, job_id: JobId, by: str, is_admin: bool) -> Refusal | None:
+def _refuse(
+    job: Job | None, job_id: JobId, by: str, *, is_admin: bool, with_finished: bool
+) -> Refusal | None:
     if job is None:
         return _unknown(job_id)
     if job.owner.user != by and not is_admin:
@@ -69,7 +77,7 @@ def _refuse(job: Job | None, job_id: JobId, by: str, is_admin: bool) -> Refusal 
             lsf="User permission denied",
             job=job_id,
         )
-    if job.is_finished:
+    if job.is_finished and not with_finished:
         return Refusal(
             RefusalCode.ALREADY_FINISHED,
             f"job {job_id} has already finished",
@@ -98,13 +106,21 @@ def _matching(
     state: ClusterState,
     selection: Selection,
     by: str,
+    *,
     is_admin: bool,
+    with_finished: bool,
 ) -> list[Job]:
-    """Return the unfinished jobs that match every filter and that ``by`` may touch."""
-    users = [selection.user] if selection.user else sorted(state.unfinished)
+    """Return the jobs that match every filter and that ``by`` may touch."""
+    users = [selection.user] if selection.user else sorted(state.names)
     if not is_admin:
         users = [user for user in users if user == by]
-    jobs = [state.jobs[job] for user in users for job in state.unfinished.get(user, ())]
+    if with_finished:
+        ids = sorted(
+            job for user in users for named in state.names.get(user, {}).values() for job in named
+        )
+    else:
+        ids = [job for user in users for job in state.unfinished.get(user, ())]
+    jobs = [state.jobs[job] for job in ids]
     if selection.host:
         number = state.hosts.number.get(selection.host)
         there = {job for job, _ in state.on_host.get(number, ())} if number is not None else set()

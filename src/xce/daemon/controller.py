@@ -37,7 +37,7 @@ from xce.journal.recover import recover
 from xce.model.command import ApplyConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
-from xce.model.observation import HostDisconnected
+from xce.model.observation import ReignBegan
 from xce.net.unix import open_unix_server
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
@@ -142,10 +142,7 @@ def _settle(shell: ControllerShell, config: ClusterConfig) -> None:
     """Put the configuration in effect; no worker is connected yet."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     shell.give(ApplyConfig(user, config), by=user, basis="admin")
-    table = shell.state.hosts
-    for number, name in enumerate(table.names):
-        if table.is_up[number]:
-            shell.give(HostDisconnected(name), by="controller", basis="component")
+    shell.give(ReignBegan(), by="controller", basis="component")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """One end of each connection to the controller: what a worker is owed, what a follower gets."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from xce.journal.interface import JournalTroubleError
-from xce.model.ids import Epoch, JobId, Seq
+from xce.model.ids import Epoch, Seq
 from xce.net import message as m
 from xce.net.follow import FollowerFeed, Source
 from xce.net.peer import Peer
@@ -22,11 +22,12 @@ class WorkerLink:
         self.host = host
         self.is_joined = False
         """Whether its join is durable; before that nothing is told to it."""
-        self._owed_before: frozenset[tuple[JobId, int]] = frozenset()
+        self.is_silent = False
+        """Whether it was cut since nothing was heard of it for too long."""
+        self._owed_before: frozenset[tuple[int, ...]] = frozenset()
 
-    def is_stale(self, owed: Mapping[tuple[JobId, int], None] | None) -> bool:
+    def is_stale(self, now: frozenset[tuple[int, ...]]) -> bool:
         """Return whether something that was owed at the last call is still owed."""
-        now = frozenset(owed or ())
         stale = bool(now & self._owed_before)
         self._owed_before = now
         return stale

@@ -8,7 +8,7 @@ from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import Command, ProposePlan, Tick
-from xce.model.observation import HostDisconnected, HostJoined, Reported
+from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.model.refusal import Refusal
 from xce.net import message as m
 from xce.net.frame import WireError
@@ -63,6 +63,7 @@ class Reception:
             self._cluster,
             self._version,
             self._shell.desk.durable_seq,
+            self._shell.state.config.heartbeat_us,
         )
 
     def close(self) -> None:
@@ -167,6 +168,7 @@ class Reception:
             earlier.peer.abort("another worker came for this host")
         link = WorkerLink(peer, host)
         shell.workers[host] = link
+        shell.watch.forget(host)
         allowed = MAY_SAY["worker"]
 
         def listen(messages: list[m.Message]) -> None:
@@ -174,8 +176,10 @@ class Reception:
                 if not isinstance(message, allowed):
                     raise WireError(f"a worker may not send {type(message).__name__}")
                 if isinstance(message, m.Observe):
+                    shell.note_heard(link)
                     self._observe(link, message)
                 else:
+                    shell.note_heard(link, is_beat=isinstance(message, m.Ping))
                     self._hear(peer, "worker", message)
 
         def lose(reason: str) -> None:
@@ -184,14 +188,16 @@ class Reception:
             shell.log.info("worker-lost", extra={"host": host, "why": reason})
             if shell.workers.get(host) is link:
                 del shell.workers[host]
-                shell.give(HostDisconnected(host), by=f"host {host}", basis="component")
+                shell.watch.forget(host)
+                gone = HostDisconnected(host, link.is_silent)
+                shell.give(gone, by=f"host {host}", basis="component")
 
         peer.on_messages = listen
         peer.on_lost = lose
 
     def _observe(self, link: WorkerLink, message: m.Observe) -> None:
         seen = message.observation
-        if isinstance(seen, HostDisconnected) or seen.host != link.host:
+        if isinstance(seen, HostDisconnected | ReignBegan) or seen.host != link.host:
             raise WireError(f"the worker of host {link.host} may report about that host only")
         by = f"host {link.host}"
         if isinstance(seen, Reported):

@@ -83,6 +83,18 @@ class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True
     selection: Selection
 
 
+class RequeueJobs(msgspec.Struct, frozen=True, tag="requeue-jobs", array_like=True):
+    """Let jobs pend again under their ids; what runs is ended first."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+    states: tuple[str, ...] = ("RUN", "USUSP", "SSUSP")
+    """Only elements in these states, as STAT has them; ``PEND``: go to the end of the queue."""
+    hold: bool = False
+    """They are held then, until they are resumed."""
+
+
 class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     """Move pending jobs in the order of their queue: a user among his own jobs there of the same
     priority, an administrator among everybody's.
@@ -103,6 +115,13 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     hosts: tuple[str, ...]
     is_open: bool
     comment: str = ""
+
+
+class DeclareHostsLost(msgspec.Struct, frozen=True, tag="declare-hosts-lost", array_like=True):
+    """Give up hosts that are away at once, without waiting for the end of their grace."""
+
+    by: str
+    hosts: tuple[str, ...]
 
 
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
@@ -130,6 +149,8 @@ class Tick(msgspec.Struct, frozen=True, tag="tick", array_like=True):
 
     history_seq: int = 0
     """Up to which entry the history store has everything."""
+    is_settling: bool = False
+    """Whether workers of the reign before are still awaited: no host is given up meanwhile."""
 
 
 Command: TypeAlias = (
@@ -139,7 +160,9 @@ Command: TypeAlias = (
     | StopJobs
     | ResumeJobs
     | MoveJobs
+    | RequeueJobs
     | SetHostsOpen
+    | DeclareHostsLost
     | ApplyConfig
     | ResolveWindows
     | ProposePlan
@@ -155,7 +178,7 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``."""
+    ``resumed``, ``moved``, ``requeued``, ``opened``, ``closed``, ``lost``, ``started``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

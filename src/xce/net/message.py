@@ -11,7 +11,7 @@ import msgspec
 
 from xce.model.command import Accepted, Command
 from xce.model.effect import Effect
-from xce.model.ids import Epoch, Seq
+from xce.model.ids import Epoch, Micros, Seq
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
 
@@ -38,6 +38,8 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
     cluster: str
     version: str
     seq: Seq
+    beat_us: Micros = 0
+    """How often a worker shall send a `Ping`; 0: never."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):

@@ -37,6 +37,12 @@ class Faults(msgspec.Struct):
     """Hosts that an administrator closes."""
     growths: int = 0
     """Configurations with more of something."""
+    cutoffs: int = 0
+    """Hosts that cannot be reached for long while their jobs run on."""
+    outages: int = 0
+    """Hosts that lose power and stay off for long."""
+    declarations: int = 0
+    """Hosts that an administrator declares lost, should they be away."""
 
     def stop(self) -> None:
         """Let nothing go wrong any more."""
@@ -77,4 +83,7 @@ def draw_faults(rng: Random) -> Faults:
         snapshots=some(3),
         closures=some(2),
         growths=some(2),
+        cutoffs=some(3),
+        outages=some(2),
+        declarations=some(3),
     )

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from random import Random
 
 from xce.calendars.windows import Resolver
-from xce.control.clock import next_now_us
+from xce.control.clock import has_jumped, next_now_us
 from xce.control.controller import Controller, Reply
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
+from xce.control.liveness import Watch
 from xce.control.reign import Reign
 from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
@@ -19,7 +20,7 @@ from xce.model.command import ApplyConfig, Tick
 from xce.model.config import ClusterConfig
 from xce.model.effect import Effect
 from xce.model.ids import SECOND_US, Micros
-from xce.model.observation import HostDisconnected, HostJoined, Reported
+from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.net import message as m
 from xce.net.follow import FollowerFeed
 from xce.sim.disk import Disk
@@ -58,12 +59,16 @@ class Leader(Process):
         self.recovered_seq = state.seq
         self.desk = Desk(controller(state))
         self._now_us = state.now_us
+        self._has_jumped = False
         self._mono_us = loop.now_us
         self.reign = Reign(self.desk, self)
         self.give = self.reign.give
         self._resolver = Resolver()
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
+        self._watch = Watch()
+        self._silent: dict[Wire, None] = {}
+        """Connections that were cut since nothing was heard on them."""
         self._joined: dict[Wire, None] = {}
         """Connections of workers whose join is durable."""
         self._roles: dict[Wire, tuple[str, str]] = {}
@@ -79,10 +84,7 @@ class Leader(Process):
 
     def _settle(self, config: ClusterConfig) -> None:
         self.give(ApplyConfig("root", config), by="root", basis="admin")
-        table = self.state.hosts
-        for number, name in enumerate(table.names):
-            if table.is_up[number]:
-                self.give(HostDisconnected(name), by="controller", basis="component")
+        self.give(ReignBegan(), by="controller", basis="component")
 
     def kill(self) -> None:
         """Die at once."""
@@ -95,7 +97,9 @@ class Leader(Process):
         """Return the present instant (decision X-21)."""
         elapsed_us = self.loop.now_us - self._mono_us
         self._mono_us = self.loop.now_us
-        self._now_us = next_now_us(self._now_us, elapsed_us=elapsed_us, wall_us=self._wall_us())
+        last_us = self._now_us
+        self._now_us = next_now_us(last_us, elapsed_us=elapsed_us, wall_us=self._wall_us())
+        self._has_jumped |= has_jumped(last_us, self._now_us, elapsed_us=elapsed_us)
         return self._now_us
 
     def turn_soon(self) -> None:
@@ -103,7 +107,9 @@ class Leader(Process):
         self.after(self._rng.randrange(200), self._turn)
 
     def _turn(self) -> None:
-        self.reign.turn(self.now_us())
+        now_us = self.now_us()
+        jumped, self._has_jumped = self._has_jumped, False
+        self.reign.turn(now_us, has_jumped=jumped)
 
     def write(self, batch: Batch) -> None:
         """Give a batch to the virtual disk."""
@@ -147,9 +153,21 @@ class Leader(Process):
             self.reign.give(windows)
         stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
         self.reign.give(Tick(history_seq=stored_seq))
+        self._cut_silent()
         due_us = next_due_us(self.state)
-        span_us = min(TICK_US, max(10_000, due_us - self._now_us)) if due_us else TICK_US
+        span_us = min(TICK_US, self.state.config.heartbeat_us // 2)
+        if due_us:
+            span_us = min(span_us, max(10_000, due_us - self._now_us))
         self.after(span_us, self._tick)
+
+    def _cut_silent(self) -> None:
+        for name in self._watch.silent(self.loop.now_us, self.state.config.heartbeat_us):
+            self._watch.forget(name)
+            wire = self.workers.get(name)
+            if wire is not None:
+                self._silent[wire] = None
+                wire.close(self)
+                self.lose(wire)
 
     def _repeat(self) -> None:
         for name in self.workers:
@@ -167,16 +185,26 @@ class Leader(Process):
         if role == "worker":
             earlier = self.workers.get(name)
             self.workers[name] = wire
+            self._watch.forget(name)
             if earlier is not None:
                 earlier.close(self)
         cluster = self.state.config.cluster_name
-        wire.send(self, m.Welcome(m.PROTOCOL, self.epoch, cluster, "sim", self.desk.durable_seq))
+        beat_us = self.state.config.heartbeat_us
+        wire.send(
+            self,
+            m.Welcome(m.PROTOCOL, self.epoch, cluster, "sim", self.desk.durable_seq, beat_us),
+        )
         return True
 
     def hear(self, wire: Wire, message: object) -> None:
         """Take a message."""
         role, name = self._roles[wire]
+        if role == "worker" and self.workers.get(name) is wire:
+            note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
+            note(name, self.loop.now_us)
         match message:
+            case m.Ping(number):
+                wire.send(self, m.Pong(number))
             case m.Ask():
                 self._ask(wire, role, message)
             case m.Follow():
@@ -217,4 +245,6 @@ class Leader(Process):
         self._joined.pop(wire, None)
         if role == "worker" and self.workers.get(name) is wire:
             del self.workers[name]
-            self.give(HostDisconnected(name), by=f"host {name}", basis="component")
+            self._watch.forget(name)
+            is_silent = self._silent.pop(wire, 0) is None
+            self.give(HostDisconnected(name, is_silent), by=f"host {name}", basis="component")

@@ -38,6 +38,7 @@ USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
 IDLE_US: Final = SECOND_US // 2
+_WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
 LIMIT_US: Final = 900 * SECOND_US
 """So long after the faults everything must have ended."""
 
@@ -139,6 +140,9 @@ class World:
             (self.faults.snapshots, self._snapshot),
             (self.faults.closures, self._close_host),
             (self.faults.growths, self._grow),
+            (self.faults.cutoffs, self._cut_off),
+            (self.faults.outages, self._lose_power),
+            (self.faults.declarations, self._declare_lost),
         )
         for count, fault in kinds:
             for _ in range(count):
@@ -192,6 +196,10 @@ class World:
 
     def _reboot(self) -> None:
         ground = self._rng.choice(self.grounds)
+        self._stop_host(ground)
+        self._boot(ground, self._down_us())
+
+    def _stop_host(self, ground: Ground) -> None:
         worker = self.workers[ground.name]
         if worker is not None:
             worker.kill()
@@ -200,9 +208,26 @@ class World:
             ground.shepherd.kill()
         ground.reboot()
         self.truth.note_reboot(ground.name)
-        span_us = self._down_us()
+
+    def _boot(self, ground: Ground, span_us: Micros) -> None:
         self.loop.after(span_us, self._restart_shepherd, ground, ground.boot)
         self.loop.after(span_us, self._restart_worker, ground, ground.boot)
+
+    def _cut_off(self) -> None:
+        """Let a host be out of reach, for less or for more than its grace."""
+        span_us = self._rng.randrange(2 * SECOND_US, 20 * SECOND_US)
+        self.network.part(self._rng.choice(self.grounds).name, span_us)
+
+    def _lose_power(self) -> None:
+        ground = self._rng.choice(self.grounds)
+        self._stop_host(ground)
+        self._boot(ground, self._rng.randrange(20 * SECOND_US))
+
+    def _declare_lost(self) -> None:
+        table = self.truth.state.hosts
+        away = [table.names[number] for number in table.away]
+        if away:
+            self.admin.declare_lost((self._rng.choice(away),))
 
     def _cut(self) -> None:
         self.network.cut_one(self._rng)
@@ -242,6 +267,7 @@ class World:
             UntrueError: Something happened that must never happen.
             StuckError: Something that can end has not.
         """
+        self.truth.fencing_is_sure = not self.faults.shepherd_crashes
         self._draw_faults()
         self._draw_wishes()
         self._run_until(self.faults.until_us)
@@ -304,7 +330,7 @@ class World:
         new = set()
         for job_id in unended:
             job = state.jobs[job_id]
-            if job.pending and pend_reason(state, job).code is ReasonCode.NEW:
+            if job.pending and pend_reason(state, job).code in _WITHOUT:
                 new.add((job_id, job.revision))
         demand(not new & self._without_reason, f"no reason for {sorted(new)}")
         self._without_reason = new

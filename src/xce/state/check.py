@@ -23,6 +23,26 @@ def check_state(state: ClusterState) -> None:
     check_reservations(state)
     check_shares(state)
     check_holds(state)
+    check_hosts(state)
+
+
+def check_hosts(state: ClusterState) -> None:
+    """A host is up, away or given up, and takes nothing while something stale runs there."""
+    table = state.hosts
+    for number, name in enumerate(table.names):
+        is_up, is_lost = bool(table.is_up[number]), table.is_lost[number]
+        is_away = number in table.away
+        assert not (is_up and (is_lost or is_away)), f"host {name} is up, and is not"
+        assert not (is_lost and is_away), f"host {name} is given up, and is waited for"
+        assert not is_away or table.down_at_us[number], f"host {name}: since when is it away?"
+        assert bool(table.is_fencing[number]) == (number in table.stale), f"host {name}: fencing"
+        assert not (is_lost and state.on_host.get(number)), f"lost host {name} has attempts"
+        for job_id, index, attempt in table.stale.get(number, ()):
+            job = state.jobs.get(job_id)
+            position = job.position(index) if job is not None else None
+            live = state.attempt(job_id, position) if position is not None else None
+            is_stale = live is None or live.number != attempt
+            assert is_stale, f"host {name}: {job_id}[{index}] is said to be stale, and lives"
 
 
 def check_job(state: ClusterState, job: Job) -> None:

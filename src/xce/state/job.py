@@ -60,6 +60,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """By which alternative of its request it was placed."""
     returned: int = 0
     """How many times amounts with a duration came back, see `xce.state.needs.Form.offsets`."""
+    hold: bool = False
+    """With ``requeue``: it is held then."""
 
     @property
     def shall_stop(self) -> bool:
@@ -70,6 +72,22 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     def is_stopped_by_system(self) -> bool:
         """Whether it is suspended, and not on a user's word."""
         return self.suspended and not self.suspension_wanted and self.stops != Stop.NONE
+
+
+class Requeue(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Why an element pends again, or did when it was requeued last."""
+
+    cause: int
+    """`xce.model.job.EndCause`."""
+    attempt: int
+    """The attempt that came to nothing."""
+    host: HostNumber
+    """Its first host."""
+    at_us: Micros
+    by: str = ""
+    detail: str = ""
+    has_run: bool = False
+    """Whether this or an earlier attempt had begun to run."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -134,6 +152,12 @@ class EndedChunk:
             ended.cpu_us,
             ended.max_mem_kib,
         )
+
+    def erase(self, place: int) -> None:
+        """Forget the row at ``place``: it has not ended after all."""
+        if self.rows[place]["outcome"]:
+            self.count -= 1
+        self.rows[place] = np.zeros(1, _ENDED_TYPE)[0]
 
     def load(self, place: int) -> Ended | None:
         """Return the row at ``place``, or None when that element has not ended."""
@@ -200,6 +224,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """The longest of the delays in its request that have passed since it was submitted."""
     preempted: dict[int, int] | None = None
     """How often elements gave way, by position."""
+    requeues: dict[int, Requeue] | None = None
+    """Of elements that were requeued, the last time, by position."""
 
     @property
     def live_count(self) -> int:

@@ -13,7 +13,7 @@ import msgspec
 
 from xce.model.config import ClusterConfig
 from xce.model.errors import CorruptJournalError
-from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
@@ -41,6 +41,12 @@ class _Host(msgspec.Struct, array_like=True):
     failures: int
     reported: dict[str, int | str | bool]
     fault_at_us: Micros
+    down_at_us: Micros = 0
+    is_silent: bool = False
+    is_lost: bool = False
+    fence: int = 0
+    losses_us: list[Micros] = []
+    stale: list[tuple[JobId, Index, int]] = []
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -116,7 +122,9 @@ def dump(state: ClusterState) -> list[bytes]:
             _Host(
                 bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
                 table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
-                table.failures[n], table.reported[n], table.fault_at_us[n],
+                table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
+                table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
+                list(table.stale.get(n, ())),
             )
             for n in range(table.count)
         ],
@@ -199,6 +207,12 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
     table.comments[number], table.failures[number] = host.comment, host.failures
     table.reported[number] = host.reported
     table.fault_at_us[number] = host.fault_at_us
+    table.down_at_us[number] = host.down_at_us
+    table.is_silent[number], table.is_lost[number] = host.is_silent, host.is_lost
+    table.fences[number], table.losses_us[number] = host.fence, host.losses_us
+    table.set_stale(number, host.stale)
+    if host.down_at_us and not (host.is_up or host.is_lost):
+        table.away[number] = None
     table.join(number)
 
 

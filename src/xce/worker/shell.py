@@ -28,6 +28,7 @@ from xce.worker.action import (
     Event,
     Forget,
     Greeting,
+    Lease,
     Listed,
     News,
     Piece,
@@ -37,6 +38,7 @@ from xce.worker.action import (
     Spawn,
     Suspend,
 )
+from xce.worker.beat import Beat
 from xce.worker.core import HostState
 from xce.worker.launcher import Launcher, Prepared
 from xce.worker.link import ShepherdLink, ShepherdList, ShepherdOptions
@@ -84,6 +86,8 @@ class Worker:
         self._gather_timer: asyncio.TimerHandle | None = None
         self._due_timer: asyncio.TimerHandle | None = None
         self._due_us: Micros | None = None
+        self._beat = Beat(0, 0)
+        self._beat_timer: asyncio.TimerHandle | None = None
         self._last_id = 0
         self._asked: dict[int, tuple[str, ...]] = {}
         self._reads: dict[int, int] = {}
@@ -132,13 +136,33 @@ class Worker:
             "controller-found", extra={"epoch": welcome.epoch, "attempts": len(attempts)}
         )
         self._asked.clear()
+        self._beat = Beat(welcome.beat_us, clock_us())
+        self._send_beat(peer)
         self._fetch()
         self._report()
+
+    def _send_beat(self, peer: Peer) -> None:
+        """Say that we are here, and give up a controller that does not answer any more."""
+        if self._peer is not peer:
+            return
+        now_us = clock_us()
+        if self._beat.is_silent(now_us):
+            peer.abort("it does not answer any more")
+            return
+        number = self._beat.take(now_us)
+        if number:
+            peer.send(m.Ping(number))
+        if self._beat.next_us():
+            delay_s = max(0.0, (self._beat.next_us() - now_us) / 1e6)
+            loop = asyncio.get_running_loop()
+            self._beat_timer = loop.call_later(delay_s, self._send_beat, peer)
 
     def _lose(self, reason: str) -> None:
         if self._gather_timer is not None:
             self._gather_timer.cancel()
             self._gather_timer = None
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
         self._peer = None
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})
@@ -156,6 +180,10 @@ class Worker:
                     self._take_blobs(message)
                 case m.ReadOutput():
                     self._read(message)
+                case m.Pong(number):
+                    contact_us = self._beat.answered(number)
+                    if contact_us:
+                        actions += self._state.contact(contact_us)
                 case m.Refused(text):
                     self._log.error("worker-refused", extra={"why": text})
                 case _:
@@ -271,7 +299,7 @@ class Worker:
                 case Signal() | Suspend():
                     if not self._launcher.hold_back(action, prepared, now_us):
                         prepared.orders.append(action)
-                case Forget():
+                case Forget() | Lease():
                     prepared.orders.append(action)
                 case Report():
                     prepared.orders.append(self._append(action))

@@ -38,6 +38,7 @@ Usage: bsub [options] command [argument ...]
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
   -H  -K                hold until bresume; wait for the end
+  -r  -rn               start anew when the host fails, or never; without: as the queue has it
   --explain             print what was understood as JSON, and submit nothing
 """
 _NO_MAIL = "XCE sends no mail; name output files with -o and -e"
@@ -45,7 +46,7 @@ _NO_TERMINAL = "no job has a terminal yet; use -K to wait and bpeek -f to watch"
 _PLAIN = "write the job's options on the command line or as #BSUB lines"
 OPTIONS = Options(
     {
-        **dict.fromkeys(("-H", "-x", "-K"), FLAG),
+        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn"), FLAG),
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
@@ -64,7 +65,6 @@ OPTIONS = Options(
             ("-pack", "-json", "-yaml", "-jsdl", "-jsdl_strict"),
             f"{_PLAIN}; many jobs at once: an array (-J)",
         ),
-        **dict.fromkeys(("-r", "-rn"), "no job is run again by itself yet; leave it out"),
         **dict.fromkeys(
             (
                 "-outdir", "-G", "-g", "-app", "-sla", "-t", "-c", "-v", "-S", "-D", "-F", "-C",
