@@ -200,7 +200,9 @@ class Controller:
         return decided
 
     def _begin_control(self, given: Input, command: JobControl, now_us: Micros) -> None:
-        with_finished = isinstance(command, RequeueJobs)
+        with_finished = isinstance(command, RequeueJobs) and not {"DONE", "EXIT"}.isdisjoint(
+            command.states
+        )
         items = select(
             self.state, command.selection, by=command.by, is_admin=command.is_admin,
             with_finished=with_finished,

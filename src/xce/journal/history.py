@@ -57,6 +57,7 @@ _SCHEMA: Final = (
     "CREATE INDEX decisions_by_job ON decisions (job, number)",
 )
 _INSERT: Final = {
+    "reopened": "DELETE FROM elements WHERE job = ? AND idx = ?",
     "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
     "specs": "INSERT OR IGNORE INTO specs VALUES (?, ?)",
     "classes": "INSERT OR IGNORE INTO classes VALUES (?, ?, ?)",
@@ -67,7 +68,7 @@ _INSERT: Final = {
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?)",
 }
-"""In the order in which a commit writes them."""
+"""In the order in which a commit writes them; what was opened again is taken out first."""
 
 
 class HistoryError(XceError):
@@ -277,6 +278,15 @@ class HistoryWriter:
         for place, detail in record.details:
             self._rows["details"].append((record.jobs[place], record.indices[place], detail))
 
+    def _reopened(self, record: r.Reopened) -> None:
+        """Forget how elements ended; what becomes of them follows."""
+        gone = set(zip(record.jobs, record.indices, strict=True))
+        for name in ("elements", "details"):
+            self._rows[name] = [row for row in self._rows[name] if row[:2] not in gone]
+        self._rows["reopened"].extend(gone)
+        for job, outcome in zip(record.jobs, record.outcomes, strict=True):
+            (self._done if outcome == Outcome.DONE else self._exited)[job] -= 1
+
     def _withdrawn(self, record: r.Withdrawn) -> None:
         # How many elements a run has depends on the array: the reader counts them.
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -357,6 +367,7 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     r.JobSubmitted: HistoryWriter._submitted,  # noqa: SLF001
     r.GangPlaced: HistoryWriter._placed,  # noqa: SLF001
     r.EndDecided: HistoryWriter._decided,  # noqa: SLF001
+    r.Reopened: HistoryWriter._reopened,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
 }

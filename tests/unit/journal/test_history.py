@@ -5,11 +5,13 @@ from counted import count_calls
 
 from xce.journal.history import HistoryError, HistoryWriter
 from xce.journal.history_reader import HistoryReader
+from xce.model.command import RequeueJobs
 from xce.model.entry import Cause, Entry
 from xce.model.job import EndCause, Outcome
 from xce.model.record import Ended
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
+    chosen,
     cluster,
     gang,
     kill,
@@ -232,3 +234,24 @@ def test_many_ended_elements_of_one_record_are_stored_with_few_statements(path):
     assert writer.seq == seq
     writer.close()
     assert calls < 10 * count
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
+    controller = cluster(["h1"])
+    job = submit(controller)
+    run_job(controller, job, exit_code=3)
+    steps = [len(controller.entries)]
+    again = RequeueJobs("alice", False, chosen(job), ("EXIT",))
+    controller.tell(again, by="alice")
+    steps.append(len(controller.entries))
+    run_job(controller, job)
+    steps.append(len(controller.entries))
+    for count in steps[-1:] if at_once else steps:
+        keep(path, controller.entries[:count])
+        past = read.job(job)
+        done, exited = {steps[0]: (0, 1), steps[1]: (0, 0), steps[2]: (1, 0)}[count]
+        assert (past.done, past.exited) == (done, exited)
+        assert len(past.elements) == done + exited
+    assert read.job(job).elements[0].ended.attempt == 2
+    assert read.outcomes([job]) == [(job, Outcome.DONE, 0)]

@@ -13,8 +13,10 @@ from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.problems import refused
 from xce.model.command import (
     Accepted,
+    DeclareHostsLost,
     KillJobs,
     MoveJobs,
+    RequeueJobs,
     ResumeJobs,
     Selection,
     SetHostsOpen,
@@ -46,10 +48,14 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
 class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which jobs."""
 
-    action: Literal["kill", "stop", "resume", "signal", "top", "bottom"]
+    action: Literal["kill", "stop", "resume", "signal", "requeue", "top", "bottom"]
     select: SelectBody
     force: bool = False
     """With ``kill``: at once, without a chance to clean up."""
+    states: list[Literal["RUN", "USUSP", "SSUSP", "DONE", "EXIT", "PEND"]] = []
+    """With ``requeue``: only elements in these states; not given: those that run."""
+    hold: bool = False
+    """With ``requeue``: they are held then."""
     signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
     position: Annotated[int, Meta(ge=0, le=POSITION_MAX)] = 0
     """With ``top`` and ``bottom``: counted from there, from 1; not given: 1."""
@@ -85,7 +91,7 @@ class JobActions(msgspec.Struct, frozen=True):
 class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which hosts."""
 
-    action: Literal["open", "close"]
+    action: Literal["open", "close", "lost"]
     hosts: Annotated[list[Text], Meta(min_length=1)]
     comment: Text = ""
 
@@ -110,14 +116,14 @@ _HOSTS: Final = msgspec.json.Decoder(HostsBody)
 
 
 async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
-    """Kill, stop, resume, signal or move jobs."""
+    """Kill, stop, resume, signal, requeue or move jobs."""
     body: ActionBody = decode(_JOBS, await call.body())
     caller = call.caller
     selection, bad = _selection(body.select, caller)
     if not selection.jobs and bad:
         return answer(backend.replica.seq, JobActions(backend.replica.seq, list(bad)))
     command = _command(body, selection, caller)
-    is_same_twice = body.action not in ("signal", "top", "bottom")
+    is_same_twice = body.action not in ("signal", "requeue", "top", "bottom")
     reply = await backend.write(command, caller, repeatable=is_same_twice)
     results: list[JobResult] = list(bad)
     for item in reply.results:
@@ -127,7 +133,7 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
 
 def _command(
     body: ActionBody, selection: Selection, caller: Caller
-) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | MoveJobs:
+) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs:
     user, is_admin = caller.user, caller.is_admin
     if body.force and body.action != "kill":
         raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
@@ -135,7 +141,12 @@ def _command(
         raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
     if body.position and body.action not in ("top", "bottom"):
         raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
+    if (body.states or body.hold) and body.action != "requeue":
+        raise refused(RefusalCode.BAD_REQUEST, "states and hold belong to requeue")
     match body.action:
+        case "requeue":
+            states = tuple(body.states) or ("RUN", "USUSP", "SSUSP")
+            return RequeueJobs(user, is_admin, selection, states, body.hold)
         case "top" | "bottom":
             to_top = body.action == "top"
             return MoveJobs(user, is_admin, selection, to_top, body.position or 1)
@@ -207,16 +218,21 @@ def _not_done(backend: Backend, item: Refusal) -> JobResult:
 
 
 async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
-    """Open or close hosts for new work."""
+    """Open or close hosts for new work, or give up hosts that are away."""
     body: HostsBody = decode(_HOSTS, await call.body())
     if not call.caller.is_admin:
         raise refused(
             RefusalCode.DENIED,
-            "hosts are opened and closed by administrators",
+            "hosts are opened, closed and given up by administrators",
             lsf="User permission denied",
         )
     names = tuple(dict.fromkeys(body.hosts))
-    command = SetHostsOpen(call.caller.user, names, body.action == "open", body.comment)
+    user = call.caller.user
+    command: SetHostsOpen | DeclareHostsLost
+    if body.action == "lost":
+        command = DeclareHostsLost(user, names)
+    else:
+        command = SetHostsOpen(user, names, body.action == "open", body.comment)
     reply = await backend.write(command, call.caller)
     results: list[HostResult] = []
     for name, item in zip(names, reply.results, strict=True):

@@ -86,12 +86,17 @@ def build_parser() -> argparse.ArgumentParser:
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
 
-    hosts = names.add_parser("hosts", parents=[common], help="open or close hosts for new work")
-    hosts.add_argument("action", choices=("open", "close", "drain"))
+    hosts = names.add_parser("hosts", parents=[common], help="open, close, drain or give up hosts")
+    hosts.add_argument("action", choices=("open", "close", "drain", "lost"))
     hosts.add_argument("hosts", nargs="+", metavar="NAME", help='"g[01-08]" means many')
     hosts.add_argument(
         "-C", "--comment", default="", metavar="TEXT", help="why; bhosts -l shows it"
     )
+    hosts.add_argument(
+        "--wait", type=float, nargs="?", const=0.0, metavar="S",
+        help="with drain: return when nothing runs there any more, or fail after S seconds",
+    )  # fmt: skip
+    hosts.add_argument("--yes", action="store_true", help="with lost: do not ask")
     hosts.add_argument(
         "--wait-daemon", type=float, default=WAIT_S, metavar="S",
         help="try an unreachable cluster that long",
@@ -124,18 +129,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         case "replay", _:
             directory = options.journal or find_layout(settings.state_dir).journal
             return run_replay(directory, fresh=options.fresh, as_json=options.json)
-        case "hosts", "drain":
-            print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
-            return USAGE
-        case "hosts", action:
-            return run_hosts(
-                settings,
-                action,
-                options.hosts,
-                comment=options.comment,
-                wait_s=options.wait_daemon,
-                as_json=options.json,
-            )
+        case "hosts", _:
+            return run_hosts(settings, options)
         case _, "verify":
             return run_verify(settings, as_json=options.json)
         case _:
