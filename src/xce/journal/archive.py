@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from xce.journal.interface import JournalReader, JournalTroubleError, StoredBatch
+from xce.journal.interface import JournalTroubleError, StoredBatch
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import Seq
 
@@ -109,11 +109,3 @@ def read_archive(directory: Path, from_seq: Seq) -> Iterator[StoredBatch]:
         raise CorruptJournalError(f"{path}: {error}") from error
     finally:
         connection.close()
-
-
-def read_whole(reader: JournalReader, from_seq: Seq) -> Iterator[StoredBatch]:
-    """Yield all batches there are, the archived ones first, from the one that holds an entry."""
-    for batch in reader.archived(from_seq):
-        yield batch
-        from_seq = batch.last + 1
-    yield from reader.read(from_seq)

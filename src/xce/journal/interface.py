@@ -88,6 +88,30 @@ class JournalReader(Protocol):
         """Return the newest snapshot that is whole, or None."""
         ...
 
+    def snapshot_seqs(self) -> Sequence[Seq]:
+        """Return the numbers of all stored snapshots, the newest first."""
+        ...
+
+    def open_snapshot(self, seq: Seq) -> Snapshot:
+        """Return a snapshot; its parts are checked when they are read.
+
+        Raises:
+            CorruptJournalError: It is gone, or its table of contents is damaged.
+        """
+        ...
+
+    def lead_epoch(self) -> Epoch:
+        """Return the number of the present or last reign."""
+        ...
+
+    def check_storage(self) -> None:
+        """Check what lies below the rows.
+
+        Raises:
+            CorruptJournalError: Something is damaged; the message says what.
+        """
+        ...
+
     def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
         """Store the snapshot of the state right behind entry ``seq``, whose crc is ``crc``."""
         ...

@@ -13,7 +13,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from xce.journal.interface import (
@@ -31,8 +31,11 @@ from xce.journal.postgres_reader import READ_S, PostgresReader, check_version
 from xce.journal.postgres_tables import (
     APPEND,
     CREATION_LOCK,
+    FILL,
+    FILL_ARCHIVE,
     GIVE_UP,
     HAS_TABLES,
+    IS_EMPTY,
     RENEW,
     SCHEMA_VERSION,
     TABLES,
@@ -49,6 +52,7 @@ LEASE_S: Final = 5.0
 GIVE_UP_LEASES: Final = 3
 """After so many spans without a renewal a leader that cannot reach the database ends."""
 ANSWER_S: Final = 15.0
+FILL_S: Final = 24 * 3600.0
 
 
 class PostgresJournal(PostgresReader):
@@ -243,6 +247,55 @@ class PostgresJournal(PostgresReader):
             await connection.execute(statement, list(digests))
 
         self._writing.call(drop, timeout_s=ANSWER_S)
+
+    def is_empty(self) -> bool:
+        """Return whether there is no journal, or one without an entry, and nobody leads."""
+
+        async def look(connection: Connection) -> bool:
+            if not await connection.fetchval(HAS_TABLES):
+                return True
+            found = await connection.fetchrow(WHO_LEADS)
+            return bool(await connection.fetchval(IS_EMPTY)) and not found["holds"]
+
+        return self._writing.call(look, timeout_s=ANSWER_S)
+
+    def fill(
+        self,
+        groups: Iterable[tuple[bool, list[StoredBatch]]],
+        blobs: Iterable[Blob],
+        epoch: Epoch,
+    ) -> bool:
+        """Take over a whole journal, all or nothing, unless there is one already.
+
+        Args:
+            groups: Batches in order, each group with whether it belongs into the archive.
+            blobs: All blobs.
+            epoch: What counts as the last reign.
+
+        Returns:
+            Whether it was done; False: there is a journal, or somebody leads.
+        """
+
+        async def take(connection: Connection) -> bool:
+            async with connection.transaction():
+                # Whoever wants to lead waits for this.
+                found = await connection.fetchrow(TAKE_LOCK)
+                if found["holds"] or not await connection.fetchval(IS_EMPTY):
+                    return False
+                for is_archived, group in groups:
+                    columns = [
+                        [getattr(batch, name) for batch in group]
+                        for name in ("last", "first", "epoch", "crc_before", "crc", "content")
+                    ]
+                    await connection.execute(FILL_ARCHIVE if is_archived else FILL, *columns)
+                for digest, content in blobs:
+                    await connection.execute(
+                        "INSERT INTO xce_blobs VALUES ($1, $2)", digest, content
+                    )
+                await connection.execute("UPDATE xce_lead SET epoch = $1", epoch)
+            return True
+
+        return self._writing.call(take, timeout_s=FILL_S)
 
     @property
     def is_untidy(self) -> bool:

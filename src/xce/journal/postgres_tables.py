@@ -71,3 +71,15 @@ WITH gone AS (
 INSERT INTO xce_archive (last, first, epoch, crc_before, crc, content)
 SELECT last, first, epoch, crc_before, crc, content FROM gone ON CONFLICT DO NOTHING
 """
+
+IS_EMPTY: Final = (
+    "SELECT NOT EXISTS (SELECT FROM xce_batches) AND NOT EXISTS (SELECT FROM xce_archive)"
+    " AND NOT EXISTS (SELECT FROM xce_snapshots)"
+)
+_FILL: Final = """
+INSERT INTO {table} (last, first, epoch, crc_before, crc, content)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
+    $6::bytea[])
+"""
+FILL: Final = _FILL.format(table="xce_batches")
+FILL_ARCHIVE: Final = _FILL.format(table="xce_archive")

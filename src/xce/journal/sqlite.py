@@ -23,7 +23,14 @@ from xce.journal.interface import (
     StoredBatch,
 )
 from xce.journal.lock import DirectoryLock
-from xce.journal.snapshot import Snapshot, load_snapshot, store_snapshot, sync_directory
+from xce.journal.snapshot import (
+    Snapshot,
+    load_snapshot,
+    open_snapshot,
+    store_snapshot,
+    stored_snapshots,
+    sync_directory,
+)
 from xce.journal.wal import check_log_was_read_to_its_end
 from xce.model.errors import CorruptJournalError, XceError
 from xce.model.ids import Epoch, Seq
@@ -140,6 +147,22 @@ class SqliteReader:
                 return known
         self._checked_snapshot = load_snapshot(root)
         return self._checked_snapshot
+
+    def snapshot_seqs(self) -> list[Seq]:
+        """Return the numbers of all stored snapshots, the newest first."""
+        return stored_snapshots(self._directory / SNAPSHOTS)
+
+    def open_snapshot(self, seq: Seq) -> Snapshot:
+        """Return a snapshot; its parts are checked when they are read.
+
+        Raises:
+            SnapshotDamagedError: It is gone, or its table of contents is damaged.
+        """
+        return open_snapshot(self._directory / SNAPSHOTS / str(seq))
+
+    def lead_epoch(self) -> Epoch:
+        """Return the number of the present or last reign."""
+        return int(self._rows("SELECT epoch FROM lead")[0][0])
 
     def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
         """Store the snapshot of the state right behind entry ``seq``; keep the newest two."""

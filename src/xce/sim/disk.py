@@ -145,6 +145,23 @@ class Disk:
         """Return the hashes of all blobs."""
         return sorted(self.blobs)
 
+    def snapshot_seqs(self) -> list[Seq]:
+        """Return which snapshots there are."""
+        return [self._snapshot.seq] if self._snapshot is not None else []
+
+    def open_snapshot(self, seq: Seq) -> StoredParts:
+        """Return a snapshot."""
+        assert self._snapshot is not None
+        assert self._snapshot.seq == seq
+        return self._snapshot
+
+    def lead_epoch(self) -> Epoch:
+        """Return the present reign."""
+        return self.epoch
+
+    def check_storage(self) -> None:
+        """Nothing lies below."""
+
     def load_snapshot(self) -> StoredParts | None:
         """Return the newest snapshot."""
         return self._snapshot

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from journals import batch, batches, entry
 
-from xce.journal.archive import read_whole
 from xce.journal.codec import encode_batch
 from xce.journal.interface import (
     Append,
@@ -19,6 +18,7 @@ from xce.journal.interface import (
 from xce.journal.postgres import PostgresJournal
 from xce.journal.recover import recover
 from xce.journal.sqlite import SqliteJournal
+from xce.journal.whole import read_whole
 from xce.model.errors import XceError
 
 Make = Callable[[], Journal]

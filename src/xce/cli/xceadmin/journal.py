@@ -1,23 +1,39 @@
-"""`xceadmin journal verify|export`: read the journal from outside; a running cluster may go on."""
+"""`xceadmin journal verify|export|migrate`: read the journal from outside, or move it elsewhere."""
 
+import os
 import sys
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
+from xce.config.parse import parse_site_config
+from xce.config.site import JournalSite, SiteConfig
+from xce.daemon.config_directory import load_site
+from xce.daemon.journals import open_journal, open_reader, postgres_target
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.settings import Settings
-from xce.journal.verify import JournalReport, export, verify
-from xce.model.errors import XceError
+from xce.journal.interface import Journal, JournalHeldError, JournalReader
+from xce.journal.sqlite import DATABASE, open_sqlite_reader
+from xce.journal.transfer import Contents, Tally, contents_of, fill_postgres, fill_sqlite, tally
+from xce.journal.verify import JournalReport, export_journal, verify_journal
+from xce.model.errors import ConfigError, XceError
+
+FILES: Final = "files"
+"""What ``--to`` says for a journal in the state directory."""
 
 
 def run_verify(settings: Settings, *, as_json: bool) -> int:
     """Read every entry and snapshot; print the last good seq; return 0 when all is whole."""
     layout = find_layout(settings.state_dir)
-    missing = _find_absence(layout)
-    if missing is not None:
-        return missing
     try:
-        report = verify(layout.journal)
+        reader = open_found(layout)
+        if isinstance(reader, int):
+            return reader
+        try:
+            report = verify_journal(reader)
+        finally:
+            reader.close()
     except XceError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 1
@@ -31,17 +47,149 @@ def run_verify(settings: Settings, *, as_json: bool) -> int:
 def run_export(settings: Settings, *, from_seq: int, to_seq: int) -> int:
     """Print entries as JSON lines; return 0 when all that were asked for are whole."""
     layout = find_layout(settings.state_dir)
-    missing = _find_absence(layout)
-    if missing is not None:
-        return missing
     try:
-        for line in export(layout.journal, from_seq, to_seq):
-            sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+        reader = open_found(layout)
+        if isinstance(reader, int):
+            return reader
+        try:
+            for line in export_journal(reader, from_seq, to_seq):
+                sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        finally:
+            reader.close()
     except XceError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def run_migrate(settings: Settings, target: JournalSite | None) -> int:
+    """Copy the journal of a cluster that is down to another place; return the exit status.
+
+    Args:
+        settings: The state directory.
+        target: The database; None: files in the state directory.
+    """
+    layout = find_layout(settings.state_dir)
+    source: Journal | None = None
+    try:
+        site = load_site(layout.config)
+        if (target is None) == (not site.journal.postgres):
+            where = "in files of the state directory" if target is None else "in a database"
+            print(f"xceadmin journal: the journal is {where} already", file=sys.stderr)
+            return 1
+        reader = open_found(layout)
+        if isinstance(reader, int):
+            return reader
+        reader.close()
+        # Whoever leads keeps controllers away, here while it is copied.
+        source = open_journal(layout, site)
+        source.lead("migration")
+        source.keep_lead(_lose_lead)
+        done = _copy(contents_of(source), layout, target)
+    except JournalHeldError as error:
+        text = "a controller runs; end them all first (xce down)"
+        print(f"xceadmin journal: {text}: {error}", file=sys.stderr)
+        return 1
+    except XceError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if source is not None:
+            source.close()
+    print(
+        f"copied and found equal: {done.batches} batches up to entry {done.last_seq}, "
+        f"{done.blobs} blobs"
+    )
+    print(_render_next(layout, target))
+    return 0
+
+
+def _copy(contents: Contents, layout: Layout, target: JournalSite | None) -> Tally:
+    """Copy a journal, read what came of it, and compare."""
+    if target is None:
+        fill_sqlite(layout.journal, contents)
+    else:
+        database = postgres_target(SiteConfig(journal=target))
+        assert database is not None
+        fill_postgres(database, contents)
+    reader = open_reader(layout, SiteConfig(journal=target or JournalSite()))
+    try:
+        made, wanted = tally(contents_of(reader)), tally(contents)
+    finally:
+        reader.close()
+    if made != wanted:
+        raise XceError(f"the copy is not equal: {made} instead of {wanted}; do not use it")
+    return made
+
+
+def _lose_lead(error: Exception) -> None:
+    """End at once: somebody else may write now, and the copy would not have it."""
+    print(f"xceadmin journal: {error}; do not use the copy", file=sys.stderr)
+    os._exit(1)
+
+
+def _render_next(layout: Layout, target: JournalSite | None) -> str:
+    config = layout.config / "xce.yaml"
+    if target is None:
+        return f"now remove the section journal from {config}, and start with `xce up`"
+    lines = [f"  postgres: {target.postgres}"]
+    if target.password_file:
+        lines.append(f"  password_file: {target.password_file}")
+    if target.password_env:
+        lines.append(f"  password_env: {target.password_env}")
+    section = "\n".join(["journal:", *lines])
+    return (
+        f"now write into {config}, on the machine of each controller:\n{section}\n"
+        f"start with `xce up`, and keep {layout.journal} away from then on: it is not written "
+        "any more"
+    )
+
+
+def parse_target(to: str, password_file: str, password_env: str) -> JournalSite | None:
+    """Return the database that options name; None: files.
+
+    Raises:
+        ConfigError: They name none.
+    """
+    if to == FILES:
+        if password_file or password_env:
+            raise ConfigError("files need no password")
+        return None
+    fields = {"postgres": to, "password_file": password_file, "password_env": password_env}
+    quoted = ", ".join(
+        f"{name}: {msgspec.json.encode(text).decode()}" for name, text in fields.items() if text
+    )
+    return parse_site_config({"xce.yaml": f"journal: {{{quoted}}}"}).journal
+
+
+def open_found(layout: Layout) -> JournalReader | int:
+    """Return the journal; where there is none, tell that and return the exit status.
+
+    Raises:
+        XceError: It cannot be read.
+    """
+    site = load_site(layout.config)
+    if not site.journal.postgres:
+        return open_files(layout.journal)
+    return open_reader(layout, site)
+
+
+def open_files(directory: Path) -> JournalReader | int:
+    """Return the journal of files in a directory; where there is none, tell that.
+
+    Raises:
+        XceError: It cannot be read.
+    """
+    try:
+        found = (directory / DATABASE).exists()
+    except PermissionError:
+        print(f"xceadmin: {directory} is closed to you", file=sys.stderr)
+        return 4
+    if not found:
+        print(f"xceadmin: there is no journal in {directory}", file=sys.stderr)
+        return 3
+    return open_sqlite_reader(directory)
 
 
 def render_report(report: JournalReport) -> str:
@@ -64,16 +212,3 @@ def render_report(report: JournalReport) -> str:
     if report.damage is not None:
         lines.append(f"DAMAGED at seq {report.damage.seq}: {report.damage.text}")
     return "\n".join(lines)
-
-
-def _find_absence(layout: Layout) -> int | None:
-    """Return None when there is a journal that can be read, else tell why not and the status."""
-    try:
-        found = layout.journal_file.exists()
-    except PermissionError:
-        print(f"xceadmin journal: {layout.journal} is closed to you", file=sys.stderr)
-        return 4
-    if found:
-        return None
-    print(f"xceadmin journal: there is no journal in {layout.journal}", file=sys.stderr)
-    return 3

@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from xce.cli.xceadmin.backup import run_backup, run_restore
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
-from xce.cli.xceadmin.journal import run_export, run_verify
+from xce.cli.xceadmin.journal import parse_target, run_export, run_migrate, run_verify
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
-from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings, SettingsError, load_settings
+from xce.model.errors import ConfigError
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
@@ -27,7 +28,6 @@ NOT_BUILT: Final = {
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
-    "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
 
@@ -102,10 +102,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
-    journal = names.add_parser("journal", parents=[common], help="look into the journal")
-    journal.add_argument("action", choices=("verify", "export"))
-    journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
-    journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    journal = names.add_parser(
+        "journal", parents=[common], help="look into the journal, or move it"
+    )
+    _add_journal(journal)
+    _add_backup(names, common)
     replay = names.add_parser(
         "replay", parents=[common], help="run recorded sessions again and compare their decisions"
     )
@@ -121,17 +122,74 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_journal(journal: argparse.ArgumentParser) -> None:
+    """Add what ``xceadmin journal`` takes."""
+    # The same options once more, so that they may also stand behind the action.
+    again = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    again.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
+    again.add_argument("--json", action="store_true", help="JSON instead of a table")
+    actions = journal.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser(
+        "verify", parents=[again], help="read all of it, and say up to where it is whole"
+    )
+    export = actions.add_parser(
+        "export", parents=[again], help="print entries, each a line of JSON"
+    )
+    export.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
+    export.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    migrate = actions.add_parser(
+        "migrate", parents=[again], help="copy it between files and a database"
+    )
+    migrate.add_argument(
+        "--to", dest="target", required=True, metavar="WHERE",
+        help="postgresql://user@host1,host2/database, or: files",
+    )  # fmt: skip
+    migrate.add_argument("--password-file", default="", metavar="FILE")
+    migrate.add_argument("--password-env", default="", metavar="NAME")
+
+
+def _add_backup(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add ``backup`` and ``restore``."""
+    backup = names.add_parser(
+        "backup", parents=[common], help="write journal, history and configuration into a file"
+    )
+    backup.add_argument("file", type=Path)
+    restore = names.add_parser(
+        "restore", parents=[common], help="make an empty state directory what a backup says"
+    )
+    restore.add_argument("file", type=Path)
+    restore.add_argument(
+        "--at", default="", metavar="SEQ|TIME", help="up to this entry or instant (default: all)"
+    )
+    restore.add_argument("--dry-run", action="store_true", help="only say what would be done")
+
+
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
         case "replay", _:
-            directory = options.journal or find_layout(settings.state_dir).journal
-            return run_replay(directory, fresh=options.fresh, as_json=options.json)
+            return run_replay(settings, options.journal, fresh=options.fresh, as_json=options.json)
         case "hosts", _:
             return run_hosts(settings, options)
+        case "backup", _:
+            return run_backup(settings, options.file, as_json=options.json)
+        case "restore", _:
+            return run_restore(settings, options.file, at=options.at, dry_run=options.dry_run)
         case _, "verify":
             return run_verify(settings, as_json=options.json)
+        case _, "migrate":
+            return _run_migrate(options, settings)
         case _:
             return run_export(settings, from_seq=options.from_seq, to_seq=options.to_seq)
+
+
+def _run_migrate(options: argparse.Namespace, settings: Settings) -> int:
+    """Read where the journal shall go, and copy it there."""
+    try:
+        target = parse_target(options.target, options.password_file, options.password_env)
+    except ConfigError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return USAGE
+    return run_migrate(settings, target)

@@ -5,24 +5,34 @@ from pathlib import Path
 
 import msgspec
 
-from xce.journal.sqlite import DATABASE
+from xce.cli.xceadmin.journal import open_files, open_found
+from xce.daemon.paths import find_layout
+from xce.daemon.settings import Settings
 from xce.model.display import render_utc
 from xce.model.errors import XceError
-from xce.sim.replay import Difference, ReplayReport, replay
+from xce.sim.replay import Difference, ReplayReport, replay_journal
 
 
-def run_replay(directory: Path, *, fresh: bool, as_json: bool) -> int:
-    """Run the sessions again; return 0 when all decide as they did, 1 when one does not."""
+def run_replay(settings: Settings, directory: Path | None, *, fresh: bool, as_json: bool) -> int:
+    """Run the sessions again; return 0 when all decide as they did, 1 when one does not.
+
+    Args:
+        settings: The state directory.
+        directory: Of a journal of files; None: the cluster's own.
+        fresh: Without what sessions remember of earlier ones.
+        as_json: Print JSON.
+    """
     try:
-        exists = (directory / DATABASE).exists()
-    except PermissionError:
-        print(f"xceadmin replay: {directory} is closed to you", file=sys.stderr)
-        return 4
-    if not exists:
-        print(f"xceadmin replay: there is no journal in {directory}", file=sys.stderr)
-        return 3
-    try:
-        report = replay(directory, fresh=fresh)
+        if directory is None:
+            reader = open_found(find_layout(settings.state_dir))
+        else:
+            reader = open_files(directory)
+        if isinstance(reader, int):
+            return reader
+        try:
+            report = replay_journal(reader, fresh=fresh)
+        finally:
+            reader.close()
     except XceError as error:
         print(f"xceadmin replay: {error}", file=sys.stderr)
         return 1
