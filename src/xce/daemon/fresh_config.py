@@ -214,6 +214,7 @@ cluster_name: CLUSTER
 # fence_after_s: 90         # so long after its last word; without it: 3/4 of host_grace_s
 # losses_max: 3             # a host that is lost so often is closed
 # losses_window_s: 3600     # ... within this time
+# settle_max_s: 60          # so long at most nothing is given up after a start or a failover
 # start_failures_max: 3     # failed starts in a row until a host is closed
 # start_retry_s: 300        # until a job tries a host again on which its start failed
 # session_gather_ms: 2      # how long the scheduler gathers news before it looks

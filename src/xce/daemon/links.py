@@ -1,10 +1,12 @@
 """One end of each connection to the controller: what a worker is owed, what a follower gets."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from xce.journal.interface import JournalTroubleError
+from xce.journal.interface import JournalReader, JournalTroubleError, StoredBatch
+from xce.journal.snapshot import Snapshot
+from xce.journal.whole import read_whole, whole_first_seq
 from xce.model.ids import Epoch, Seq
 from xce.net import message as m
 from xce.net.follow import FollowerFeed, Source
@@ -31,6 +33,29 @@ class WorkerLink:
         stale = bool(now & self._owed_before)
         self._owed_before = now
         return stale
+
+
+class WholeSource:
+    """A journal with its archive, for a follower that must see every entry there ever was."""
+
+    def __init__(self, journal: JournalReader) -> None:
+        self._journal = journal
+
+    def first_seq(self) -> Seq:
+        """Return the first entry that is kept anywhere."""
+        return whole_first_seq(self._journal)
+
+    def stored_seq(self) -> Seq:
+        """Return the last stored entry."""
+        return self._journal.stored_seq()
+
+    def load_snapshot(self) -> Snapshot | None:
+        """Return the newest snapshot, unless every entry is kept."""
+        return self._journal.load_snapshot() if self.first_seq() > 1 else None
+
+    def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield all batches from the one that holds an entry on."""
+        return read_whole(self._journal, from_seq)
 
 
 class FollowerLink:

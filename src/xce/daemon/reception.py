@@ -5,9 +5,10 @@ from typing import Final
 
 from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
-from xce.daemon.links import FollowerLink, WorkerLink
+from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import Command, ProposePlan, Tick
+from xce.model.ids import Seq
 from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.model.refusal import Refusal
 from xce.net import message as m
@@ -44,6 +45,8 @@ class Reception:
         self._relays: dict[int, tuple[Peer, int, Peer]] = {}
         """Output requests under way: who asked, under which id, and which worker answers."""
         self._last_relay = 0
+        self._stored: dict[Peer, Seq] = {}
+        """Up to which entry each connected history store has everything."""
 
     def accept(self, peer: Peer, hello: m.Hello) -> m.Welcome | m.Refused:
         """Judge a peer that has said who it is."""
@@ -89,7 +92,8 @@ class Reception:
             case m.Follow():
                 self._follow(peer, role, message)
             case m.FollowedTo():
-                self._shell.history_seq = max(self._shell.history_seq, message.seq)
+                self._stored[peer] = message.seq
+                self._note_stored()
             case m.FetchBlobs():
                 self._send_blobs(peer, message)
             case m.ReadOutput():
@@ -124,7 +128,7 @@ class Reception:
 
         link = FollowerLink(
             peer,
-            shell.journal,
+            WholeSource(shell.journal) if role == "history" else shell.journal,
             follow,
             epoch=shell.epoch,
             on_damage=note_damage,
@@ -151,8 +155,16 @@ class Reception:
             raise WireError(f"the journal cannot be read now: {error}") from error
         peer.send(m.Blobs(fetch.id, tuple(found)))
 
+    def _note_stored(self) -> None:
+        """Note how far history goes: each machine's apiserver answers from its own store."""
+        if self._stored:
+            self._shell.history_seq = min(self._stored.values())
+
     def _lose(self, peer: Peer, hello: m.Hello, reason: str) -> None:
         shell = self._shell
+        # One that is away catches up from the archive; nobody waits for it.
+        if self._stored.pop(peer, None) is not None:
+            self._note_stored()
         self._peers.discard(peer)
         shell.followers = [link for link in shell.followers if link.peer is not peer]
         self._drop_relays(peer)

@@ -15,14 +15,14 @@ from xce.model.ids import Epoch
 from xce.net.message import Hello, Message, Ping, Pong, Welcome
 from xce.net.peer import OnLost, OnMessages, Peer
 from xce.net.unix import (
-    BACK_OFF_FIRST_S,
-    BACK_OFF_MAX_S,
     HANDSHAKE_S,
     ConnectionRefusedByPeerError,
     DialError,
     dial_unix,
 )
 
+BACK_OFF_FIRST_S: Final = 0.05
+BACK_OFF_MAX_S: Final = 2.0
 DIAL_S: Final = 2.0
 """So long one of several controllers has to answer."""
 BEAT_S: Final = 2.0

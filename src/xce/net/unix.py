@@ -21,8 +21,6 @@ from xce.net.peer import OnLost, OnMessages, Peer
 HANDSHAKE_S: Final = 10.0
 HELLO_MAX_BYTES: Final = 64 * 1024
 """Longest frame before the other side is known."""
-BACK_OFF_FIRST_S: Final = 0.05
-BACK_OFF_MAX_S: Final = 2.0
 
 _CREDENTIALS: Final = struct.Struct("iII")
 
@@ -120,55 +118,6 @@ async def dial_unix(
         raise DialError(f"{path}: answered with {type(answer).__name__} instead of a welcome")
     loop.call_soon(dialing.hand_over)
     return peer, answer
-
-
-async def run_client(
-    path: Path,
-    hello: Hello,
-    on_welcome: Callable[[Peer, Welcome], object],
-    on_messages: OnMessages,
-    on_lost: OnLost,
-    *,
-    on_refused: Callable[[str], object] | None = None,
-    timeout_s: float = HANDSHAKE_S,
-) -> None:
-    """Stay connected until cancelled; each loss is followed by another dial.
-
-    Args:
-        path: Where to dial.
-        hello: What to say, each time.
-        on_welcome: Called for each connection before any of its messages.
-        on_messages: What comes in.
-        on_lost: Called for each connection that was welcomed, with the reason of its end.
-        on_refused: Called with the text of each refusal; it may raise to give up.
-        timeout_s: For one dial.
-    """
-    back_off_s = BACK_OFF_FIRST_S
-    while True:
-        ended = asyncio.Event()
-
-        def lose(reason: str, ended: asyncio.Event = ended) -> None:
-            ended.set()
-            on_lost(reason)
-
-        try:
-            peer, welcome = await dial_unix(
-                path, hello, on_messages=on_messages, on_lost=lose, timeout_s=timeout_s
-            )
-        except ConnectionRefusedByPeerError as error:
-            if on_refused is not None:
-                on_refused(str(error))
-        except DialError:
-            pass
-        else:
-            back_off_s = BACK_OFF_FIRST_S
-            try:
-                on_welcome(peer, welcome)
-                await ended.wait()
-            finally:
-                peer.close("the client ends")
-        await asyncio.sleep(back_off_s)
-        back_off_s = min(2 * back_off_s, BACK_OFF_MAX_S)
 
 
 class _EndedEarlyError(WireError):

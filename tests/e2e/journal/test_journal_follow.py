@@ -12,6 +12,7 @@ from xce.journal.sqlite import SqliteJournal
 from xce.journal.writer import CommitThread
 from xce.net.follow import AskAgain, Began, Came, Follower, FollowerFeed, IsLive
 from xce.net.frame import encode_frame
+from xce.net.leader import LeaderClient
 from xce.net.message import (
     PROTOCOL,
     Batch,
@@ -23,7 +24,7 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
-from xce.net.unix import open_unix_server, run_client
+from xce.net.unix import open_unix_server
 
 BATCHES = 1500
 FOLLOWERS = 3
@@ -138,7 +139,9 @@ class Reader:
                             raise AssertionError(why)
 
         return asyncio.create_task(
-            run_client(path, Hello(PROTOCOL, "history", name, "1"), on_welcome, on_messages, str)
+            LeaderClient(
+                [str(path)], Hello(PROTOCOL, "history", name, "1"), on_welcome, on_messages, str
+            ).run()
         )
 
 
