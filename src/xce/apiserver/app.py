@@ -96,10 +96,22 @@ class App:
             # A client with a large body asks whether to send it at all.
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
-        response = await route.handler(backend, Call(request, caller, words))
+        call = Call(request, caller, words)
+        if "at=" in request.query_string and "at" in call.query:
+            return await self._serve_past(route, call)
+        response = await route.handler(backend, call)
         if route.is_read and not response.prepared and backend.replica.stale_s:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"
         return response
+
+    async def _serve_past(self, route: Route, call: Call) -> web.Response:
+        """Answer a read as it was at an instant."""
+        if not any(parameter.name == "at" for parameter in route.parameters):
+            raise refused(RefusalCode.BAD_REQUEST, f"{route.path} takes no instant (at)")
+        backend = self._backend
+        return await backend.past_desk.answer(
+            route.path, call, call.query["at"], now_us=backend.now_us
+        )
 
     def _route(self, path: str, method: str) -> tuple[Route, dict[str, str]]:
         """Return the route of a path and the words in it.

@@ -1,7 +1,7 @@
 """What routes draw on: the replica, the controller, the history, and what was sent already."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from logging import Logger
 from typing import Final
 
@@ -9,6 +9,7 @@ import msgspec
 
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.link import Link
+from xce.apiserver.past_desk import PastDesk
 from xce.apiserver.problems import ProblemError, make_problem, refused
 from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
@@ -80,6 +81,7 @@ class Backend:
         identities: Who is who.
         log: Where things are told.
         site: Where this runs.
+        past_command: Gives the command line of a process that answers about an instant.
         now: Seconds since the epoch.
     """
 
@@ -92,6 +94,7 @@ class Backend:
         log: Logger,
         *,
         site: Site | None = None,
+        past_command: Callable[[Micros], Sequence[str]] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.replica = replica
@@ -103,6 +106,7 @@ class Backend:
         self.compiler = SubmissionCompiler(home_of=self.site.home_of, host=self.site.host or None)
         self.sent = SentBlobs()
         self.waits = JobWaits()
+        self.past_desk = PastDesk(past_command, log)
         self.watchers = Watchers(replica)
         self.now = now
         replica.listeners += (_Forgetter(self.sent), self.waits)

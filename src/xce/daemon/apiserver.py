@@ -8,7 +8,7 @@ import pwd
 import socket
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from logging import Logger
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from xce.apiserver.identity import Identities
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
+from xce.daemon.components import command_line
 from xce.daemon.journals import load_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
@@ -29,6 +30,7 @@ from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.history_reader import HistoryReader
 from xce.model.errors import XceError
+from xce.model.ids import Micros
 from xce.net.frame import WireError
 from xce.net.message import PROTOCOL, Hello
 
@@ -89,7 +91,9 @@ async def run(layout: Layout, log: Logger) -> int:
     link = ControllerLink(load_controllers(layout), hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of)
-    backend = Backend(replica, link, history, identities, log, site=site)
+    backend = Backend(
+        replica, link, history, identities, log, site=site, past_command=_past_command(layout)
+    )
     following = asyncio.create_task(link.run())
     await wait_until_live(replica, stop)
     gc.collect()
@@ -103,6 +107,7 @@ async def run(layout: Layout, log: Logger) -> int:
     await asyncio.wait((stopping, link.failed, following), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     following.cancel()
+    backend.past_desk.close()
     await runner.cleanup()
     await asyncio.gather(following, stopping, return_exceptions=True)
     history.close()
@@ -113,6 +118,12 @@ async def run(layout: Layout, log: Logger) -> int:
         return 1
     log.info("apiserver-stopped", extra={"seq": replica.seq})
     return 0
+
+
+def _past_command(layout: Layout) -> Callable[[Micros], list[str]]:
+    """Return what gives the command line of a process that answers about an instant."""
+    words = ("-m", "xce.daemon.past", "--dir", str(layout.root), "--at-us")
+    return lambda at_us: command_line((*words, str(at_us)))
 
 
 async def wait_until_live(replica: Replica, stop: asyncio.Event) -> None:

@@ -6,6 +6,7 @@ from typing import Final, NoReturn
 
 from xce.cli.xcecli.render import FORMATS
 from xce.cli.xcecli.session import USAGE
+from xce.client.moment import FORMS
 from xce.client.version import VERSION
 
 _LATER: Final = "comes with a later release"
@@ -62,6 +63,7 @@ def build_parser() -> Parser:
     info = add("info", "show all about jobs")
     info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
     _add_format(info, ("json", "yaml"))
+    _add_moment(info)
     why = add("why", "tell why jobs are where they are")
     why.add_argument("ids", nargs="+", metavar="ID")
     _add_format(why, ("json", "yaml"))
@@ -79,7 +81,9 @@ def build_parser() -> Parser:
     wait.add_argument("ids", nargs="+", metavar="ID")
     wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
     for name in ("hosts", "queues"):
-        _add_format(add(name, f"list the {name}"), FORMATS)
+        table = add(name, f"list the {name}")
+        _add_format(table, FORMATS)
+        _add_moment(table)
     return parser
 
 
@@ -103,6 +107,10 @@ def seconds(text: str) -> float:
 
 def _add_format(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
     parser.add_argument("-o", "--output", choices=formats, help="how to print it")
+
+
+def _add_moment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--at", metavar="TIME", help=f"as it was then: {FORMS}")
 
 
 def _add_submit(parser: argparse.ArgumentParser) -> None:
@@ -148,6 +156,7 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
     add("--name", dest="pattern", metavar="PATTERN", help="job name; * stands for anything")
     add("--state", metavar="LIST", help="any of pend,psusp,run,susp,done,exit")
     add("--watch", action="store_true", help="show it again and again, until Ctrl-C")
+    _add_moment(parser)
     _add_format(parser, FORMATS)
 
 
