@@ -101,7 +101,10 @@ class Reception:
             case m.OutputChunk():
                 self._relay_back(message)
             case m.Ping():
-                peer.send(m.Pong(message.number))
+                # A worker takes the answer to its beat for the word of the one who leads, and lets
+                # its jobs live on it. Beats below zero only ask whether this process lives.
+                if role != "worker" or message.number < 0 or self._shell.journal.leads_surely:
+                    peer.send(m.Pong(message.number))
             case _:
                 raise WireError(f"{type(message).__name__} is not for a controller")
 

@@ -152,6 +152,11 @@ class Journal(JournalReader, Protocol):
         """
         ...
 
+    @property
+    def leads_surely(self) -> bool:
+        """Whether nobody else can lead at this moment."""
+        ...
+
     def append(self, epoch: Epoch, batch: StoredBatch, blobs: Sequence[Blob] = ()) -> None:
         """Make one batch durable; see `append_all`."""
         ...

@@ -138,6 +138,11 @@ class PostgresJournal(PostgresReader):
         """
         self._thread.start(self._keep(on_lost))
 
+    @property
+    def leads_surely(self) -> bool:
+        """Whether the lease, as of when it was last asked for, has not run out."""
+        return bool(self._epoch) and time.monotonic() - self._renewed_s < self._lease_s
+
     async def _keep(self, on_lost: Callable[[EpochLostError], object]) -> None:
         while True:
             await asyncio.sleep(self._lease_s / 3)

@@ -236,6 +236,11 @@ class SqliteJournal(SqliteReader):
     def keep_lead(self, on_lost: Callable[[EpochLostError], object]) -> None:
         """Nothing is to be done: the lock is held as long as the process lives."""
 
+    @property
+    def leads_surely(self) -> bool:
+        """Whether the lock is held."""
+        return self._lock is not None
+
     def append(
         self, epoch: Epoch, batch: StoredBatch, blobs: Sequence[tuple[str, bytes]] = ()
     ) -> None:

@@ -43,6 +43,8 @@ class Faults(msgspec.Struct):
     """Hosts that lose power and stay off for long."""
     declarations: int = 0
     """Hosts that an administrator declares lost, should they be away."""
+    promotions: int = 0
+    """Standbys that take over while the leader before lives on."""
 
     def stop(self) -> None:
         """Let nothing go wrong any more."""
@@ -86,4 +88,5 @@ def draw_faults(rng: Random) -> Faults:
         cutoffs=some(3),
         outages=some(2),
         declarations=some(3),
+        promotions=some(2),
     )

@@ -89,9 +89,15 @@ class Leader(Process):
     def kill(self) -> None:
         """Die at once."""
         self.is_alive = False
-        self.network.listener = self.network.listening = None
+        if self.network.listening is self:
+            self.network.listener = self.network.listening = None
         self.network.cut_all(self)
-        self.disk.crash()
+        self.disk.crash(self.epoch)
+
+    @property
+    def leads_surely(self) -> bool:
+        """Whether nobody else can lead now: its lease has not run out."""
+        return self.disk.epoch == self.epoch
 
     def now_us(self) -> Micros:
         """Return the present instant (decision X-21)."""
@@ -135,7 +141,7 @@ class Leader(Process):
             self.reign.tell(batch)
             self.reign.pump()
 
-        self.disk.write(stored, batch.blobs, end)
+        self.disk.write(self.epoch, stored, batch.blobs, end, self.kill)
 
     def send_effects(self, host: str, effects: tuple[Effect, ...]) -> None:
         """Tell the worker of a host, if its join is durable."""
@@ -204,7 +210,8 @@ class Leader(Process):
             note(name, self.loop.now_us)
         match message:
             case m.Ping(number):
-                wire.send(self, m.Pong(number))
+                if self.leads_surely:
+                    wire.send(self, m.Pong(number))
             case m.Ask():
                 self._ask(wire, role, message)
             case m.Follow():

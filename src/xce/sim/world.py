@@ -39,6 +39,8 @@ ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
 IDLE_US: Final = SECOND_US // 2
 _WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
+ZOMBIE_US_MAX: Final = 3 * SECOND_US
+"""So long a leader that was deposed goes on when nothing tells it."""
 LIMIT_US: Final = 900 * SECOND_US
 """So long after the faults everything must have ended."""
 
@@ -148,6 +150,7 @@ class World:
             for _ in range(count):
                 self.loop.at(self._rng.randrange(self.faults.until_us), fault)
 
+            (self.faults.promotions, self._promote),
     def _down_us(self) -> Micros:
         return self._rng.choice((1_000, 200_000, 3_000_000))
 
@@ -163,6 +166,17 @@ class World:
             self._check_equal(self.planner.state, "the scheduler's")
             self.planner.kill()
             self.planner = None
+    def _promote(self) -> None:
+        """Let a standby take over from a leader that lives on for a while and does not know it."""
+        old = self.leader
+        if old is not None:
+            self._start_leader()
+            self.loop.after(self._rng.randrange(ZOMBIE_US_MAX), self._end_deposed, old)
+
+    def _end_deposed(self, old: Leader) -> None:
+        if old.is_alive:
+            old.kill()
+
             self.loop.after(self._down_us(), self._start_planner)
 
     def _crash_worker(self) -> None:
