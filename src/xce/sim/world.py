@@ -38,9 +38,9 @@ USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
 IDLE_US: Final = SECOND_US // 2
-_WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
 ZOMBIE_US_MAX: Final = 3 * SECOND_US
 """So long a leader that was deposed goes on when nothing tells it."""
+_WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
 LIMIT_US: Final = 900 * SECOND_US
 """So long after the faults everything must have ended."""
 
@@ -145,12 +145,12 @@ class World:
             (self.faults.cutoffs, self._cut_off),
             (self.faults.outages, self._lose_power),
             (self.faults.declarations, self._declare_lost),
+            (self.faults.promotions, self._promote),
         )
         for count, fault in kinds:
             for _ in range(count):
                 self.loop.at(self._rng.randrange(self.faults.until_us), fault)
 
-            (self.faults.promotions, self._promote),
     def _down_us(self) -> Micros:
         return self._rng.choice((1_000, 200_000, 3_000_000))
 
@@ -161,11 +161,6 @@ class World:
             self.leader = None
             self.loop.after(self._down_us(), self._start_leader)
 
-    def _crash_scheduler(self) -> None:
-        if self.planner is not None:
-            self._check_equal(self.planner.state, "the scheduler's")
-            self.planner.kill()
-            self.planner = None
     def _promote(self) -> None:
         """Let a standby take over from a leader that lives on for a while and does not know it."""
         old = self.leader
@@ -177,6 +172,11 @@ class World:
         if old.is_alive:
             old.kill()
 
+    def _crash_scheduler(self) -> None:
+        if self.planner is not None:
+            self._check_equal(self.planner.state, "the scheduler's")
+            self.planner.kill()
+            self.planner = None
             self.loop.after(self._down_us(), self._start_planner)
 
     def _crash_worker(self) -> None:
