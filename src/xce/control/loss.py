@@ -31,7 +31,7 @@ def decide_losses(state: ClusterState, now_us: Micros) -> list[Record]:
     attempts = 0
     for number in table.away:
         away_us = now_us - table.down_at_us[number]
-        if away_us >= config.host_grace_us and attempts < SLICE:
+        if away_us >= _grace_us(state, number) and attempts < SLICE:
             lost.append(number)
             attempts += len(state.on_host.get(number, ()))
         elif away_us >= config.silence_us and not table.is_silent[number]:
@@ -44,6 +44,17 @@ def decide_losses(state: ClusterState, now_us: Micros) -> list[Record]:
     return records
 
 
+def _grace_us(state: ClusterState, host: HostNumber) -> Micros:
+    """Return how long a host may be away: not shorter than what was launched there was told."""
+    grace_us = state.config.host_grace_us
+    before_us, long_us = state.long_grace_us
+    if long_us <= grace_us:
+        return grace_us
+    places = each_place(state, state.on_host.get(host, ()))
+    is_old = any(attempt.placed_at_us <= before_us for _, _, attempt in places)
+    return long_us if is_old else grace_us
+
+
 def next_loss_us(state: ClusterState) -> Micros:
     """Return the next instant at which a host that is away becomes unknown or lost; 0: none."""
     table, config = state.hosts, state.config
@@ -51,7 +62,7 @@ def next_loss_us(state: ClusterState) -> Micros:
         (
             table.down_at_us[number]
             + (
-                config.host_grace_us
+                _grace_us(state, number)
                 if table.is_silent[number]
                 else min(config.silence_us, config.host_grace_us)
             )

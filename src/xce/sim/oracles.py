@@ -73,6 +73,8 @@ class Truth:
         self._rebooted: set[Key] = set()
         self._reboots: set[str] = set()
         """Hosts that were restarted."""
+        self._unsure: set[Key] = set()
+        """Given up by an administrator, who does not wait until they are fenced."""
         self._losses: set[str] = set()
         """Hosts that were given up."""
         self._rerunnable: dict[int, bool] = {}
@@ -147,7 +149,10 @@ class Truth:
                 is_up = self.state.hosts.is_up[self.state.hosts.number[name]]
                 demand(not is_up, f"host {name} is given up and is connected")
             self._losses |= lost
-            self.stale |= {key for key, (host, _) in self.running.items() if host in lost}
+            found = {key for key, (host, _) in self.running.items() if host in lost}
+            self.stale |= found
+            if record.by:
+                self._unsure |= found
             return
         mine = {key for key in self.stale if self.running[key][0] == names[record.host]}
         demand(mine <= set(record.stale), f"{mine - set(record.stale)} are stale, and nobody knows")
@@ -223,7 +228,8 @@ class Truth:
         beside = [other for other in self.stale if self.running[other][0] == host]
         demand(not beside, f"{key} was started on {host}, where {beside} still run")
         for other in self.stale:
-            is_sure = self.fencing_is_sure and self.running[other][1].fence_us > 0
+            is_sure = self.fencing_is_sure and other not in self._unsure
+            is_sure = is_sure and self.running[other][1].fence_us > 0
             is_twin = is_sure and other[:2] == key[:2]
             demand(not is_twin, f"{key} was started while {other} runs, which was to be fenced")
         demand(not self._runs(key[:2]), f"{key} was started beside another attempt")

@@ -11,6 +11,7 @@ from typing import Final
 from xce.control.controller import Controller
 from xce.journal.recover import recover
 from xce.model.command import KillJobs, ResumeJobs, Selection
+from xce.model.config import ClusterConfig
 from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import Owner
 from xce.model.reason import ReasonCode
@@ -66,7 +67,7 @@ class World:
         self.seed = seed
         self._rng = Random(seed)
         self.faults = faults if faults is not None else draw_faults(self._rng)
-        self.config = workload.draw_config(self._rng)
+        self.config = self._draw_config()
         self.loop = Loop()
         self.truth = Truth()
         self.network = Network(self.loop, self._fork(), self.faults)
@@ -90,6 +91,10 @@ class World:
 
     def _fork(self) -> Random:
         return Random(self._rng.getrandbits(64))
+
+    def _draw_config(self) -> ClusterConfig:
+        """Return the cluster to begin with."""
+        return workload.draw_config(self._rng)
 
     def wall_us(self) -> Micros:
         """Return what the wall clocks say."""
@@ -319,7 +324,9 @@ class World:
             return False
         unended = self.truth.unended()
         if not unended:
-            return True
+            # Whoever was cut off comes back, and is rid of what was given up.
+            table = self.truth.state.hosts
+            return bool(table.is_up.all()) and not table.stale
         stopped = tuple((job, ()) for job in unended if self._is_stopped(job))
         if stopped:
             self.admin.control(ResumeJobs, Selection(jobs=stopped))

@@ -106,6 +106,9 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
+    if state.config.self_fence and state.config.host_grace_us > record.config.host_grace_us:
+        longest_us = max(state.config.host_grace_us, state.long_grace_us[1])
+        state.long_grace_us = (state.now_us, longest_us)
     state.config = record.config
     state.config_version = record.version
     state.set_queues()

@@ -96,8 +96,10 @@ class ClusterState:
     def __init__(self) -> None:
         self.seq: Seq = 0
         self.now_us: Micros = 0
-        self.config = ClusterConfig()
-        self.config_version = 0
+        self.config, self.config_version = ClusterConfig(), 0
+        self.long_grace_us: tuple[Micros, Micros] = (0, 0)
+        """``(before, grace)``: attempts that were placed by that instant may outlive a lost contact
+        by nearly that grace, though it is shorter now."""
         self.next_job, self.next_spec, self.next_class = 1, 1, 1
         self.hosts = HostTable()
         self.pools = PoolTable()

@@ -81,6 +81,7 @@ class _Head(msgspec.Struct, array_like=True):
     windows_version: int = 0
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
+    long_grace_us: tuple[Micros, Micros] = (0, 0)
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -143,6 +144,7 @@ def dump(state: ClusterState) -> list[bytes]:
         ],
         windows=dict(sorted(state.windows.items())),
         windows_version=state.windows_version,
+        long_grace_us=state.long_grace_us,
         holds=[hold for _, hold in sorted(state.holds.items())],
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
@@ -185,6 +187,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         _load_host(state, number, host)
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
+    state.long_grace_us = head.long_grace_us
     state.windows, state.windows_version = head.windows, head.windows_version
     for hold in head.holds:
         state.holds[hold.job, hold.index] = hold

@@ -1,8 +1,9 @@
 """Hosts that are away: unknown, given up, back with what was given up."""
 
+import msgspec
 import pytest
 
-from xce.model.command import Accepted, DeclareHostsLost, SetHostsOpen
+from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
 from xce.model.config import ClusterConfig
 from xce.model.effect import Launch, Terminate
 from xce.model.host_record import HostsLost, HostsSilent, StaleGone
@@ -295,3 +296,20 @@ def test_jobs_that_run_elsewhere_are_not_touched(controller):
     run_job(controller, submit(controller))
     lose(controller)
     assert stat(controller, job) == "RUN"
+
+
+def test_a_shorter_grace_does_not_count_for_what_was_launched_under_a_longer_one():
+    """It was told to end by itself later than that."""
+    controller = cluster(self_fence=True)
+    job = start(controller, rerunnable=True)
+    shorter = msgspec.structs.replace(controller.state.config, host_grace_us=30 * SECOND_US)
+    controller.tell(ApplyConfig("root", shorter), by="root")
+    leave_host(controller, "h1")
+    leave_host(controller, "h2")
+    tick(controller, after_us=30 * SECOND_US)
+    table = controller.state.hosts
+    assert table.is_lost == [False, True]
+    tick(controller, after_us=90 * SECOND_US)
+    assert table.is_lost == [True, True]
+    assert stat(controller, job) == "PEND"
+    assert digest(load(dump(controller.state))) == digest(controller.state)
