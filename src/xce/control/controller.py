@@ -47,7 +47,7 @@ from xce.model.observation import (
     Reported,
 )
 from xce.model.record import Record
-from xce.model.refusal import Refusal
+from xce.model.refusal import Refusal, RefusalCode
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
@@ -98,6 +98,8 @@ class Controller:
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
+        self.halted = ""
+        """Why nothing is started; empty: what is planned is."""
         self._entries: list[Entry] = []
         self._replies: list[Reply] = []
         self._blobs: list[tuple[str, bytes]] = []
@@ -144,6 +146,8 @@ class Controller:
         match body:
             case Reported():
                 records = decide_reported(self.state, body, now_us)
+            case ProposePlan() if self.halted:
+                records, results = [], [Refusal(RefusalCode.WRONG_STATE, self.halted)]
             case ProposePlan():
                 records = decide_plan(self.state, body.plan, now_us)
             case SubmitJobs():

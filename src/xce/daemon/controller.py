@@ -40,6 +40,7 @@ from xce.model.errors import XceError
 from xce.model.observation import ReignBegan
 from xce.net.unix import open_unix_server
 from xce.state.apply import apply
+from xce.state.check import find_usage_differences
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import load
 
@@ -107,6 +108,11 @@ async def _run(layout: Layout, config: ClusterConfig, journal: Journal, lead: Le
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: fail(_as_error(context)))
     desk = Desk(Controller(lead.state))
+    differences = find_usage_differences(lead.state)
+    if differences:
+        # Whatever was started on top of this might be too much for a host.
+        desk.controller.halted = f"nothing is started, since {differences[0]}"
+        log.error("allocations-differ", extra={"what": differences[:20], "count": len(differences)})
     shell = ControllerShell(desk, journal, epoch=lead.epoch, crc=lead.crc, log=log, on_fatal=fail)
     lead.watch.listen(lambda error: loop.call_soon_threadsafe(fail, error))
     _settle(shell, config)
