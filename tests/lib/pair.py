@@ -41,10 +41,14 @@ class Pair:
     def reader(self) -> PostgresReader:
         return PostgresReader(PostgresTarget(self.dsn))
 
-    def start_second(self) -> None:
-        """Start the second controller and its scheduler."""
+    def configure_second(self) -> None:
+        """Give the second directory the configuration of the first."""
         for path in self.live.layout.config.iterdir():
             shutil.copy(path, self.second.config / path.name)
+
+    def start_second(self) -> None:
+        """Start the second controller and its scheduler."""
+        self.configure_second()
         for name in ("controller", "scheduler"):
             self.start(name)
 

@@ -2,11 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from xce.daemon.processes import ProcessId, each_command_line, end_processes, identify
+from xce.model.errors import ConfigError
 
 STOP_ORDER: Final = (("apiserver", "scheduler", "worker"), ("history",), ("controller",))
 """Who ends together, group after group: first no news comes, then all of it is stored."""
@@ -27,8 +28,19 @@ class Component(NamedTuple):
         return self.name.split("-", 1)[0]
 
 
-def plan_components(state_dir: Path, hosts: Iterable[str]) -> list[Component]:
-    """Return the daemons of a cluster in the order of their start."""
+def plan_components(
+    state_dir: Path, hosts: Iterable[str], only: Collection[str] = ()
+) -> list[Component]:
+    """Return the daemons of a cluster that run on this machine, in the order of their start.
+
+    Args:
+        state_dir: The state directory.
+        hosts: All hosts of the cluster.
+        only: Names or kinds of those that run here; empty: all of them.
+
+    Raises:
+        ConfigError: One of ``only`` names no daemon.
+    """
     root = str(state_dir)
     alone = [
         Component(name, ("-m", f"xce.daemon.{name}", "--dir", root))
@@ -38,12 +50,23 @@ def plan_components(state_dir: Path, hosts: Iterable[str]) -> list[Component]:
         Component(f"worker-{host}", ("-m", "xce.daemon.worker", "--dir", root, "--host", host))
         for host in hosts
     ]
-    return alone + workers
+    planned = alone + workers
+    unknown = set(only) - {word for one in planned for word in (one.name, one.kind)}
+    if unknown:
+        known = ", ".join(["controller, history, scheduler, apiserver, worker", *_names(workers)])
+        raise ConfigError(f"no daemon is called {', '.join(sorted(unknown))}: expected {known}")
+    return [one for one in planned if not only or one.name in only or one.kind in only]
 
 
-def node_manager_arguments(state_dir: Path) -> tuple[str, ...]:
+def _names(workers: list[Component]) -> list[str]:
+    """Return the first names of some, and that there are more."""
+    return [one.name for one in workers[:3]] + ["..."] * (len(workers) > 3)
+
+
+def node_manager_arguments(state_dir: Path, only: Collection[str] = ()) -> tuple[str, ...]:
     """Return the command line of the node manager, behind the interpreter."""
-    return ("-m", _NODE_MANAGER, "--dir", str(state_dir))
+    words = ("-m", _NODE_MANAGER, "--dir", str(state_dir))
+    return (*words, "--only", ",".join(only)) if only else words
 
 
 def find_daemons(state_dir: Path) -> dict[str, ProcessId]:

@@ -1,5 +1,6 @@
 """Two controllers on one database: one dies or sleeps, the other one goes on."""
 
+import contextlib
 import signal
 import threading
 import time
@@ -10,7 +11,8 @@ from live import Live, until
 from pair import Pair, open_pair
 from postgres import Postgres, find_binaries, open_postgres
 
-from xce.client.rest import make_key
+from xce.client.rest import Api, make_key
+from xce.daemon.components import find_daemons
 
 pytestmark = pytest.mark.skipif(find_binaries() is None, reason="there is no PostgreSQL")
 
@@ -123,6 +125,35 @@ def test_a_leader_that_is_told_to_end_hands_over_at_once(pair: Pair) -> None:
     assert time.monotonic() - began < 1.5
     assert live.until_ended(job)["stat"] == "DONE"
     assert live.output(job) == b"through\n"
+
+
+def test_a_second_machine_runs_some_daemons_and_serves_users_too(server: Postgres) -> None:
+    with open_pair(server, f"pair{time.monotonic_ns()}") as pair:
+        live, second = pair.live, pair.second
+        live.xce("up", "--hosts", "h[1-2]", "--slots", "8", "--timeout", "60")
+        job = live.submit("sleep 3; echo through")
+        pair.configure_second()
+        there = ["--dir", str(second.root)]
+        assert "no daemon is called proxy" in live.xce("up", "--only", "proxy", *there, status=1)
+        only = "controller,scheduler,history,apiserver"
+        try:
+            said = live.xce("up", "--only", only, "--timeout", "60", *there)
+            assert "cluster xce is up" in said
+            names = set(find_daemons(second.root))
+            assert names == {*only.split(","), "node-manager"}
+            with contextlib.closing(Api(str(second.api_socket), wait_s=30)) as api:
+                assert api.call("GET", f"/jobs/{job}")["user"] == live.row(job)["user"]
+                live.xce("down")
+                until(lambda: "controller-started" in pair.log("controller"), "the second leads")
+                body = live.submission("echo held", hold=True)
+                answer = api.call("POST", "/jobs", document={"jobs": [body]}, key=make_key())
+                assert answer["results"][0]["jobid"] == job + 1
+            live.xce("up", "--timeout", "60")
+            assert live.until_ended(job)["stat"] == "DONE"
+            live.act("resume", job + 1)
+            assert live.until_ended(job + 1)["stat"] == "DONE"
+        finally:
+            live.xce("down", *there, status=None)
 
 
 def test_a_standby_takes_over_when_the_database_comes_back_without_the_leader() -> None:
