@@ -23,6 +23,7 @@ _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "kill": run_action,
     "stop": run_action,
     "resume": run_action,
+    "requeue": run_action,
     "wait": run_wait,
     "hosts": run_hosts,
     "queues": run_queues,

@@ -12,7 +12,6 @@ from xce.client.version import VERSION
 _LATER: Final = "comes with a later release"
 NOT_BUILT: Final = {
     "trace": "decisions are not traced yet; 'xcecli why' tells why a job pends",
-    "requeue": f"it {_LATER}; submit the job again",
     "modify": f"it {_LATER}; kill the job and submit it again",
     "top": f"it {_LATER}; 'xcecli jobs --watch' shows what goes on",
     "projects": f"projects with shares {_LATER}",
@@ -77,6 +76,13 @@ def build_parser() -> Parser:
         ("resume", "let stopped jobs go on"),
     ):
         _add_selection(add(name, text), has_force=name == "kill")
+    requeue = add("requeue", "let jobs pend again under their ids; what runs is ended first")
+    _add_selection(requeue, has_force=False)
+    requeue.add_argument(
+        "--state", metavar="LIST", default="run,susp",
+        help="only those in these states: any of pend,run,susp,done,exit (default: run,susp)",
+    )  # fmt: skip
+    requeue.add_argument("--hold", action="store_true", help="hold them until 'xcecli resume'")
     wait = add("wait", "wait for the end of jobs; the exit status is theirs")
     wait.add_argument("ids", nargs="+", metavar="ID")
     wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
@@ -131,6 +137,10 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("-i", "--input", metavar="FILE")
     add("-o", "--output", metavar="FILE", help="output; %%J job id, %%I index")
     add("-e", "--error", metavar="FILE", help="error output")
+    add(
+        "--rerunnable", action=argparse.BooleanOptionalAction,
+        help="start anew when the host fails, or never (default: as the queue has it)",
+    )  # fmt: skip
     add("--hold", action="store_true", help="do not start before 'xcecli resume'")
     add("-w", "--after", metavar="CONDITION", help="start when done(12) && exit(13) and the like")
     add("--begin", metavar="TIME", help="not before 2026-01-31T12:00, or +10m")
