@@ -6,6 +6,8 @@ from xce.model.ids import SECOND_US, Micros
 
 JUMP_US: Final = 2 * SECOND_US
 """A clock that goes forward by more at once has jumped: spans that it shows are not true."""
+STALL_US: Final = 5 * SECOND_US
+"""A shell that did not look at its clock for longer was stopped, or starved."""
 
 
 def next_now_us(last_us: Micros, *, elapsed_us: Micros, wall_us: Micros) -> Micros:
@@ -25,5 +27,9 @@ def next_now_us(last_us: Micros, *, elapsed_us: Micros, wall_us: Micros) -> Micr
 
 
 def has_jumped(last_us: Micros, now_us: Micros, *, elapsed_us: Micros) -> bool:
-    """Return whether the clock went forward by much more than the time that has passed."""
-    return now_us - last_us - elapsed_us > JUMP_US
+    """Return whether nothing may be concluded from how much later it is now.
+
+    The clock went forward by much more than the time that has passed, or nobody listened meanwhile:
+    what others said is still unread.
+    """
+    return now_us - last_us - elapsed_us > JUMP_US or elapsed_us > STALL_US

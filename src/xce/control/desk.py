@@ -13,10 +13,10 @@ from xce.model.command import ProposePlan, SubmitJobs, Tick
 from xce.model.effect import Effect
 from xce.model.entry import Entry
 from xce.model.ids import HostNumber, Micros, Seq
-from xce.model.observation import HostDisconnected, HostJoined, Reported
+from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.model.refusal import Refusal, RefusalCode
 
-_GOES_ON = (Reported, HostJoined, HostDisconnected)
+_GOES_ON = (Reported, HostJoined, HostDisconnected, ReignBegan)
 """Inputs that wait while the journal is in trouble; others are refused."""
 
 
