@@ -41,6 +41,16 @@ class Pair:
     def reader(self) -> PostgresReader:
         return PostgresReader(PostgresTarget(self.dsn))
 
+    def epoch(self) -> int:
+        """Return the number of the present reign."""
+        with contextlib.closing(self.reader()) as reader:
+            return reader.lead_epoch()
+
+    def leader_pid(self) -> int:
+        """Return the process that leads."""
+        with contextlib.closing(self.reader()) as reader:
+            return int(until(reader.holder, "somebody leads").rpartition(" ")[2])
+
     def configure_second(self) -> None:
         """Give the second directory the configuration of the first."""
         for path in self.live.layout.config.iterdir():

@@ -76,7 +76,19 @@ def main() -> int:
     gc.freeze()
     # States are free of cycles; what little there is besides is collected now and then.
     gc.set_threshold(200_000, 20, 100)
+    if site.journal.postgres:
+        config = _load_again(layout, config, log)
     return uvloop.run(_run(layout, config, journal, lead))
+
+
+def _load_again(layout: Layout, known: ClusterConfig, log: logging.Logger) -> ClusterConfig:
+    """Return the configuration as it is now: it may be weeks ago that this began to stand by."""
+    try:
+        return load_config(layout.config)
+    except (XceError, OSError) as error:
+        # Worse than the one that was good: a takeover must not fail for a file half written.
+        log.error("config-unusable", extra={"why": str(error)})  # noqa: TRY400 - for people
+        return known
 
 
 def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lead | None:

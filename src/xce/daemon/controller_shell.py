@@ -7,7 +7,7 @@ being made durable, and what is decided meanwhile is the next. Nothing is told b
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from xce.calendars.windows import Resolver
@@ -204,3 +204,7 @@ class ControllerShell:
     def trim(self, before: Seq) -> None:
         """Drop what lies before an entry and is in a snapshot and in the history."""
         self._commits.trim(before)
+
+    def forget_blobs(self, digests: Sequence[str]) -> None:
+        """Drop blobs that nothing names."""
+        self._commits.forget_blobs(digests)

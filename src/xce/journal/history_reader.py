@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,6 +113,18 @@ class HistoryReader:
             if not past.elements and past.withdrawn:
                 found.append((job, index, int(Outcome.EXIT), 0))
         return found
+
+    def specs(self) -> Iterator[JobSpec]:
+        """Yield what every job that there ever was runs, identical ones once.
+
+        Raises:
+            HistoryError: The store cannot be read, or there is none.
+        """
+        with self._reading() as connection:
+            if connection is None:
+                raise HistoryError(f"{self._path}: there is no history store")
+            for (content,) in connection.execute("SELECT spec FROM specs"):
+                yield _SPEC.decode(content)
 
     def close(self) -> None:
         """Close the file."""

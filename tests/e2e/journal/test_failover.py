@@ -1,6 +1,7 @@
 """Two controllers on one database: one dies or sleeps, the other one goes on."""
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from live import Live, until
-from pair import Pair, open_pair
+from pair import LEASE_S, Pair, open_pair
 from postgres import Postgres, find_binaries, open_postgres
 
 from xce.client.rest import Api, make_key
@@ -80,21 +81,16 @@ def test_a_killed_leader_is_followed_by_the_standby_and_no_acknowledged_job_is_l
     for ledger in ledgers:
         ledger.start()
     until(lambda: all(len(ledger.jobs) > 5 for ledger in ledgers), "jobs are submitted")
-    dead = live.kill("controller")
-    pair.until_second("controller-started")
-    count = len(ledgers[0].jobs)
-    until(lambda: len(ledgers[0].jobs) > count + 5, "jobs go on")
-    live.until_replaced("controller", dead)
-    second = pair.process("controller")
-    second.kill()
-    second.wait()
-    reader = pair.reader()
-    until(lambda: reader.lead_epoch() == 3, "the first one leads again")
-    reader.close()
-    count = len(ledgers[1].jobs)
-    until(lambda: len(ledgers[1].jobs) > count + 5, "jobs go on")
+    for epoch in (2, 3, 4):
+        # Whichever of the two it is: the one that was killed is started again, and stands by.
+        os.kill(pair.leader_pid(), signal.SIGKILL)
+        if pair.process("controller").poll() is not None:
+            pair.start("controller")
+        until(lambda: pair.epoch() == epoch, "another one leads")  # noqa: B023 - used at once
+        count = len(ledgers[0].jobs)
+        until(lambda: len(ledgers[0].jobs) > count + 5, "jobs go on")  # noqa: B023 - as above
     check_ledgers(live, ledgers)
-    check_epochs(pair, 3)
+    check_epochs(pair, 4)
 
 
 def test_a_leader_that_slept_through_its_lease_writes_nothing_any_more(pair: Pair) -> None:
@@ -121,8 +117,8 @@ def test_a_leader_that_is_told_to_end_hands_over_at_once(pair: Pair) -> None:
     live.until_stat(job, "run")
     began = time.monotonic()
     live.kill("controller", signal.SIGTERM)
-    pair.until_second("controller-started")
-    assert time.monotonic() - began < 1.5
+    until(lambda: pair.epoch() == 2, "another one leads")
+    assert time.monotonic() - began < LEASE_S
     assert live.until_ended(job)["stat"] == "DONE"
     assert live.output(job) == b"through\n"
 
