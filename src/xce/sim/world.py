@@ -42,7 +42,7 @@ IDLE_US: Final = SECOND_US // 2
 ZOMBIE_US_MAX: Final = 3 * SECOND_US
 """So long a leader that was deposed goes on when nothing tells it."""
 _WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
-LIMIT_US: Final = 900 * SECOND_US
+LIMIT_US: Final = 3_600 * SECOND_US
 """So long after the faults everything must have ended."""
 
 
