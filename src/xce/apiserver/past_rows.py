@@ -9,7 +9,8 @@ from xce.apiserver.rows import (
     withdrawn_element,
 )
 from xce.journal.past import PastJob
-from xce.model.job import Outcome
+from xce.model.display import end_cause_text
+from xce.model.job import EndCause, Outcome
 
 
 def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[Element]:
@@ -21,6 +22,9 @@ def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[El
             continue
         element = ended_element_row(past.job, item.index, past.submit_at_us, item.ended, item.hosts)
         element.ended_by, element.detail = item.by, item.detail
+        if item.requeue is not None:
+            cause, at_us, element.requeued_detail = item.requeue
+            element.requeued, element.requeued_at = end_cause_text(EndCause(cause)), at_s(at_us)
         found.append(element)
     for gone in past.withdrawn if "exit" in states else ():
         if past.array is None:

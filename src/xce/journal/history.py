@@ -16,8 +16,8 @@ import numpy as np
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.errors import XceError
-from xce.model.ids import Epoch, Seq
-from xce.model.job import Outcome
+from xce.model.ids import Epoch, Micros, Seq
+from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Job
@@ -56,6 +56,10 @@ _SCHEMA: Final = (
     first INTEGER NOT NULL, last INTEGER NOT NULL, cause INTEGER NOT NULL, by TEXT NOT NULL)""",
     "CREATE INDEX decisions_by_job ON decisions (job, number)",
 )
+_REQUEUES: Final = """CREATE TABLE IF NOT EXISTS requeues (job INTEGER NOT NULL,
+idx INTEGER NOT NULL, cause INTEGER NOT NULL, at_us INTEGER NOT NULL, detail TEXT NOT NULL,
+PRIMARY KEY (job, idx)) WITHOUT ROWID"""
+"""Why elements were requeued last. Stores of the first release have no such table."""
 _INSERT: Final = {
     "reopened": "DELETE FROM elements WHERE job = ? AND idx = ?",
     "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
@@ -65,6 +69,7 @@ _INSERT: Final = {
     "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?)",
     "decisions": "INSERT INTO decisions (job, first, last, cause, by) VALUES (?, ?, ?, ?, ?)",
     "elements": "INSERT INTO elements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "requeues": "INSERT OR REPLACE INTO requeues VALUES (?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?)",
 }
@@ -105,6 +110,8 @@ class HistoryWriter:
         """Job names of specs and queues of classes, as far as remembered."""
         self._next = (self.seq, self.crc, self.epoch)
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _INSERT}
+        self._at_us: Micros = 0
+        """Of the entry whose records are taken."""
         self._done: Counter[int] = Counter()
         self._exited: Counter[int] = Counter()
 
@@ -116,6 +123,7 @@ class HistoryWriter:
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
+        connection.execute(_REQUEUES)
         connection.execute("COMMIT")
         check_history_schema(connection, self.path)
 
@@ -138,6 +146,7 @@ class HistoryWriter:
             epoch: The reign under which they came.
         """
         for entry in entries:
+            self._at_us = entry.at_us
             for record in entry.records:
                 take = _TAKE.get(type(record))
                 if take is not None:
@@ -286,6 +295,17 @@ class HistoryWriter:
         self._rows["reopened"].extend(gone)
         for job, outcome in zip(record.jobs, record.outcomes, strict=True):
             (self._done if outcome == Outcome.DONE else self._exited)[job] -= 1
+        self._rows["requeues"].extend(
+            (job, index, int(record.cause), self._at_us, "")
+            for job, index in zip(record.jobs, record.indices, strict=True)
+        )
+
+    def _requeued(self, record: r.Requeued) -> None:
+        details = dict(record.details)
+        causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
+        rows = zip(record.jobs, record.indices, causes, strict=True)
+        for place, (job, index, cause) in enumerate(rows):
+            self._rows["requeues"].append((job, index, cause, self._at_us, details.get(place, "")))
 
     def _withdrawn(self, record: r.Withdrawn) -> None:
         # How many elements a run has depends on the array: the reader counts them.
@@ -312,6 +332,10 @@ class HistoryWriter:
                 )
         for position, detail in (job.details or {}).items():
             self._rows["details"].append((job.id, job.index(position), detail))
+        for position, requeue in (job.requeues or {}).items():
+            self._rows["requeues"].append(
+                (job.id, job.index(position), requeue.cause, requeue.at_us, requeue.detail)
+            )
         causes = self._add_ended(job)
         for position, by in (job.ended_by or {}).items():
             index = job.index(position)
@@ -368,6 +392,7 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     r.GangPlaced: HistoryWriter._placed,  # noqa: SLF001
     r.EndDecided: HistoryWriter._decided,  # noqa: SLF001
     r.Reopened: HistoryWriter._reopened,  # noqa: SLF001
+    r.Requeued: HistoryWriter._requeued,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
 }

@@ -10,7 +10,7 @@ import msgspec
 
 from xce.journal.history import HistoryError, check_history_schema
 from xce.journal.past import PastElement, PastJob, PastWithdrawal
-from xce.model.ids import Index, JobId
+from xce.model.ids import Index, JobId, Micros
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
 from xce.model.request import ClassKey
 from xce.state.job import Ended
@@ -183,6 +183,7 @@ class HistoryReader:
             "SELECT first, last, cause, by FROM decisions WHERE job = ? ORDER BY number DESC",
             (past.job,),
         ).fetchall()
+        again = _requeues(connection, past.job)
         request = past.key.request
         slots = request.tasks_max if request.is_serial else 1
         found = []
@@ -206,7 +207,9 @@ class HistoryReader:
                     ),
                     "",
                 )
-                found.append(PastElement(index, ended, tuple(places), by, detail or ""))
+                found.append(
+                    PastElement(index, ended, tuple(places), by, detail or "", again.get(index))
+                )
         return tuple(found)
 
     def _host(self, connection: sqlite3.Connection, number: int) -> str:
@@ -216,6 +219,19 @@ class HistoryReader:
             found = row.fetchone()
             name = self._hosts[number] = found[0] if found else f"host-{number}"
         return name
+
+
+def _requeues(connection: sqlite3.Connection, job: JobId) -> dict[Index, tuple[int, Micros, str]]:
+    """Return why elements of a job were requeued, by index."""
+    try:
+        rows = connection.execute(
+            "SELECT idx, cause, at_us, detail FROM requeues WHERE job = ?", (job,)
+        ).fetchall()
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return {}  # a store of the first release that nobody has written to since
+    return {index: (cause, at_us, detail) for index, cause, at_us, detail in rows}
 
 
 def _count(array: ArraySpec | None, gone: PastWithdrawal) -> int:

@@ -18,6 +18,8 @@ class PastElement(msgspec.Struct, frozen=True):
     by: str = ""
     """On whose word it ended; empty: by itself."""
     detail: str = ""
+    requeue: tuple[int, Micros, str] | None = None
+    """``(cause, at, detail)`` of the last time that it was requeued; None: it never was."""
 
 
 class PastWithdrawal(msgspec.Struct, frozen=True):

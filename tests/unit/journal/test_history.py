@@ -15,6 +15,7 @@ from xce.testing.builders import (
     cluster,
     gang,
     kill,
+    leave_host,
     place,
     propose,
     replayed,
@@ -23,6 +24,7 @@ from xce.testing.builders import (
     run_job,
     submission,
     submit,
+    tick,
 )
 
 
@@ -255,3 +257,33 @@ def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
         assert len(past.elements) == done + exited
     assert read.job(job).elements[0].ended.attempt == 2
     assert read.outcomes([job]) == [(job, Outcome.DONE, 0)]
+
+
+def test_why_a_job_was_requeued_is_told_as_long_as_there_is_history(path, read):
+    controller = cluster(["h1", "h2"])
+    job = submit(controller, submission(rerunnable=True))
+    place(controller, job)
+    report_started(controller, job)
+    leave_host(controller, "h1")
+    tick(controller, after_us=120_000_000)
+    at_us = controller.now_us
+    run_job(controller, job, host="h2")
+    keep(path, controller.entries)
+    (element,) = read.job(job).elements
+    text = "host h1 was lost: it was away for 2m"
+    assert element.requeue == (EndCause.HOST_LOST, at_us, text)
+    assert element.ended.attempt == 2
+
+
+def test_a_store_without_requeues_is_read_and_gets_them_when_it_is_written(path, read):
+    controller = cluster(["h1"])
+    job = submit(controller)
+    run_job(controller, job)
+    keep(path, controller.entries)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE requeues")
+    assert read.job(job).elements[0].requeue is None
+    controller.tell(RequeueJobs("alice", False, chosen(job), ("DONE",)), by="alice")
+    run_job(controller, job)
+    keep(path, controller.entries)
+    assert read.job(job).elements[0].requeue[0] == EndCause.REQUEUE_OWNER
