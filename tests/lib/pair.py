@@ -94,8 +94,14 @@ class Pair:
 
 @contextlib.contextmanager
 def open_pair(server: Postgres, database: str, *, lease_s: int = LEASE_S) -> Iterator[Pair]:
+    """A pair that is not up yet, on a database of its own."""
+    with open_pair_on(server.make_database(database), lease_s=lease_s) as pair:
+        yield pair
+
+
+@contextlib.contextmanager
+def open_pair_on(dsn: str, *, lease_s: int = LEASE_S) -> Iterator[Pair]:
     """A pair that is not up yet."""
-    dsn = server.make_database(database)
     with open_live() as live:
         pair = Pair(live, live.root.parent / "second", dsn, lease_s)
         try:

@@ -54,7 +54,7 @@ class Postgres:
     def __init__(self, directory: Path, binaries: Path) -> None:
         self.directory = directory
         self.data = directory / "data"
-        self._binaries = binaries
+        self.binaries = binaries
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -94,7 +94,7 @@ class Postgres:
         log = (self.directory / "log").open("ab")
         with log:
             self._process = subprocess.Popen(
-                [*_as_nobody(), self._binaries / "postgres", "-D", self.data],
+                [*_as_nobody(), self.binaries / "postgres", "-D", self.data],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 cwd=self.directory,
             )  # fmt: skip
@@ -108,7 +108,7 @@ class Postgres:
         """Run a statement; return what it gives, as text."""
         done = subprocess.run(
             [
-                self._binaries / "psql", "-h", self.directory, "-U", "xce", "-d", database,
+                self.binaries / "psql", "-h", self.directory, "-U", "xce", "-d", database,
                 "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", text,
             ],
             capture_output=True, text=True, check=False,
@@ -151,7 +151,7 @@ class Postgres:
 
     def _run(self, *words: str | Path) -> None:
         done = subprocess.run(
-            [*_as_nobody(), self._binaries / words[0], *words[1:]],
+            [*_as_nobody(), self.binaries / words[0], *words[1:]],
             capture_output=True, text=True, check=False, cwd=self.directory,
             env={**os.environ, "LC_ALL": "C.UTF-8"},
         )  # fmt: skip

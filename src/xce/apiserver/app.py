@@ -109,9 +109,12 @@ class App:
         if not any(parameter.name == "at" for parameter in route.parameters):
             raise refused(RefusalCode.BAD_REQUEST, f"{route.path} takes no instant (at)")
         backend = self._backend
-        return await backend.past_desk.answer(
+        response = await backend.past_desk.answer(
             route.path, call, call.query["at"], now_us=backend.now_us
         )
+        # Clients remember the highest; the one of the instant is in the body.
+        response.headers["XCE-Seq"] = str(backend.replica.seq)
+        return response
 
     def _route(self, path: str, method: str) -> tuple[Route, dict[str, str]]:
         """Return the route of a path and the words in it.

@@ -10,7 +10,7 @@ import msgspec
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.link import Link
 from xce.apiserver.past_desk import PastDesk
-from xce.apiserver.problems import ProblemError, make_problem, refused
+from xce.apiserver.problems import ProblemError, from_refusal, make_problem, refused
 from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
 from xce.apiserver.waits import JobWaits
@@ -21,7 +21,7 @@ from xce.journal.past import PastJob
 from xce.model.command import Command
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
-from xce.model.refusal import RefusalCode
+from xce.model.refusal import Refusal, RefusalCode
 from xce.net.message import Answer
 
 REPLICA_S: Final = 10.0
@@ -120,10 +120,13 @@ class Backend:
         """Have a command decided; return its answer when the replica has what it caused.
 
         Raises:
-            ProblemError: The controller is away.
+            ProblemError: The controller, or its journal, is away.
         """
         basis = "admin" if caller.is_admin else "owner"
         answer = await self.link.ask(command, by=caller.user, basis=basis, repeatable=repeatable)
+        for result in answer.results[:1]:
+            if isinstance(result, Refusal) and result.code is RefusalCode.JOURNAL_AWAY:
+                raise ProblemError(from_refusal(result), retry_after_s=1)
         if self.replica.seq < answer.seq:
             await self.replica.reach(answer.seq, REPLICA_S)
         return answer

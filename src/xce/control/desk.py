@@ -41,8 +41,12 @@ class Batch(msgspec.Struct):
 class Desk:
     """Takes inputs, gives batches to write, releases what is durable."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(
+        self, controller: Controller, *, trouble_code: RefusalCode = RefusalCode.JOURNAL_FULL
+    ) -> None:
         self.controller = controller
+        self._trouble_code = trouble_code
+        """What is told to those who are refused while the journal cannot be written."""
         self.durable_seq: Seq = controller.state.seq
         """Last entry that is committed."""
         self.trouble = ""
@@ -83,7 +87,7 @@ class Desk:
         results: tuple[Refusal, ...] = ()
         if not isinstance(given.body, ProposePlan):
             text = f"nothing can be written now, what was accepted is kept: {self.trouble}"
-            results = (Refusal(RefusalCode.JOURNAL_FULL, text),)
+            results = (Refusal(self._trouble_code, text),)
         self._refused.append(Reply(given.ticket, self.durable_seq, results))
 
     def turn(self, now_us: Micros) -> None:

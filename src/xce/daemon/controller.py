@@ -38,6 +38,7 @@ from xce.model.command import ApplyConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.observation import ReignBegan
+from xce.model.refusal import RefusalCode
 from xce.net.unix import open_unix_server
 from xce.state.apply import apply
 from xce.state.check import find_usage_differences
@@ -78,7 +79,8 @@ def main() -> int:
     gc.set_threshold(200_000, 20, 100)
     if site.journal.postgres:
         config = _load_again(layout, config, log)
-    return uvloop.run(_run(layout, config, journal, lead))
+    is_shared = bool(site.journal.postgres)
+    return uvloop.run(_run(layout, config, journal, lead, is_shared=is_shared))
 
 
 def _load_again(layout: Layout, known: ClusterConfig, log: logging.Logger) -> ClusterConfig:
@@ -107,7 +109,9 @@ def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lea
     return standing.run()
 
 
-async def _run(layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead) -> int:
+async def _run(
+    layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead, *, is_shared: bool
+) -> int:
     log = open_log("controller")
     stop = stop_event()
     failures: list[BaseException] = []
@@ -119,7 +123,9 @@ async def _run(layout: Layout, config: ClusterConfig, journal: Journal, lead: Le
 
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: fail(_as_error(context)))
-    desk = Desk(Controller(lead.state))
+    # A database comes back by itself; a disk must be made room on.
+    code = RefusalCode.JOURNAL_AWAY if is_shared else RefusalCode.JOURNAL_FULL
+    desk = Desk(Controller(lead.state), trouble_code=code)
     differences = find_usage_differences(lead.state)
     if differences:
         # Whatever was started on top of this might be too much for a host.

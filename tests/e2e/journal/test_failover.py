@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from live import Live, until
-from pair import LEASE_S, Pair, open_pair
-from postgres import Postgres, find_binaries, open_postgres
+from pair import LEASE_S, Pair, open_pair, open_pair_on
+from postgres import Postgres, find_binaries, open_directory, open_postgres
 
 from xce.client.rest import Api, make_key
 from xce.daemon.components import find_daemons
@@ -185,3 +185,39 @@ def test_a_leader_outlives_a_short_outage_of_the_database() -> None:
         waiting.join(60)
         assert live.until_ended(answers[0])["stat"] == "DONE"
         assert live.victims("controller")["controller"] == first
+
+
+def test_the_database_itself_fails_over_under_load_and_nothing_acknowledged_is_lost() -> None:
+    with open_postgres() as primary, open_directory() as place:
+        standby = Postgres(place, primary.binaries)
+        standby.copy_from(primary, "s2")
+        primary.set("synchronous_standby_names", "s2")
+        primary.reload()
+        standby.start()
+        primary.make_database("pair")
+        both = f"postgresql://xce@/pair?host={primary.directory},{standby.directory}"
+        try:
+            with open_pair_on(both, lease_s=10) as pair:
+                live = pair.live
+                live.xce("up", "--hosts", "h[1-2]", "--slots", "8", "--timeout", "60")
+                pair.start_second()
+                pair.until_second("standby-warm")
+                ledgers = [Ledger(live, number) for number in (1, 2)]
+                for ledger in ledgers:
+                    ledger.start()
+                until(lambda: all(len(ledger.jobs) > 5 for ledger in ledgers), "jobs are submitted")
+                primary.stop(signal.SIGKILL)
+                time.sleep(1)
+                standby.promote()
+                counts = [len(ledger.jobs) for ledger in ledgers]
+                until(
+                    lambda: all(
+                        len(ledger.jobs) > count + 5
+                        for ledger, count in zip(ledgers, counts, strict=True)
+                    ),
+                    "jobs go on",
+                )
+                check_ledgers(live, ledgers)
+                check_epochs(pair, pair.epoch())
+        finally:
+            standby.stop(signal.SIGKILL)

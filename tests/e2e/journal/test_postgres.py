@@ -191,7 +191,7 @@ def test_a_standby_that_was_promoted_has_all_that_was_acknowledged(
     made: list[PostgresJournal],
 ) -> None:
     with open_postgres() as first, open_directory() as place:
-        second = Postgres(place, first._binaries)
+        second = Postgres(place, first.binaries)
         target = first.make_database("xce")
         second.copy_from(first, "s2")
         first.set("synchronous_standby_names", "s2")
