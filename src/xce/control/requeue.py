@@ -12,13 +12,15 @@ from xce.control.selection import Selected, live_positions, whole
 from xce.model.command import Accepted, RequeueJobs
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Outcome
-from xce.model.ranges import Ranges, from_sorted, intersect, positions
+from xce.model.ranges import Ranges, count, from_sorted, intersect, positions
 from xce.model.record import EndDecided, Held, JobsMoved, Record, Reopened
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 from xce.state.view import stat_of_attempt
 
+REOPENED_MAX: Final = 100_000
+"""Most ended elements of a job that are requeued at once."""
 _LINES: Final = 1 << 20
 """More than the jobs of one entry."""
 
@@ -60,16 +62,11 @@ class _Draft:
         return bool(wanted)
 
     def _take_ended(self, job: Job, item: Selected, cause: EndCause) -> bool:
-        words = {Outcome.DONE: "DONE", Outcome.EXIT: "EXIT"}
-        outcomes = {o for o, word in words.items() if word in self.command.states}
+        outcomes = _outcomes(self.command)
         if not outcomes or not (job.done or job.exited):
             return False
         jobs, indices, found = self.reopened.setdefault(cause, ([], [], []))
-        wanted = from_sorted(
-            place
-            for place in positions(_named(job, item))
-            if (ended := job.ended_at(place)) is not None and ended.outcome in outcomes
-        )
+        wanted = from_sorted(job.ended_places(outcomes, _named(job, item)))
         for place in positions(self.fresh.take(job, wanted)):
             ended = job.ended_at(place)
             assert ended is not None
@@ -114,6 +111,27 @@ class _Draft:
         return records
 
 
+def _outcomes(command: RequeueJobs) -> set[int]:
+    """Return which ends are meant."""
+    words = {Outcome.DONE: "DONE", Outcome.EXIT: "EXIT"}
+    return {int(outcome) for outcome, word in words.items() if word in command.states}
+
+
+def _is_too_much(command: RequeueJobs, job: Job, item: Selected) -> bool:
+    """Return whether more elements may be meant that have ended than one entry opens again."""
+    outcomes = _outcomes(command)
+    ended = job.done * (Outcome.DONE in outcomes) + job.exited * (Outcome.EXIT in outcomes)
+    return min(ended, count(_named(job, item))) > REOPENED_MAX
+
+
+def _too_much(job: Job) -> Refusal:
+    text = (
+        f"job {job.id} has {job.done + job.exited} ended elements, at most {REOPENED_MAX} are "
+        "requeued at once: name some of them by their indices"
+    )
+    return Refusal(RefusalCode.TOO_LARGE, text, job=job.id)
+
+
 def _named(job: Job, item: Selected) -> Ranges:
     return whole(job) if item.positions is None else item.positions
 
@@ -129,6 +147,8 @@ def decide_requeue(
         if job is None:
             results.append(Refusal(RefusalCode.UNKNOWN_JOB, f"no job has the id {item.job}",
                                    lsf="No matching job found", job=item.job))  # fmt: skip
+        elif _is_too_much(command, job, item):
+            results.append(_too_much(job))
         elif draft.take(job, item):
             results.append(Accepted(item.job, item.first, item.last, "requeued"))
         else:

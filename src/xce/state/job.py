@@ -5,6 +5,7 @@ live (an `Attempt`) or ended (a row of an `EndedChunk`). A job that is no array 
 element at position 0.
 """
 
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -258,6 +259,20 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     def place(self) -> tuple[JobId, int]:
         """Where it stands among the jobs of its queue and priority: smaller goes first."""
         return (self.beside, self.offset) if self.offset else (self.id, 0)
+
+    def ended_places(self, outcomes: Collection[int], among: Ranges) -> Iterator[int]:
+        """Yield the positions in ``among`` that ended so after they had been placed, in order."""
+        if self.ended is not None and self.ended.outcome in outcomes and among:
+            yield 0
+        for first, last in among:
+            for number in sorted(self.chunks or ()):
+                if not first // CHUNK <= number <= last // CHUNK:
+                    continue
+                rows = (self.chunks or {})[number].rows
+                for place in np.flatnonzero(np.isin(rows["outcome"], tuple(outcomes))).tolist():
+                    position = number * CHUNK + int(place)
+                    if first <= position <= last:
+                        yield position
 
     def ended_at(self, position: int) -> Ended | None:
         """Return how the element at ``position`` ended after it had been placed, if it has."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from xce.control import requeue as requeue_module
 from xce.model.command import RequeueJobs, Selection
 from xce.model.effect import Terminate
 from xce.model.job import EndCause
@@ -169,3 +170,28 @@ def test_a_job_that_was_opened_again_is_forgotten_only_after_its_second_end(cont
     run_job(controller, job)
     tick(controller, after_us=7_200_000_000)
     assert job not in controller.state.jobs
+
+
+def test_not_too_many_elements_that_have_ended_are_opened_again_at_once(controller, monkeypatch):
+    monkeypatch.setattr(requeue_module, "REOPENED_MAX", 2)
+    job = submit(controller, submission(elements="1-9"))
+    for index in range(1, 5):
+        place(controller, job, index)
+        report_ended(controller, job, index)
+    (result,) = requeue(controller, job, states=("DONE",))
+    assert "at most 2 are requeued at once" in result.text
+    assert texts(requeue(controller, (job, 2, 3), states=("DONE",))) == ["requeued"]
+    assert [stat(controller, job, place) for place in range(4)] == ["DONE", "PEND", "PEND", "DONE"]
+
+
+def test_elements_in_several_chunks_are_found():
+    controller = cluster({"h1": 9_000})
+    job = submit(controller, submission(elements="1-9000"))
+    for index in (1, 4_096, 4_097, 9_000):
+        place(controller, job, index)
+        report_ended(controller, job, index, exit_code=int(index == 4_097))
+    found = controller.job(job)
+    assert list(found.ended_places({1}, ((0, 8_999),))) == [0, 4_095, 8_999]
+    assert list(found.ended_places({1, 2}, ((4_000, 4_096), (8_998, 8_999)))) == [
+        4_095, 4_096, 8_999,
+    ]  # fmt: skip
