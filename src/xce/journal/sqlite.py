@@ -31,11 +31,17 @@ from xce.journal.snapshot import (
     stored_snapshots,
     sync_directory,
 )
+from xce.journal.sqlite_tables import (
+    check_pages,
+    check_schema,
+    connect_reading,
+    create_schema,
+    errors_named,
+)
 from xce.journal.wal import check_log_was_read_to_its_end
 from xce.model.errors import CorruptJournalError, XceError
 from xce.model.ids import Epoch, Seq
 
-SCHEMA_VERSION: Final = 1
 DATABASE: Final = "journal.db"
 LOCK: Final = "lock"
 SNAPSHOTS: Final = "snapshots"
@@ -46,16 +52,6 @@ LOG_PAGES_IDLE: Final = 256
 LOG_PAGES_MAX: Final = 16_384
 """So many (64 MiB) are moved at once, also under load."""
 
-_SCHEMA: Final = (
-    "CREATE TABLE schema (version INTEGER NOT NULL)",
-    "CREATE TABLE lead (epoch INTEGER NOT NULL, holder TEXT NOT NULL, at_us INTEGER NOT NULL)",
-    # The last seq is the row's number, so that reading from a seq and the end are a seek each.
-    """CREATE TABLE batches (last INTEGER PRIMARY KEY, first INTEGER NOT NULL,
-    epoch INTEGER NOT NULL, crc_before INTEGER NOT NULL, crc INTEGER NOT NULL,
-    content BLOB NOT NULL)""",
-    "CREATE TABLE blobs (hash TEXT NOT NULL UNIQUE, content BLOB NOT NULL)",
-    "INSERT INTO lead VALUES (0, '', 0)",
-)
 # One statement, so that a commit of one batch is one call: each call gives up the interpreter
 # lock and must wait to get it back.
 _APPEND: Final = (
@@ -66,17 +62,6 @@ _APPEND: Final = (
 )
 _ROW: Final = "SELECT first, last, crc_before, crc, content, epoch FROM batches"
 _PAGE_ROWS: Final = 64
-_TROUBLE_CODES: Final = frozenset(
-    {
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_READONLY,
-    }
-)
 
 
 class SqliteReader:
@@ -176,7 +161,7 @@ class SqliteReader:
         Raises:
             CorruptJournalError: Something is damaged; the message says what.
         """
-        with _errors_named(self._database):
+        with errors_named(self._database):
             check_pages(self._reading, self._database)
         check_log_was_read_to_its_end(self._database)
 
@@ -195,7 +180,7 @@ class SqliteReader:
         )
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        with _errors_named(self._database):
+        with errors_named(self._database):
             return self._reading.execute(statement, values).fetchall()
 
 
@@ -227,7 +212,7 @@ class SqliteJournal(SqliteReader):
         except OSError as error:
             raise JournalTroubleError(f"{self._directory}: {error.strerror}") from error
         try:
-            with _errors_named(self._database):
+            with errors_named(self._database):
                 return self._open_and_begin(holder)
         except BaseException:
             self.close()
@@ -258,7 +243,7 @@ class SqliteJournal(SqliteReader):
             JournalTroubleError: Nothing of it was stored; the same may be tried again.
         """
         connection = self._writer()
-        with _errors_named(self._database):
+        with errors_named(self._database):
             try:
                 if len(appends) == 1 and not appends[0].blobs:
                     self._insert(connection, epoch, appends[0].batch, self.last_crc)
@@ -294,7 +279,7 @@ class SqliteJournal(SqliteReader):
         """
         connection = self._writer()
         before = min(before, self.last_seq)
-        with _errors_named(self._database):
+        with errors_named(self._database):
             rows = connection.execute(
                 f"{_ROW} WHERE last < ? ORDER BY last LIMIT ?", (before, limit)
             ).fetchall()
@@ -310,7 +295,7 @@ class SqliteJournal(SqliteReader):
     def forget_blobs(self, digests: Sequence[str]) -> None:
         """Drop blobs that nothing names any more."""
         connection = self._writer()
-        with _errors_named(self._database):
+        with errors_named(self._database):
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany("DELETE FROM blobs WHERE hash = ?", [(d,) for d in digests])
             connection.execute("COMMIT")
@@ -348,7 +333,7 @@ class SqliteJournal(SqliteReader):
     def _open_and_begin(self, holder: str) -> Epoch:
         is_new = not self._database.exists()
         if not is_new:
-            with contextlib.closing(_connect_reading(self._database)) as looking:
+            with contextlib.closing(connect_reading(self._database)) as looking:
                 # The read makes SQLite recover its log; only then can it be judged.
                 check_schema(looking, self._database)
                 check_log_was_read_to_its_end(self._database)
@@ -361,7 +346,7 @@ class SqliteJournal(SqliteReader):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        _create_schema(connection)
+        create_schema(connection)
         check_schema(connection, self._database)
         check_pages(connection, self._database)
         row = connection.execute(
@@ -374,7 +359,7 @@ class SqliteJournal(SqliteReader):
             "SELECT last, crc FROM batches ORDER BY last DESC LIMIT 1"
         ).fetchone()
         self.last_seq, self.last_crc = end or (0, 0)
-        self._reading = _connect_reading(self._database)
+        self._reading = connect_reading(self._database)
         return int(row[0])
 
     def _insert(
@@ -415,88 +400,11 @@ def open_sqlite_reader(directory: Path) -> SqliteReader:
     database = directory / DATABASE
     if not database.exists():
         raise CorruptJournalError(f"{database}: there is no journal")
-    with _errors_named(database):
-        connection = _connect_reading(database)
+    with errors_named(database):
+        connection = connect_reading(database)
         try:
             check_schema(connection, database)
         except BaseException:
             connection.close()
             raise
     return SqliteReader(directory, connection)
-
-
-def check_schema(connection: sqlite3.Connection, database: Path) -> None:
-    """Check that this release can read the database.
-
-    Raises:
-        CorruptJournalError: It cannot, and the message says why.
-    """
-    try:
-        row = connection.execute("SELECT max(version) FROM schema").fetchone()
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
-            raise
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables == (0,):
-            return
-        raise CorruptJournalError(f"{database}: this is not a journal of XCE") from error
-    if row[0] is None or row[0] > SCHEMA_VERSION:
-        raise CorruptJournalError(
-            f"{database}: written by a newer release (schema {row[0]}, this release knows "
-            f"{SCHEMA_VERSION}): use that release or a later one"
-        )
-
-
-def check_pages(connection: sqlite3.Connection, database: Path) -> None:
-    """Check that the pages with entries hang together: a lost page would be lost entries.
-
-    Costs: reads all stored batches once.
-
-    Raises:
-        CorruptJournalError: They do not, and the message says where.
-    """
-    found = connection.execute("PRAGMA quick_check(batches)").fetchone()[0]
-    if found != "ok":
-        text = " ".join(str(found).split())
-        raise CorruptJournalError(f"{database}: damaged: {text}; see `xceadmin journal verify`")
-
-
-def _create_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables where there are none, all or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not tables:
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
-    connection.execute("COMMIT")
-
-
-def _connect_reading(database: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{database.absolute().as_uri()}?mode=ro",
-        uri=True,
-        isolation_level=None,
-        check_same_thread=False,
-        timeout=10.0,
-    )
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
-@contextlib.contextmanager
-def _errors_named(database: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours: what may pass is trouble, damage is a fault."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        # SQLite quotes what it cannot read in its message, and the interpreter cannot either.
-        raise CorruptJournalError(f"{database}: {error.object!r}") from error
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _TROUBLE_CODES:
-            raise JournalTroubleError(f"{database}: {error}") from error
-        if isinstance(error, sqlite3.ProgrammingError):
-            raise
-        # Besides "malformed": a head that names another format, a column that is no text, ...
-        raise CorruptJournalError(f"{database}: {error}") from error

@@ -10,7 +10,8 @@ from xce.journal.codec import CorruptEntryError, stored_crcs
 from xce.journal.interface import JournalReader
 from xce.journal.recover import check_batch
 from xce.journal.snapshot import SnapshotDamagedError, check_snapshot
-from xce.journal.sqlite import SCHEMA_VERSION, open_sqlite_reader
+from xce.journal.sqlite import open_sqlite_reader
+from xce.journal.sqlite_tables import SCHEMA_VERSION
 from xce.journal.whole import read_whole
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import Epoch, Seq
