@@ -1,6 +1,6 @@
 """Runs the benchmarks and prints a table: bar, measured, met or not, command.
 
-    python bench/run.py [noop array bulk single pending commands session core journal ...]
+    python bench/run.py [noop array bulk single pending commands session swf core journal ...]
 
 Never part of the tests. Medians on a quiet machine.
 """
@@ -20,9 +20,11 @@ RUNS: Final = {
     "pending": ["endtoend.py", "pending"],
     "commands": ["endtoend.py", "commands"],
     "session": ["session.py"],
+    "swf": ["swf.py"],
     "core": ["core.py"],
     "journal": ["journal_commit.py"],
     "worker": ["worker_noop.py"],
+    "tls": ["tls.py"],
 }
 
 
@@ -48,12 +50,21 @@ BARS: Final = [
     Bar("single submits against bare commits", "single", "ratio", ">=", 0.3, "", "single"),
     Bar("session, nothing to place, 100,000 pending on 100 hosts", "session", "ms", "<", 20, "ms",
         "session", {"case": "100,000 jobs pend, nothing to place, fresh memory"}),
+    Bar("placements of one shape, 1,000,000 tasks on 10,000 hosts", "session", "placed_per_s", ">=",
+        1_000_000, "/s", "session", {"case": "1,000,000 tasks of one shape placed on 10,000 hosts"}),
+    Bar("jobs of a real log decided, no backfill", "session", "decided_per_s", ">=", 50_000, "/s",
+        "session", {"case": "2,997 jobs of a real log decided, 100 hosts"}),
+    Bar("session, 10,000 blocked requests, a host comes free", "session", "ms", "<", 100, "ms",
+        "session", {"case": "10,000 blocked requests, one host comes free"}),
+    Bar("72,000 jobs of a log, EASY", "swf", "seconds", "<", 20, "s", "swf",
+        {"log": "repeated", "backfill": "easy"}),
     Bar("cancel 100,000 jobs", "pending-cancel", "seconds", "<", 1, "s", "pending"),
     Bar("list 100,000 jobs", "pending-list", "seconds", "<", 2, "s", "pending"),
     Bar("memory a pending job in the controller", "pending-memory", "kib_per_job", "<", 2, "KiB",
         "pending"),
     Bar("restart to first dispatch", "pending-restart", "first_dispatch_s", "<", 5, "s",
         "pending"),
+    Bar("no-op jobs over TLS against unix sockets", "tls", "loss_percent", "<", 15, "% fewer", "tls"),
     Bar("bsub -h against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
         {"command": "bsub -h"}),
     Bar("bjobs ID against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
@@ -84,6 +95,10 @@ def main() -> int:
     return 0
 
 
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:,g}"
+
+
 def print_table(lines: list[dict[str, object]]) -> None:
     """Print the bars that were measured, as a Markdown table."""
     print("\n| what | bar | measured | met | command |\n|---|---|---|---|---|")
@@ -101,7 +116,7 @@ def print_table(lines: list[dict[str, object]]) -> None:
             "<": value < bar.limit, "<=": value <= bar.limit, ">=": value >= bar.limit,
         }[bar.relation]  # fmt: skip
         print(
-            f"| {bar.text} | {bar.relation} {bar.limit:,g} {bar.unit} | {value:,g} {bar.unit} | "
+            f"| {bar.text} | {bar.relation} {bar.limit:,.10g} {bar.unit} | {_figure(value)} {bar.unit} | "
             f"{'yes' if met else 'NO'} | `make bench BENCH={bar.run}` |"
         )
 

@@ -9,19 +9,31 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
 from xce.model.command import ProposePlan
+from xce.model.config import HostConfig
 from xce.model.job import ArraySpec, Submission
 from xce.model.plan import Plan
 from xce.model.request import Amount
 from xce.sched.counts import Counts
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
-from xce.testing.builders import ALICE, RecordedController, cluster, request, submission, submit
+from xce.sim.swf import Cleaning, clean, load_log
+from xce.testing.builders import (
+    ALICE,
+    RecordedController,
+    cluster,
+    report_ended,
+    request,
+    submission,
+    submit,
+)
 
 REPEATS = 7
+LOG = Path(__file__).resolve().parents[1] / "tests/data/swf/kth-sp2-1996-excerpt.swf.gz"
 JOBS = 100_000
 
 
@@ -55,6 +67,7 @@ def report(
     controller: RecordedController,
     make_memory: Callable[[], Memory],
     limit_ms: int = 0,
+    decided: int = 0,
 ) -> None:
     times = []
     counts, plan = Counts(), None
@@ -67,16 +80,21 @@ def report(
         times.append((time.perf_counter_ns() - began) / 1e6)
         gc.enable()
     assert plan is not None
+    placed = sum(sum(item.counts) for item in plan.bulk) + len(plan.gangs)
+    seconds = statistics.median(times) / 1000
     line = {
         "bench": "session",
         "case": case,
         "ms": round(statistics.median(times), 3),
         "ms_max": round(max(times), 3),
         "bar": f"< {limit_ms} ms" if limit_ms else "",
-        "placed": sum(sum(item.counts) for item in plan.bulk) + len(plan.gangs),
+        "placed": placed,
+        "placed_per_s": round(placed / seconds),
         "reasons": len(plan.reasons),
         "counts": msgspec.to_builtins(counts),
     }
+    if decided:
+        line["decided_per_s"] = round(decided / seconds)
     print(json.dumps(line), flush=True)
 
 
@@ -132,8 +150,66 @@ def parallel() -> None:
         report(f"1,000 parallel jobs on 1,000 hosts, {case}", controller, Memory)
 
 
+def many_hosts() -> None:
+    """10,000 hosts: tasks of one shape, as an array and as jobs."""
+    controller = cluster(named(10_000, 100))
+    spec = submission(elements="1-1000000")
+    submit(controller, msgspec.structs.replace(spec, array=ArraySpec(((1, 1_000_000, 1),))))
+    report("1,000,000 tasks of one shape placed on 10,000 hosts", controller, Memory)
+    controller = cluster(named(10_000, 100))
+    submit(controller, *separate(JOBS, [submission()]))
+    report("100,000 jobs of one shape placed on 10,000 hosts", controller, Memory)
+
+
+def real_mix() -> None:
+    """3,000 jobs of a real log wait at once: sizes and run limits as they were asked for."""
+    log = load_log(LOG)
+    jobs, _ = clean(log.records, Cleaning(log.processors))
+    for hosts in (100, 1_000):
+        controller = cluster(named(hosts, 16))
+        asks = [
+            submission(asks=request(job.size), run_limit_us=job.request * 1_000_000) for job in jobs
+        ]
+        for first in range(0, len(asks), 500):
+            submit(controller, *asks[first : first + 500])
+        case = f"{len(jobs):,} jobs of a real log decided, {hosts:,} hosts"
+        report(case, controller, Memory, decided=len(jobs))
+
+
+def blocked_shapes() -> None:
+    """10,000 different requests wait on 1,000 full hosts, of which one comes free each time."""
+    hosts = [HostConfig(name=name, slots=1, mem_mib=20_000) for name in named(1_000, 1)]
+    controller = cluster(hosts)
+    submit(controller, *separate(1_000, [submission()]))
+    memory = settle(controller)
+    submit(controller, *[submission(mem_mib=number) for number in range(1, 10_001)])
+    memory = settle(controller)
+    times = []
+    for job in range(1, 12):
+        first = len(controller.entries)
+        report_ended(controller, job)
+        for entry in controller.entries[first:]:
+            memory.note(entry)
+        gc.collect()
+        gc.disable()
+        began = time.perf_counter_ns()
+        plan = run_session(controller.state, now_us=controller.now_us, memory=memory)
+        # The first sessions count the blocked requests, some thousand at a time.
+        times += [(time.perf_counter_ns() - began) / 1e6] if job > 4 else []
+        gc.enable()
+        accept(controller, memory, plan)
+    line = {
+        "bench": "session",
+        "case": "10,000 blocked requests, one host comes free",
+        "ms": round(statistics.median(times), 3),
+        "ms_max": round(max(times), 3),
+    }
+    print(json.dumps(line), flush=True)
+
+
 def main() -> int:
-    for case in (one_class, ten_thousand, many_classes, parallel):
+    cases = one_class, ten_thousand, many_classes, parallel, many_hosts, real_mix, blocked_shapes
+    for case in cases:
         case()
     return 0
 

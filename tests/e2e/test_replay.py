@@ -1,13 +1,20 @@
 """A live cluster's journal replays; the same jobs in a scenario are placed as they were live."""
 
 import json
+from pathlib import Path
 
+import msgspec
 from live import Live, open_live, until
 
 from xce.cli.xceadmin.scenario_words import CommandWords
+from xce.journal.codec import FIRST_CRC
+from xce.journal.recover import read_entries
+from xce.journal.sqlite import open_sqlite_reader
+from xce.model.entry import Entry
+from xce.model.record import ConfigApplied
 from xce.sim.replay import replay
 from xce.sim.scenario_file import parse_scenario
-from xce.sim.scenario_journal import run_scenario
+from xce.sim.scenario_journal import run_scenario, write_journal
 
 
 def live_and_let_run(live: Live) -> None:
@@ -34,7 +41,51 @@ def until_array_ended(live: Live, job: int) -> None:
     until(look, f"array {job} ends", patience_s=60)
 
 
-def test_a_live_clusters_journal_replays_identically() -> None:
+def entries_of(journal: Path) -> list[Entry]:
+    reader = open_sqlite_reader(journal)
+    try:
+        return [entry for batch, _ in read_entries(reader, 0, FIRST_CRC) for entry in batch]
+    finally:
+        reader.close()
+
+
+def with_another_size(entry: Entry) -> Entry:
+    """Return an entry in which the first host of a configuration has 3 slots instead of 2.
+
+    That is one byte of the stored entry.
+    """
+    records = []
+    for record in entry.records:
+        if isinstance(record, ConfigApplied):
+            first, *others = record.config.hosts
+            assert first.slots == 2
+            hosts = (msgspec.structs.replace(first, slots=3), *others)
+            config = msgspec.structs.replace(record.config, hosts=hosts)
+            record = msgspec.structs.replace(record, config=config)
+        records.append(record)
+    return msgspec.structs.replace(entry, records=tuple(records))
+
+
+def check_one_byte_is_found(journal: Path, place: Path) -> None:
+    """Change one byte of an input and write the journal anew, so that nothing else tells of it."""
+    entries = entries_of(journal)
+    write_journal(place / "same", entries, [])
+    assert replay(place / "same").is_identical
+    changed = [with_another_size(entry) for entry in entries]
+    (at,) = [
+        place for place, pair in enumerate(zip(entries, changed, strict=True)) if pair[0] != pair[1]
+    ]
+    before, after = msgspec.msgpack.encode(entries[at]), msgspec.msgpack.encode(changed[at])
+    assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
+    write_journal(place / "other", changed, [])
+    found = replay(place / "other").difference
+    assert found is not None
+    assert found.view_seq >= entries[at].seq
+    assert found.recorded != found.found
+    assert (found.job, found.cls) != (0, 0)
+
+
+def test_a_live_clusters_journal_replays_identically(tmp_path: Path) -> None:
     with open_live() as live:
         live.xce("up", "--hosts", "h[1-2]", "--slots", "2")
         live_and_let_run(live)
@@ -52,6 +103,7 @@ def test_a_live_clusters_journal_replays_identically() -> None:
         assert report.is_identical, report
         assert report.sessions > while_up["sessions"]
         assert replay(live.layout.journal, fresh=True).is_identical
+        check_one_byte_is_found(live.layout.journal, tmp_path)
         assert live.xceadmin("replay").strip() == f"identical: {report.sessions} sessions"
 
 

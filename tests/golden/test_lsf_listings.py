@@ -87,6 +87,33 @@ def test_pending_jobs_are_listed_with_their_reasons_and_no_host():
     check_golden(FOLDER / "bjobs-p.txt", text)
 
 
+def test_the_reasons_of_pending_jobs_are_summed_up():
+    busy = "Not enough job slot(s): 12 hosts"
+    rows = [
+        make_row(reason=make_reason(busy, "Closed by LSF administrator: 1 host")),
+        make_row(jobid=1235, index=1, count=3, name="arr", reason=make_reason(busy)),
+        make_row(
+            jobid=1236,
+            stat="PSUSP",
+            reason=make_reason("The job was suspended by the user while pending", code="held"),
+        ),
+        make_row(
+            jobid=1237,
+            index=5,
+            count=2,
+            reason=make_reason("The job array has reached its running element limit"),
+        ),
+        running(jobid=1238),
+    ]
+    routes = {**jobs(*rows), "GET /cluster": {"cluster": "test"}}
+    text = (
+        transcript(bjobs, ["-psum"], routes)
+        + transcript(bjobs, ["-psum", "-u", "all", "1238"], {**routes, **jobs(rows[-1])})
+        + transcript(bjobs, ["-psum", "-l"], routes)
+    )
+    check_golden(FOLDER / "bjobs-psum.txt", text)
+
+
 def test_the_variables_of_the_environment_change_the_listings():
     rows = [running(hosts=[["n1", 2], ["n2", 1]], run_limit_s=7200), make_row(jobid=1234567890)]
     texts = [

@@ -15,7 +15,8 @@ from pathlib import Path
 from journals import batch
 
 from xce.journal.interface import JournalHeldError
-from xce.journal.sqlite import SqliteJournal
+from xce.journal.snapshot import store_snapshot
+from xce.journal.sqlite import SNAPSHOTS, SqliteJournal
 from xce.journal.writer import CommitThread
 
 
@@ -60,10 +61,13 @@ def main() -> int:
             seq, crc = made.last, made.crc
             text = b"blob of %d" % made.last
             thread.submit(made, [(hashlib.blake2b(text, digest_size=16).hexdigest(), text)])
-        if chance.random() < 0.01:
-            thread.trim(seq - 2000)
-        while durable < seq - 20:
+        is_turn = chance.random() < 0.01
+        while durable < (seq if is_turn else seq - 20):
             durable = heard.get()
+        if is_turn:
+            # Only what stands in a snapshot is trimmed.
+            store_snapshot(directory / SNAPSHOTS, seq, crc, [b"state"])
+            thread.trim(seq - 2000)
 
 
 if __name__ == "__main__":

@@ -214,12 +214,12 @@ def usable_hosts(controller: RecordedController, form: Form, free: np.ndarray) -
 
 
 def role_hosts(
-    controller: RecordedController, role: Request, need: Need, free: np.ndarray
+    controller: RecordedController, role: Request, need: Need, free: np.ndarray, among: set[int]
 ) -> list[int]:
     """Return the hosts that a part may use, whatever else it takes."""
     table = controller.state.hosts
     found = []
-    for number in range(table.count):
+    for number in sorted(among):
         if role.select == "mem > 2" and free[1, number] <= 2:
             continue
         if role.select.startswith("hname") and table.names[number] == "h1":
@@ -272,11 +272,12 @@ Laid = tuple[list[int], list[int]]
 
 
 def splits(
-    controller: RecordedController, role: Request, need: Need, free: np.ndarray, low: int, high: int
+    controller: RecordedController, role: Request, need: Need, free: np.ndarray, among: set[int]
 ) -> Iterator[Laid]:
     """Yield ways to lay a part, each host set and count in the rank orders that differ."""
     table = controller.state.hosts
-    may = role_hosts(controller, role, need, free)
+    low, high = role.tasks_min, role.tasks_max
+    may = role_hosts(controller, role, need, free, among)
     most = [
         alone(role, need, free, number, table) if number in may else 0
         for number in range(table.count)
@@ -324,9 +325,8 @@ def placements(
         columns.append(
             [
                 laid
-                for laid in splits(controller, role, need, free, role.tasks_min, role.tasks_max)
-                if hosts.issuperset(laid[0])
-                and not find_faults(
+                for laid in splits(controller, role, need, free, hosts)
+                if not find_faults(
                     Form(role, (role,), (), ((need,),)), *laid, [], state.hosts, state.config
                 )
                 and not find_shortages(Form(role, (role,), (), ((need,),)), *laid, [], free)

@@ -22,6 +22,7 @@ from xce.journal.codec import decode_batch, encode_batch
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.model.job import Owner
+from xce.net.allowlist import Gate
 from xce.net.frame import FrameReader, encode_frame
 from xce.net.message import Answer, Ask, OutputChunk
 from xce.testing.builders import cluster
@@ -41,14 +42,17 @@ class FakeLink:
         self.crc = 0
         self.holds_entries = False
         self.read_requests = []
+        self.gate = Gate("apiserver", "front")
 
-    async def ask(self, command, *, by, basis, repeatable=True):
+    async def ask(self, command, *, by, basis, repeatable=True, origin=""):
         if not self.is_connected:
             raise _away("the controller is away")
-        (ask,) = FrameReader().feed(encode_frame(Ask(1, command, by, basis)))
+        (ask,) = FrameReader().feed(encode_frame(Ask(1, command, by, basis, origin)))
+        assert self.gate.refuse(ask) == ""
         self.asked.append((ask.command, by, basis, repeatable))
         controller = self.controller
-        step = controller.step([Input(ask.command, by, basis, 1)], controller.now_us + 1_000)
+        given = Input(ask.command, by, basis, 1, origin)
+        step = controller.step([given], controller.now_us + 1_000)
         replies = list(step.replies)
         self.blobs.update(step.blobs)
         while not replies:
@@ -90,7 +94,7 @@ class ChosenIdentities(Identities):
         super().__init__(own_uid=own_uid)
         self.chosen = Caller(Owner("alice", 1001, 1001), is_admin=False)
 
-    def caller(self, uid, gid, admins):
+    def caller(self, uid, gid):
         assert uid == os.geteuid()
         assert gid == os.getegid()
         return self.chosen
@@ -119,9 +123,9 @@ class Rest:
         )
         self.headers = {}
 
-    def be(self, user, *, uid=1002, is_admin=False, may_run=True):
+    def be(self, user, *, uid=1002, is_admin=False, may_run=True, groups=()):
         """Let the next requests come from somebody else."""
-        self.identities.chosen = Caller(Owner(user, uid, uid), is_admin, may_run)
+        self.identities.chosen = Caller(Owner(user, uid, uid), is_admin, may_run, groups)
 
     def keep_history(self):
         """Let the history store have everything."""
@@ -185,6 +189,7 @@ def run_rest(story, **settings):
             finally:
                 with contextlib.suppress(asyncio.CancelledError):
                     await runner.cleanup()
+                await rest.backend.denials.close()
                 rest.backend.history.close()
 
     asyncio.run(tell())

@@ -5,8 +5,10 @@ from xce.model.ids import HostNumber, Index, JobId
 from xce.model.plan import Plan
 from xce.model.reason import HostCode, Reason
 from xce.model.record import SessionRan
+from xce.model.trace import EVERYTHING
 from xce.sched.counts import Counts
 from xce.sched.session import run_session
+from xce.sched.traced import Trace
 from xce.sched.waiting import Memory
 from xce.state.check import check_not_over_committed, check_state
 from xce.testing.builders import RecordedController
@@ -20,7 +22,10 @@ class Scheduled:
         self.memory = Memory()
         self.counts = Counts()
         """Of the last session."""
+        self.trace = Trace([EVERYTHING])
+        """Of the last session, run without memory."""
         self._heard = 0
+        self._turns = 0
 
     def hear(self) -> None:
         """Let the memory hear of the entries since."""
@@ -29,13 +34,23 @@ class Scheduled:
         self._heard = len(self.controller.entries)
 
     def plan(self) -> Plan:
-        """Run a session and return its plan, which a session without memory gives too."""
+        """Run a session and return its plan; one without memory and a traced one give the same."""
         self.hear()
         self.counts = Counts()
         state, now_us = self.controller.state, self.controller.now_us
         fresh = run_session(state, now_us=now_us)
-        plan = run_session(state, now_us=now_us, memory=self.memory, counts=self.counts)
+        # Every other session that remembers is traced, as those of a cluster may be.
+        self._turns += 1
+        plan = run_session(
+            state,
+            now_us=now_us,
+            memory=self.memory,
+            counts=self.counts,
+            trace=Trace([EVERYTHING]) if self._turns % 2 else None,
+        )
         assert plan == fresh
+        self.trace = Trace([EVERYTHING])
+        assert plan == run_session(state, now_us=now_us, trace=self.trace)
         return plan
 
     def propose(self, plan: Plan) -> int:

@@ -35,6 +35,7 @@ RULES: Final[tuple[tuple[str, str], ...]] = (
     (rf"{_MONTH} [ \d]\d \d\d:\d\d\b", "DATE"),
     (r"\b\d\d/\d\d-\d\d:\d\d:\d\d\b", "DATE"),
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?", "DATE"),
+    (r"DATE \((?:in [\ddhms ]+|overdue)\)", "DATE (THEN)"),
     (r"\b1[6-9]\d{8}(?:\.\d+|\d{6})?\b", "EPOCH"),
     # what a job used
     (r"\b\d{3}:\d\d:\d\d\.\d\d\b", "CPU"),
@@ -71,10 +72,15 @@ class Names(NamedTuple):
         """Return a text with words for the names; columns of LSF's tables stay where they are.
 
         The kept text is treated alike: a user may be called like a word that stands in it.
+        What a slow start tells of its progress is left out.
         """
+        text = re.sub(r"(?m)^.*starting: \d+ of \S+ daemons run\n", "", text)
         for name, word, width in ((self.user, "USER", 7), (self.machine, "MACHINE", 11)):
             for form in sorted({name, name[:width]}, key=len, reverse=True):
                 text = _replace_name(text, form, word, width)
+            if len(name) >= width:
+                # It fills its column: one blank behind it may be the column's or a sentence's.
+                text = re.sub(rf"\b{word} +", f"{word} ", text)
         return text
 
 

@@ -44,8 +44,10 @@ def alive(pid: int) -> bool:
 class Shepherd:
     """A shepherd in a directory of its own; orders go in, events come out."""
 
-    def __init__(self, root: Path, mode: str, *, idle_s: float = 30.0) -> None:
-        self.root, self.mode, self.idle_s = root, mode, idle_s
+    def __init__(
+        self, root: Path, mode: str, *, idle_s: float = 30.0, options: tuple[str, ...] = ()
+    ) -> None:
+        self.root, self.mode, self.idle_s, self.options = root, mode, idle_s, options
         self.runs, self.kept, self.scripts = (root / name for name in ("runs", "kept", "scripts"))
         for path in (root, self.runs, self.kept, self.scripts):
             path.mkdir(exist_ok=True)
@@ -70,6 +72,7 @@ class Shepherd:
             str(self.socket), "--runs", str(self.runs), "--kept", str(self.kept),
             "--label", f"test-{os.getpid()}-{self.root.name}", "--idle-seconds", str(self.idle_s),
         ]  # fmt: skip
+        command += self.options
         if self.mode != "cgroups":
             command.append("--no-cgroups")
         if self.uid != os.geteuid():
@@ -231,10 +234,12 @@ class Shepherd:
 
 def sweep_groups(label: str) -> None:
     """Remove the control groups of a shepherd that was killed, as far as they are empty."""
-    for base in Path("/sys/fs/cgroup").glob(f"**/xce/{label}"):
-        for path in (*base.iterdir(), base):
-            with contextlib.suppress(OSError):
-                path.rmdir()
+    # Groups of others come and go meanwhile, which `os.walk` does not mind.
+    for name, below, _ in os.walk("/sys/fs/cgroup"):
+        if name.endswith(f"/xce/{label}"):
+            for path in (*(Path(name, one) for one in below), Path(name)):
+                with contextlib.suppress(OSError):
+                    path.rmdir()
 
 
 @contextlib.contextmanager

@@ -188,7 +188,7 @@ def do(world: World, what: str, first: int, second: int) -> None:
             change(controller, HOSTS[first % 3])
         case "close":
             names = (HOSTS[first % 3],)
-            controller.tell(SetHostsOpen("root", names, second % 2 == 0), by="root")
+            controller.tell(SetHostsOpen("root", names, second % 2 == 0, is_admin=True), by="root")
         case "config":
             config = configured(controller.state.config, first, second)
             controller.tell(ApplyConfig("root", config), by="root")

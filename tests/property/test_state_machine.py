@@ -15,7 +15,9 @@ from xce.model.command import (
     Selection,
     SetHostsOpen,
     SignalJobs,
+    StartTrace,
     StopJobs,
+    StopTrace,
     SubmitJobs,
     Tick,
 )
@@ -31,6 +33,7 @@ from xce.model.observation import (
     SuspensionSeen,
 )
 from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.trace import TraceKind
 from xce.resreq.dependency import Verdict, evaluate, subjects_of
 from xce.state.apply import apply
 from xce.state.check import check_not_over_committed, check_state
@@ -115,6 +118,16 @@ class Cluster(RuleBasedStateMachine):
     def resume(self, data, admin):
         self.controller.tell(ResumeJobs("alice", admin, self.selection(data)))
 
+    @rule(admin=st.booleans(), kind=st.sampled_from(TraceKind), job=small, seconds=small)
+    def trace(self, admin, kind, job, seconds):
+        name = "" if kind is TraceKind.JOB else "normal"
+        span_us, sessions = seconds * SECOND_US, seconds - 1
+        self.controller.tell(StartTrace("alice", admin, kind, span_us, job, name, sessions))
+
+    @rule(admin=st.booleans(), rules=st.lists(small, max_size=2).map(tuple))
+    def trace_no_more(self, admin, rules):
+        self.controller.tell(StopTrace("bob", admin, rules))
+
     @rule(data=st.data(), signal=st.sampled_from((10, 15)))
     def signal(self, data, signal):
         self.controller.tell(SignalJobs("alice", False, self.selection(data), signal))
@@ -184,7 +197,7 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(host=hosts)
     def declare_lost(self, host):
-        self.controller.tell(DeclareHostsLost("root", (host,)))
+        self.controller.tell(DeclareHostsLost("root", (host,), is_admin=True))
 
     @rule(is_jump=st.booleans())
     def reign(self, is_jump):
@@ -225,7 +238,7 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(host=hosts, is_open=st.booleans())
     def open_or_close(self, host, is_open):
-        self.controller.tell(SetHostsOpen("root", (host, "nobody"), is_open))
+        self.controller.tell(SetHostsOpen("root", (host, "nobody"), is_open, is_admin=True))
 
     @rule(seconds=st.sampled_from((1, 10, 40)), behind=st.sampled_from((0, 5)))
     def tick(self, seconds, behind):

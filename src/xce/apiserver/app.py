@@ -6,13 +6,18 @@ enough for a thousand submits a second.
 
 import asyncio
 import re
+import socket
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 
+from xce.apiserver.access import About, Access, route_access
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import ENCODER, Call, problem_answer, raw_answer
-from xce.apiserver.identity import peer_credentials
+from xce.apiserver.door import GuardedHandler, GuardedServer, Server, address_of
+from xce.apiserver.identity import Caller, peer_credentials
+from xce.apiserver.limits import STRANGER_PER_S
 from xce.apiserver.openapi import render_openapi
 from xce.apiserver.problems import (
     CONTROLLER_AWAY,
@@ -20,16 +25,23 @@ from xce.apiserver.problems import (
     METHOD_NOT_ALLOWED,
     NO_ROUTE,
     ProblemError,
+    denied,
     make_problem,
     refused,
 )
 from xce.apiserver.routes.table import PREFIX, ROUTES, Route
+from xce.apiserver.tokens import ACCESS, BAD, REVOKED, TokenError
+from xce.model.job import Owner
+from xce.model.permission import Permission
 from xce.model.refusal import RefusalCode
 
 MIN_SEQ_S: Final = 5.0
 """How long a read waits for the entry that it asks for."""
 WHOLE_S: Final = 5.0
 """How long a request waits for a state to answer from."""
+NOBODY: Final = (1 << 32) - 2
+"""User and group id of who was not identified."""
+NOT_LOGGED_IN: Final = "not-logged-in"
 _WORD: Final = re.compile(r"\{(\w+)\}")
 OPENAPI: Final = f"{PREFIX}/openapi.json"
 
@@ -50,6 +62,7 @@ class App:
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, _Pattern] = {}
         for route in ROUTES:
+            route_access(route.method, route.path)  # raises where nobody has decided on it
             if "{" in route.path:
                 pattern = self._patterns.setdefault(route.path, _Pattern(route.path))
                 pattern.routes[route.method] = route
@@ -59,6 +72,8 @@ class App:
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request."""
+        if isinstance(request.protocol, GuardedHandler):
+            request.protocol.has_asked = True
         try:
             return await self._serve(request)
         except ProblemError as error:
@@ -86,35 +101,106 @@ class App:
             raise ConnectionResetError
         if not backend.replica.is_whole:
             await self._wait_until_whole()
-        uid, gid = peer_credentials(transport.get_extra_info("socket"))
-        caller = backend.identities.caller(uid, gid, backend.replica.state.config.admins)
+        access = route_access(route.method, route.path)
+        caller = self._caller(request, transport, access)
+        if caller.user:
+            name, per_s = caller.user, float(backend.replica.state.config.api.requests_per_s)
+        else:
+            name, per_s = f"address {caller.origin}", STRANGER_PER_S
+        backend.limits.enter(name, per_s)
+        charge = partial(backend.limits.charge, name)
+        call = Call(request, caller, words, access, charge=charge)
+        try:
+            if access.about is About.CLUSTER and not access.action:
+                assert access.permission is not None
+                self._check(caller, access.permission, f"{route.method} {route.path}")
+            return await self._answer(request, route, call)
+        finally:
+            backend.limits.leave(name, call.charged)
+
+    async def _answer(
+        self, request: web.BaseRequest, route: Route, call: Call
+    ) -> web.StreamResponse:
+        backend = self._backend
         if route.is_read:
             wanted = request.headers.get("XCE-Min-Seq")
             if wanted is not None:
                 await self._wait_for(wanted)
-        elif "Expect" in request.headers:
+        if "Expect" in request.headers:
             # A client with a large body asks whether to send it at all.
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
-        call = Call(request, caller, words)
-        if "at=" in request.query_string and "at" in call.query:
-            return await self._serve_past(route, call)
-        response = await route.handler(backend, call)
+        try:
+            if "at=" in request.query_string and "at" in call.query:
+                return await self._serve_past(route, call)
+            response = await route.handler(backend, call)
+        except ProblemError as error:
+            if error.denied:
+                about = f"{request.method} {route.path} {error.about}".rstrip()
+                backend.denials.note(call.caller, error.denied, about)
+            raise
         if route.is_read and not response.prepared and backend.replica.stale_s:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"
         return response
 
     async def _serve_past(self, route: Route, call: Call) -> web.Response:
-        """Answer a read as it was at an instant."""
+        """Answer a read as it was at an instant, to those who may read that now."""
         if not any(parameter.name == "at" for parameter in route.parameters):
             raise refused(RefusalCode.BAD_REQUEST, f"{route.path} takes no instant (at)")
         backend = self._backend
         response = await backend.past_desk.answer(
-            route.path, call, call.query["at"], now_us=backend.now_us
+            route.path,
+            call,
+            call.query["at"],
+            now_us=backend.now_us,
+            config=backend.replica.state.config,
         )
         # Clients remember the highest; the one of the instant is in the body.
         response.headers["XCE-Seq"] = str(backend.replica.seq)
         return response
+
+    def _caller(
+        self, request: web.BaseRequest, transport: asyncio.BaseTransport, access: Access
+    ) -> Caller:
+        """Return who asks: whom the kernel names, or whose token it is.
+
+        Raises:
+            ProblemError: Nobody was identified, and the route is not for everybody.
+        """
+        identities, connection = self._backend.identities, transport.get_extra_info("socket")
+        if connection.family == socket.AF_UNIX:
+            return identities.caller(*peer_credentials(connection))
+        origin = address_of(transport)
+        stranger = Caller(Owner("", NOBODY, NOBODY), is_admin=False, may_run=False, origin=origin)
+        if access.about is About.NOTHING:
+            return stranger
+        token = bearer_of(request.headers.get("Authorization", ""))
+        try:
+            return self._bearer(token, origin)
+        except TokenError as error:
+            # Who guesses must not do it fast.
+            self._backend.limits.enter(f"address {origin}", STRANGER_PER_S)
+            self._backend.limits.leave(f"address {origin}", 0)
+            if error.code in (BAD, REVOKED):
+                self._backend.denials.note_name("", "login", f"token: {error}", origin=origin)
+            raise refused(error.code, str(error), status=401) from error
+
+    def _bearer(self, token: str, origin: str) -> Caller:
+        state, backend = self._backend.replica.state, self._backend
+        if not token:
+            raise TokenError(NOT_LOGGED_IN, "nobody is logged in: xcecli login")
+        audience = f"xce:{state.config.cluster_name}"
+        login = backend.logins.tokens.read(ACCESS, token, audience, state.logins)
+        found = backend.identities.logged_in(login, origin=origin)
+        if found is None:
+            raise TokenError(REVOKED, f"{login.user} has no account on this machine any more")
+        return found
+
+    def _check(self, caller: Caller, permission: Permission, about: str) -> None:
+        """Check that a caller may do something about the cluster at large."""
+        if not self._backend.rights.basis(caller.actor, permission):
+            self._backend.denials.note(caller, permission, about)
+            raise denied(permission, f"you lack the permission {permission}")
 
     def _route(self, path: str, method: str) -> tuple[Route, dict[str, str]]:
         """Return the route of a path and the words in it.
@@ -155,9 +241,16 @@ class App:
             await self._backend.replica.reach(int(text), MIN_SEQ_S)
 
 
-def make_server(backend: Backend) -> web.Server:
-    """Return what speaks HTTP for a backend."""
-    return web.Server(
+def bearer_of(header: str) -> str:
+    """Return the token of an ``Authorization`` header; empty: it has none."""
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def make_server(backend: Backend, *, is_guarded: bool = False) -> web.Server:
+    """Return what speaks HTTP for a backend; guarded: with those who come over the network."""
+    kind = GuardedServer if is_guarded else Server
+    return kind(
         App(backend).serve,
         access_log=None,
         keepalive_timeout=300.0,

@@ -1,18 +1,26 @@
 """What routes draw on: the replica, the controller, the history, and what was sent already."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from logging import Logger
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
 import msgspec
 
+from xce.apiserver.copies import Copies
+from xce.apiserver.denials import Denials
+from xce.apiserver.door import Door
 from xce.apiserver.identity import Caller, Identities
+from xce.apiserver.limits import Limits
 from xce.apiserver.link import Link
+from xce.apiserver.logins import Logins
 from xce.apiserver.past_desk import PastDesk
-from xce.apiserver.problems import ProblemError, from_refusal, make_problem, refused
+from xce.apiserver.problems import ProblemError, denied, from_refusal, make_problem
 from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
+from xce.apiserver.tokens import KEY_BYTES, Tokens
 from xce.apiserver.waits import JobWaits
 from xce.apiserver.watch import Watchers
 from xce.journal.history import HistoryError
@@ -21,14 +29,21 @@ from xce.journal.past import PastJob
 from xce.model.command import Command
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
+from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.net.message import Answer
+from xce.state.job import Job
+from xce.state.rights import Rights
 
 REPLICA_S: Final = 10.0
 """How long a write waits until the replica has what it caused."""
 BLOBS_REMEMBERED: Final = 20_000
 BLOB_S: Final = 600.0
 """How long a blob counts as known to the controller."""
+
+
+JobPlace: TypeAlias = tuple[str, str, str]
+"""Owner, queue and project of a job."""
 
 
 class SentBlobs:
@@ -69,6 +84,10 @@ class Site(msgspec.Struct, frozen=True):
     version: str = ""
     home_of: Callable[[int], str] = lambda _: ""
     """Gives the home directory of a user id."""
+    traces: Path = Path("trace")
+    """Where the scheduler keeps traces."""
+    past_command: Callable[[Micros], Sequence[str]] | None = None
+    """Gives the command line of a process that answers about an instant."""
 
 
 class Backend:
@@ -81,8 +100,8 @@ class Backend:
         identities: Who is who.
         log: Where things are told.
         site: Where this runs.
-        past_command: Gives the command line of a process that answers about an instant.
         now: Seconds since the epoch.
+        token_key: The secret with which tokens are signed; empty: a new one.
     """
 
     def __init__(
@@ -94,8 +113,8 @@ class Backend:
         log: Logger,
         *,
         site: Site | None = None,
-        past_command: Callable[[Micros], Sequence[str]] | None = None,
         now: Callable[[], float] = time.time,
+        token_key: bytes = b"",
     ) -> None:
         self.replica = replica
         self.link = link
@@ -105,9 +124,15 @@ class Backend:
         self.site = site or Site()
         self.compiler = SubmissionCompiler(home_of=self.site.home_of, host=self.site.host or None)
         self.sent = SentBlobs()
+        self.denials = Denials(link, log, now=now)
+        self.limits = Limits()
+        self.logins = Logins(Tokens(token_key or os.urandom(KEY_BYTES), clock=now), identities)
+        self.door = Door()
+        """Set when the apiserver listens on the network."""
         self.waits = JobWaits()
-        self.past_desk = PastDesk(past_command, log)
+        self.past_desk = PastDesk(self.site.past_command, log)
         self.watchers = Watchers(replica)
+        self.copies = Copies()
         self.now = now
         replica.listeners += (_Forgetter(self.sent), self.waits)
 
@@ -116,14 +141,37 @@ class Backend:
         """The time now."""
         return int(self.now() * 1_000_000)
 
+    @property
+    def rights(self) -> Rights:
+        """Who may do what, by the configuration that holds now."""
+        return self.replica.state.rights
+
+    def place_of(self, job: Job) -> JobPlace:
+        """Return owner, queue and project of a job of the state."""
+        key = self.replica.state.key(job)
+        return job.owner.user, key.queue, key.project
+
+    def sees(self, caller: Caller) -> Callable[[str, str, str], bool] | None:
+        """Return which jobs a caller may know of, by `JobPlace`; None: all."""
+        return self.rights.filter(caller.actor, Permission.JOB_VIEW)
+
+    def basis(self, caller: Caller) -> str:
+        """Return on what ground a caller asks; the controller finds out what holds in the end."""
+        return "admin" if self.rights.is_admin(caller.actor) else "owner"
+
     async def write(self, command: Command, caller: Caller, *, repeatable: bool = True) -> Answer:
         """Have a command decided; return its answer when the replica has what it caused.
 
         Raises:
             ProblemError: The controller, or its journal, is away.
         """
-        basis = "admin" if caller.is_admin else "owner"
-        answer = await self.link.ask(command, by=caller.user, basis=basis, repeatable=repeatable)
+        answer = await self.link.ask(
+            command,
+            by=caller.user,
+            basis=self.basis(caller),
+            repeatable=repeatable,
+            origin=caller.origin,
+        )
         for result in answer.results[:1]:
             if isinstance(result, Refusal) and result.code is RefusalCode.JOURNAL_AWAY:
                 raise ProblemError(from_refusal(result), retry_after_s=1)
@@ -165,20 +213,31 @@ class _Forgetter:
         """Nothing follows from entries."""
 
 
-def must_own(caller: Caller, owner: str, job: JobId) -> None:
-    """Check that a caller may touch and read a job of ``owner``.
+def check_job(
+    backend: Backend, caller: Caller, permission: Permission, job: JobId, place: JobPlace
+) -> None:
+    """Check that a caller may do something to a job.
 
     Raises:
-        ProblemError: It is somebody else's.
+        ProblemError: He may not; of a job that he may not even see: it does not exist.
     """
-    if caller.user != owner and not caller.is_admin:
-        raise refused(
-            RefusalCode.NOT_YOURS, f"job {job} belongs to {owner}", lsf="User permission denied"
-        )
+    rights, actor = backend.rights, caller.actor
+    owner, queue, project = place
+    if rights.basis(actor, permission, owner=owner, queue=queue, project=project):
+        return
+    if not rights.basis(actor, Permission.JOB_VIEW, owner=owner, queue=queue, project=project):
+        raise unknown_job(str(job), denied=permission)
+    raise denied(
+        permission,
+        f"job {job} belongs to {owner}; you lack the permission {permission}",
+        code=RefusalCode.NOT_YOURS,
+        about=f"job {job}",
+    )
 
 
-def unknown_job(text: str) -> ProblemError:
-    """Return the refusal of a job that does not exist."""
-    return refused(
+def unknown_job(text: str, *, denied: str = "") -> ProblemError:
+    """Return the refusal of a job that does not exist, or (``denied``) may not be known to."""
+    problem = make_problem(
         RefusalCode.UNKNOWN_JOB, f"no job has the id {text}", lsf=f"Job <{text}> is not found"
     )
+    return ProblemError(problem, denied=denied, about=f"job {text}" if denied else "")

@@ -1,13 +1,16 @@
 """One request on its way through a route, and the answers that routes give."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
+from xce.apiserver.access import Access
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import Problem, refused
 from xce.model.errors import XceError
+from xce.model.permission import Permission
 from xce.model.refusal import RefusalCode
 
 JSON: Final = "application/json"
@@ -24,12 +27,30 @@ class ClientGoneError(XceError):
 class Call:
     """A request, who sent it, and the parts of its path."""
 
-    __slots__ = ("caller", "request", "words")
+    __slots__ = ("_charge", "access", "caller", "charged", "request", "words")
 
-    def __init__(self, request: web.BaseRequest, caller: Caller, words: dict[str, str]) -> None:
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        caller: Caller,
+        words: dict[str, str],
+        access: Access,
+        *,
+        charge: Callable[[int], None],
+    ) -> None:
+        self._charge = charge
+        self.charged = 0
+        """Bytes of the body that are held in memory for the caller."""
         self.request = request
         self.caller = caller
         self.words = words
+        self.access = access
+
+    @property
+    def permission(self) -> Permission:
+        """What the route needs."""
+        assert self.access.permission is not None, "the route needs no permission"
+        return self.access.permission
 
     @property
     def query(self) -> dict[str, str]:
@@ -40,7 +61,16 @@ class Call:
         """Return a header, empty when it was not sent."""
         return self.request.headers.get(name, "")
 
-    async def body(self) -> bytes:
+    def charge(self, size: int) -> None:
+        """Count bytes that are held in memory for the caller.
+
+        Raises:
+            ProblemError: He has too many requests under way for that.
+        """
+        self._charge(size)
+        self.charged += size
+
+    async def body(self, most: int = BODY_MAX) -> bytes:
         """Return the whole body.
 
         Raises:
@@ -48,24 +78,25 @@ class Call:
         """
         request = self.request
         length = request.content_length
-        if length is not None and length > BODY_MAX:
-            raise _too_large(length)
+        if length is not None and length > most:
+            raise _too_large(length, most)
         if not request.body_exists:
             return b""
         parts: list[bytes] = []
         size = 0
         async for part in request.content.iter_any():
             size += len(part)
-            if size > BODY_MAX:
-                raise _too_large(size)
+            if size > most:
+                raise _too_large(size, most)
+            self.charge(len(part))
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _too_large(size: int) -> Exception:
+def _too_large(size: int, most: int) -> Exception:
     return refused(
         RefusalCode.TOO_LARGE,
-        f"the body has {size} bytes or more, at most {BODY_MAX} are allowed; send several "
+        f"the body has {size} bytes or more, at most {most} are allowed; send several "
         "requests, or many jobs as one line each (application/x-ndjson)",
     )
 

@@ -22,6 +22,7 @@ from xce.model.command import Command
 from xce.model.errors import XceError
 from xce.model.refusal import RefusalCode
 from xce.net.ask import ConnectionLostError, Requests
+from xce.net.destination import Destination
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive, Step
 from xce.net.frame import WireError
 from xce.net.leader import LeaderClient
@@ -58,7 +59,7 @@ class Link(Protocol):
         ...
 
     async def ask(
-        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True, origin: str = ""
     ) -> Answer:
         """Have a command decided; return its answer when that is durable."""
         ...
@@ -76,7 +77,7 @@ class ControllerLink:
     """Dials the controller again and again, keeps the replica and carries requests.
 
     Args:
-        addresses: Where controllers listen, one of which leads.
+        destinations: Where controllers listen, one of which leads.
         hello: Who we are.
         replica: What to keep.
         log: Where things are told.
@@ -85,7 +86,7 @@ class ControllerLink:
 
     def __init__(
         self,
-        addresses: Sequence[str],
+        destinations: Sequence[Destination],
         hello: Hello,
         replica: Replica,
         log: Logger,
@@ -94,7 +95,7 @@ class ControllerLink:
     ) -> None:
         self.failed: asyncio.Future[XceError] = asyncio.get_running_loop().create_future()
         """Set when the replica cannot be kept any more."""
-        self._addresses = addresses
+        self._destinations = destinations
         self._hello = hello
         self._replica = replica
         self._log = log
@@ -116,7 +117,7 @@ class ControllerLink:
             self._log.warning("connection-refused", extra={"why": text})
 
         client = LeaderClient(
-            self._addresses,
+            self._destinations,
             self._hello,
             self._welcome,
             self._take,
@@ -181,7 +182,7 @@ class ControllerLink:
                 self._send(follow)
 
     async def ask(
-        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True, origin: str = ""
     ) -> Answer:
         """Have a command decided; return its answer when that is durable.
 
@@ -190,6 +191,7 @@ class ControllerLink:
             by: Who asks.
             basis: On what ground it is allowed.
             repeatable: Whether it may be sent again when the connection was lost before its answer.
+            origin: Where it came from.
 
         Raises:
             ProblemError: The controller is away, or what became of the command is not known.
@@ -199,7 +201,7 @@ class ControllerLink:
             peer = await self._reach(deadline)
             try:
                 answer = await self._requests.request(
-                    peer, lambda number: Ask(number, command, by, basis), timeout_s=ANSWER_S
+                    peer, lambda number: Ask(number, command, by, basis, origin), timeout_s=ANSWER_S
                 )
             except ConnectionLostError as error:
                 if not repeatable:

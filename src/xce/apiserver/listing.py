@@ -179,10 +179,17 @@ class JobLister:
         history: Where those are that left.
         query: What is asked for.
         now_us: The time now.
+        sees: Which jobs may be shown, by owner, queue and project; None: all.
     """
 
     def __init__(
-        self, replica: Replica, history: HistoryReader, query: Query, now_us: Micros
+        self,
+        replica: Replica,
+        history: HistoryReader,
+        query: Query,
+        now_us: Micros,
+        *,
+        sees: Callable[[str, str, str], bool] | None = None,
     ) -> None:
         self.seq = replica.seq
         self.missing: list[str] = []
@@ -193,6 +200,7 @@ class JobLister:
         self._query = query
         self._writer = RowWriter(query.fields)
         self._now_us = now_us
+        self._sees = sees
         self._shared: dict[tuple[int, int], bytes] = {}
         self._left = query.limit or -1
         self._last: tuple[JobId, Index] = (0, 0)
@@ -257,8 +265,16 @@ class JobLister:
                     found.add(job_id)
         return found
 
+    def _is_seen(self, job: Job) -> bool:
+        if self._sees is None:
+            return True
+        key = self._replica.state.key(job)
+        return self._sees(job.owner.user, key.queue, key.project)
+
     def _matches(self, job: Job) -> bool:
         state, query = self._replica.state, self._query
+        if not self._is_seen(job):
+            return False
         if query.user and job.owner.user != query.user:
             return False
         if query.queue and state.key(job).queue != query.queue:
@@ -327,6 +343,9 @@ class JobLister:
         job = self._replica.state.jobs.get(job_id)
         if job is None:
             return self._add_past(rows, job_id, refs)
+        if not self._is_seen(job):
+            self.missing.extend(text for text, _, _ in refs)
+            return True
         among: Ranges | None = ()
         for text, _, runs in refs:
             if not runs:
@@ -345,7 +364,8 @@ class JobLister:
         whole = any(not runs for _, _, runs in refs)
         runs = ((0, 1 << 62),) if whole else tuple(run for ref in refs for run in ref[2])
         past = self._history.job(job_id, runs)
-        if past is None:
+        sees = self._sees
+        if past is None or (sees and not sees(past.owner.user, past.key.queue, past.key.project)):
             self.missing.extend(text for text, _, _ in refs)
             return True
         query = self._query

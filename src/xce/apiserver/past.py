@@ -12,8 +12,9 @@ from typing import Final
 
 from aiohttp import web
 
+from xce.apiserver.access import route_access
 from xce.apiserver.backend import Backend, Site
-from xce.apiserver.call import ENCODER, Call
+from xce.apiserver.call import ENCODER, PROBLEM, Call
 from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.link import Link
 from xce.apiserver.past_desk import PastAnswer, PastRequest
@@ -30,6 +31,7 @@ from xce.model.entry import Entry
 from xce.model.ids import JobId, Micros
 from xce.model.job import Owner
 from xce.net.message import Answer, OutputChunk, ReadOutput
+from xce.state.rights import Rights
 
 _SLICE: Final = 1_000
 """So many entries are applied at once."""
@@ -41,8 +43,10 @@ class _PastCall(Call):
     __slots__ = ("_query",)
 
     def __init__(self, given: PastRequest) -> None:
-        self.caller = Caller(Owner(given.user, given.uid, given.gid), given.is_admin)
+        owner = Owner(given.user, given.uid, given.gid)
+        self.caller = Caller(owner, given.is_admin, groups=given.groups)
         self.words = given.words
+        self.access = route_access("GET", given.path)
         self._query = given.query
 
     @property
@@ -76,7 +80,7 @@ class _NoLink(Link):
         return False
 
     async def ask(
-        self, command: Command, *, by: str, basis: str, repeatable: bool = True
+        self, command: Command, *, by: str, basis: str, repeatable: bool = True, origin: str = ""
     ) -> Answer:
         """Refuse."""
         raise _unanswerable()
@@ -138,6 +142,7 @@ class Past:
         """
         handlers = {route.path: route.handler for route in ROUTES if route.method == "GET"}
         seq = self._backend.replica.seq
+        self._backend.replica.state.rights = Rights(given.rules)
         try:
             response = asyncio.run(_respond(handlers[given.path](self._backend, _PastCall(given))))
         except ProblemError as error:
@@ -156,7 +161,8 @@ async def _respond(answering: Awaitable[web.StreamResponse]) -> web.Response:
 def problem_body(error: ProblemError, seq: int) -> tuple[PastAnswer, bytes]:
     """Return a problem as an answer."""
     body = ENCODER.encode(error.problem)
-    return PastAnswer(error.problem.status, seq, len(body), "application/problem+json"), body
+    head = PastAnswer(error.problem.status, seq, len(body), PROBLEM, error.denied, error.about)
+    return head, body
 
 
 def _until(entries: Iterator[Entry], last: int) -> Iterator[Entry]:

@@ -13,7 +13,8 @@ import msgspec
 from aiohttp import web
 
 from xce.apiserver.call import Call
-from xce.apiserver.problems import ProblemError, make_problem, refused
+from xce.apiserver.problems import Problem, ProblemError, make_problem, refused
+from xce.model.config import ClusterConfig
 from xce.model.ids import Micros
 from xce.model.refusal import RefusalCode
 
@@ -35,6 +36,9 @@ class PastRequest(msgspec.Struct, frozen=True):
     uid: int
     gid: int
     is_admin: bool
+    groups: tuple[str, ...] = ()
+    rules: ClusterConfig = ClusterConfig()
+    """Only who may do what, and as it is now: what was open once may be closed today."""
 
 
 class PastAnswer(msgspec.Struct, frozen=True):
@@ -44,6 +48,9 @@ class PastAnswer(msgspec.Struct, frozen=True):
     seq: int
     size: int
     content_type: str
+    denied: str = ""
+    """The permission for lack of which it is refused."""
+    about: str = ""
 
 
 _HEAD: Final = msgspec.json.Decoder(PastAnswer)
@@ -91,7 +98,9 @@ class PastDesk:
         self._instants: dict[Micros, _Instant] = {}
         self._starting = asyncio.Lock()
 
-    async def answer(self, path: str, call: Call, text: str, *, now_us: Micros) -> web.Response:
+    async def answer(
+        self, path: str, call: Call, text: str, *, now_us: Micros, config: ClusterConfig
+    ) -> web.Response:
         """Return the answer to a read as it was at an instant.
 
         Args:
@@ -99,17 +108,32 @@ class PastDesk:
             call: The request.
             text: The instant as it was sent.
             now_us: The present instant.
+            config: It says who may see what.
 
         Raises:
-            ProblemError: There is no such instant, or it cannot be looked at.
+            ProblemError: There is no such instant, it cannot be looked at, or the caller may not.
         """
         at_us = parse_instant(text)
         if at_us > now_us:
             raise refused(RefusalCode.BAD_REQUEST, f"at={text}: is yet to come")
         query = {name: value for name, value in call.query.items() if name != "at"}
-        owner = call.caller.owner
+        caller = call.caller
+        owner = caller.owner
         given = PastRequest(
-            path, call.words, query, owner.user, owner.uid, owner.gid, call.caller.is_admin
+            path,
+            call.words,
+            query,
+            owner.user,
+            owner.uid,
+            owner.gid,
+            caller.is_admin,
+            caller.groups,
+            ClusterConfig(
+                admins=config.admins,
+                everyone=config.everyone,
+                roles=config.roles,
+                grants=config.grants,
+            ),
         )
         try:
             instant = await self._reach(at_us)
@@ -120,6 +144,9 @@ class PastDesk:
             raise ProblemError(
                 make_problem("internal", "times past cannot be looked at now", status=500)
             ) from error
+        if head.denied:
+            problem = msgspec.json.decode(body, type=Problem)
+            raise ProblemError(problem, denied=head.denied, about=head.about)
         headers = {"Content-Type": head.content_type, "XCE-Seq": str(head.seq)}
         return web.Response(body=body, status=head.status, headers=headers)
 

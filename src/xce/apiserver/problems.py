@@ -24,6 +24,7 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.STALE: 409,
     RefusalCode.DENIED: 403,
     RefusalCode.UNREACHABLE_HOST: 503,
+    RefusalCode.UNKNOWN_RULE: 404,
 }
 """Every other refusal is a 422: what was asked for is well formed and not to be had."""
 
@@ -48,16 +49,24 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """LSF's own words without the final stop."""
     column: int = 0
     """Where in a text the trouble is, counted from 1."""
+    permission: str = ""
+    """The permission that is missing."""
 
 
 class ProblemError(XceError):
     """A request that cannot be served; the problem says why."""
 
-    def __init__(self, problem: Problem, *, retry_after_s: int = 0) -> None:
+    def __init__(
+        self, problem: Problem, *, retry_after_s: int = 0, denied: str = "", about: str = ""
+    ) -> None:
         super().__init__(problem.detail)
         self.problem = problem
         self.retry_after_s = retry_after_s
         """0: trying again later is no use, or not known to be."""
+        self.denied = denied or problem.permission
+        """The permission for lack of which it is refused, also where the answer does not say so."""
+        self.about = about
+        """The object that it is about, for the audit."""
 
 
 def make_problem(
@@ -75,6 +84,15 @@ def refused(
     return ProblemError(make_problem(code, detail, status=status, lsf=lsf, column=column))
 
 
+def denied(
+    permission: str, detail: str, *, code: str = RefusalCode.DENIED, about: str = ""
+) -> ProblemError:
+    """Return the error to raise for what the caller may not do."""
+    problem = make_problem(code, detail, lsf="User permission denied")
+    return ProblemError(msgspec.structs.replace(problem, permission=permission), about=about)
+
+
 def from_refusal(refusal: Refusal) -> Problem:
     """Return the document for a refusal of the controller."""
-    return make_problem(refusal.code, refusal.text, lsf=refusal.lsf, column=refusal.column)
+    problem = make_problem(refusal.code, refusal.text, lsf=refusal.lsf, column=refusal.column)
+    return msgspec.structs.replace(problem, permission=refusal.permission)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from xce.apiserver.backend import Backend, unknown_job
+from xce.advice.advise import first_waiting
+from xce.apiserver.backend import Backend, JobPlace, unknown_job
 from xce.apiserver.call import ENCODER
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.past_rows import past_elements
@@ -13,6 +14,7 @@ from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
+from xce.model.ranges import contains
 from xce.model.refusal import RefusalCode
 from xce.state.job import Job
 from xce.state.view import counts
@@ -69,6 +71,14 @@ class Subject:
         return self.job.owner if self.job is not None else self._past.owner
 
     @property
+    def place(self) -> JobPlace:
+        """Owner, queue and project."""
+        if self.job is not None:
+            return self._backend.place_of(self.job)
+        past = self._past
+        return past.owner.user, past.key.queue, past.key.project
+
+    @property
     def spec(self) -> JobSpec:
         """What it runs."""
         return self._backend.replica.state.spec(self.job) if self.job else self._past.spec
@@ -92,6 +102,18 @@ class Subject:
         return position not in (job.live or {}) and not any(
             first <= position <= last for first, last in waiting if position is not None
         )
+
+    def waiting_index(self) -> Index | None:
+        """Return the index of the element that is meant if it waits, or of the first that does."""
+        job = self.job
+        if job is None:
+            return None
+        if self.index == WHOLE:
+            return first_waiting(job)
+        position = job.position(self.index)
+        assert position is not None, "the element exists"
+        waits = contains(job.pending, position, position) or contains(job.held, position, position)
+        return self.index if waits else None
 
     def elements(self) -> Sequence[Element]:
         """Return the rows of the element that is meant, or of all."""

@@ -34,6 +34,9 @@ PATH_MAX: Final = 4096
 TEXT_MAX: Final = 64 * 1024
 """Longest text of any other kind."""
 ARGS_MAX: Final = 128 * 1024
+ARGS_COUNT_MAX: Final = 10_000
+ENV_COUNT_MAX: Final = 100_000
+RESREQ_COUNT_MAX: Final = 64
 SPAN_S_MAX: Final = 10 * 366 * 86_400
 AT_S_MAX: Final = 253_402_300_799
 MEM_KIB_MAX: Final = 1 << 50
@@ -41,6 +44,8 @@ PRIORITY_MAX: Final = 1 << 31
 _REMEMBERED: Final = 4096
 _EQUALS_AT: Final = methodcaller("find", "=")
 
+Short = Annotated[str, Meta(max_length=1024)]
+"""Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
@@ -54,23 +59,23 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     script_data: bytes | None = None
     """A script that is not UTF-8, in base64."""
     script_name: Path = ""
-    args: list[str] = []
+    args: Annotated[list[str], Meta(max_length=ARGS_COUNT_MAX)] = []
     """Arguments of a script."""
-    env: list[str] = []
+    env: Annotated[list[str], Meta(max_length=ENV_COUNT_MAX)] = []
     """``NAME=value``."""
     cwd: Path = "/"
     cwd_given: Path = ""
     """Where the job shall run: relative to ``cwd``, ``%J`` and the like are filled in."""
-    name: str = ""
+    name: Text = ""
     """May carry an index list: ``name[1-10]%5``."""
     array: Text = ""
     """The index list, perhaps with ``%limit``."""
-    queue: Text = ""
-    project: Text = ""
+    queue: Short = ""
+    project: Short = ""
     tasks: tuple[int, int] | None = None
     """Fewest and most; left out: one, or what the parts of a compound request add up to."""
-    resreq: list[Text] = []
-    unit_for_limits: str = ""
+    resreq: Annotated[list[Text], Meta(max_length=RESREQ_COUNT_MAX)] = []
+    unit_for_limits: Short = ""
     hosts: Text = ""
     exclusive: bool = False
     rerunnable: bool | None = None

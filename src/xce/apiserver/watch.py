@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from xce.apiserver.events import JobEvent, render_events
@@ -23,13 +23,21 @@ class Watcher:
     Args:
         user: Only this user's jobs; empty: everybody's.
         jobs: Only these; None: all.
+        sees: Whether an event may be shown.
     """
 
-    def __init__(self, user: str = "", jobs: frozenset[JobId] | None = None) -> None:
+    def __init__(
+        self,
+        user: str = "",
+        jobs: frozenset[JobId] | None = None,
+        *,
+        sees: Callable[[JobEvent], bool] = lambda _: True,
+    ) -> None:
         self.must_resync = False
         """Events were lost: what was seen before counts no more."""
         self._user = user
         self._jobs = jobs
+        self._sees = sees
         self._events: deque[JobEvent] = deque()
         self._news = asyncio.Event()
 
@@ -39,7 +47,7 @@ class Watcher:
             return
         for event in events:
             wanted = self._jobs is None or event.jobid in self._jobs
-            if wanted and (not self._user or event.user == self._user):
+            if wanted and self._user in ("", event.user) and self._sees(event):
                 self._events.append(event)
         if len(self._events) > QUEUE_MAX:
             self.resync()

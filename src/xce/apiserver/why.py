@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from xce.apiserver.advice_rows import AdviceRow
 from xce.apiserver.rows import Element, ReasonRow
 from xce.apiserver.subject import Subject
 from xce.model.reason import ReasonCode
@@ -19,6 +20,9 @@ class WhyAnswer(msgspec.Struct, frozen=True):
     sentence: str
     next: list[str]
     """What could be done about it."""
+    advice: AdviceRow | None = None
+    """Of a job that waits: what would let it start, who is in its way, and when it is expected
+    to start. Of an array: of the first of its elements that wait."""
 
 
 _NEXT = {

@@ -13,12 +13,13 @@ import os
 import time
 
 from xce.client.json_text import parse_json, render_json
-from xce.client.seen import SeenSeq, open_seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
+
+    from xce.client.seen import SeenSeq
 
 WAIT_S = 60.0
 """How long an unreachable cluster is tried by default."""
@@ -33,7 +34,8 @@ _PAUSE_MAX_S = 2.0
 _SOCKET_PATH_MAX = 107
 _RECEIVE = 1 << 18
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,/")
-_BUSY = frozenset((502, 503, 504))
+_LATER = 429
+_BUSY = frozenset((_LATER, 502, 503, 504))
 _FINAL_CODES = frozenset(("journal-full", "unreachable-host", "not-built"))
 """Refusals that waiting a minute does not cure, though their status says "try later"."""
 
@@ -206,10 +208,11 @@ class Api:
                 if not was_open:  # else the server closed a connection that had been idle
                     self._wait_for_retry(error.strerror or str(error))
                 continue
-            trouble = _busy(answer) if repeatable else ""
+            # Who was told to come later has had nothing done yet.
+            trouble = _busy(answer) if repeatable or answer.status == _LATER else ""
             if trouble:
                 self._min_seq = 0
-                self._wait_for_retry(trouble)
+                self._wait_for_retry(trouble, after_s=_retry_after(answer.headers))
                 continue
             self._note_success(answer, is_write=method != "GET")
             return answer
@@ -242,7 +245,12 @@ class Api:
             try:
                 self._connect()
                 self._send(self._render("GET", path, query, None, ()))
-                return self._receive_head()
+                status, headers = self._receive_head()
+                if status != _LATER:
+                    return status, headers
+                for _ in self._body(status, headers):
+                    pass
+                self._wait_for_retry("too many requests", after_s=_retry_after(headers))
             except OSError as error:
                 self.close()
                 if not was_open:
@@ -266,6 +274,7 @@ class Api:
         """Return the bytes of a request."""
         lines = [f"{method} {PREFIX}{path}{render_query(query)} HTTP/1.1", "Host: xce"]
         lines += [f"{name}: {value}" for name, value in headers]
+        lines += self._authorization()
         if method == "GET" and self._min_seq:
             lines.append(f"XCE-Min-Seq: {self._min_seq}")
         if body is not None:
@@ -274,6 +283,10 @@ class Api:
             lines.append(f"Content-Length: {len(body)}")
         head = "\r\n".join(lines) + "\r\n\r\n"
         return head.encode("ascii") + (body or b"")
+
+    def _authorization(self) -> list[str]:
+        """Return what says who asks, as lines; over the unix socket the kernel does."""
+        return []
 
     def _connect(self) -> None:
         """Open the connection, unless there is one."""
@@ -408,8 +421,8 @@ class Api:
             if self._seen is not None:
                 self._seen.store(self._min_seq)
 
-    def _wait_for_retry(self, trouble: str) -> None:
-        """Wait before the next try, or give up.
+    def _wait_for_retry(self, trouble: str, *, after_s: float = 0.0) -> None:
+        """Wait before the next try, at least ``after_s``, or give up.
 
         Raises:
             UnreachableError: The time is over.
@@ -427,8 +440,14 @@ class Api:
         if self._progress is not None and now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
             self._progress(PROGRESS)
-        time.sleep(min(self._pause_s, left))
+        time.sleep(min(max(self._pause_s, after_s), left))
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
+
+
+def _retry_after(headers: dict[str, str]) -> float:
+    """Return how long the server wants to be left alone."""
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdigit() and len(text) < 6 else 0.0
 
 
 def _busy(answer: Answer) -> str:
@@ -444,14 +463,3 @@ def _busy(answer: Answer) -> str:
     if document.get("code") in _FINAL_CODES:
         return ""
     return str(document.get("detail") or f"status {answer.status}").rstrip(".")
-
-
-def open_api(
-    environ: Mapping[str, str],
-    *,
-    wait_s: float = WAIT_S,
-    progress: Callable[[str], None] | None = None,
-) -> Api:
-    """Return the interface of the cluster that the environment names; connects on first use."""
-    path = socket_path(environ)
-    return Api(path, wait_s=wait_s, seen=open_seen(environ, path), progress=progress)

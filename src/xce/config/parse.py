@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 
+from xce.config.api import read_api
 from xce.config.document import Key, Place, Table, open_document, read_mapping
 from xce.config.grace import check_grace
 from xce.config.hosts import read_hosts
 from xce.config.queues import read_queues
 from xce.config.report import Problem, Report, render_allowed
 from xce.config.resources import read_pools, read_resources
+from xce.config.roles import read_roles
 from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF, TOPOLOGY
 from xce.config.site import FILE, SITE_KEYS, SiteConfig, parse_site
 from xce.config.topology import check_topology
@@ -55,9 +57,12 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     hosts = read_hosts(tops["hosts.yaml"], resources, domains.get("levels", LEVELS))
     pools = read_pools(tops["supply.yaml"], resources, tops["resources.yaml"])
     queues = read_queues(tops["queues.yaml"], hosts)
+    names = queues or [queue.name for queue in ClusterConfig().queues]
+    roles = read_roles(tops["roles.yaml"], names)
     fields = _read_cluster(tops["xce.yaml"])
     report.raise_if_any()
     fields |= domains
+    fields |= roles
     fields["hosts"] = tuple(hosts[name] for name in sorted(hosts))
     fields["resources"] = tuple(resources[name] for name in sorted(resources))
     fields["pools"] = tuple(pools[name] for name in sorted(pools))
@@ -101,5 +106,5 @@ def parse_site_config(files: Mapping[str, str]) -> SiteConfig:
 def _cluster_table() -> Table:
     """Return all keys of ``xce.yaml``."""
     lsf = Key("lsf", lambda place: read_mapping(place, LSF))
-    keys = {**CLUSTER.keys, **SITE_KEYS, "lsf": lsf}
+    keys = {**CLUSTER.keys, **SITE_KEYS, "lsf": lsf, "api": Key("api", read_api)}
     return Table(CLUSTER.noun, keys, CLUSTER.required, CLUSTER.not_built)

@@ -11,6 +11,7 @@ from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RE
 from xce.config.shares import read_shares
 from xce.config.topology import read_levels
 from xce.config.values import (
+    read_address,
     read_beat,
     read_choice,
     read_count,
@@ -29,7 +30,7 @@ from xce.config.values import (
     read_windows,
     read_zone,
 )
-from xce.model.config import BACKFILLS, ORDERS, PREEMPTIONS
+from xce.model.config import BACKFILLS, MODES, ORDERS, PREEMPTIONS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -38,7 +39,8 @@ RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
 
 FILES: Final = (
-    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml"
+    "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml",
+    "roles.yaml",
 )  # fmt: skip
 """The files of this release, in the order in which they are read."""
 FILES_NOT_BUILT: Final = frozenset(
@@ -48,7 +50,6 @@ FILES_NOT_BUILT: Final = frozenset(
         "keys",
         "projects",
         "providers",
-        "roles",
         "services",
         "templates",
         "users",
@@ -180,13 +181,15 @@ CLUSTER: Final = Table(
         "losses_max": Key("losses_max", read_count(1, 1_000_000)),
         "settle_max_s": Key("settle_max_us", read_seconds),
         "losses_window_s": Key("losses_window_us", read_seconds),
+        "mode": Key("mode", read_choice(*MODES)),
+        "listen": Key("listen", read_address),
+        "new_privileges": Key("new_privileges", read_flag),
         "start_failures_max": Key("start_failures_max", read_count(1, 1_000_000)),
     },
     not_built=frozenset(
         [
             "default_application",
             "io",
-            "mode",
             "node_manager",
             "production",
             "rusage_scope",
@@ -195,4 +198,4 @@ CLUSTER: Final = Table(
         ]
     ),
 )
-"""Beside these: ``lsf``."""
+"""Beside these: ``lsf`` and ``api``."""

@@ -9,6 +9,7 @@ import yaml
 from xce.config.document import Place, each_item, scalar_text
 from xce.config.names import QUEUE_NAME, USER_NAME, expand_names
 from xce.config.report import render_allowed
+from xce.model.address import parse_address
 from xce.model.config import WindowConfig
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US, Micros
@@ -80,6 +81,11 @@ def read_beat(place: Place) -> Micros:
 def read_seconds_or_forever(place: Place) -> Micros:
     """As `read_seconds`; ``forever`` is -1."""
     return -1 if _short(place).strip() == "forever" else read_seconds(place)
+
+
+def read_address(place: Place) -> str:
+    """Read ``host:port``."""
+    return str(parse_address(_short(place)))
 
 
 def read_milliseconds(place: Place) -> Micros:

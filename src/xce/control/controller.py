@@ -11,30 +11,40 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import hosts, kill, move, requeue, windows
+from xce.control import access, hosts, kill, move, requeue, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, render_stale, touch
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
-from xce.control.submit import decide_submit
+from xce.control.submit import basis_of_submit, decide_submit
+from xce.control.trace import decide_start, decide_stop
 from xce.model.command import (
     Accepted,
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    EnrolHost,
     KillJobs,
+    MakeHostToken,
     MoveJobs,
+    NoteDenials,
+    NoteLogin,
     ProposePlan,
     RequeueJobs,
     ResolveWindows,
     ResumeJobs,
+    RevokeKeys,
+    RevokeLogin,
     SetHostsOpen,
     SignalJobs,
+    StartTrace,
     StopJobs,
+    StopTrace,
     SubmitJobs,
     Tick,
+    TrustKey,
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
@@ -52,6 +62,21 @@ from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
 JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
+Setup: TypeAlias = (
+    SetHostsOpen
+    | DeclareHostsLost
+    | ApplyConfig
+    | ResolveWindows
+    | NoteDenials
+    | NoteLogin
+    | RevokeLogin
+    | TrustKey
+    | RevokeKeys
+    | MakeHostToken
+    | EnrolHost
+    | StartTrace
+    | StopTrace
+)
 Results: TypeAlias = list[Accepted | Refusal]
 
 
@@ -63,6 +88,8 @@ class Input(msgspec.Struct, frozen=True):
     basis: str = ""
     ticket: int = 0
     """0: nobody waits for a reply."""
+    origin: str = ""
+    """Where a user's command came from."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -80,6 +107,16 @@ class Step(msgspec.Struct, frozen=True):
     replies: tuple[Reply, ...]
     effects: tuple[tuple[HostNumber, tuple[Effect, ...]], ...]
     blobs: tuple[tuple[str, bytes], ...]
+
+
+def with_basis(given: Input, basis: str) -> Input:
+    """Return an input with the ground on which it was found to be allowed now.
+
+    What a component says of its own accord, or what came past the apiserver, keeps its word for it.
+    """
+    if not basis or basis == given.basis or given.basis in ("component", "direct"):
+        return given
+    return msgspec.structs.replace(given, basis=basis)
 
 
 class _Control:
@@ -152,6 +189,7 @@ class Controller:
                 records = decide_plan(self.state, body.plan, now_us)
             case SubmitJobs():
                 records, results = decide_submit(self.state, body, now_us)
+                given = with_basis(given, basis_of_submit(self.state, body, results))
                 if records:
                     self._blobs.extend(body.blobs)
             case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs():
@@ -159,35 +197,57 @@ class Controller:
                 return
             case Tick():
                 records = decide_tick(self.state, body, now_us)
-            case ApplyConfig():
-                records, results = hosts.decide_config(self.state, body)
-            case ResolveWindows():
-                records = windows.decide_windows(self.state, body, now_us)
+            case HostJoined() | HostDisconnected() | ReignBegan():
+                records = self._hear_of_host(body, results, now_us)
             case _:
-                records, results = self._decide_hosts(body, now_us)
+                given, records, results = self._decide_setup(given, body, now_us)
         self._take(given, records, now_us)
         self._reply(given, results)
 
-    def _decide_hosts(
-        self,
-        body: HostJoined | HostDisconnected | ReignBegan | DeclareHostsLost | SetHostsOpen,
-        now_us: Micros,
-    ) -> tuple[list[Record], Results]:
-        """Decide what is about hosts."""
-        results: Results = []
+    def _hear_of_host(
+        self, body: HostJoined | HostDisconnected | ReignBegan, results: Results, now_us: Micros
+    ) -> list[Record]:
+        """Decide what connections of workers mean."""
         match body:
             case HostJoined():
-                return self._join(body, results, now_us), results
+                return self._join(body, results, now_us)
             case HostDisconnected():
-                return hosts.decide_disconnect(self.state, body), results
+                return hosts.decide_disconnect(self.state, body)
             case ReignBegan():
-                return hosts.decide_reign(self.state, body), results
-            case DeclareHostsLost():
-                return hosts.decide_lost(self.state, body, now_us)
-            case SetHostsOpen():
-                return hosts.decide_open(self.state, body)
+                return hosts.decide_reign(self.state, body)
             case _:
                 assert_never(body)
+
+    def _decide_setup(
+        self, given: Input, body: Setup, now_us: Micros
+    ) -> tuple[Input, list[Record], Results]:
+        """Decide what is about the cluster itself, its users and its components."""
+        state = self.state
+        match body:
+            case SetHostsOpen() | DeclareHostsLost():
+                given = with_basis(given, hosts.basis_of(state, body))
+                if isinstance(body, SetHostsOpen):
+                    records, results = hosts.decide_open(state, body)
+                else:
+                    records, results = hosts.decide_lost(state, body, now_us)
+            case ApplyConfig():
+                records, results = hosts.decide_config(state, body)
+            case ResolveWindows():
+                records, results = windows.decide_windows(state, body, now_us), []
+            case NoteDenials() | NoteLogin():
+                records, results = access.decide_note(body)
+            case RevokeLogin():
+                records, results = access.decide_revoke(state, body, now_us)
+                given = with_basis(given, access.basis_of(state, body))
+            case StartTrace():
+                records, results = decide_start(state, body, now_us)
+            case StopTrace():
+                records, results = decide_stop(state, body)
+            case TrustKey() | RevokeKeys() | MakeHostToken() | EnrolHost():
+                records, results = trust.decide_keys(state, body, now_us)
+            case _:
+                assert_never(body)
+        return given, records, results
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)
@@ -208,9 +268,12 @@ class Controller:
             command.states
         )
         items = select(
-            self.state, command.selection, by=command.by, is_admin=command.is_admin,
+            self.state,
+            command.selection,
+            actor=kill.actor_of(command),
+            permission=kill.PERMISSIONS[type(command)],
             with_finished=with_finished,
-        )  # fmt: skip
+        )
         control = _Control(given, command, items)
         self._controls.append(control)
         if len(self._controls) == 1:
@@ -240,7 +303,8 @@ class Controller:
         decided = iter(results)
         for item in piece:
             control.results.append(item if isinstance(item, Refusal) else next(decided))
-        self._take(control.given, records, now_us)
+        bases = ", ".join(sorted({item.basis for item in chosen}))
+        self._take(with_basis(control.given, bases), records, now_us)
         if control.done >= len(control.items):
             self._controls.popleft()
             self._reply(control.given, control.results)
@@ -258,7 +322,7 @@ class Controller:
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag
-        cause = Cause(str(kind), given.by, given.basis)
+        cause = Cause(str(kind), given.by, given.basis, given.origin)
         self._entries.append(Entry(seq, now_us, cause, tuple(whole)))
 
     def _reply(self, given: Input, results: Results) -> None:

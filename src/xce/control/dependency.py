@@ -8,6 +8,7 @@ from xce.model.command import SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Test
 from xce.model.ids import Index, JobId
 from xce.model.job import Outcome
+from xce.model.permission import Actor, Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.dependency import (
     Verdict,
@@ -42,8 +43,17 @@ def decide_dependency(
     def lookup(name: str) -> list[JobId]:
         return matching_jobs(names, name)
 
+    sees = state.rights.filter(
+        Actor(command.owner.user, command.groups, command.is_admin), Permission.JOB_VIEW
+    )
+
     def exists(job: JobId) -> bool:
-        return job in state.jobs or (job, WHOLE) in past
+        """A job that may not be seen is not there; of past ones the apiserver has seen to it."""
+        found = state.jobs.get(job)
+        if found is None:
+            return (job, WHOLE) in past
+        key = state.key(found)
+        return sees is None or sees(found.owner.user, key.queue, key.project)
 
     try:
         tree = resolve_dependency(parse_dependency(text), lookup, exists)

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from xce.control.loss import decide_losses, next_loss_us
 from xce.control.selection import index_runs, waiting_positions
+from xce.control.trace import decide_expired
 from xce.control.windows import decide_moves, next_move_us
 from xce.model.command import Tick
 from xce.model.host_record import AvoidanceLifted
@@ -60,6 +61,7 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     if not tick.is_settling:
         records.extend(decide_losses(state, now_us))
     records.extend(decide_moves(state, state.windows, now_us))
+    records.extend(decide_expired(state, now_us))
     records.extend(_forget(state, tick, now_us))
     return records
 

@@ -1,6 +1,7 @@
 """What administrators say about hosts, and what connections of workers mean, to records."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from xce.control.loss import add_end, each_place, end_or_requeue, end_parts, give_up
 from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
@@ -8,16 +9,49 @@ from xce.model.host_record import HostDown, HostsOpened, HostUp, ReignBegun
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.observation import HostDisconnected, HostJoined, ReignBegan
+from xce.model.permission import Actor, Permission
 from xce.model.record import ConfigApplied, Ended, Record
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
+
+_DONE: Final = {
+    Permission.HOST_OPEN: "opened",
+    Permission.HOST_CLOSE: "closed",
+    Permission.HOST_LOST: "given up",
+}
+
+
+def permission_to(command: SetHostsOpen | DeclareHostsLost) -> Permission:
+    """Return what one needs to open, close or give up hosts."""
+    if isinstance(command, DeclareHostsLost):
+        return Permission.HOST_LOST
+    return Permission.HOST_OPEN if command.is_open else Permission.HOST_CLOSE
+
+
+def basis_of(state: ClusterState, command: SetHostsOpen | DeclareHostsLost) -> str:
+    """Return on what ground hosts may be opened, closed or given up; empty: they may not."""
+    actor = Actor(command.by, command.groups, command.is_admin)
+    return state.rights.basis(actor, permission_to(command))
+
+
+def refuse_hosts(permission: Permission) -> Refusal:
+    """Return the refusal of opening, closing or giving up hosts."""
+    return Refusal(
+        RefusalCode.DENIED,
+        f"hosts are {_DONE[permission]} by administrators and by those who have the permission "
+        f"{permission}",
+        lsf="User permission denied",
+        permission=permission,
+    )
 
 
 def decide_open(
     state: ClusterState, command: SetHostsOpen
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the record that opens or closes hosts, and a result for each name."""
+    if not basis_of(state, command):
+        return [], [refuse_hosts(permission_to(command)) for _ in command.hosts]
     results: list[Accepted | Refusal] = []
     changed: list[HostNumber] = []
     word = "opened" if command.is_open else "closed"
@@ -152,6 +186,8 @@ def decide_lost(
     state: ClusterState, command: DeclareHostsLost, now_us: Micros
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the records that give up hosts on an administrator's word, and a result for each."""
+    if not basis_of(state, command):
+        return [], [refuse_hosts(permission_to(command)) for _ in command.hosts]
     table = state.hosts
     results: list[Accepted | Refusal] = []
     lost: list[HostNumber] = []

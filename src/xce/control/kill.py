@@ -15,9 +15,18 @@ from xce.control.selection import (
     waiting_positions,
     whole,
 )
-from xce.model.command import Accepted, KillJobs, ResumeJobs, SignalJobs, StopJobs
+from xce.model.command import (
+    Accepted,
+    KillJobs,
+    MoveJobs,
+    RequeueJobs,
+    ResumeJobs,
+    SignalJobs,
+    StopJobs,
+)
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
+from xce.model.permission import Actor, Permission
 from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, positions, subtract, unite
 from xce.model.record import (
     EndDecided,
@@ -39,7 +48,24 @@ SLICE: Final = 10_000
 _ENDING_SIGNALS: Final = frozenset({2, 9, 15})
 """A pending job has no process: these signals end it, others have nobody to reach."""
 
+PERMISSIONS: Final[dict[type, Permission]] = {
+    KillJobs: Permission.JOB_KILL,
+    SignalJobs: Permission.JOB_SIGNAL,
+    StopJobs: Permission.JOB_STOP,
+    ResumeJobs: Permission.JOB_RESUME,
+    MoveJobs: Permission.JOB_MOVE,
+    RequeueJobs: Permission.JOB_REQUEUE,
+}
+"""What each command needs of those whose jobs it is not about."""
+
 Results = list[Accepted | Refusal]
+
+
+def actor_of(
+    command: KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs,
+) -> Actor:
+    """Return who asks for a command."""
+    return Actor(command.by, command.groups, command.is_admin)
 
 
 class Runs:
@@ -257,7 +283,7 @@ def decide_resume(
     results: Results = []
     unheld, resumed, fresh = Runs(), Runs(), Fresh()
     for item, job, _waiting, live in _each_meant(state, items, results):
-        if not command.is_admin and _stopped_by_admin(job, item):
+        if _stopped_by_admin(job, item) and not _may_as_another(state, job, command):
             text = f"job {item.job} was stopped by an administrator"
             results.append(
                 Refusal(RefusalCode.NOT_YOURS, text, lsf="User permission denied", job=item.job)
@@ -275,6 +301,13 @@ def decide_resume(
             SuspensionAsked(resumed.jobs, resumed.firsts, resumed.lasts, False, command.by)
         )
     return records, results
+
+
+def _may_as_another(state: ClusterState, job: Job, command: ResumeJobs) -> bool:
+    """Return whether a job might be resumed also by one whose job it is not."""
+    key, actor = state.key(job), actor_of(command)
+    permission = Permission.JOB_RESUME
+    return bool(state.rights.basis(actor, permission, queue=key.queue, project=key.project))
 
 
 def _stopped_by_admin(job: Job, item: Selected) -> bool:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from xce.control.selection import Selected
 from xce.model.command import Accepted, MoveJobs
 from xce.model.ids import JobId
+from xce.model.permission import Actor, Permission
 from xce.model.record import JobsMoved, Record
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
@@ -86,7 +87,9 @@ def _line(
     queue = state.queues.get(key.queue)
     policy = (queue.policy if queue is not None else "") or state.config.policy
     # By shares only a user's own jobs stand in one line.
-    is_own = not command.is_admin or policy == "fairshare"
+    actor = Actor(command.by, command.groups, command.is_admin)
+    basis = state.rights.basis(actor, Permission.JOB_MOVE, queue=key.queue)
+    is_own = not basis or policy == "fairshare"
     users = [key.user] if is_own else sorted(state.unfinished)
     places: list[Place] = []
     for user in users:

@@ -49,6 +49,7 @@ class Reign:
         *,
         by: str = "",
         basis: str = "",
+        origin: str = "",
         on_reply: OnReply | None = None,
     ) -> None:
         """Have something decided in the next turn; ``on_reply`` is called when it is durable."""
@@ -57,7 +58,7 @@ class Reign:
             self._last_ticket += 1
             ticket = self._last_ticket
             self._waiting[ticket] = on_reply
-        self.desk.give(Input(body, by, basis, ticket))
+        self.desk.give(Input(body, by, basis, ticket, origin))
         self._turn_soon()
 
     def turn(self, now_us: Micros, *, has_jumped: bool = False) -> None:

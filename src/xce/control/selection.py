@@ -5,10 +5,12 @@ import msgspec
 from xce.control.dependency import matches
 from xce.model.command import Selection
 from xce.model.ids import Index, JobId
+from xce.model.permission import Actor, Permission
 from xce.model.ranges import Ranges, unite
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
+from xce.state.rights import OWNER
 
 
 class Selected(msgspec.Struct, frozen=True):
@@ -20,24 +22,25 @@ class Selected(msgspec.Struct, frozen=True):
     first: Index = -1
     last: Index = -1
     """The index run as asked for; -1: the whole job."""
+    basis: str = OWNER
+    """On what ground the command is allowed, see `xce.state.rights`."""
 
 
 def select(
     state: ClusterState,
     selection: Selection,
     *,
-    by: str,
-    is_admin: bool,
+    actor: Actor,
+    permission: Permission,
     with_finished: bool = False,
 ) -> list[Selected | Refusal]:
     """Return what a selection names, in the order asked for, else in order of submission.
 
-    A job that does not exist, has ended (unless ``with_finished``) or is somebody else's is a
-    refusal when it was named; when it only matched a filter it is left out.
+    A job that does not exist, has ended (unless ``with_finished``) or that ``actor`` may not touch
+    is a refusal when it was named; when it only matched a filter it is left out.
     """
     if not selection.jobs:
-        matching = _matching(state, selection, by, is_admin=is_admin, with_finished=with_finished)
-        found = [Selected(job.id, None) for job in matching]
+        found = list(_matching(state, selection, actor, permission, with_finished=with_finished))
         if selection.newest:
             found = found[-1:]
         return list(found) or [
@@ -46,13 +49,13 @@ def select(
     results: list[Selected | Refusal] = []
     for job_id, runs in selection.jobs:
         job = state.jobs.get(job_id)
-        refusal = _refuse(job, job_id, by, is_admin=is_admin, with_finished=with_finished)
+        basis, refusal = _judge(state, job, job_id, actor, permission, with_finished=with_finished)
         if refusal is not None or job is None:
             results.append(refusal or _unknown(job_id))
         elif not runs:
-            results.append(Selected(job_id, None))
+            results.append(Selected(job_id, None, basis=basis))
         else:
-            results.extend(_element_run(job, first, last) for first, last in runs)
+            results.extend(_element_run(job, first, last, basis) for first, last in runs)
     return results
 
 
@@ -65,29 +68,61 @@ def _unknown(job_id: JobId) -> Refusal:
     )
 
 
-def _refuse(
-    job: Job | None, job_id: JobId, by: str, *, is_admin: bool, with_finished: bool
+def basis_of(state: ClusterState, job: Job, actor: Actor, permission: Permission) -> str:
+    """Return on what ground ``actor`` may do something to ``job``; empty: he may not."""
+    if job.owner.user == actor.user:
+        return OWNER
+    key = state.key(job)
+    return state.rights.basis(
+        actor, permission, owner=job.owner.user, queue=key.queue, project=key.project
+    )
+
+
+def refuse_denied(
+    state: ClusterState, job: Job, actor: Actor, permission: Permission
 ) -> Refusal | None:
+    """Return the refusal of something that is not allowed; of what may not be seen: it is not
+    there.
+    """
+    if basis_of(state, job, actor, permission):
+        return None
+    if not basis_of(state, job, actor, Permission.JOB_VIEW):
+        return _unknown(job.id)
+    return Refusal(
+        RefusalCode.NOT_YOURS,
+        f"job {job.id} belongs to {job.owner.user}; you lack the permission {permission}",
+        lsf="User permission denied",
+        job=job.id,
+        permission=permission,
+    )
+
+
+def _judge(
+    state: ClusterState,
+    job: Job | None,
+    job_id: JobId,
+    actor: Actor,
+    permission: Permission,
+    *,
+    with_finished: bool,
+) -> tuple[str, Refusal | None]:
+    """Return on what ground a named job may be touched, or why it may not."""
     if job is None:
-        return _unknown(job_id)
-    if job.owner.user != by and not is_admin:
-        return Refusal(
-            RefusalCode.NOT_YOURS,
-            f"job {job_id} belongs to {job.owner.user}",
-            lsf="User permission denied",
-            job=job_id,
-        )
+        return "", _unknown(job_id)
+    basis = basis_of(state, job, actor, permission)
+    if not basis:
+        return "", refuse_denied(state, job, actor, permission)
     if job.is_finished and not with_finished:
-        return Refusal(
+        return basis, Refusal(
             RefusalCode.ALREADY_FINISHED,
             f"job {job_id} has already finished",
             lsf="Job has already finished",
             job=job_id,
         )
-    return None
+    return basis, None
 
 
-def _element_run(job: Job, first: Index, last: Index) -> Selected | Refusal:
+def _element_run(job: Job, first: Index, last: Index, basis: str) -> Selected | Refusal:
     positions = job.positions(first, last)
     if not positions:
         text = f"job {job.id} has no element {first}" + (f"-{last}" if last != first else "")
@@ -99,21 +134,21 @@ def _element_run(job: Job, first: Index, last: Index) -> Selected | Refusal:
             first=first,
             last=last,
         )
-    return Selected(job.id, positions, first, last)
+    return Selected(job.id, positions, first, last, basis)
 
 
 def _matching(
     state: ClusterState,
     selection: Selection,
-    by: str,
+    actor: Actor,
+    permission: Permission,
     *,
-    is_admin: bool,
     with_finished: bool,
-) -> list[Job]:
-    """Return the jobs that match every filter and that ``by`` may touch."""
+) -> list[Selected]:
+    """Return the jobs that match every filter and that ``actor`` may touch."""
     users = [selection.user] if selection.user else sorted(state.names)
-    if not is_admin:
-        users = [user for user in users if user == by]
+    if not state.rights.may_anywhere(actor, permission):
+        users = [user for user in users if user == actor.user]
     if with_finished:
         ids = sorted(
             job for user in users for named in state.names.get(user, {}).values() for job in named
@@ -129,7 +164,14 @@ def _matching(
         jobs = [job for job in jobs if state.key(job).queue == selection.queue]
     if selection.name:
         jobs = [job for job in jobs if matches(state.spec(job).name, selection.name)]
-    return sorted(jobs, key=lambda job: job.id) if len(users) > 1 else jobs
+    if len(users) > 1:
+        jobs = sorted(jobs, key=lambda job: job.id)
+    found: list[Selected] = []
+    for job in jobs:
+        basis = basis_of(state, job, actor, permission)
+        if basis:
+            found.append(Selected(job.id, None, basis=basis))
+    return found
 
 
 def live_positions(job: Job, positions: Ranges | None) -> list[int]:

@@ -12,6 +12,7 @@ from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
 from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
+from xce.model.permission import Actor, Permission
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import TASKS_MAX, ClassKey, Request
@@ -97,7 +98,7 @@ def _judge(
     submission: Submission,
     now_us: Micros,
 ) -> Accepted | Refusal:
-    queue = _queue(state, submission, command.owner.user)
+    queue = _queue(state, submission, command)
     if isinstance(queue, Refusal):
         return queue
     for check in (_check_spec, _check_array, _check_size, _check_limits, _check_request):
@@ -139,8 +140,11 @@ def _judge(
     )
 
 
-def _queue(state: ClusterState, submission: Submission, user: str) -> QueueConfig | Refusal:
+def _queue(
+    state: ClusterState, submission: Submission, command: SubmitJobs
+) -> QueueConfig | Refusal:
     """Return the first queue asked for that may take the job (``-q "a b"`` is tried in order)."""
+    user = command.owner.user
     names = submission.queue.split() or [state.default_queue]
     first: Refusal | None = None
     for name in names:
@@ -163,12 +167,41 @@ def _queue(state: ClusterState, submission: Submission, user: str) -> QueueConfi
                 RefusalCode.DENIED,
                 f"user {user} may not submit to queue {name}",
                 lsf=f"{name}: User cannot use the queue",
+                permission=Permission.QUEUE_SUBMIT,
+            )
+        elif not _basis(state, submission, command, name):
+            refusal = Refusal(
+                RefusalCode.DENIED,
+                f"user {user} may not submit to queue {name}: the permission "
+                f"{Permission.QUEUE_SUBMIT} is missing",
+                lsf=f"{name}: User cannot use the queue",
+                permission=Permission.QUEUE_SUBMIT,
             )
         else:
             return queue
         first = first or refusal
     assert first is not None
     return first
+
+
+def _basis(state: ClusterState, submission: Submission, command: SubmitJobs, queue: str) -> str:
+    """Return on what ground a job may be submitted to a queue; empty: it may not."""
+    actor = Actor(command.owner.user, command.groups, command.is_admin)
+    project = submission.project or state.config.default_project
+    return state.rights.basis(actor, Permission.QUEUE_SUBMIT, queue=queue, project=project)
+
+
+def basis_of_submit(
+    state: ClusterState, command: SubmitJobs, results: list[Accepted | Refusal]
+) -> str:
+    """Return on what grounds the jobs that were taken might be submitted."""
+    pairs = {
+        (result.queue, submission.project): submission
+        for submission, result in zip(command.jobs, results, strict=True)
+        if isinstance(result, Accepted)
+    }
+    bases = {_basis(state, item, command, queue) for (queue, _), item in pairs.items()}
+    return ", ".join(sorted(bases))
 
 
 def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:

@@ -10,7 +10,8 @@ from xce.model.command import ResolveWindows
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Stop
 from xce.model.ranges import from_sorted
-from xce.model.record import Record, StopsChanged, WindowsMoved, WindowsResolved
+from xce.model.record import Record, StopsChanged
+from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.state.cluster import ClusterState, Window
 from xce.state.job import Job
 

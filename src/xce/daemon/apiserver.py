@@ -22,8 +22,9 @@ from xce.apiserver.identity import Identities
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
+from xce.daemon.api_door import ApiDoor, load_token_key
 from xce.daemon.components import command_line
-from xce.daemon.journals import load_controllers
+from xce.daemon.journals import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -32,7 +33,7 @@ from xce.journal.history_reader import HistoryReader
 from xce.model.errors import XceError
 from xce.model.ids import Micros
 from xce.net.frame import WireError
-from xce.net.message import PROTOCOL, Hello
+from xce.net.handshake import make_hello
 
 READY_S: Final = 5.0
 """How long to wait for the first state before users are let in."""
@@ -87,12 +88,18 @@ async def run(layout: Layout, log: Logger) -> int:
     listening = open_api_socket(layout.api_socket, shared=identities.runs_as_root)
     inode = layout.api_socket.lstat().st_ino
     replica = Replica()
-    hello = Hello(PROTOCOL, "apiserver", f"apiserver-{os.getpid()}", VERSION)
-    link = ControllerLink(load_controllers(layout), hello, replica, log)
+    hello = make_hello("apiserver", f"apiserver-{os.getpid()}", VERSION)
+    link = ControllerLink(find_controllers(layout), hello, replica, log)
     history = HistoryReader(layout.history_file)
-    site = Site(host=socket.gethostname(), version=VERSION, home_of=home_of)
+    site = Site(
+        host=socket.gethostname(),
+        version=VERSION,
+        home_of=home_of,
+        traces=layout.traces,
+        past_command=_past_command(layout),
+    )
     backend = Backend(
-        replica, link, history, identities, log, site=site, past_command=_past_command(layout)
+        replica, link, history, identities, log, site=site, token_key=load_token_key(layout.keys)
     )
     following = asyncio.create_task(link.run())
     await wait_until_live(replica, stop)
@@ -102,14 +109,18 @@ async def run(layout: Layout, log: Logger) -> int:
     runner = web.ServerRunner(make_server(backend), shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     await web.SockSite(runner, listening, backlog=1024).start()
+    door = ApiDoor(backend, layout.keys, log, host=site.host)
+    listening_outside = asyncio.create_task(door.run())
     log.info("apiserver-started", extra={"socket": str(layout.api_socket), "seq": replica.seq})
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, link.failed, following), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     following.cancel()
+    listening_outside.cancel()
     backend.past_desk.close()
     await runner.cleanup()
-    await asyncio.gather(following, stopping, return_exceptions=True)
+    await asyncio.gather(following, stopping, listening_outside, return_exceptions=True)
+    await backend.denials.close()
     history.close()
     if layout.api_socket.exists() and layout.api_socket.lstat().st_ino == inode:
         layout.api_socket.unlink()

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from xce.daemon.fresh_config import machine_name
 from xce.daemon.processes import ProcessId, each_command_line, end_processes, identify
+from xce.model.config import ClusterConfig
 from xce.model.errors import ConfigError
 
 STOP_ORDER: Final = (("apiserver", "scheduler", "worker"), ("history",), ("controller",))
@@ -28,26 +30,45 @@ class Component(NamedTuple):
         return self.name.split("-", 1)[0]
 
 
+def local_hosts(config: ClusterConfig) -> list[str]:
+    """Return the hosts whose workers are started on this machine.
+
+    All of them, but where hosts of other machines can come: then only the one that has its name.
+    """
+    names = [host.name for host in config.hosts]
+    if not config.listen:
+        return names
+    return [name for name in names if name == machine_name()]
+
+
 def plan_components(
-    state_dir: Path, hosts: Iterable[str], only: Collection[str] = ()
+    state_dir: Path,
+    hosts: Iterable[str],
+    only: Collection[str] = (),
+    *,
+    new_privileges: bool = False,
 ) -> list[Component]:
     """Return the daemons of a cluster that run on this machine, in the order of their start.
 
     Args:
         state_dir: The state directory.
-        hosts: All hosts of the cluster.
+        hosts: The hosts whose workers are started here.
         only: Names or kinds of those that run here; empty: all of them.
+        new_privileges: Whether their jobs may use set-id programs.
 
     Raises:
         ConfigError: One of ``only`` names no daemon.
     """
     root = str(state_dir)
+    more = ("--new-privileges",) if new_privileges else ()
     alone = [
         Component(name, ("-m", f"xce.daemon.{name}", "--dir", root))
         for name in ("controller", "history", "scheduler", "apiserver")
     ]
     workers = [
-        Component(f"worker-{host}", ("-m", "xce.daemon.worker", "--dir", root, "--host", host))
+        Component(
+            f"worker-{host}", ("-m", "xce.daemon.worker", "--dir", root, "--host", host, *more)
+        )
         for host in hosts
     ]
     planned = alone + workers

@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import pwd
+import resource
 import signal
 import sys
 import threading
@@ -19,16 +20,15 @@ from typing import Final
 
 import uvloop
 
-from xce.client.version import VERSION
 from xce.config.site import SiteConfig
 from xce.control.controller import Controller
 from xce.control.desk import Desk
 from xce.daemon.config_directory import load_config, load_site
 from xce.daemon.controller_shell import ControllerShell
+from xce.daemon.doors import find_own_key, open_doors
 from xce.daemon.journals import open_journal
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
-from xce.daemon.reception import Reception
 from xce.daemon.signals import STOP_SIGNALS, stop_event
 from xce.daemon.snapshots import SnapshotKeeper
 from xce.daemon.standby import Lead, LeadWatch, StandBy
@@ -39,7 +39,6 @@ from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.observation import ReignBegan
 from xce.model.refusal import RefusalCode
-from xce.net.unix import open_unix_server
 from xce.state.apply import apply
 from xce.state.check import find_usage_differences
 from xce.state.cluster import ClusterState
@@ -59,8 +58,10 @@ def main() -> int:
     try:
         layout = open_layout(Path(options.dir))
         config = load_config(layout.config)
+        find_own_key(layout, config)
         site = load_site(layout.config)
         journal = open_journal(layout, site)
+        _raise_descriptors()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         lead = _begin_reign(journal, site, log)
     except (XceError, OSError) as error:
@@ -109,6 +110,12 @@ def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lea
     return standing.run()
 
 
+def _raise_descriptors() -> None:
+    """Let as many hosts connect as the system allows: each is a descriptor."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 async def _run(
     layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead, *, is_shared: bool
 ) -> int:
@@ -135,8 +142,14 @@ async def _run(
     lead.watch.listen(lambda error: loop.call_soon_threadsafe(fail, error))
     _settle(shell, config)
     shell.start()
-    reception = Reception(shell, cluster=config.cluster_name, version=VERSION)
-    server = await open_unix_server(layout.controller_socket, 0o600, reception.accept)
+    try:
+        doors = await open_doors(shell, layout, config, log)
+    except XceError as error:
+        log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
+        print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
+        shell.close()
+        journal.close()
+        return 1
     snapshots = SnapshotKeeper(shell, layout)
     snapshots.start()
     log.info(
@@ -145,8 +158,7 @@ async def _run(
     )
     await stop.wait()
     log.info("controller-stopping", extra={"seq": desk.durable_seq})
-    await server.close()
-    reception.close()
+    await doors.close()
     await snapshots.close()
     shell.close()
     journal.close()

@@ -63,6 +63,8 @@ class ControllerShell:
         self.workers: dict[str, WorkerLink] = {}
         self.followers: list[FollowerLink] = []
         self.history_seq: Seq = 0
+        self.on_look: Callable[[Micros], object] = lambda _: None
+        """Called when something became durable, and at each tick."""
         self.entries_since_snapshot = 0
         self._crc = crc
         self._loop = asyncio.get_running_loop()
@@ -147,6 +149,7 @@ class ControllerShell:
             for link in self.followers:
                 link.note_batch(stored.first, stored.last, frame)
         self.reign.tell(batch)
+        self.on_look(self._now_us)
         self.reign.pump()
 
     def _note_trouble(self, text: str) -> None:
@@ -169,6 +172,7 @@ class ControllerShell:
         is_settling = self._settling.is_open(self.workers.keys(), self._now_us)
         self.reign.give(Tick(self.history_seq, is_settling))
         self._cut_silent()
+        self.on_look(self._now_us)
         wait_s = min(TICK_S, self.state.config.heartbeat_us / 2_000_000)
         due_us = next_due_us(self.state)
         if due_us:

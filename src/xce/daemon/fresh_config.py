@@ -30,7 +30,9 @@ class HostsWanted(NamedTuple):
         return any(value is not None for value in self)
 
 
-def write_fresh_config(directory: Path, wanted: HostsWanted, *, cluster_name: str = "xce") -> None:
+def write_fresh_config(
+    directory: Path, wanted: HostsWanted, *, cluster_name: str = "xce", listen: str = ""
+) -> None:
     """Write the files that are missing.
 
     ``hosts.yaml`` is written anew when options ask for other hosts and nobody has edited it.
@@ -53,6 +55,8 @@ def write_fresh_config(directory: Path, wanted: HostsWanted, *, cluster_name: st
         _store(hosts, text)
     for name, content in (("xce.yaml", _XCE), ("queues.yaml", _QUEUES)):
         if not (directory / name).exists():
+            if listen:
+                content = content.replace("# listen: 10.0.0.1:7820    ", f"listen: {listen}")
             _store(directory / name, content.replace("CLUSTER", cluster_name))
 
 
@@ -191,6 +195,8 @@ _QUEUES: Final = """\
 _XCE: Final = """\
 # The cluster as a whole. A key that is left out has the value that is shown.
 cluster_name: CLUSTER
+# mode: production          # production | test: test tools and plaintext on this machine only
+# listen: 10.0.0.1:7820     # where workers of other hosts connect; see xceadmin init
 # admins: []                # users who may act on everybody's jobs and on hosts, beside the owner
 # clean_period_s: 3600      # how long finished jobs are listed by bjobs -a; by id they always are
 # max_array_size: 10000000
@@ -215,6 +221,7 @@ cluster_name: CLUSTER
 # losses_max: 3             # a host that is lost so often is closed
 # losses_window_s: 3600     # ... within this time
 # settle_max_s: 60          # so long at most nothing is given up after a start or a failover
+# new_privileges: false     # may jobs gain privileges by set-id programs such as sudo?
 # start_failures_max: 3     # failed starts in a row until a host is closed
 # start_retry_s: 300        # until a job tries a host again on which its start failed
 # session_gather_ms: 2      # how long the scheduler gathers news before it looks

@@ -16,7 +16,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.journals import load_controllers
+from xce.daemon.journals import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -25,13 +25,12 @@ from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryError, HistoryWriter
 from xce.model.errors import XceError
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.handshake import make_hello
 from xce.net.leader import LeaderClient
 from xce.net.message import (
-    PROTOCOL,
     Batch,
     CaughtUp,
     FollowedTo,
-    Hello,
     Message,
     Ping,
     Pong,
@@ -169,8 +168,8 @@ async def run(layout: Layout, log: Logger) -> int:
 
     client = asyncio.create_task(
         LeaderClient(
-            load_controllers(layout),
-            Hello(PROTOCOL, "history", "history", VERSION),
+            find_controllers(layout),
+            make_hello("history", "history", VERSION),
             keeper.welcome,
             keeper.take,
             keeper.lose,

@@ -21,7 +21,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
-from xce.daemon.components import STOP_ORDER, Component, command_line, plan_components
+from xce.daemon.components import STOP_ORDER, Component, command_line, local_hosts, plan_components
 from xce.daemon.config_directory import load_config
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, StateDirectoryError, open_layout
@@ -309,8 +309,9 @@ def run_node_manager(state_dir: Path, only: Collection[str] = ()) -> int:
     try:
         layout = open_layout(state_dir)
         config = load_config(layout.config)
-        hosts = [host.name for host in config.hosts]
-        components = plan_components(layout.root, hosts, only)
+        components = plan_components(
+            layout.root, local_hosts(config), only, new_privileges=config.new_privileges
+        )
     except (StateDirectoryError, ConfigError) as error:
         log.error("start-refused", extra={"why": str(error)})  # noqa: TRY400 - no trace needed
         return 1

@@ -89,6 +89,11 @@ class Layout(NamedTuple):
         return self.log / f"{component}.log"
 
     @property
+    def keys(self) -> Path:
+        """Directory of the keys of this machine's components, always 0700."""
+        return self.root / "keys"
+
+    @property
     def journal(self) -> Path:
         """Directory of the journal, its lock and its snapshots."""
         return self.root / "journal"
@@ -117,6 +122,11 @@ class Layout(NamedTuple):
     def history_file(self) -> Path:
         """The history store's database."""
         return self.history / "history.db"
+
+    @property
+    def traces(self) -> Path:
+        """Directory of the traces of sessions."""
+        return self.root / "trace"
 
     @property
     def hosts(self) -> Path:
@@ -152,9 +162,11 @@ def open_layout(root: Path) -> Layout:
         (layout.peer, 0o700),
         (layout.config, listed),
         (layout.log, listed),
+        (layout.keys, 0o700),
         (layout.journal, 0o700),
         (layout.snapshots, 0o700),
         (layout.history, 0o700),
+        (layout.traces, 0o700),
         (layout.hosts, entered),
     ):
         _make(path, mode)

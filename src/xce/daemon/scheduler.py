@@ -10,6 +10,7 @@ on a state that holds the entry which answered the last one.
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import logging
 import sys
@@ -20,16 +21,18 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.journals import load_controllers
+from xce.daemon.journals import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.signals import stop_event
+from xce.daemon.tracing import Tracing
 from xce.journal.codec import decode_batch
-from xce.model.command import ProposePlan
+from xce.model.command import ProposePlan, StopTrace
 from xce.model.ids import Seq
 from xce.net import message as m
 from xce.net.ask import ConnectionLostError, Requests
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
+from xce.net.handshake import make_hello
 from xce.net.leader import LeaderClient
 from xce.net.peer import Peer
 from xce.sched.session import run_session
@@ -45,8 +48,9 @@ REFUSED_PAUSE_S: Final = 0.5
 class Scheduler:
     """Follows the journal and proposes plans."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, traces: Path) -> None:
         self._log = log
+        self._tracing = Tracing(traces, log)
         self._state = ClusterState()
         self._memory = Memory()
         self._follower = Follower(decode_batch)
@@ -138,10 +142,13 @@ class Scheduler:
             return
         began_ns = time.monotonic_ns()
         now_us = max(self._state.now_us, time.time_ns() // 1_000)
-        plan = run_session(self._state, now_us=now_us, memory=self._memory)
+        trace = self._tracing.open(self._state, now_us)
+        plan = run_session(self._state, now_us=now_us, memory=self._memory, trace=trace)
         took_us = (time.monotonic_ns() - began_ns) // 1_000
         if took_us > SLOW_SESSION_US:
             self._log.info("session-slow", extra={"took_us": took_us, "seq": plan.seq})
+        if trace is not None:
+            self._end_rules(peer, self._tracing.keep(trace))
         if plan.is_empty:
             self._plan_soon()
             return
@@ -153,6 +160,14 @@ class Scheduler:
             self._in_flight = False
             return
         answer.add_done_callback(self._answered)
+
+    def _end_rules(self, peer: Peer, numbers: tuple[int, ...]) -> None:
+        """End the rules of what is traced that have had their sessions."""
+        if numbers:
+            # Should it be lost, they run out in time.
+            command = StopTrace("scheduler", is_admin=True, rules=numbers)
+            with contextlib.suppress(ConnectionLostError):
+                _ = self._requests.start(peer, lambda i: m.Ask(i, command))
 
     def _answered(self, answer: asyncio.Future[m.Message]) -> None:
         self._in_flight = False
@@ -178,14 +193,14 @@ def make_client(layout: Layout, scheduler: Scheduler) -> LeaderClient:
     Beside each controller there is a scheduler. All of them follow whoever leads; only the one on
     the leader's own machine plans, so that there is one at a time.
     """
-    own = str(layout.controller_socket)
+    own = layout.controller_socket
 
     def welcome(peer: Peer, welcomed: m.Welcome) -> None:
-        scheduler.welcome(peer, welcomed, may_plan=client.address == own)
+        scheduler.welcome(peer, welcomed, may_plan=client.destination == own)
 
     client = LeaderClient(
-        load_controllers(layout),
-        m.Hello(m.PROTOCOL, "scheduler", "scheduler", VERSION),
+        find_controllers(layout),
+        make_hello("scheduler", "scheduler", VERSION),
         welcome,
         scheduler.hear,
         scheduler.lose,
@@ -196,7 +211,8 @@ def make_client(layout: Layout, scheduler: Scheduler) -> LeaderClient:
 async def _run(directory: Path) -> int:
     log = open_log("scheduler")
     stop = stop_event()
-    scheduler = Scheduler(log)
+    layout = find_layout(directory)
+    scheduler = Scheduler(log, layout.traces)
     failures: list[BaseException] = []
 
     def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
@@ -210,7 +226,7 @@ async def _run(directory: Path) -> int:
         stop.set()
 
     asyncio.get_running_loop().set_exception_handler(fail)
-    client = asyncio.create_task(make_client(find_layout(directory), scheduler).run())
+    client = asyncio.create_task(make_client(layout, scheduler).run())
     stopped = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({client, stopped}, return_when=asyncio.FIRST_COMPLETED)
     client.cancel()

@@ -1,6 +1,7 @@
 """The worker process of one host.
 
-``python -m xce.daemon.worker --dir D --host NAME [--slots N] [--mem MIB]``
+``python -m xce.daemon.worker --dir D --host NAME [--slots N] [--mem MIB]`` beside its controller;
+``... --dir D --connect HOST:PORT`` on another host, once with ``--enrol FILE`` before.
 
 SIGTERM ends the worker; its jobs and their shepherd go on, and the next worker finds them.
 """
@@ -16,25 +17,39 @@ from pathlib import Path
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.journals import load_controllers
+from xce.daemon.enrolment import enrol_host, load_enrolled, worker_stem
+from xce.daemon.host_token import TokenError, load_token
+from xce.daemon.journals import find_controllers
+from xce.daemon.key_files import check_key, key_pair, load_controllers, store_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
+from xce.model.address import parse_address
 from xce.model.config import ClusterConfig
+from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
+from xce.net.tls import TlsDialler
 from xce.worker.link import ShepherdOptions
 from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
 
-def worker_options(layout: Layout, options: argparse.Namespace) -> WorkerOptions:
+def worker_options(
+    layout: Layout, options: argparse.Namespace, dialler: TlsDialler | None
+) -> WorkerOptions:
     """Return what a worker is told, from its command line and the machine."""
+
+    def keep(controllers: tuple[bytes, ...]) -> None:
+        if dialler is not None and controllers and controllers != dialler.controllers:
+            store_controllers(layout.keys, controllers)
+            dialler.controllers = controllers
+
     directory = layout.host(options.host)
     digest = hashlib.blake2b(os.fsencode(directory), digest_size=6).hexdigest()
     return WorkerOptions(
         host=options.host,
         directory=directory,
-        controllers=load_controllers(layout),
+        controllers=find_controllers(layout) if dialler is None else (dialler,),
         shepherd=ShepherdOptions(
             socket=layout.shepherd_socket(options.host),
             runs=directory / "attempts",
@@ -42,11 +57,13 @@ def worker_options(layout: Layout, options: argparse.Namespace) -> WorkerOptions
             label=f"{options.host}-{digest}",
             log_file=layout.log_file(f"shepherd-{options.host}"),
             use_cgroups=not options.no_cgroups,
+            new_privileges=options.new_privileges,
         ),
         version=VERSION,
         cpus=options.slots or len(os.sched_getaffinity(0)),
         mem_mib=options.mem or _memory_mib(),
         retention_s=options.retention,
+        on_controllers=keep,
     )
 
 
@@ -54,11 +71,40 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
 
 
-async def _run(options: argparse.Namespace) -> int:
+def find_dialler(layout: Layout, options: argparse.Namespace) -> TlsDialler | None:
+    """Return how the controller of another host is reached, enrolling before where that is asked.
+
+    ``options.host`` is set where it was not said. None: the controller is on this host.
+
+    Raises:
+        XceError: It cannot be reached, refuses, or this host has not enrolled.
+    """
+    if options.enrol:
+        if not options.connect:
+            raise TokenError("--enrol needs --connect HOST:PORT")
+        token = load_token(options.enrol)
+        if options.host not in (None, token.host):
+            raise TokenError(f"the token is for host {token.host}, not for {options.host}")
+        asyncio.run(enrol_host(layout.keys, token, parse_address(options.connect), VERSION))
+        print(f"host {token.host} has enrolled", flush=True)  # noqa: T201 - for people
+    enrolled = load_enrolled(layout.keys)
+    if options.connect is None and (enrolled is None or options.host is not None):
+        return None
+    if enrolled is None:
+        raise TokenError("this host has not enrolled: see `xceadmin keys token` and --enrol")
+    if options.host not in (None, enrolled.host):
+        raise TokenError(f"this host enrolled as {enrolled.host}, not as {options.host}")
+    options.host = enrolled.host
+    address = parse_address(options.connect) if options.connect else enrolled.address
+    pair = check_key(key_pair(layout.keys, worker_stem(enrolled.host)))
+    return TlsDialler(address, pair, load_controllers(layout.keys))
+
+
+async def _run(options: argparse.Namespace, dialler: TlsDialler | None) -> int:
     log = open_log(f"worker-{options.host}")
     stop = stop_event()
     layout = open_layout(Path(options.dir))
-    given = worker_options(layout, options)
+    given = worker_options(layout, options, dialler)
     try:
         store = Store(given.directory)
     except OSError as error:
@@ -94,7 +140,13 @@ def main() -> int:
     """Run the worker of one host."""
     parser = argparse.ArgumentParser(prog="xce worker", description=__doc__)
     parser.add_argument("--dir", required=True, help="the state directory")
-    parser.add_argument("--host", required=True, help="this host's name in the cluster")
+    parser.add_argument("--host", help="this host's name in the cluster")
+    parser.add_argument(
+        "--connect", metavar="HOST:PORT", help="where the controller of another host listens"
+    )
+    parser.add_argument(
+        "--enrol", metavar="FILE", help="a token; -: on standard input; env: in $XCE_TOKEN"
+    )
     parser.add_argument("--slots", type=int, default=0, help="slots to offer instead of the CPUs")
     parser.add_argument("--mem", type=int, default=0, help="memory to offer, in MiB")
     parser.add_argument(
@@ -104,9 +156,21 @@ def main() -> int:
         help="seconds that output is kept after its job",
     )
     parser.add_argument("--no-cgroups", action="store_true", help="use sessions and /proc only")
+    parser.add_argument(
+        "--new-privileges",
+        action="store_true",
+        help="let jobs gain privileges by set-id programs such as sudo and ping",
+    )
     options = parser.parse_args()
+    try:
+        dialler = find_dialler(open_layout(Path(options.dir)), options)
+    except XceError as error:
+        print(f"xce worker: {error}", file=sys.stderr)  # noqa: T201 - for people
+        return 1
+    if options.host is None:
+        parser.error("--host NAME is needed, or --connect HOST:PORT on a host that has enrolled")
     gc.set_threshold(50_000, 20, 100)
-    return uvloop.run(_run(options))
+    return uvloop.run(_run(options, dialler))
 
 
 if __name__ == "__main__":

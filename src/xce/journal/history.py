@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from xce.journal.audit import OF_USERS, rows_of
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.errors import XceError
@@ -60,6 +61,11 @@ _REQUEUES: Final = """CREATE TABLE IF NOT EXISTS requeues (job INTEGER NOT NULL,
 idx INTEGER NOT NULL, cause INTEGER NOT NULL, at_us INTEGER NOT NULL, detail TEXT NOT NULL,
 PRIMARY KEY (job, idx)) WITHOUT ROWID"""
 """Why elements were requeued last. Stores of the first release have no such table."""
+_AUDIT: Final = """CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL, at_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
+    about TEXT NOT NULL, basis TEXT NOT NULL, origin TEXT NOT NULL, result TEXT NOT NULL,
+    count INTEGER NOT NULL)"""
+"""Came later than the others, so it may be missing in a file of an earlier release."""
 _INSERT: Final = {
     "reopened": "DELETE FROM elements WHERE job = ? AND idx = ?",
     "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
@@ -72,6 +78,8 @@ _INSERT: Final = {
     "requeues": "INSERT OR REPLACE INTO requeues VALUES (?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?)",
+    "audit": """INSERT INTO audit (seq, at_us, user, action, about, basis, origin, result, count)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
 }
 """In the order in which a commit writes them; what was opened again is taken out first."""
 
@@ -105,6 +113,8 @@ class HistoryWriter:
         """The last entry of which everything is stored."""
         self.crc: int | None = crc
         self.epoch: Epoch = epoch
+        found = self._connection.execute("SELECT name FROM hosts ORDER BY number")
+        self._hosts: list[str] = [name for (name,) in found]
         self._names: dict[int, str] = {}
         self._queues: dict[int, str] = {}
         """Job names of specs and queues of classes, as far as remembered."""
@@ -124,6 +134,7 @@ class HistoryWriter:
                 connection.execute(statement)
             connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
         connection.execute(_REQUEUES)
+        connection.execute(_AUDIT)
         connection.execute("COMMIT")
         check_history_schema(connection, self.path)
 
@@ -151,6 +162,8 @@ class HistoryWriter:
                 take = _TAKE.get(type(record))
                 if take is not None:
                     take(self, record)
+            if entry.cause.kind in OF_USERS:
+                self._audit(entry)
         self._next = (entries[-1].seq, crc, epoch)
 
     def commit(self) -> None:
@@ -214,10 +227,21 @@ class HistoryWriter:
         """Close the file; what was not committed comes again from the journal."""
         self._connection.close()
 
+    def _audit(self, entry: Entry) -> None:
+        """Gather what an entry tells about users."""
+        self._rows["audit"].extend(
+            (
+                row.seq, round(row.at * 1_000_000), row.user, row.action, row.about, row.basis,
+                row.origin, row.result, row.count,
+            )
+            for row in rows_of(entry, self._hosts)
+        )  # fmt: skip
+
     # Each of these gathers the rows of one kind of record.
 
     def _add_hosts(self, names: Iterable[str]) -> None:
-        self._rows["hosts"].extend(enumerate(names))
+        self._hosts = list(names)
+        self._rows["hosts"].extend(enumerate(self._hosts))
 
     def _config(self, record: r.ConfigApplied) -> None:
         self._add_hosts(record.hosts)

@@ -7,7 +7,9 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Owner, Submission
+from xce.model.permission import Denial
 from xce.model.plan import Plan
+from xce.model.trace import TraceKind
 
 
 class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True):
@@ -30,6 +32,10 @@ class SubmitJobs(msgspec.Struct, frozen=True, tag="submit-jobs", array_like=True
     past_elements: tuple[tuple[JobId, Index, int, int], ...] = ()
     """``(job, index, outcome, exit code)`` of elements that dependencies name, of arrays in
     ``past``."""
+    is_admin: bool = False
+    """Whether root asks, or the user who runs the cluster."""
+    groups: tuple[str, ...] = ()
+    """Groups of the user who asks, by which roles may be granted."""
 
 
 class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -56,6 +62,7 @@ class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
     is_admin: bool
     selection: Selection
     force: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True):
@@ -65,6 +72,7 @@ class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True
     is_admin: bool
     selection: Selection
     signal: int = 0
+    groups: tuple[str, ...] = ()
 
 
 class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
@@ -73,6 +81,7 @@ class StopJobs(msgspec.Struct, frozen=True, tag="stop-jobs", array_like=True):
     by: str
     is_admin: bool
     selection: Selection
+    groups: tuple[str, ...] = ()
 
 
 class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True):
@@ -81,6 +90,7 @@ class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True
     by: str
     is_admin: bool
     selection: Selection
+    groups: tuple[str, ...] = ()
 
 
 class RequeueJobs(msgspec.Struct, frozen=True, tag="requeue-jobs", array_like=True):
@@ -93,6 +103,7 @@ class RequeueJobs(msgspec.Struct, frozen=True, tag="requeue-jobs", array_like=Tr
     """Only elements in these states, as STAT has them; ``PEND``: go to the end of the queue."""
     hold: bool = False
     """They are held then, until they are resumed."""
+    groups: tuple[str, ...] = ()
 
 
 class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
@@ -106,6 +117,7 @@ class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     to_top: bool = True
     position: int = 1
     """Counted from the top or from the bottom, from 1."""
+    groups: tuple[str, ...] = ()
 
 
 class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
@@ -115,6 +127,8 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     hosts: tuple[str, ...]
     is_open: bool
     comment: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class DeclareHostsLost(msgspec.Struct, frozen=True, tag="declare-hosts-lost", array_like=True):
@@ -122,6 +136,8 @@ class DeclareHostsLost(msgspec.Struct, frozen=True, tag="declare-hosts-lost", ar
 
     by: str
     hosts: tuple[str, ...]
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
@@ -136,6 +152,98 @@ class ResolveWindows(msgspec.Struct, frozen=True, tag="resolve-windows", array_l
 
     queues: tuple[tuple[str, tuple[tuple[Micros, Micros], ...]], ...]
     """``(queue, ((opens, closes), ...))`` of all queues that have windows."""
+
+
+class StartTrace(msgspec.Struct, frozen=True, tag="start-trace", array_like=True):
+    """Have sessions tell of a job, a user's jobs, a queue, or everything. A rule about the same by
+    the same user is replaced.
+    """
+
+    by: str
+    is_admin: bool
+    kind: TraceKind
+    for_us: Micros
+    job: JobId = 0
+    name: str = ""
+    """Of the user or queue."""
+    sessions: int = 0
+    """Of kind ``session``: how many."""
+
+
+class StopTrace(msgspec.Struct, frozen=True, tag="stop-trace", array_like=True):
+    """End rules of what is traced."""
+
+    by: str
+    is_admin: bool
+    rules: tuple[int, ...] = ()
+    """Numbers; none: all that the caller may end."""
+
+
+class TrustKey(msgspec.Struct, frozen=True, tag="trust-key", array_like=True):
+    """Trust a component's key; of one that is trusted already, change the expiry."""
+
+    by: str
+    certificate: bytes
+    role: str
+    name: str
+    expires_at_us: Micros = 0
+    """0: never."""
+
+
+class RevokeKeys(msgspec.Struct, frozen=True, tag="revoke-keys", array_like=True):
+    """Never trust these keys again."""
+
+    by: str
+    keys: tuple[str, ...]
+    """Fingerprints, or beginnings of them."""
+    why: str = ""
+
+
+class MakeHostToken(msgspec.Struct, frozen=True, tag="make-host-token", array_like=True):
+    """Expect the worker of a host to enrol with a token."""
+
+    by: str
+    token: str
+    digest: str
+    """Hash of the secret."""
+    host: str
+    expires_at_us: Micros
+    key_expires_at_us: Micros = 0
+
+
+class EnrolHost(msgspec.Struct, frozen=True, tag="enrol-host", array_like=True):
+    """A worker that has a token wants its key to be trusted."""
+
+    token: str
+    digest: str
+    host: str
+    certificate: bytes
+
+
+class NoteDenials(msgspec.Struct, frozen=True, tag="note-denials", array_like=True):
+    """Keep what users were denied."""
+
+    rows: tuple[Denial, ...]
+
+
+class NoteLogin(msgspec.Struct, frozen=True, tag="note-login", array_like=True):
+    """Keep that a user logged in."""
+
+    by: str
+    session: str
+    way: str
+
+
+class RevokeLogin(msgspec.Struct, frozen=True, tag="revoke-login", array_like=True):
+    """Let a login of a user count no more, or (``session`` empty) all that he has."""
+
+    by: str
+    user: str
+    session: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+    wall_us: Micros = 0
+    """What the wall clock of the apiserver said."""
 
 
 class ProposePlan(msgspec.Struct, frozen=True, tag="propose-plan", array_like=True):
@@ -165,6 +273,15 @@ Command: TypeAlias = (
     | DeclareHostsLost
     | ApplyConfig
     | ResolveWindows
+    | StartTrace
+    | StopTrace
+    | TrustKey
+    | RevokeKeys
+    | MakeHostToken
+    | EnrolHost
+    | NoteDenials
+    | NoteLogin
+    | RevokeLogin
     | ProposePlan
     | Tick
 )
@@ -178,9 +295,10 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``requeued``, ``opened``, ``closed``, ``lost``, ``started``."""
+    ``resumed``, ``moved``, ``requeued``, ``opened``, ``closed``, ``lost``, ``started``,
+    ``traced``, ``not-traced``, ``trusted``, ``revoked``, ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0
     number: int = 0
-    """Of a moved job: its position, from 1."""
+    """Of a moved job: its position, from 1; of what is traced: the rule's number."""

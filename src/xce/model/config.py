@@ -7,13 +7,18 @@ from typing import Final
 
 import msgspec
 
+from xce.model.api import ApiConfig
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX
+from xce.model.permission import EVERYONE
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
 PREEMPTIONS: Final = ("suspend", "requeue", "kill")
 """How a job gives way: it is stopped and goes on later, starts anew later, or ends."""
+MODES: Final = ("production", "test")
+"""``test``: processes of the controller's own machine may speak without TLS, and test tools may
+submit past the apiserver."""
 BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 100}
 """Kinds of backfill, and how many blocked jobs of a queue hold a reservation unless it is said.
 
@@ -124,6 +129,25 @@ class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     total: int
 
 
+class RoleConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A role: a set of permissions with a name."""
+
+    name: str
+    permissions: tuple[str, ...]
+    """``job:kill``, ``job:*`` or ``*``."""
+
+
+class GrantConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Gives a role to users and groups: in the whole cluster, or in a queue or project only."""
+
+    role: str
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    queue: str = ""
+    project: str = ""
+    """With everything below it."""
+
+
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that configuration says, checked together; sorted by name where order is free."""
 
@@ -203,6 +227,22 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if not self.self_fence:
             return 0
         return self.fence_after_us or self.host_grace_us * 3 // 4
+
+    mode: str = "production"
+    """`MODES`; in effect from the next start of the controller."""
+    listen: str = ""
+    """``host:port`` at which the controller hears components of other machines; empty: it does not.
+    In effect from the next start of the controller."""
+
+    everyone: tuple[str, ...] = EVERYONE
+    """Permissions of every user who was identified."""
+    roles: tuple[RoleConfig, ...] = ()
+    """Beside `xce.model.permission.BUILT_IN_ROLES`."""
+    grants: tuple[GrantConfig, ...] = ()
+    api: ApiConfig = ApiConfig()
+    new_privileges: bool = False
+    """Whether jobs may gain privileges by set-id programs, on hosts whose workers `xce up` starts.
+    """
 
     def domain_level(self, name: str) -> str:
         """Return the level that ``cu[type=name]`` means; an empty name: the default one."""

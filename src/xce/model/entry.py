@@ -14,7 +14,10 @@ class Cause(msgspec.Struct, frozen=True, array_like=True):
     by: str = ""
     """A user, ``host NAME`` or ``scheduler``; empty: the controller itself."""
     basis: str = ""
-    """``owner``, ``admin``, ``component``, ``direct``."""
+    """On what ground it was allowed: ``owner``, ``admin``, ``everyone``, ``role NAME``, several of
+    these with commas; ``component``, ``direct``."""
+    origin: str = ""
+    """Where a user's command came from: ``local``, or an address; empty: from a component."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):

@@ -134,8 +134,8 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.SPAN: "Not enough processors to meet the job's spanning requirement",
     ReasonCode.AHEAD: "Not enough job slot(s)",
     ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
-    ReasonCode.WINDOW: "The queue's run windows are closed",
-    ReasonCode.DEADLINE: "Job will not finish before the run window closes",
+    ReasonCode.WINDOW: "The queue is inactivated by its time windows",
+    ReasonCode.DEADLINE: "Job will not finish before queue's run window is closed",
     ReasonCode.PREEMPTING: "Waiting for preempted jobs to release their slots",
     ReasonCode.REQUEUED: "Requeued job is waiting for rescheduling",
     ReasonCode.NO_HOSTS: "Not enough host(s) currently eligible",
@@ -175,6 +175,8 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
 
 def render_lsf(reason: Reason) -> tuple[str, ...]:
     """Return the lines that ``bjobs -l`` and ``-p`` print, each without its final ``;``."""
+    if reason.code is ReasonCode.HELD and reason.detail:
+        return ("The job was suspended by LSF admin or root while pending",)
     if reason.code is ReasonCode.POOL:
         return (f"Job's requirements for reserving resource ({reason.resource}) not satisfied",)
     lines = [_LSF[reason.code]] if reason.code in _LSF else []
@@ -190,7 +192,7 @@ def render_lsf(reason: Reason) -> tuple[str, ...]:
     return tuple(lines) or (_LSF[ReasonCode.NEW],)
 
 
-def _render_host(item: HostReason) -> str:
+def render_host_reason(item: HostReason) -> str:
     """Return one host reason in plain words with its numbers."""
     count = f"{item.hosts} host{'' if item.hosts == 1 else 's'}"
     if item.code is HostCode.SLOTS_BUSY:
@@ -204,7 +206,7 @@ def _render_host(item: HostReason) -> str:
 
 def render_plain(reason: Reason, *, now_us: Micros) -> str:
     """Return one sentence for people with the numbers that decided it."""
-    table = "; ".join(_render_host(item) for item in reason.host_reasons)
+    table = "; ".join(render_host_reason(item) for item in reason.host_reasons)
     text = _plain_head(reason, now_us)
     if reason.unsatisfiable:
         text = f"unsatisfiable: it could never run on this cluster as it is; {text}"
@@ -244,6 +246,8 @@ def _plain_head(reason: Reason, now_us: Micros) -> str:
     if reason.code is ReasonCode.WINDOW:
         when = f"; one opens in {render_span(reason.at_us - now_us)}" if reason.at_us else ""
         return f"the run windows of queue {reason.resource} are closed{when}"
+    if reason.code is ReasonCode.HELD and reason.detail:
+        return f"held by an {reason.detail}, who must release it (bresume)"
     if reason.code is ReasonCode.HOSTS:
         if not reason.needed:
             return "no host can take it now"

@@ -15,7 +15,11 @@ from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.reason import Reason, Wake
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
+from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
+from xce.model.trace import TracesChanged
 
 RESERVED_ROOM: frozenset[Wake] = frozenset({Wake.RESERVATION})
 """Changes when what runs is expected to end, or who holds a reservation."""
@@ -284,10 +288,7 @@ class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array
 
 
 class SuspensionDone(msgspec.Struct, frozen=True, tag="suspension-done", array_like=True):
-    """The hosts stopped or resumed attempts as wanted. Columns.
-
-    A preempted attempt gives its slots back with it.
-    """
+    """The hosts stopped or resumed attempts as wanted; preempted ones give slots back. Columns."""
 
     wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.RESERVATION, Wake.CAPACITY})
 
@@ -391,26 +392,6 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):
     hold: bool = False
 
 
-class WindowsResolved(msgspec.Struct, frozen=True, tag="windows-resolved", array_like=True):
-    """When run windows of queues are open. Columns; a queue that is not named has none."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
-
-    queues: list[str]
-    intervals: list[tuple[tuple[Micros, Micros], ...]]
-    version: int = 0
-    """Of the configuration whose windows these are."""
-
-
-class WindowsMoved(msgspec.Struct, frozen=True, tag="windows-moved", array_like=True):
-    """Run windows of queues have opened or closed."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
-
-    queues: list[str]
-    is_open: bool
-
-
 class StopsChanged(msgspec.Struct, frozen=True, tag="stops-changed", array_like=True):
     """The cluster itself suspends live attempts, or lets them go on: SSUSP. Runs."""
 
@@ -473,6 +454,14 @@ Record: TypeAlias = (
     | WindowsResolved
     | WindowsMoved
     | StopsChanged
+    | TracesChanged
     | JobsForgotten
     | KeysForgotten
+    | KeyTrusted
+    | KeyRevoked
+    | HostTokenMade
+    | HostTokenUsed
+    | DenialsNoted
+    | LoginBegan
+    | LoginRevoked
 )

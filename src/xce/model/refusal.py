@@ -41,6 +41,11 @@ class RefusalCode(enum.StrEnum):
     STALE = "stale"
     DENIED = "denied"
     UNREACHABLE_HOST = "unreachable-host"
+    UNKNOWN_RULE = "unknown-rule"
+    BAD_KEY = "bad-key"
+    UNKNOWN_KEY = "unknown-key"
+    KEY_REVOKED = "key-revoked"
+    BAD_TOKEN = "bad-token"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):
@@ -58,3 +63,5 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):
     first: int = -1
     """First index of the elements that it is about; -1: the whole job."""
     last: int = -1
+    permission: str = ""
+    """The permission that is missing; empty: none, or it is not to be told."""

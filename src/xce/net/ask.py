@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from xce.net.frame import WireError
-from xce.net.message import Answer, Blobs, Message, OutputChunk
+from xce.net.message import Answer, Blobs, KeyList, Message, OutputChunk, PeerList
 
 REQUEST_S: Final = 60.0
 
@@ -82,7 +82,7 @@ class Requests:
         Returns:
             Whether it is a kind of message that answers; a late one answers nobody.
         """
-        if not isinstance(message, Answer | Blobs | OutputChunk):
+        if not isinstance(message, Answer | Blobs | OutputChunk | KeyList | PeerList):
             return False
         waiting = self._waiting.pop(message.id, None)
         if waiting is not None and not waiting.done():

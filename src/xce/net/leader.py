@@ -8,21 +8,19 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from random import Random
 from typing import Final
 
 from xce.model.ids import Epoch
+from xce.net.destination import Destination, dial_destination
+from xce.net.handshake import HANDSHAKE_S, ConnectionRefusedByPeerError, DialError
 from xce.net.message import Hello, Message, Ping, Pong, Welcome
 from xce.net.peer import OnLost, OnMessages, Peer
-from xce.net.unix import (
-    HANDSHAKE_S,
-    ConnectionRefusedByPeerError,
-    DialError,
-    dial_unix,
-)
 
 BACK_OFF_FIRST_S: Final = 0.05
 BACK_OFF_MAX_S: Final = 2.0
+REFUSED_BACK_OFF_MAX_S: Final = 30.0
+"""Whoever is refused will most often be refused again."""
 DIAL_S: Final = 2.0
 """So long one of several controllers has to answer."""
 BEAT_S: Final = 2.0
@@ -36,33 +34,40 @@ class LeaderClient:
     """Dials controllers in turn, again and again.
 
     Args:
-        addresses: Where they listen; paths of unix sockets.
+        destinations: Where they listen.
         hello: What to say.
         on_welcome: Called for each connection before any of its messages.
         on_messages: What comes in.
         on_lost: Called for each connection that was welcomed, with the reason of its end.
         on_refused: Called with the text of each refusal; it may raise to give up.
+        on_failed: Called when the only one could not be reached and why, once for each other
+            reason. Of several, those that stand by never answer: then it is not called.
     """
 
     def __init__(
         self,
-        addresses: Sequence[str],
+        destinations: Sequence[Destination],
         hello: Hello,
         on_welcome: Callable[[Peer, Welcome], object],
         on_messages: OnMessages,
         on_lost: OnLost,
         *,
         on_refused: Callable[[str], object] | None = None,
+        on_failed: Callable[[str], object] | None = None,
     ) -> None:
-        assert addresses, "a controller must be named"
-        self.address = ""
-        """Where it is connected; empty: nowhere."""
-        self._addresses = tuple(addresses)
+        assert destinations, "a controller must be named"
+        self.destination: Destination | None = None
+        """Where it is connected; None: nowhere."""
+        self._destinations = tuple(destinations)
         self._hello = hello
         self._on_welcome = on_welcome
         self._on_messages = on_messages
         self._on_lost = on_lost
         self._on_refused = on_refused
+        self._on_failed = on_failed
+        self._last_failure = ""
+        self._was_refused = False
+        self._rng = Random()
         self._epoch: Epoch = 0
         """The highest that any of them has named."""
         self._silent_beats = 0
@@ -70,20 +75,26 @@ class LeaderClient:
     @property
     def is_choosing(self) -> bool:
         """Whether there are several to choose from."""
-        return len(self._addresses) > 1
+        return len(self._destinations) > 1
 
     async def run(self) -> None:
         """Stay connected until cancelled; each loss is followed by other dials."""
         back_off_s = BACK_OFF_FIRST_S
-        longest_s = FAILED_DIALS_MAX_S if self.is_choosing else BACK_OFF_MAX_S
         while True:
-            for address in self._addresses:
-                if await self._try(address):
+            self._was_refused = False
+            for destination in self._destinations:
+                if await self._try(destination):
                     back_off_s = BACK_OFF_FIRST_S
-            await asyncio.sleep(back_off_s)
-            back_off_s = min(2 * back_off_s, longest_s)
+            await asyncio.sleep(back_off_s * self._rng.uniform(0.7, 1.0))
+            back_off_s = min(2 * back_off_s, self._longest_s())
 
-    async def _try(self, address: str) -> bool:
+    def _longest_s(self) -> float:
+        """Return the longest pause between two rounds as things are."""
+        if self.is_choosing:
+            return FAILED_DIALS_MAX_S
+        return REFUSED_BACK_OFF_MAX_S if self._was_refused else BACK_OFF_MAX_S
+
+    async def _try(self, destination: Destination) -> bool:
         """Dial one controller and stay with it; return whether it was the one."""
         ended = asyncio.Event()
         was_left = False
@@ -91,35 +102,45 @@ class LeaderClient:
         def lose(reason: str) -> None:
             ended.set()
             if not was_left:
-                self.address = ""
+                self.destination = None
                 self._on_lost(reason)
 
         try:
-            peer, welcome = await dial_unix(
-                Path(address),
+            peer, welcome = await dial_destination(
+                destination,
                 self._hello,
                 on_messages=self._take,
                 on_lost=lose,
                 timeout_s=DIAL_S if self.is_choosing else HANDSHAKE_S,
             )
         except ConnectionRefusedByPeerError as error:
+            self._was_refused = True
             if self._on_refused is not None:
                 self._on_refused(str(error))
             return False
-        except DialError:
+        except DialError as error:
+            self._note_failure(str(error))
             return False
+        self._last_failure = ""
         if self.is_choosing and welcome.epoch < self._epoch:
             was_left = True
             peer.abort(f"epoch {welcome.epoch} is over, epoch {self._epoch} leads")
             return False
         self._epoch = welcome.epoch
-        self.address = address
+        self.destination = destination
         try:
             self._on_welcome(peer, welcome)
             await self._stay(peer, ended)
         finally:
             peer.close("the client ends")
         return True
+
+    def _note_failure(self, why: str) -> None:
+        """Tell why it could not be reached; of several, most do not listen, and that is well."""
+        if self._on_failed is None or self.is_choosing or self._last_failure == why:
+            return
+        self._last_failure = why
+        self._on_failed(why)
 
     async def _stay(self, peer: Peer, ended: asyncio.Event) -> None:
         """Return when the connection has ended; end it when nothing is heard any more."""

@@ -3,6 +3,8 @@
 A frame is a 4-byte big-endian length and one of these. New fields only at the end, with defaults.
 The peer that dials speaks first (`Hello`) and is answered by `Welcome` or `Refused`. Everything
 else may then go both ways in any order; requests carry an id that their answer repeats.
+
+A kind of message that is new in a protocol is sent to nobody who speaks an older one.
 """
 
 from typing import Final, TypeAlias
@@ -14,11 +16,15 @@ from xce.model.effect import Effect
 from xce.model.ids import Epoch, Micros, Seq
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
+from xce.model.trust import PEER_ROLES, TEST, HostToken, RevokedKey, TrustedKey
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
+"""What is spoken here."""
+PROTOCOL_OLDEST: Final = 1
+"""What is still understood: that of one release before."""
 FRAME_MAX: Final = 64 * 1024 * 1024
 """Largest frame in bytes; a longer one ends the connection."""
-ROLES: Final = ("apiserver", "scheduler", "worker", "history", "admin")
+ROLES: Final = (*PEER_ROLES, TEST)
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
@@ -28,12 +34,15 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
     role: str
     name: str
     version: str
+    oldest: int = 0
+    """The oldest protocol that the peer understands; 0: only ``protocol``."""
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
     """The controller's answer to `Hello`."""
 
     protocol: int
+    """What both speak on this connection."""
     epoch: Epoch
     cluster: str
     version: str
@@ -55,6 +64,8 @@ class Ask(msgspec.Struct, frozen=True, tag="ask", array_like=True):
     command: Command
     by: str = ""
     basis: str = ""
+    origin: str = ""
+    """Where a user's command came from, see `xce.model.entry.Cause`."""
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer", array_like=True):
@@ -183,6 +194,85 @@ class Pong(msgspec.Struct, frozen=True, tag="pong", array_like=True):
     number: int
 
 
+class Enrol(msgspec.Struct, frozen=True, tag="enrol", array_like=True):
+    """The first and only message of a worker whose key is not trusted yet. Since protocol 2.
+
+    It is sent over TLS only, after the controller's key was found to be the one in the token.
+    """
+
+    protocol: int
+    host: str
+    token: str
+    secret: bytes
+    certificate: bytes
+    """Of the worker's own key, in DER; the private key stays where it was made."""
+    version: str = ""
+
+
+class Enrolled(msgspec.Struct, frozen=True, tag="enrolled", array_like=True):
+    """Answer to `Enrol`: the key is trusted; the connection is closed behind this."""
+
+    cluster: str
+    controllers: tuple[bytes, ...]
+    """Certificates of the controllers, in DER."""
+
+
+class ControllerKeys(msgspec.Struct, frozen=True, tag="controller-keys", array_like=True):
+    """Which keys the controllers of this cluster have, to be kept. Since protocol 2."""
+
+    controllers: tuple[bytes, ...]
+    """Certificates in DER."""
+
+
+class ListKeys(msgspec.Struct, frozen=True, tag="list-keys", array_like=True):
+    """Which keys are trusted, which are revoked, which hosts may enrol? Since protocol 2."""
+
+    id: int
+
+
+class KeyList(msgspec.Struct, frozen=True, tag="key-list", array_like=True):
+    """Answer to `ListKeys`."""
+
+    id: int
+    now_us: Micros
+    keys: tuple[TrustedKey, ...]
+    revoked: tuple[RevokedKey, ...]
+    tokens: tuple[HostToken, ...]
+    """Without their digests."""
+
+
+class PeerSeen(msgspec.Struct, frozen=True, array_like=True):
+    """A connection to the controller."""
+
+    role: str
+    name: str
+    version: str
+    protocol: int
+    how: str
+    """``key``, ``local`` (a unix socket) or ``plain`` (``mode: test``)."""
+    key: str
+    """Fingerprint; empty: it has none."""
+    address: str
+    since_us: Micros
+
+
+class ListPeers(msgspec.Struct, frozen=True, tag="list-peers", array_like=True):
+    """Who is connected, and what was refused? Since protocol 2."""
+
+    id: int
+
+
+class PeerList(msgspec.Struct, frozen=True, tag="peer-list", array_like=True):
+    """Answer to `ListPeers`."""
+
+    id: int
+    peers: tuple[PeerSeen, ...]
+    refused: tuple[tuple[str, int], ...]
+    """What was refused since the controller's start, and how often."""
+    half_open: int = 0
+    """Connections that have not said yet who they are."""
+
+
 Message: TypeAlias = (
     Hello
     | Welcome
@@ -203,4 +293,11 @@ Message: TypeAlias = (
     | OutputChunk
     | Ping
     | Pong
+    | Enrol
+    | Enrolled
+    | ControllerKeys
+    | ListKeys
+    | KeyList
+    | ListPeers
+    | PeerList
 )

@@ -6,7 +6,7 @@ one turn of the loop leaves in one write.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from xce.net.frame import FrameReader, WireError, encode_frame
 from xce.net.message import FRAME_MAX, Message
@@ -24,6 +24,18 @@ OnLost: TypeAlias = Callable[[str], object]
 """Takes the reason for which the connection ended."""
 
 
+class Identity(NamedTuple):
+    """What is known of the other end, and how; not what it says of itself."""
+
+    how: str = ""
+    """``local``: a process of this machine, of our own user or root. ``key``: it has proved that it
+    has the private key. ``plain``: nothing is known. Empty: not found out yet."""
+    key: str = ""
+    """The fingerprint of its key; empty: it has shown none."""
+    address: str = ""
+    """Where it is, for people."""
+
+
 class Peer(asyncio.Protocol):
     """One connection. The callbacks may be replaced at any time; no message is ever dropped.
 
@@ -39,6 +51,9 @@ class Peer(asyncio.Protocol):
     """The process at the other end, as the kernel says; 0: not known."""
     uid: int = -1
     gid: int = -1
+    identity: Identity = Identity()
+    protocol: int = 0
+    """What both ends speak; 0: not settled yet."""
 
     def __init__(
         self,

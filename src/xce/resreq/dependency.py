@@ -387,10 +387,12 @@ class _Reader:
             op = self.word
             self.at += 1
         word, place = self.word, self.tokens[self.at][2]
-        if self.kind != "name" or not _is_digits(word) or not int(word[:7]) <= CODE_MAX:
+        # Whoever writes a thousand digits is told so, too.
+        number = word.lstrip("0") or "0"
+        if self.kind != "name" or not _is_digits(word) or len(number) > len(str(CODE_MAX)):
             raise self.fault("an exit code", place, word or "nothing")
         self.at += 1
-        return op, int(word)
+        return op, int(number)
 
 
 def _flat(part: Dependency, kind: type[And | Or]) -> tuple[Dependency, ...]:

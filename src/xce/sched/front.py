@@ -50,6 +50,7 @@ class Front:
         if not found.sorted:
             found.eligible()
         self._is_moved = moved is not None
+        self._moved = moved
         self._aside = aside or {}
         """Elements that are passed over."""
         self._ids: Iterator[JobId] = iter(found.waiting if moved is None else (moved,))
@@ -87,6 +88,14 @@ class Front:
         if first is None:
             return None
         return self._job().place if self._is_moved else (first, 0)
+
+    def is_past(self, job_id: JobId) -> bool:
+        """Return whether the turn of a job is over, if this is where it waits."""
+        among = self.found.moved if self._is_moved else self.found.waiting
+        if job_id not in among or (self._is_moved and job_id != self._moved):
+            return False
+        first = self.first()
+        return self.is_over or first is None or first > job_id
 
     @property
     def likeness(self) -> Likeness:

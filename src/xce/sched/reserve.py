@@ -138,6 +138,10 @@ class Reserver:
         self._room[found.key.queue] -= 1
         return True
 
+    def promised(self, element: Element) -> Reservation:
+        """Return the reservation that an element got in this session."""
+        return self._made[element].told
+
     def kept_for(self, element: Element) -> Reservation | None:
         """Return the reservation that an element held before this session."""
         return self._state.reservations.get(element[0], {}).get(element[1])

@@ -4,7 +4,7 @@
 again. One that is made anew from a state has the same rows, up to their order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from xce.model.host_record import HostUp
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import positions
+from xce.model.reason import Reason, ReasonCode
 from xce.model.record import (
     AmountsReturned,
     BulkPlaced,
@@ -113,6 +114,11 @@ class Running:
             self._news.extend(_runs_of(record))
         if len(self._news) > _NEWS_MAX:
             self._is_whole = False
+
+    def look_again(self, runs: Iterable[tuple[JobId, Index, Index]]) -> None:
+        """Have element runs looked at again, without any record about them."""
+        if self._is_whole:
+            self._news.extend(runs)
 
     def releases(self, state: ClusterState) -> Releases:
         """Return the rows of what lives now."""
@@ -291,3 +297,15 @@ def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
             yield from zip(record.jobs, record.indices, record.indices, strict=True)
         case _:
             pass
+
+
+def lateness(state: ClusterState, found: RequestClass, now_us: Micros) -> Reason | None:
+    """Return why a job would still run when the run window of its queue closes, if so."""
+    if not state.windows:
+        return None
+    queue = found.key.queue
+    closes_us = state.window_closes_us(queue, now_us)
+    span_us = found.key.run_limit_us or found.key.estimate_us
+    if not closes_us or not span_us or now_us + span_us <= closes_us:
+        return None
+    return Reason(ReasonCode.DEADLINE, resource=queue)

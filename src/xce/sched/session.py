@@ -14,7 +14,7 @@ Free amounts only shrink within a session, so a request that did not fit is not 
 """
 
 import heapq
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,12 +28,13 @@ from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
 from xce.sched.holds import Holds
 from xce.sched.order import Line, Place, Rank
+from xce.sched.passed import NO_TURNS, Turns
 from xce.sched.place import bulk, pools
 from xce.sched.place.spot import Spot, find_gang, find_serial
 from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
-from xce.sched.running import FAR, expected_span
+from xce.sched.running import FAR, expected_span, lateness
 from xce.sched.shape import Shape
 from xce.sched.timeline import Piece, View
 from xce.sched.waiting import Memory
@@ -50,6 +51,8 @@ def run_session(
     memory: Memory | None = None,
     policy: Policy = FIRST_COME,
     counts: Counts | None = None,
+    trace: "Tracer | None" = None,
+    until: JobId | None = None,
 ) -> Plan:
     """Return what can start and why each other class waits.
 
@@ -59,23 +62,43 @@ def run_session(
         memory: What the sessions before remember; without it the plan is the same.
         policy: The functions that decide.
         counts: Where to count the work that was done.
+        trace: Is told what is decided; the plan is the same.
+        until: End early, once the turn of this waiting job is over: what stands behind it has no
+            say in whether it starts.
     """
     now_us = max(now_us, state.now_us)
-    session = Session(state, now_us, memory or Memory(), policy, counts or Counts())
+    given = state, now_us, memory or Memory(), policy, counts or Counts()
+    session = Session(*given) if trace is None else trace.open(*given)
     session.start_held()
+    if trace is None and until is None:
+        session.pass_over()
     queue = session.order()
+    session.call_up(queue)
     while queue:
         if session.has_stopped:
             session.resume(-queue[0][0][0])
         rank, _, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
-        session.place(front, before)
+        session.place(front, session.turns.limit(rank, before))
+        if until is not None and front.is_past(until):
+            return session.close()
         if not front.is_over:
             session.push(queue, front)
         if session.is_order_due:
             queue = session.order_again(queue)
+        session.call_up(queue)
     session.resume(0)
     return session.close()
+
+
+class Tracer(Protocol):
+    """Listens to a session; see `xce.sched.traced`."""
+
+    def open(
+        self, state: ClusterState, now_us: Micros, memory: Memory, policy: Policy, counts: Counts, /
+    ) -> "Session":
+        """Return a session that tells what it does and decides the same."""
+        ...
 
 
 class Session:
@@ -107,20 +130,25 @@ class Session:
         self._gangs: list[GangStart] = []
         self._failed: dict[Shape, Reason] = {}
         self._delaying: dict[tuple[Shape, Micros], Reason] = {}
-        """Requests that fit, and would delay a reservation if they ran up to this instant."""
+        """What fits and would delay a reservation, running up to an instant; until a start."""
+        self._is_kept_waiting = False
         self._in_vain: set[Shape] = set()
         """Requests for which nobody can give way."""
         self._asleep: dict[RequestClass, Reason] = {}
         self._avoiding: set[RequestClass] = set()
         """Of these, classes of which only jobs that avoid hosts did not fit so far."""
+        self.turns: Turns = NO_TURNS
 
     def order(self) -> Queue:
         """Return the classes with waiting jobs as a heap, the first one in front."""
         queue: Queue = []
         queues = self._state.queues
+        passed = self.turns.classes
         for found in self._state.waiting.values():
             config = queues.get(found.key.queue)
             if config is None or not config.active or not self._state.is_window_open(config.name):
+                continue
+            if found.cls in passed:
                 continue
             rank = self._line.rank(found)
             if found.waiting:
@@ -129,6 +157,18 @@ class Session:
                 front = Front(self._state, found, rank, moved, self._holds.aside)
                 self.push(queue, front)
         return queue
+
+    def pass_over(self) -> None:
+        """Find out who of those that did not fit before does not fit now."""
+        passed = self._memory.passed
+        if passed.rows:
+            self.turns = passed.open(self._state, self._free.free, self._facts, self._policy)
+
+    def call_up(self, queue: Queue) -> None:
+        """Put into the order who of those is next and does fit."""
+        key, given = queue[0][:3] if queue else None, len(self._bulk) + len(self._gangs)
+        for row in self.turns.advance(key, given, self._ground):
+            self.push(queue, Front(self._state, row.found, row.key[0]))
 
     def push(self, queue: Queue, front: Front) -> None:
         """Put a class into the order, if anything of it is left."""
@@ -157,7 +197,7 @@ class Session:
             if self._shares.is_due:
                 return
             shape = self._memory.shape(self._state, front.found, front.likeness, self._counts)
-            late = self._lateness(front.found)
+            late = lateness(self._state, front.found, self._now_us)
             reason = late or self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
@@ -212,18 +252,8 @@ class Session:
                 )
             )
             return
-        self._gangs.append(
-            GangStart(
-                found.cls,
-                job_id,
-                index,
-                spot.hosts.tolist(),
-                spot.sizes.tolist(),
-                spot.parts.tolist(),
-                spot.alternative,
-                rule,
-            )
-        )
+        columns = spot.hosts.tolist(), spot.sizes.tolist(), spot.parts.tolist()
+        self._gangs.append(GangStart(found.cls, job_id, index, *columns, spot.alternative, rule))
 
     @property
     def has_stopped(self) -> bool:
@@ -237,6 +267,7 @@ class Session:
             amounts[0] = slots
             piece = Piece(numbers, amounts, {}, exclusive=False)
             self._reserver.take_room(piece, self._now, FAR)
+            self._delaying.clear()
 
     def _preempt(self, front: Front, shape: Shape, reason: Reason, before: Place) -> bool:
         """Have others give way for the first element of a class, if that lets it start.
@@ -259,22 +290,12 @@ class Session:
             return False
         preemption, spot = found
         self._preemptions.append(preemption)
+        self._delaying.clear()
         piece = Piece(spot.numbers, spot.amounts, spot.pools, exclusive=False)
         self._reserver.take_room(piece, self._now, expected_span(front.found))
         self._asleep[front.found] = Reason(ReasonCode.PREEMPTING)
         front.take(1, before)
         return True
-
-    def _lateness(self, found: RequestClass) -> Reason | None:
-        """Return why a job would still run when the run window of its queue closes, if so."""
-        if not self._state.windows:
-            return None
-        queue = found.key.queue
-        closes_us = self._state.window_closes_us(queue, self._now_us)
-        span_us = found.key.run_limit_us or found.key.estimate_us
-        if not closes_us or not span_us or self._now_us + span_us <= closes_us:
-            return None
-        return Reason(ReasonCode.DEADLINE, resource=queue)
 
     def _sleep(self, front: Front, shape: Shape, reason: Reason) -> None:
         """Note why a class waits: for the first of its jobs, rather one that avoids no host."""
@@ -309,10 +330,11 @@ class Session:
 
     def close(self) -> Plan:
         """Return the plan."""
+        self._asleep.update(self.turns.close())
         reserved, unreserved = self._reserver.changes()
         moved = self._preemptions or self._holds.released or self._holds.resumed
         is_empty = not (self._bulk or self._gangs or reserved or unreserved or moved)
-        look_at_us = self._reserver.look_at_us() if self._delaying else 0
+        look_at_us = self._reserver.look_at_us() if self._is_kept_waiting else 0
         reasons = self._memory.close(
             self._asleep,
             is_empty=is_empty,
@@ -321,6 +343,8 @@ class Session:
             ),
             look_at_us=look_at_us,
         )
+        if self._ground is not None:
+            self._memory.take_passed(self._state, self._asleep, self._free.free, self._line.rank)
         return Plan(
             self._state.seq,
             self._state.config_version,
@@ -372,6 +396,7 @@ class Session:
         window = self._reserver.window(front.found, now)
         if window.ground is now.ground:
             if place(front, shape, now, sieve.left, before):
+                self._delaying.clear()
                 return None
         elif self._fits(shape, now, sieve.left):
             return self._try_window(front, shape, window, before)
@@ -390,7 +415,9 @@ class Session:
         sieve = sift(shape, window.ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
         if place(front, shape, window, sieve.left, before):
+            self._delaying.clear()
             return None
+        self._is_kept_waiting = True
         reason = Reason(ReasonCode.RESERVED, detail=str(self._reserver.in_the_way(front.found)))
         self._delaying[shape, self._reserver.reach(front.found)] = reason
         return reason

@@ -44,6 +44,7 @@ class Shape:
     def __init__(self, key: ShapeKey, need: Need, *, alternative: int = 0) -> None:
         self.request, self.queue_hosts, self.avoid = key.request, key.queue_hosts, key.avoid
         request = key.request
+        self.waited_us = key.waited_us
         self.alternative = alternative
         """Which alternative of the whole request it is (part of)."""
         self.inner: tuple[Shape, ...] = ()
@@ -84,6 +85,8 @@ class Shape:
         self.fixed: Reason | None = None
         """Why it can fit nowhere until hosts or configuration change."""
         self.verdict: Verdict | None = None
+        self.users = 0
+        """How many classes have it."""
 
     @property
     def is_whole(self) -> bool:

@@ -18,6 +18,7 @@ were when the reason was told: they change with every start. Since a session fin
 class as it is now, asleep or not, it tells the same as one without memory.
 """
 
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -31,11 +32,14 @@ from xce.sched.counts import Counts
 from xce.sched.explain import cures, gist
 from xce.sched.front import Likeness
 from xce.sched.ground import Ground
+from xce.sched.order import Rank
+from xce.sched.passed import Passed
 from xce.sched.policy import Policy
 from xce.sched.running import Running
 from xce.sched.shape import Shape, ShapeKey, Verdict, compile_shape
 from xce.sched.standing import compile_standing
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.hosts import Column
 
 _ALWAYS: Final = frozenset({Wake.PENDING, Wake.CONFIG})
 _PROMISED: Final = frozenset({Wake.RESERVATION, Wake.CAPACITY})
@@ -62,6 +66,8 @@ class Memory:
         """What runs and when it is expected to end."""
         self.look_at_us: Micros = 0
         """When a session is worth running though no record came; 0: never."""
+        self.passed = Passed()
+        """Classes that did not fit and may be passed over."""
         self._has_news = True
         self._awaits_answer = False
         self._wanted = _ALWAYS
@@ -109,9 +115,11 @@ class Memory:
             self._contents.clear()
             self._shapes.clear()
             self._plain.clear()
+            self.passed.clear()
         elif len(self._shapes) + len(self._plain) > _SHAPES_MAX + 2 * len(state.classes):
             self._shapes.clear()
             self._plain.clear()
+            self.passed.clear()
         return facts
 
     def close(
@@ -176,7 +184,29 @@ class Memory:
             counts.host_rows += self._facts.table.count
         if not avoid:
             self._plain[plain] = shape
+            shape.users += 1
         return shape
+
+    def take_passed(
+        self,
+        state: ClusterState,
+        asleep: Mapping[RequestClass, Reason],
+        free: Column,
+        rank_of: Callable[[RequestClass], Rank],
+    ) -> None:
+        """Keep who did not fit, to be passed over next time; ``free``: what is free now."""
+
+        def shape_of(found: RequestClass) -> Shape | None:
+            return self.plain_shape(found, state)
+
+        self.passed.add(state, asleep, free, rank_of, shape_of)
+
+    def plain_shape(self, found: RequestClass, state: ClusterState) -> Shape | None:
+        """Return the shape of a class's first waiting job, if that avoids no host and is known."""
+        if not found.sorted or found.moved or not found.waiting:
+            return None
+        job = state.jobs[next(iter(found.waiting))]
+        return None if job.avoid else self._plain.get((found.cls, job.waited_us))
 
     def verdict(self, shape: Shape, ground: Ground) -> Reason | None:
         """Return why a request does not fit, if that was found on the same ground before."""

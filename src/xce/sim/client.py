@@ -15,11 +15,13 @@ from xce.model.command import (
     MoveJobs,
     RequeueJobs,
     ResumeJobs,
+    RevokeKeys,
     Selection,
     SetHostsOpen,
     SignalJobs,
     StopJobs,
     SubmitJobs,
+    TrustKey,
 )
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
@@ -66,12 +68,14 @@ class Client(Process):
         owner: Owner,
         wall_us: Callable[[], Micros],
         is_admin: bool = False,
+        role: str = "apiserver",
     ) -> None:
         super().__init__(loop)
         self.owner = owner
         self.jobs: list[JobId] = []
         self.wishes: list[Wish] = []
         self.is_admin = is_admin
+        self._role = role
         self._network = network
         self._rng = rng
         self._truth = truth
@@ -114,7 +118,7 @@ class Client(Process):
 
     def declare_lost(self, names: tuple[str, ...]) -> None:
         """Wish that hosts are given up."""
-        self._wish(Wish(lambda: DeclareHostsLost(self.owner.user, names)))
+        self._wish(Wish(lambda: DeclareHostsLost(self.owner.user, names, is_admin=True)))
 
     def move(self, job: JobId, *, to_top: bool, position: int) -> None:
         """Wish that a job stands elsewhere in its queue."""
@@ -124,11 +128,21 @@ class Client(Process):
 
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
-        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open)))
+        self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open, is_admin=True)))
 
     def configure(self, config: Callable[[], ClusterConfig]) -> None:
         """Wish that the newest configuration is in effect."""
         self._wish(Wish(lambda: ApplyConfig(self.owner.user, config())))
+
+    def trust(self, certificate: bytes, host: str, *, for_us: Micros = 0) -> None:
+        """Wish that the key of a host is trusted, for a while or for ever."""
+        by = self.owner.user
+        expires_at_us = self._wall_us() + for_us if for_us else 0
+        self._wish(Wish(lambda: TrustKey(by, certificate, "worker", host, expires_at_us)))
+
+    def revoke(self, key: str) -> None:
+        """Wish that a key is never trusted again."""
+        self._wish(Wish(lambda: RevokeKeys(self.owner.user, (key,))))
 
     def some_job(self) -> tuple[JobId, tuple[tuple[Index, Index], ...]] | None:
         """Return one of this user's jobs, or some of its elements."""
@@ -164,7 +178,7 @@ class Client(Process):
     # The connection.
 
     def _dial(self) -> None:
-        self._network.dial("apiserver", self.owner.user, self, self._dialled, self)
+        self._network.dial(self._role, self.owner.user, self, self._dialled, self)
 
     def _dialled(self, wire: Wire | None) -> None:
         self._wire = wire

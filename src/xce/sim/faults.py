@@ -45,6 +45,12 @@ class Faults(msgspec.Struct):
     """Hosts that an administrator declares lost, should they be away."""
     promotions: int = 0
     """Standbys that take over while the leader before lives on."""
+    revocations: int = 0
+    """Keys of hosts that are revoked; the host gets another a while later."""
+    expiries: int = 0
+    """Keys of hosts that expire; the host gets another a while later."""
+    repeats: int = 0
+    """Frames that are played again."""
 
     def stop(self) -> None:
         """Let nothing go wrong any more."""
@@ -53,6 +59,13 @@ class Faults(msgspec.Struct):
 
 
 NONE: Final = Faults()
+
+
+def add_trust_faults(faults: Faults, rng: Random) -> None:
+    """Let some of the lives have trouble with trust too."""
+    for name, most in (("revocations", 4), ("expiries", 3), ("repeats", 25)):
+        if rng.random() < 0.35:
+            setattr(faults, name, rng.randint(1, most))
 
 
 def draw_faults(rng: Random) -> Faults:

@@ -7,6 +7,7 @@ from typing import Final
 from xce.model.ids import Micros
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
+from xce.sim.keyring import Keyring
 from xce.sim.loop import Process
 from xce.sim.network import Network, Wire
 from xce.sim.shepherd import Ground, Shepherd
@@ -30,11 +31,13 @@ class Worker(Process):
         cpus: int,
         mem_mib: int,
         machine: type[HostState] = HostState,
+        keyring: Keyring | None = None,
     ) -> None:
         super().__init__(ground.loop)
         self.ground = ground
         self.core = machine()
         self._network = network
+        self._keyring = keyring or Keyring()
         self._rng = rng
         self._cpus = cpus
         self._mem_mib = mem_mib
@@ -89,7 +92,9 @@ class Worker(Process):
     # The controller's side.
 
     def _dial(self) -> None:
-        self._network.dial("worker", self.ground.name, self, self._dialled, self)
+        name = self.ground.name
+        key = self._keyring.key(name)
+        self._network.dial("worker", name, self, self._dialled, self, key=key)
 
     def _dialled(self, wire: Wire | None) -> None:
         self._wire = wire
@@ -111,7 +116,10 @@ class Worker(Process):
             return
         now_us = self.loop.now_us
         match message:
-            case m.Welcome(beat_us=beat_us):
+            case m.Welcome(epoch=epoch, beat_us=beat_us):
+                if not self.core.meet(epoch):
+                    wire.cut()
+                    return
                 self._join(wire)
                 self._beat = Beat(beat_us, now_us)
                 self._send_beat(wire)

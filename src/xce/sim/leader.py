@@ -5,6 +5,7 @@ It does what `xce.daemon.controller_shell` does with sockets: nothing is told be
 
 from collections.abc import Callable
 from random import Random
+from typing import get_args
 
 from xce.calendars.windows import Resolver
 from xce.control.clock import has_jumped, next_now_us
@@ -16,12 +17,13 @@ from xce.control.reign import Reign
 from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.recover import recover
-from xce.model.command import ApplyConfig, Tick
+from xce.model.command import ApplyConfig, Tick, TrustKey
 from xce.model.config import ClusterConfig
 from xce.model.effect import Effect
 from xce.model.ids import SECOND_US, Micros
 from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.net import message as m
+from xce.net.allowlist import Gate
 from xce.net.follow import FollowerFeed
 from xce.sim.disk import Disk
 from xce.sim.loop import Loop, Process
@@ -48,6 +50,7 @@ class Leader(Process):
         config: ClusterConfig,
         wall_us: Callable[[], Micros],
         controller: type[Controller] = Controller,
+        first_keys: tuple[tuple[str, bytes], ...] = (),
     ) -> None:
         super().__init__(loop)
         self.disk = disk
@@ -71,8 +74,10 @@ class Leader(Process):
         """Connections that were cut since nothing was heard on them."""
         self._joined: dict[Wire, None] = {}
         """Connections of workers whose join is durable."""
-        self._roles: dict[Wire, tuple[str, str]] = {}
-        self._settle(config)
+        self._gates: dict[Wire, Gate] = {}
+        self.refused = 0
+        """Messages that were not allowed."""
+        self._settle(config, first_keys)
         self.after(TICK_US, self._tick)
         self.after(REPEAT_US, self._repeat)
         network.listener, network.listening = self.accept, self
@@ -82,7 +87,12 @@ class Leader(Process):
         """The state, ahead of what is durable."""
         return self.desk.controller.state
 
-    def _settle(self, config: ClusterConfig) -> None:
+    def _settle(self, config: ClusterConfig, first_keys: tuple[tuple[str, bytes], ...]) -> None:
+        trust = self.state.trust
+        if not (trust.keys or trust.revoked):
+            for host, certificate in first_keys:
+                command = TrustKey("root", certificate, "worker", host)
+                self.give(command, by="root", basis="admin")
         self.give(ApplyConfig("root", config), by="root", basis="admin")
         self.give(ReignBegan(), by="controller", basis="component")
 
@@ -139,6 +149,7 @@ class Leader(Process):
                 else:
                     self._send_stored(wire, feed)
             self.reign.tell(batch)
+            self.look_at_keys()
             self.reign.pump()
 
         self.disk.write(self.epoch, stored, batch.blobs, end, self.kill)
@@ -153,7 +164,21 @@ class Leader(Process):
         for message in feed.next_messages(0):
             wire.send(self, message)
 
+    def look_at_keys(self) -> None:
+        """End the connections whose keys are not trusted any more."""
+        now_us = self.now_us()
+        for wire, gate in list(self._gates.items()):
+            if self.refuse_key(wire, gate.role, gate.name, now_us):
+                wire.cut()
+
+    def refuse_key(self, wire: Wire, role: str, name: str, now_us: Micros) -> str:
+        """Return why a peer is not wanted; who has no key is on the same machine."""
+        if not wire.key:
+            return ""
+        return self.state.trust.refuse(wire.key, role, name, now_us)
+
     def _tick(self) -> None:
+        self.look_at_keys()
         windows = self._resolver.due(self.state, self.now_us())
         if windows is not None:
             self.reign.give(windows)
@@ -186,8 +211,10 @@ class Leader(Process):
     # Connections.
 
     def accept(self, wire: Wire, role: str, name: str) -> bool:
-        """Take a connection."""
-        self._roles[wire] = (role, name)
+        """Take a connection, or not."""
+        if self.refuse_key(wire, role, name, self.now_us()):
+            return False
+        self._gates[wire] = Gate(role, name)
         if role == "worker":
             earlier = self.workers.get(name)
             self.workers[name] = wire
@@ -204,7 +231,14 @@ class Leader(Process):
 
     def hear(self, wire: Wire, message: object) -> None:
         """Take a message."""
-        role, name = self._roles[wire]
+        gate = self._gates.get(wire)
+        if gate is None:
+            return
+        if not isinstance(message, get_args(m.Message)) or gate.refuse(message):
+            self.refused += 1
+            wire.cut()
+            return
+        role, name = gate.role, gate.name
         if role == "worker" and self.workers.get(name) is wire:
             note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
             note(name, self.loop.now_us)
@@ -234,7 +268,7 @@ class Leader(Process):
     def _join(self, wire: Wire, name: str, seen: HostJoined) -> None:
         def joined(reply: Reply) -> None:
             assert not reply.results, f"host {name} is refused"
-            if wire in self._roles:
+            if wire in self._gates:
                 self._joined[wire] = None
 
         self.give(seen, by=f"host {name}", basis="component", on_reply=joined)
@@ -247,7 +281,10 @@ class Leader(Process):
 
     def lose(self, wire: Wire) -> None:
         """Learn that a connection has ended."""
-        role, name = self._roles.pop(wire)
+        gate = self._gates.pop(wire, None)
+        if gate is None:
+            return  # it was never taken
+        role, name = gate.role, gate.name
         self.feeds.pop(wire, None)
         self._joined.pop(wire, None)
         if role == "worker" and self.workers.get(name) is wire:

@@ -34,11 +34,18 @@ class End(Protocol):
 class Wire:
     """One connection between the end that dialled and the end that accepted."""
 
-    __slots__ = ("_arrives_us", "_network", "_told", "ends", "is_cut", "is_stalled", "name")
+    __slots__ = (
+        "_arrives_us", "_network", "_told", "ends", "is_cut", "is_stalled", "key", "name", "role",
+    )  # fmt: skip
 
-    def __init__(self, network: "Network", name: str, dialler: End, accepter: End) -> None:
+    def __init__(
+        self, network: "Network", dialler: End, accepter: End, *, role: str, name: str, key: str
+    ) -> None:
         self.name = name
         """The name of the one who dialled."""
+        self.role = role
+        self.key = key
+        """The fingerprint of his key; empty: he is on the same machine."""
         self.ends = (dialler, accepter)
         self.is_cut = False
         self.is_stalled = False
@@ -63,7 +70,13 @@ class Wire:
     def _arrive(self, side: int, message: object) -> None:
         end = self.ends[side]
         if not (self.is_cut or self.is_stalled or self._told[side]) and end.is_alive:
+            self._network.watch(self, side, message)
             end.hear(self, message)
+
+    def inject(self, side: int, message: object) -> None:
+        """Let one end hear something that the other has not said now."""
+        if not (self.is_cut or self.is_stalled or self._told[side]) and self.ends[side].is_alive:
+            self.ends[side].hear(self, message)
 
     def cut(self, *, late_us: Micros = 0) -> None:
         """Break the connection; each end learns of it some time after, up to ``late_us`` more."""
@@ -94,13 +107,20 @@ class Network:
         self.listener: Callable[[Wire, str, str], bool] | None = None
         """``(wire, role, name)`` -> whether the connection is taken."""
         self.listening: End | None = None
+        self.watch: Callable[[Wire, int, object], object] = lambda *_: None
+        """Called with each message before it is heard: the connection, and at which end."""
         self._rng = rng
         self._faults = faults
         self._wires: dict[Wire, None] = {}
         self._away: dict[str, Micros] = {}
 
+    @property
+    def wires(self) -> list[Wire]:
+        """The connections that stand."""
+        return list(self._wires)
+
     def dial(self, role: str, name: str, dialler: Process, on_end: Callable[[Wire | None], object],
-             end: End) -> None:  # fmt: skip
+             end: End, *, key: str = "") -> None:  # fmt: skip
         """Connect to the controller; ``on_end`` gets the connection, or None."""
 
         def arrive() -> None:
@@ -109,7 +129,7 @@ class Network:
             if listener is None or listening is None or is_away or not dialler.is_alive:
                 dialler.after(self.notice_us(0), on_end, None)
                 return
-            wire = Wire(self, name, end, listening)
+            wire = Wire(self, end, listening, role=role, name=name, key=key)
             self._wires[wire] = None
             on_end(wire)
             if not listener(wire, role, name):

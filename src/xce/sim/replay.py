@@ -18,6 +18,7 @@ from xce.control.accept import decide_plan, plan_digest
 from xce.journal.codec import FIRST_CRC
 from xce.journal.interface import JournalReader
 from xce.journal.sqlite import open_sqlite_reader
+from xce.journal.trace_recorder import Recorder
 from xce.journal.whole import read_whole_entries, whole_first_seq
 from xce.model.entry import Entry
 from xce.model.errors import CorruptJournalError
@@ -92,13 +93,16 @@ class _Session(msgspec.Struct, frozen=True):
         return self.record.view_seq, self.seq
 
 
-def replay(directory: Path, *, fresh: bool = False) -> ReplayReport:
+def replay(
+    directory: Path, *, fresh: bool = False, recorder: Recorder | None = None
+) -> ReplayReport:
     """Run the recorded sessions of a journal again, up to the first that decides otherwise.
 
     Args:
         directory: Of the journal; a controller may be writing it.
         fresh: Run each session without what those before it remember, which is slow with many
             requests; the plans must be the same.
+        recorder: Traces the sessions, in the order in which they are run again.
 
     Raises:
         CorruptJournalError: There is no journal, or an entry of it is damaged.
@@ -106,14 +110,16 @@ def replay(directory: Path, *, fresh: bool = False) -> ReplayReport:
     """
     reader = open_sqlite_reader(directory)
     try:
-        return replay_journal(reader, fresh=fresh)
+        return replay_journal(reader, fresh=fresh, recorder=recorder)
     finally:
         reader.close()
 
 
-def replay_journal(reader: JournalReader, *, fresh: bool = False) -> ReplayReport:
+def replay_journal(
+    reader: JournalReader, *, fresh: bool = False, recorder: Recorder | None = None
+) -> ReplayReport:
     """Run the recorded sessions of an open journal again; see `replay`."""
-    state, crc = _begin(reader)
+    state, crc = begin(reader)
     first = state.seq
     sessions: list[tuple[tuple[Seq, Seq], _Session]] = []
     skipped = 0
@@ -127,7 +133,7 @@ def replay_journal(reader: JournalReader, *, fresh: bool = False) -> ReplayRepor
                 else:
                     session = _Session(record, entry.seq)
                     heapq.heappush(sessions, (session.rank, session))
-    again = _Again(state, sessions, fresh=fresh)
+    again = _Again(state, sessions, fresh=fresh, recorder=recorder)
     difference = again.run(read_whole_entries(reader, first, crc), last)
     return ReplayReport(
         file=reader.place(),
@@ -139,7 +145,7 @@ def replay_journal(reader: JournalReader, *, fresh: bool = False) -> ReplayRepor
     )
 
 
-def _begin(reader: JournalReader) -> tuple[ClusterState, int]:
+def begin(reader: JournalReader) -> tuple[ClusterState, int]:
     """Return the earliest state from which the entries go on, and the crc of its last entry."""
     if whole_first_seq(reader) <= 1:
         return ClusterState(), FIRST_CRC
@@ -161,7 +167,9 @@ class _Again:
         sessions: list[tuple[tuple[Seq, Seq], _Session]],
         *,
         fresh: bool,
+        recorder: Recorder | None,
     ) -> None:
+        self._recorder = recorder
         self.done = 0
         self.by_decisions = 0
         self._state = state
@@ -191,11 +199,15 @@ class _Again:
         """Run the sessions whose view is the state as it is now."""
         while self._sessions and self._sessions[0][1].record.view_seq == self._state.seq:
             session = heapq.heappop(self._sessions)[1]
+            trace = self._recorder.open() if self._recorder is not None else None
             plan = run_session(
                 self._state,
                 now_us=session.record.now_us,
                 memory=None if self._fresh else self._memory,
+                trace=trace,
             )
+            if self._recorder is not None and trace is not None:
+                self._recorder.keep(trace)
             self.done += 1
             if plan_digest(plan) != session.record.digest:
                 self._others[session.seq] = (session, plan)

@@ -86,6 +86,7 @@ class Summary:
             "max_wait": means["max_wait"],
             "makespan": span / self._unit,
             "gpu_allocation": None,
+            "processors": processors,
             "jobs": self.total.jobs,
             "by_queue": {name: self.queues[name].means() for name in sorted(self.queues)},
             "by_project": {name: self.projects[name].means() for name in sorted(self.projects)},

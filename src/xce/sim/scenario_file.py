@@ -230,13 +230,16 @@ class _Reading:
 
     def _take_down(self, host: Place) -> None:
         """Note the hosts of an entry with ``state: down``."""
-        values = {key.value: value for key, value in host.node.value}
+        pairs = [pair for pair in host.node.value if isinstance(pair[0], yaml.ScalarNode)]
+        values = {key.value: value for key, value in pairs}
         state, names = values.get("state"), values.get("names")
-        if state is None or state.value != "down" or names is None:
+        if not isinstance(state, yaml.ScalarNode) or state.value != "down" or names is None:
             return
         state.value = "ok"
-        texts = [names] if isinstance(names, yaml.ScalarNode) else names.value
+        texts = names.value if isinstance(names, yaml.SequenceNode) else [names]
         for text in texts:
+            if not isinstance(text, yaml.ScalarNode):
+                return  # the reader of hosts tells it
             try:
                 self._down.update(expand_names(text.value))
             except TextError:

@@ -7,6 +7,8 @@ from xce.control.controller import Step
 from xce.journal.batch import make_batch
 from xce.journal.interface import Append, Blob
 from xce.journal.sqlite import DATABASE, SqliteJournal
+from xce.journal.trace_recorder import WholeRecorder
+from xce.journal.trace_store import open_writer
 from xce.model.entry import Entry
 from xce.model.errors import XceError
 from xce.sim.scenario import Scenario
@@ -23,7 +25,12 @@ class JournalExistsError(XceError):
 
 
 def run_scenario(
-    scenario: Scenario, words: Words, *, seed: int = 0, journal: Path | None = None
+    scenario: Scenario,
+    words: Words,
+    *,
+    seed: int = 0,
+    journal: Path | None = None,
+    traces: Path | None = None,
 ) -> dict[str, Any]:
     """Run a scenario and return the object that tells of it.
 
@@ -32,9 +39,11 @@ def run_scenario(
         words: Reads command lines.
         seed: From which run times are drawn where a span is given for them.
         journal: A directory to write the journal of the run to; None: it is not kept.
+        traces: A directory to write what all sessions decided to; None: it is not traced.
 
     Raises:
         JournalExistsError: There is a journal in that directory.
+        TraceStoreError: There are traces in theirs, or they cannot be written.
     """
     if journal is not None and (journal / DATABASE).exists():
         raise JournalExistsError(f"{journal}: there is a journal already; name an empty directory")
@@ -46,7 +55,8 @@ def run_scenario(
             entries.extend(step.entries)
             blobs.extend(step.blobs)
 
-    run = ScenarioRun(scenario, words, seed=seed, hear=hear)
+    recorder = WholeRecorder(open_writer(traces)) if traces is not None else None
+    run = ScenarioRun(scenario, words, seed=seed, hear=hear, recorder=recorder)
     looks = Looks(run)
     run.run()
     if journal is not None:

@@ -21,6 +21,7 @@ from xce.calendars.windows import Resolver
 from xce.control.accept import plan_digest
 from xce.control.controller import Controller, Input, Step
 from xce.control.due import next_due_us
+from xce.journal.trace_recorder import Recorder
 from xce.model.command import (
     Accepted,
     ApplyConfig,
@@ -44,6 +45,9 @@ from xce.state.cluster import ClusterState
 
 ADMIN: Final = "root"
 _IN_VAIN_MAX: Final = 3
+_TICKS_MAX: Final = 500
+"""Ticks in a row, with nothing else to come, that give no session anything to decide. Run windows
+open and close for ever."""
 _ENDS, _DUE, _SUBMITS, _EVENTS, _LOOKS = range(5)
 """The order of what happens at one instant."""
 
@@ -94,6 +98,7 @@ class ScenarioRun:
         seed: From which run times are drawn where a span is given for them.
         hear: Is given every step of the controller, e.g. to keep its entries.
         state: Where it begins; None: with nothing.
+        recorder: Traces the sessions.
     """
 
     def __init__(
@@ -104,6 +109,7 @@ class ScenarioRun:
         seed: int = 0,
         hear: Callable[[Step], None] = lambda _: None,
         state: ClusterState | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.scenario = scenario
         self.controller = Controller(state or ClusterState())
@@ -118,6 +124,7 @@ class ScenarioRun:
         self._words = words
         self._rng = Random(seed)
         self._hear = hear
+        self._recorder = recorder
         self._memory = Memory()
         self._compiler = SubmissionCompiler(host="sim")
         self._digest = hashlib.blake2b(digest_size=16)
@@ -132,6 +139,8 @@ class ScenarioRun:
         """Hosts with ends that are not told yet."""
         self._in_vain = 0
         """Sessions in a row that gave nothing."""
+        self._ticks = 0
+        """Ticks in a row that led to nothing, while nothing else is to come."""
         self._idle_due: tuple[int, Micros] = (0, 0)
         """State and instant for which a tick brought nothing."""
 
@@ -168,6 +177,7 @@ class ScenarioRun:
             if at_us is None or (until_us is not None and at_us > until_us):
                 break
             self.now_us = at_us
+            self._ticks = 0 if self._calendar else self._ticks + 1
             if is_session:
                 self._session()
             self._live_instant()
@@ -185,7 +195,8 @@ class ScenarioRun:
         """Return when something happens next, and whether a session runs then."""
         instants = [self._calendar[0][0]] if self._calendar else []
         due_us = next_due_us(self.state)
-        if due_us and (self.state.seq, due_us) != self._idle_due:
+        is_idle_due = (self.state.seq, due_us) == self._idle_due or self._is_over()
+        if due_us and not is_idle_due:
             instants.append(max(due_us - self.scenario.zero_us, self.now_us))
         session_us = self._next_session(is_quiet=not instants)
         if session_us is not None:
@@ -193,6 +204,14 @@ class ScenarioRun:
         if not instants:
             return None, False
         return min(instants), min(instants) == session_us
+
+    def _is_over(self) -> bool:
+        """Return whether ticks alone are left, and will lead to nothing."""
+        if self._calendar or self._memory.is_due:
+            return False
+        if self._ticks > _TICKS_MAX:
+            return True
+        return all(job.is_finished for job in self.state.jobs.values())
 
     def _next_session(self, *, is_quiet: bool) -> Micros | None:
         """Return when the next session is worth running, or None.
@@ -211,10 +230,13 @@ class ScenarioRun:
     def _session(self) -> None:
         """Run a session and have its plan taken."""
         self.sessions += 1
-        plan = run_session(self.state, now_us=self._clock_us(), memory=self._memory)
+        trace = self._recorder.open() if self._recorder is not None else None
+        plan = run_session(self.state, now_us=self._clock_us(), memory=self._memory, trace=trace)
+        if self._recorder is not None and trace is not None:
+            self._recorder.keep(trace)
         self._in_vain += 1
         if not plan.is_empty:
-            self._in_vain = 0
+            self._in_vain = self._ticks = 0
             self._digest.update(plan_digest(plan).encode())
             self.tell(ProposePlan(plan), by="scheduler", basis="component")
 
@@ -395,13 +417,21 @@ class ScenarioRun:
                         self.tell(self.hosts[name].leave(), by=f"host {name}", basis="component")
             case "up" | "ok" as word:
                 if word == "ok":
-                    self.tell(SetHostsOpen(ADMIN, event.hosts, True), by=ADMIN, basis="admin")
+                    self.tell(
+                        SetHostsOpen(ADMIN, event.hosts, True, is_admin=True),
+                        by=ADMIN,
+                        basis="admin",
+                    )
                 for name in event.hosts:
                     if not self.hosts[name].is_up:
                         self.tell(self.hosts[name].join(), by=f"host {name}", basis="component")
             case word:
                 comment = "" if word == "closed" else word
-                self.tell(SetHostsOpen(ADMIN, event.hosts, False, comment), by=ADMIN, basis="admin")
+                self.tell(
+                    SetHostsOpen(ADMIN, event.hosts, False, comment, is_admin=True),
+                    by=ADMIN,
+                    basis="admin",
+                )
 
     def _command(self, event: PlannedEvent) -> None:
         is_admin = self._is_admin(event.user)

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from xce.model.errors import XceError
 
 COLUMNS: Final = 18
+_MOST: Final = 10**12
+"""Larger numbers are no seconds, processors or kilobytes of any machine."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -135,13 +137,16 @@ def parse_log(lines: Iterable[str], *, file: str) -> SwfLog:
 
 def _record(words: list[str], file: str, number: int) -> SwfRecord:
     try:
-        return SwfRecord(*map(int, words[:COLUMNS]))
+        record = SwfRecord(*map(int, words[:COLUMNS]))
     except ValueError:
-        pass
-    try:
-        return SwfRecord(*(int(float(word)) for word in words[:COLUMNS]))
-    except (ValueError, OverflowError) as error:
-        raise SwfError(f"{file}:{number}: {error}; every column is a number") from error
+        try:
+            record = SwfRecord(*(int(float(word)) for word in words[:COLUMNS]))
+        except (ValueError, OverflowError) as error:
+            why = str(error)[:100]
+            raise SwfError(f"{file}:{number}: {why}; every column is a number") from error
+    if max(record) > _MOST or min(record) < -_MOST:
+        raise SwfError(f"{file}:{number}: no column holds more than {_MOST:,}")
+    return record
 
 
 def clean(

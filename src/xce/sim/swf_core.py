@@ -10,9 +10,14 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+import numpy as np
+
 from xce.sim.swf import SwfJob
+from xce.sim.swf_profile import Profile
 
 POLICIES: Final = ("fcfs", "sjf")
+LAZY_FROM: Final = 20
+"""With so many jobs it is worth asking first whether any of them might start."""
 BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
 
 Place: TypeAlias = tuple[int, int, int]
@@ -81,6 +86,8 @@ class Machine:
         """In the order of the policy."""
         self.by_length: list[Place] | None = None
         """The same jobs, the shortest first, where the backfill asks for it."""
+        self.arrived: list[Place] | None = None
+        """Those that came since the last session, where the backfill asks for it."""
         self.believed: list[tuple[int, int, int]] = []
         """What runs as ``(believed end, place in order, processors)``, sorted."""
         self.ends: list[tuple[int, int, int]] = []
@@ -92,14 +99,21 @@ class Machine:
         self.tried = 0
         self._shortest_first = shortest_first
 
+    def place(self, number: int) -> Place:
+        """Return a job's place in the queue's order."""
+        job = self.jobs[number]
+        return (job.request if self._shortest_first else 0, job.submit, number)
+
     def submit(self, number: int) -> None:
         """Let a job wait."""
         job = self.jobs[number]
         self.events += 1
-        first = job.request if self._shortest_first else 0
-        insort(self.queue, (first, job.submit, number))
+        place = self.place(number)
+        insort(self.queue, place)
         if self.by_length is not None:
             insort(self.by_length, (job.request, job.submit, number))
+        if self.arrived is not None:
+            self.arrived.append(place)
 
     def start(self, place: Place, now: int) -> None:
         """Start a waiting job; whoever calls takes it out of ``queue``."""
@@ -219,78 +233,62 @@ def _reserve(machine: Machine, size: int) -> tuple[int, int]:
 
 
 class Conservative:
-    """Every job has a reservation; all are made anew, in queue order, after an early end."""
+    """Every job has a reservation; all are made anew, in queue order, after an early end.
+
+    With a long queue a reservation is found out only when it may matter: as long as what is free
+    now, beside the known ones, suffices for none of the others, none of them starts, since further
+    reservations only take more. That puts off most of them until all are made anew anyway.
+    """
 
     def __init__(self, machine: Machine) -> None:
-        self._reserved: dict[int, int] = {}
-        """When each waiting job is to start."""
-        self._profile = Profile(0, machine.free)
+        machine.arrived = []
+        self._sizes = np.array([job.size for job in machine.jobs], np.int64)
+        self._spans = np.array([job.request for job in machine.jobs], np.int64)
+        self._open: list[int] = []
+        """Jobs whose reservation is not found out yet, in the order in which they get one."""
+        self._known: list[tuple[int, Place]] = []
+        """A heap of reservations: when, and who."""
+        self._profile = Profile(0, [(0, machine.free)])
 
     def __call__(self, machine: Machine, now: int) -> None:
         """Run a session."""
+        assert machine.arrived is not None
         if machine.ended_early:
-            self._reserved.clear()
-            self._profile = Profile(now, machine.free)
-            for end, _, size in machine.believed:
-                self._profile.give(end, size)
+            self._make_anew(machine, now)
+        else:
+            self._open += [place[2] for place in sorted(machine.arrived)]
+        machine.arrived.clear()
         machine.ended_early = False
         self._profile.forget(now)
-        begun = False
-        for place in machine.queue:
-            number = place[2]
-            job = machine.jobs[number]
-            at = self._reserved.get(number)
-            if at is None:
-                machine.tried += 1
-                at = self._reserved[number] = self._profile.reserve(job.size, job.request)
-            if at <= now:
-                machine.start(place, now)
-                begun = True
-        if begun:
-            starts = machine.starts
-            machine.queue[:] = [place for place in machine.queue if starts[place[2]] < 0]
+        self._find_out(machine)
+        begin: list[Place] = []
+        while self._known and self._known[0][0] <= now:
+            begin.append(heapq.heappop(self._known)[1])
+        for place in sorted(begin):
+            del machine.queue[bisect_left(machine.queue, place)]
+            machine.start(place, now)
 
+    def _make_anew(self, machine: Machine, now: int) -> None:
+        """Forget all reservations."""
+        self._known.clear()
+        self._open = [place[2] for place in machine.queue]
+        steps = [(now, machine.free), *((end, size) for end, _, size in machine.believed)]
+        self._profile = Profile(now, steps)
 
-class Profile:
-    """How many processors are free from when on: steps in time."""
-
-    def __init__(self, now: int, free: int) -> None:
-        self._times = [now]
-        self._free = [free]
-
-    def give(self, at: int, size: int) -> None:
-        """Have ``size`` more free from ``at`` on; calls come in order of time."""
-        if self._times[-1] == at:
-            self._free[-1] += size
-        else:
-            self._times.append(at)
-            self._free.append(self._free[-1] + size)
-
-    def forget(self, now: int) -> None:
-        """Begin at ``now``."""
-        first = bisect_left(self._times, now + 1) - 1
-        if first > 0:
-            del self._times[:first]
-            del self._free[:first]
-        self._times[0] = max(self._times[0], now)
-
-    def reserve(self, size: int, span: int) -> int:
-        """Take ``size`` for ``span`` as early as that is free throughout; return from when."""
-        times, free = self._times, self._free
-        first = last = 0
-        while True:
-            while free[first] < size:
-                first += 1
-            end = times[first] + span
-            last = max(first, last)
-            while last < len(times) and times[last] < end and free[last] >= size:
-                last += 1
-            if last == len(times) or times[last] >= end:
-                break
-            first = last + 1
-        if last == len(times) or times[last] > end:
-            times.insert(last, end)
-            free.insert(last, free[last - 1])
-        for place in range(first, last):
-            free[place] -= size
-        return times[first]
+    def _find_out(self, machine: Machine) -> None:
+        """Find out reservations, up to the last job that might start now."""
+        profile = self._profile
+        while self._open:
+            last = len(self._open)
+            if last > LAZY_FROM:
+                numbers = np.array(self._open, np.int64)
+                might = profile.fits_now(self._sizes[numbers], self._spans[numbers])
+                last = int(might.argmax()) + 1 if might.any() else 0
+            if not last:
+                return
+            machine.tried += last
+            for number in self._open[:last]:
+                job = machine.jobs[number]
+                at = profile.reserve(job.size, job.request)
+                heapq.heappush(self._known, (at, machine.place(number)))
+            del self._open[:last]

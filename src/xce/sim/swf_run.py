@@ -77,7 +77,6 @@ def run_swf(options: SwfOptions) -> dict[str, Any]:
     document["summary"] = {
         **summary.render(procs),
         "sum_start": sum(result.starts),
-        "processors": procs,
         "dropped": dropped,
     }
     document["expect"] = []

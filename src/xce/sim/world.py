@@ -19,12 +19,13 @@ from xce.model.record import JobSubmitted
 from xce.sim import workload
 from xce.sim.client import Client
 from xce.sim.disk import Disk
-from xce.sim.faults import Faults, draw_faults
+from xce.sim.faults import Faults, add_trust_faults, draw_faults
 from xce.sim.host import Worker
 from xce.sim.idle import could_start
+from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
 from xce.sim.leader import Leader
 from xce.sim.loop import Loop
-from xce.sim.network import Network
+from xce.sim.network import Network, Wire
 from xce.sim.oracles import Truth, demand
 from xce.sim.planner import Planner
 from xce.sim.shepherd import Ground, Shepherd
@@ -67,6 +68,9 @@ class World:
         self.seed = seed
         self._rng = Random(seed)
         self.faults = faults if faults is not None else draw_faults(self._rng)
+        self._trust_rng = Random(~seed)
+        if faults is None:
+            add_trust_faults(self.faults, self._trust_rng)
         self.config = self._draw_config()
         self.loop = Loop()
         self.truth = Truth()
@@ -81,6 +85,13 @@ class World:
             for number, host in enumerate(self.config.hosts)
         ]
         self.workers: dict[str, Worker | None] = {}
+        self.keyring = Keyring()
+        self._first_keys = tuple(
+            (ground.name, self.keyring.make(ground.name)) for ground in self.grounds
+        )
+        self.eavesdropper = Eavesdropper(self._trust_rng)
+        self.trust_oracle = TrustOracle()
+        self.network.watch = self._watch
         self._start_leader()
         self._start_planner()
         for ground in self.grounds:
@@ -88,6 +99,7 @@ class World:
             self._start_worker(ground)
         self.clients = [self._client(owner) for owner in USERS]
         self.admin = self._client(ROOT)
+        self.keeper = self._client(ROOT, role="admin")
 
     def _fork(self) -> Random:
         return Random(self._rng.getrandbits(64))
@@ -102,16 +114,23 @@ class World:
 
     # Processes.
 
-    def _client(self, owner: Owner) -> Client:
+    def _watch(self, wire: Wire, side: int, message: object) -> None:
+        """See each message that arrives."""
+        if side == 1:
+            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us)
+        self.eavesdropper.note(wire, side, message)
+
+    def _client(self, owner: Owner, *, role: str = "apiserver") -> Client:
         return Client(
             self.loop, self.network, self._fork(), self.truth,
-            owner=owner, wall_us=self.wall_us, is_admin=owner is ROOT,
+            owner=owner, wall_us=self.wall_us, is_admin=owner is ROOT, role=role,
         )  # fmt: skip
 
     def _start_leader(self) -> None:
         self.leader = self.leader_class(
             self.loop, self.network, self.disk, self._fork(),
             config=self.config, wall_us=self.wall_us, controller=self.controller_class,
+            first_keys=self._first_keys,
         )  # fmt: skip
         self._check_equal(self.leader.state, "the recovered")
 
@@ -123,8 +142,9 @@ class World:
 
     def _start_worker(self, ground: Ground) -> None:
         self.workers[ground.name] = self.worker_class(
-            self.network, ground, self._fork(), cpus=4, mem_mib=8_192, machine=self.machine_class
-        )
+            self.network, ground, self._fork(), cpus=4, mem_mib=8_192,
+            machine=self.machine_class, keyring=self.keyring,
+        )  # fmt: skip
 
     def _check_equal(self, state: ClusterState, whose: str) -> None:
         """Every state at the last stored entry is the one that the entries made."""
@@ -152,9 +172,15 @@ class World:
             (self.faults.declarations, self._declare_lost),
             (self.faults.promotions, self._promote),
         )
-        for count, fault in kinds:
-            for _ in range(count):
-                self.loop.at(self._rng.randrange(self.faults.until_us), fault)
+        of_trust = (
+            (self.faults.revocations, self._revoke),
+            (self.faults.expiries, self._expire),
+            (self.faults.repeats, self._repeat),
+        )
+        for rng, found in ((self._rng, kinds), (self._trust_rng, of_trust)):
+            for count, fault in found:
+                for _ in range(count):
+                    self.loop.at(rng.randrange(self.faults.until_us), fault)
 
     def _down_us(self) -> Micros:
         return self._rng.choice((1_000, 200_000, 3_000_000))
@@ -275,7 +301,29 @@ class World:
 
     def _grow(self) -> None:
         self.config = workload.grow(self._rng, self.config)
-        self.admin.configure(lambda: self.config)
+        self.keeper.configure(lambda: self.config)
+
+    # Trust.
+
+    def _revoke(self) -> None:
+        ground = self._trust_rng.choice(self.grounds)
+        self.keeper.revoke(self.keyring.key(ground.name))
+        self.loop.after(self._trust_rng.randrange(4 * SECOND_US), self._renew, ground.name)
+
+    def _expire(self) -> None:
+        ground = self._trust_rng.choice(self.grounds)
+        for_us = self._trust_rng.randrange(1, 3 * SECOND_US)
+        certificate = self.keyring.certificate(ground.name)
+        self.keeper.trust(certificate, ground.name, for_us=for_us)
+        self.loop.after(self._trust_rng.randrange(6 * SECOND_US), self._renew, ground.name)
+
+    def _renew(self, host: str) -> None:
+        """Give a host another key; it may use it before that is trusted."""
+        self.keeper.trust(self.keyring.make(host), host)
+
+    def _repeat(self) -> None:
+        if self.leader is not None:
+            self.eavesdropper.repeat(self.network.wires, self.leader.epoch)
 
     # A life.
 
@@ -292,6 +340,9 @@ class World:
         self._run_until(self.faults.until_us)
         self.faults.stop()
         self.disk.is_failing = False
+        if self.faults.revocations or self.faults.expiries:
+            for ground in self.grounds:
+                self._renew(ground.name)
         self._run_until(self.loop.now_us + SETTLE_US)
         self.admin.open_hosts(tuple(host.name for host in self.config.hosts))
         limit_us = self.loop.now_us + LIMIT_US
@@ -320,7 +371,7 @@ class World:
 
     def _is_over(self) -> bool:
         """Return whether all has ended; let go what is held, end what is hopeless."""
-        if not all(client.is_content for client in (*self.clients, self.admin)):
+        if not all(client.is_content for client in (*self.clients, self.admin, self.keeper)):
             return False
         unended = self.truth.unended()
         if not unended:
@@ -399,6 +450,8 @@ class World:
     def _check_end(self) -> None:
         assert self.leader is not None
         assert self.planner is not None
+        if not self.faults.repeats:
+            demand(not self.leader.refused, "something that is allowed was refused")
         self.truth.check_quiet()
         self.truth.check_recovery(self.disk)
         for _ in range(50):

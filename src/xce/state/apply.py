@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from xce.model import record as r
+from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.trace import TracesChanged
 from xce.state import host_records, live, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
@@ -314,7 +317,7 @@ def _room_released(state: ClusterState, record: r.RoomReleased) -> None:
         drop_hold(state, job_id, index)
 
 
-def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
+def _windows_resolved(state: ClusterState, record: record_windows.WindowsResolved) -> None:
     state.windows_version = record.version
     was_open = {name for name, window in state.windows.items() if window.is_open}
     state.windows = {
@@ -323,9 +326,33 @@ def _windows_resolved(state: ClusterState, record: r.WindowsResolved) -> None:
     }
 
 
-def _windows_moved(state: ClusterState, record: r.WindowsMoved) -> None:
+def _windows_moved(state: ClusterState, record: record_windows.WindowsMoved) -> None:
     for name in record.queues:
         state.windows[name].is_open = record.is_open
+
+
+def _traces_changed(state: ClusterState, record: TracesChanged) -> None:
+    for number in record.stopped:
+        del state.traces[number]
+    for rule in record.started:
+        state.traces[rule.number] = rule
+        state.next_trace = max(state.next_trace, rule.number + 1)
+
+
+def _key_trusted(state: ClusterState, record: record_trust.KeyTrusted) -> None:
+    state.trust.apply_trusted(record)
+
+
+def _key_revoked(state: ClusterState, record: record_trust.KeyRevoked) -> None:
+    state.trust.apply_revoked(record)
+
+
+def _host_token_made(state: ClusterState, record: record_trust.HostTokenMade) -> None:
+    state.trust.apply_token_made(record, state.now_us)
+
+
+def _host_token_used(state: ClusterState, record: record_trust.HostTokenUsed) -> None:
+    state.trust.apply_token_used(record)
 
 
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
@@ -375,6 +402,9 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.JobSubmitted: _job_submitted,
     r.KeyUsed: _key_used,
     r.KeysForgotten: _keys_forgotten,
+    DenialsNoted: lambda _state, _record: None,
+    LoginBegan: lambda _state, _record: None,
+    LoginRevoked: lambda state, record: state.logins.take(record, state.now_us),
     r.JobsReleased: _jobs_released,
     r.DelaysPassed: _delays_passed,
     r.DependencyDoomed: _dependency_doomed,
@@ -398,9 +428,14 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.RoomReleased: _room_released,
     r.Requeued: live.apply_requeued,
     r.Reopened: over.apply_reopened,
-    r.WindowsResolved: _windows_resolved,
-    r.WindowsMoved: _windows_moved,
+    record_windows.WindowsResolved: _windows_resolved,
+    record_windows.WindowsMoved: _windows_moved,
     r.StopsChanged: live.apply_stops_changed,
+    TracesChanged: _traces_changed,
     r.SessionRan: _session_ran,
     r.JobsForgotten: _jobs_forgotten,
+    record_trust.KeyTrusted: _key_trusted,
+    record_trust.KeyRevoked: _key_revoked,
+    record_trust.HostTokenMade: _host_token_made,
+    record_trust.HostTokenUsed: _host_token_used,
 }

@@ -44,6 +44,7 @@ def check_hosts(state: ClusterState) -> None:
             live = state.attempt(job_id, position) if position is not None else None
             is_stale = live is None or live.number != attempt
             assert is_stale, f"host {name}: {job_id}[{index}] is said to be stale, and lives"
+    check_traces(state)
 
 
 def check_job(state: ClusterState, job: Job) -> None:
@@ -56,6 +57,12 @@ def check_job(state: ClusterState, job: Job) -> None:
     assert job.done + job.exited == gone + ended, f"job {job.id}: outcomes do not add up"
     alive = bool(job.pending or job.held or job.live)
     assert job.is_finished != alive, f"job {job.id}: finished is wrong"
+
+
+def check_traces(state: ClusterState) -> None:
+    """Rules of what is traced have numbers of their own that were given."""
+    for number, rule in state.traces.items():
+        assert rule.number == number < state.next_trace, f"trace rule {number} is out of place"
 
 
 def check_usage(state: ClusterState) -> None:

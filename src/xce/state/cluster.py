@@ -15,10 +15,14 @@ from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
 from xce.model.record import RoomHeld
 from xce.model.request import ClassKey
+from xce.model.trace import TraceRule
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.logins import LoginTable
 from xce.state.needs import Form, compile_forms, delays_of
+from xce.state.rights import Rights
+from xce.state.trust import TrustTable
 
 
 class RequestClass:
@@ -100,14 +104,12 @@ class ClusterState:
         self.long_grace_us: tuple[Micros, Micros] = (0, 0)
         """``(before, grace)``: attempts that were placed by that instant may outlive a lost contact
         by nearly that grace, though it is shorter now."""
-        self.next_job, self.next_spec, self.next_class = 1, 1, 1
+        self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.hosts = HostTable()
         self.pools = PoolTable()
-        self.specs: dict[int, JobSpec] = {}
-        self.spec_uses: dict[int, int] = {}
+        self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         self.spec_ids: dict[JobSpec, int] = {}
-        self.classes: dict[int, RequestClass] = {}
-        self.class_ids: dict[ClassKey, int] = {}
+        self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs: dict[JobId, Job] = {}
         self.keys: dict[tuple[str, str], KeyUse] = {}
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}
@@ -120,6 +122,8 @@ class ClusterState:
         """By queue: when its run windows are open, as far as that has been resolved."""
         self.windows_version = 0
         """Of the configuration whose windows were resolved last."""
+        self.trust, self.logins, self.traces = TrustTable(), LoginTable(), dict[int, TraceRule]()
+        """Rules of what sessions tell stand by their numbers, which are never used again."""
         # Indexes; not part of a snapshot but where it is said.
         self.waiting: dict[int, RequestClass] = {}
         """Classes with waiting jobs, by number: a session looks at no others."""
@@ -148,7 +152,8 @@ class ClusterState:
         self.set_queues()
 
     def set_queues(self) -> None:
-        """Index the configuration's queues by name."""
+        """Index the configuration's queues by name, and compile who may do what."""
+        self.rights = Rights(self.config)
         self.queues: dict[str, QueueConfig] = {queue.name: queue for queue in self.config.queues}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
 

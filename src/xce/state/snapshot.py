@@ -18,12 +18,16 @@ from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
+from xce.model.record_access import LoginRevoked
 from xce.model.request import ClassKey
+from xce.model.trace import TraceRule
+from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window
 from xce.state.index import await_return, index_job, settle_owed
 from xce.state.job import EndedChunk, Job
+from xce.state.logins import LoginTable
 
 FORMAT: Final = 1
 JOBS_IN_PART: Final = 10_000
@@ -82,6 +86,12 @@ class _Head(msgspec.Struct, array_like=True):
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
     long_grace_us: tuple[Micros, Micros] = (0, 0)
+    traces: list[TraceRule] = []
+    next_trace: int = 1
+    trusted: list[TrustedKey] = []
+    revoked: list[RevokedKey] = []
+    tokens: list[HostToken] = []
+    logins: list[LoginRevoked] = []
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -149,6 +159,12 @@ def dump(state: ClusterState) -> list[bytes]:
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
         ],
+        traces=[rule for _, rule in sorted(state.traces.items())],
+        next_trace=state.next_trace,
+        trusted=[item for _, item in sorted(state.trust.keys.items())],
+        revoked=[item for _, item in sorted(state.trust.revoked.items())],
+        tokens=[item for _, item in sorted(state.trust.tokens.items())],
+        logins=list(state.logins.revoked.values()),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -193,6 +209,10 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         state.holds[hold.job, hold.index] = hold
         usage.move_hold(state, hold, 1)
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
+    state.traces = {rule.number: rule for rule in head.traces}
+    state.next_trace = head.next_trace
+    state.trust.load(head.trusted, head.revoked, head.tokens)
+    state.logins = LoginTable(head.logins)
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)

@@ -18,7 +18,7 @@ _REQUEUED: Final = Reason(ReasonCode.REQUEUED)
 def pend_reason(state: ClusterState, job: Job, *, held: bool = False) -> Reason:
     """Return why the pending (or held) elements of ``job`` wait."""
     if held:
-        return Reason(ReasonCode.HELD)
+        return Reason(ReasonCode.HELD, detail="administrator" if job.held_by_admin else "")
     if job.waits & DOOMED:
         return Reason(ReasonCode.DEPENDENCY_NEVER, detail=state.spec(job).dependency)
     if job.waits & WAITS_BEGIN:

@@ -25,7 +25,7 @@ from xce.worker.environ import (
     launch_environment,
 )
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
-from xce.worker.store import Store
+from xce.worker.store import Store, digest_of, is_digest
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
@@ -67,7 +67,12 @@ class Launcher:
     def prepare(self, spawn: Spawn, prepared: Prepared, now_us: Micros) -> None:
         """Add what a launch comes to; hold it if something is not here."""
         held = _Held(spawn.launch, spawn.elements)
-        if not self._try(held, prepared, now_us):
+        spec = spawn.launch.spec
+        named = [name for name in (spec.script, spec.env, spec.files.input_blob) if name]
+        if not all(map(is_digest, named)):
+            detail = "the job's script, input or environment has no proper name"
+            self._fail(held, detail, prepared, now_us, host_fault=False)
+        elif not self._try(held, prepared, now_us):
             self._held.append(held)
 
     def hold_back(self, order: Signal | Suspend, prepared: Prepared, now_us: Micros) -> bool:
@@ -105,7 +110,8 @@ class Launcher:
         now_us: Micros,
     ) -> None:  # fmt: skip
         """Keep blobs that came, and go on with what waited for them."""
-        came = dict(blobs)
+        # What is not what its name says is not used.
+        came = {digest: content for digest, content in blobs if digest_of(content) == digest}
         self._missing = {digest for digest in asked if digest not in came}
         for held in self._held:
             spec = held.launch.spec

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import struct
 import sys
 import time
@@ -24,6 +25,7 @@ _DECODER: Final = msgspec.json.Decoder(list[Event])
 _NOTES: Final = msgspec.json.Decoder(Launch)
 _RETRY_FIRST_S: Final = 0.01
 _RETRY_MAX_S: Final = 1.0
+_MIND_S: Final = 1.0
 _START_S: Final = 15.0
 """After so long a shepherd that was started and does not listen is started again."""
 
@@ -38,6 +40,8 @@ class ShepherdOptions(NamedTuple):
     log_file: Path
     use_cgroups: bool = True
     idle_s: float = 60.0
+    new_privileges: bool = False
+    """Whether jobs may gain privileges by set-id programs such as sudo."""
 
 
 class ShepherdList(NamedTuple):
@@ -107,11 +111,25 @@ class ShepherdLink(asyncio.Protocol):
                 continue
             retry_s = _RETRY_FIRST_S
             try:
-                await self._lost.wait()
+                await self._mind()
             finally:
                 if self._transport is not None:
                     self._transport.abort()
             self._log.warning("shepherd-lost", extra={"pid": self._pid})
+
+    async def _mind(self) -> None:
+        """Wait until the connection is lost; meanwhile let nobody hold the shepherd up.
+
+        While it starts a job it has the user's ids for a moment, and he could stop it then.
+        """
+        while not self._lost.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_MIND_S):
+                    await self._lost.wait()
+            if self._pid and is_stopped(self._pid):
+                self._log.warning("shepherd-was-stopped", extra={"pid": self._pid})
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(self._pid, signal.SIGCONT)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; the shepherd speaks first."""
@@ -199,6 +217,15 @@ class ShepherdLink(asyncio.Protocol):
         return True
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process was stopped by a signal."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[:1] == ["T"]
+
+
 def start_shepherd(options: ShepherdOptions) -> int:
     """Start a shepherd in a session of its own; it outlives us. Return its pid."""
     main = Path(__file__).parent / "shepherd" / "main.py"
@@ -209,6 +236,8 @@ def start_shepherd(options: ShepherdOptions) -> int:
     ]  # fmt: skip
     if not options.use_cgroups:
         arguments.append("--no-cgroups")
+    if options.new_privileges:
+        arguments.append("--new-privileges")
     log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:

@@ -10,7 +10,7 @@ import base64
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +19,8 @@ from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
+from xce.net.destination import Destination
+from xce.net.handshake import make_hello
 from xce.net.leader import LeaderClient
 from xce.net.peer import Peer
 from xce.worker import streams
@@ -60,13 +62,15 @@ class WorkerOptions(NamedTuple):
     host: str
     directory: Path
     """The host's own: run directories, scripts, kept output."""
-    controllers: tuple[str, ...]
+    controllers: tuple[Destination, ...]
     """Where controllers listen, one of which leads."""
     shepherd: ShepherdOptions
     version: str
     cpus: int
     mem_mib: int
     retention_s: float
+    on_controllers: Callable[[tuple[bytes, ...]], object] = lambda _: None
+    """Keeps the certificates that controllers of the cluster have now."""
 
 
 class Worker:
@@ -100,7 +104,7 @@ class Worker:
             tasks.create_task(self._keep_house())
             # The controller is told of all that lives here, so that must be known first.
             await self._listed.wait()
-            hello = m.Hello(m.PROTOCOL, "worker", self._options.host, self._options.version)
+            hello = make_hello("worker", self._options.host, self._options.version)
             await LeaderClient(
                 self._options.controllers,
                 hello,
@@ -108,6 +112,9 @@ class Worker:
                 self._hear,
                 self._lose,
                 on_refused=lambda text: self._log.error("worker-refused", extra={"why": text}),
+                on_failed=lambda text: self._log.warning(
+                    "controller-unreachable", extra={"why": text}
+                ),
             ).run()
 
     # The controller.
@@ -184,6 +191,8 @@ class Worker:
                     contact_us = self._beat.answered(number)
                     if contact_us:
                         actions += self._state.contact(contact_us)
+                case m.ControllerKeys(controllers):
+                    self._options.on_controllers(controllers)
                 case m.Refused(text):
                     self._log.error("worker-refused", extra={"why": text})
                 case _:

@@ -17,10 +17,21 @@ from typing import Final, TypeVar
 from xce.worker.script import EXEC, prepare_script
 
 _T = TypeVar("_T")
+_DIGEST_DIGITS: Final = 32
 _KNOWN_MAX: Final = 4096
 _TOUCH_S: Final = 3600.0
 UNUSED_S: Final = 7 * 24 * 3600.0
 """A script that nothing has started for so long is removed; what runs has it open."""
+
+
+def is_digest(text: str) -> bool:
+    """Return whether a text is the hash of a blob: as a file's name it can lead nowhere else."""
+    return len(text) == _DIGEST_DIGITS and all(sign in "0123456789abcdef" for sign in text)
+
+
+def digest_of(content: bytes) -> str:
+    """Return the hash of a blob."""
+    return hashlib.blake2b(content, digest_size=_DIGEST_DIGITS // 2).hexdigest()
 
 
 class Store:
@@ -159,7 +170,8 @@ def _write(path: Path, content: bytes, mode: int) -> None:
     """Write a file aside and rename it."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(aside, flags, mode)
         with os.fdopen(fd, "wb") as file:
             os.fchmod(fd, mode)
             file.write(content)

@@ -140,7 +140,7 @@ class Reader:
 
         return asyncio.create_task(
             LeaderClient(
-                [str(path)], Hello(PROTOCOL, "history", name, "1"), on_welcome, on_messages, str
+                [path], Hello(PROTOCOL, "history", name, "1"), on_welcome, on_messages, str
             ).run()
         )
 

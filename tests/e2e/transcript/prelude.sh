@@ -55,3 +55,21 @@ count_processes() {
     done
     echo "$_count"
 }
+
+# told ARGUMENTS: the newest traced session, without its number and entry.
+told() {
+    xcecli trace "$@" --limit 1 | sed 's/^Session [0-9]*, \(.*\), behind entry [0-9]*/Session N, \1/'
+}
+
+# until_told TEXT JOB: wait until a session has told of a job with this text.
+until_told() {
+    _tries=0
+    until xcecli trace "$2" 2>/dev/null | grep -q "$1"; do
+        _tries=$((_tries + 1))
+        if [ "$_tries" -gt 600 ]; then
+            echo "no session tells $1 of job $2" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}

@@ -144,7 +144,7 @@ def test_a_host_that_may_take_no_work_is_not_used(controller, how):
     number = 0
     match how:
         case "closed":
-            controller.tell(SetHostsOpen("root", ("h1",), False))
+            controller.tell(SetHostsOpen("root", ("h1",), False, is_admin=True))
         case "down":
             leave_host(controller, "h1")
         case "unknown":

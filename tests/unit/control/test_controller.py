@@ -28,7 +28,7 @@ def test_an_entry_says_who_caused_it_and_when():
     assert (entry.cause.kind, entry.cause.by, entry.cause.basis) == (
         "submit-jobs",
         "alice",
-        "owner",
+        "everyone",
     )
     assert entry.at_us == controller.now_us
 

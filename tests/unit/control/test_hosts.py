@@ -143,14 +143,14 @@ def test_an_attempt_of_a_forgotten_job_is_ended_and_one_of_an_unknown_job_is_lef
 
 
 def test_hosts_are_closed_and_opened_by_name(controller):
-    results = controller.tell(SetHostsOpen("root", ("h1", "h9", "h1"), False, "why"))
+    results = controller.tell(SetHostsOpen("root", ("h1", "h9", "h1"), False, "why", is_admin=True))
     assert [type(result) is Accepted for result in results] == [True, False, True]
     assert results[1].code == RefusalCode.UNKNOWN_HOST
     assert controller.entries[-1].records == (HostsOpened([0], False, "why"),)
     before = len(controller.entries)
-    controller.tell(SetHostsOpen("root", ("h1",), False))
+    controller.tell(SetHostsOpen("root", ("h1",), False, is_admin=True))
     assert len(controller.entries) == before
-    controller.tell(SetHostsOpen("root", ("h1",), True))
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True))
     assert controller.state.hosts.usable().all()
 
 
@@ -183,7 +183,7 @@ def test_a_host_that_comes_back_is_as_new(controller):
     closed = HostConfig(name="h1", slots=4, closed=True)
     table = reconfigure(controller, closed, "h2")
     assert not table.is_open[0]
-    controller.tell(SetHostsOpen("root", ("h1",), True))
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True))
     reconfigure(controller, "h2")
     table = reconfigure(controller, closed, "h2")
     assert not table.is_open[0]
@@ -207,7 +207,7 @@ def test_a_host_that_left_the_configuration_may_come_until_its_last_job_has_ende
 def test_what_an_administrator_opened_stays_open_when_the_rest_changes(controller):
     closed = HostConfig(name="h1", slots=4, closed=True)
     reconfigure(controller, closed, "h2")
-    controller.tell(SetHostsOpen("root", ("h1",), True))
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True))
     table = reconfigure(controller, msgspec.structs.replace(closed, slots=8), "h2")
     assert table.is_open[0]
 

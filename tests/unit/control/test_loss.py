@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
-from xce.model.config import ClusterConfig
+from xce.model.config import ClusterConfig, GrantConfig
 from xce.model.effect import Launch, Terminate
 from xce.model.host_record import HostsLost, HostsSilent, StaleGone
 from xce.model.ids import SECOND_US
@@ -220,18 +220,28 @@ def test_a_clock_that_jumps_gives_no_host_up(controller):
 
 def test_an_administrator_declares_a_host_lost_that_is_away(controller):
     job = start(controller)
-    command = DeclareHostsLost("root", ("h1", "h2", "h9"))
+    command = DeclareHostsLost("root", ("h1", "h2", "h9"), is_admin=True)
     results = controller.tell(command, by="root")
     assert [getattr(item, "code", "") for item in results] == [
         RefusalCode.WRONG_STATE, RefusalCode.WRONG_STATE, RefusalCode.UNKNOWN_HOST,
     ]  # fmt: skip
     leave_host(controller, "h1")
-    (result,) = controller.tell(DeclareHostsLost("root", ("h1",)), by="root")
+    (result,) = controller.tell(DeclareHostsLost("root", ("h1",), is_admin=True), by="root")
     assert result == Accepted(text="lost")
     assert controller.job(job).details == {0: "host h1 was declared lost by root"}
     assert controller.state.hosts.losses_us[0] == []
-    (result,) = controller.tell(DeclareHostsLost("root", ("h1",)), by="root")
+    (result,) = controller.tell(DeclareHostsLost("root", ("h1",), is_admin=True), by="root")
     assert result == Accepted(text="lost")
+
+
+def test_hosts_are_declared_lost_with_the_permission_only():
+    controller = cluster(grants=(GrantConfig(role="operator", users=("bob",)),))
+    leave_host(controller, "h1")
+    (denied,) = controller.tell(DeclareHostsLost("carol", ("h1",)), by="carol")
+    assert (denied.code, denied.permission) == (RefusalCode.DENIED, "host:lost")
+    assert not controller.state.hosts.is_lost[0]
+    assert controller.tell(DeclareHostsLost("bob", ("h1",)), by="bob") == (Accepted(text="lost"),)
+    assert controller.entries[-1].cause.basis == "role operator"
 
 
 def test_a_host_that_is_lost_again_and_again_is_closed_until_it_is_opened():
@@ -243,7 +253,7 @@ def test_a_host_that_is_lost_again_and_again_is_closed_until_it_is_opened():
     table = controller.state.hosts
     assert not table.is_open[0]
     assert table.comments[0] == "quarantined: lost 2 times within 16m 40s"
-    controller.tell(SetHostsOpen("root", ("h1",), True), by="root")
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True), by="root")
     assert table.is_open[0]
     lose(controller)
     assert table.is_open[0]
@@ -287,7 +297,7 @@ def test_opening_an_open_host_lifts_avoidance(controller):
     place(controller, job)
     report_ended(controller, job, host_fault=True, detail="no space")
     assert controller.job(job).avoid == (0,)
-    controller.tell(SetHostsOpen("root", ("h1",), True), by="root")
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True), by="root")
     assert controller.job(job).avoid == ()
 
 

@@ -164,7 +164,7 @@ def test_a_host_is_closed_after_some_failed_starts_one_after_another(controller)
 
 def test_a_host_that_is_closed_already_keeps_its_comment(controller):
     jobs = [placed(controller) for _ in range(4)]
-    controller.tell(SetHostsOpen("root", ("h1",), False, "repair"))
+    controller.tell(SetHostsOpen("root", ("h1",), False, "repair", is_admin=True))
     for job in jobs:
         fail(controller, job)
     assert controller.state.hosts.comments[0] == "repair"
@@ -192,9 +192,9 @@ def test_avoidance_ends_some_time_after_the_hosts_last_fault(controller):
 def test_avoidance_ends_when_the_host_is_opened(controller):
     job = placed(controller)
     fail(controller, job)
-    controller.tell(SetHostsOpen("root", ("h1",), False))
+    controller.tell(SetHostsOpen("root", ("h1",), False, is_admin=True))
     assert controller.job(job).avoid == (0,)
-    controller.tell(SetHostsOpen("root", ("h1",), True))
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True))
     assert isinstance(controller.entries[-1].records[0], HostsOpened)
     assert controller.job(job).avoid == ()
     check_state(controller.state)

@@ -4,9 +4,11 @@ import pytest
 
 from xce.control import requeue as requeue_module
 from xce.model.command import RequeueJobs, Selection
+from xce.model.config import GrantConfig
 from xce.model.effect import Terminate
 from xce.model.job import EndCause
 from xce.model.record import JobsMoved, Reopened
+from xce.model.refusal import RefusalCode
 from xce.state.check import check_state
 from xce.state.snapshot import digest, dump, load
 from xce.state.view import stat_of
@@ -195,3 +197,15 @@ def test_elements_in_several_chunks_are_found():
     assert list(found.ended_places({1, 2}, ((4_000, 4_096), (8_998, 8_999)))) == [
         4_095, 4_096, 8_999,
     ]  # fmt: skip
+
+
+def test_jobs_of_others_are_requeued_with_the_permission_only():
+    grant = GrantConfig(role="operator", users=("bob",))
+    controller = cluster(grants=(grant,))
+    job = submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    (denied,) = requeue(controller, job, by="carol")
+    assert (denied.code, denied.permission) == (RefusalCode.NOT_YOURS, "job:requeue")
+    assert texts(requeue(controller, job, by="bob")) == ["requeued"]
+    assert controller.entries[-1].cause.basis == "role operator"

@@ -6,6 +6,7 @@ from xce.control.dependency import matches
 from xce.control.selection import Selected, select
 from xce.model.command import Selection
 from xce.model.config import QueueConfig
+from xce.model.permission import Actor, Permission
 from xce.model.refusal import RefusalCode
 from xce.testing.builders import BOB, cluster, place, run_job, submission, submit
 
@@ -24,7 +25,12 @@ def controller():
 
 def ids(controller, *, by="alice", is_admin=False, **filters):
     selection = Selection(all=True, **filters)
-    found = select(controller.state, selection, by=by, is_admin=is_admin)
+    found = select(
+        controller.state,
+        selection,
+        actor=Actor(by, is_admin=is_admin),
+        permission=Permission.JOB_KILL,
+    )
     return [item.job for item in found if isinstance(item, Selected)]
 
 
@@ -56,7 +62,12 @@ def test_filters_narrow_it(controller, filters, expected):
 
 
 def test_a_filter_that_nothing_matches_is_one_refusal(controller):
-    (found,) = select(controller.state, Selection(all=True, name="x"), by="alice", is_admin=False)
+    (found,) = select(
+        controller.state,
+        Selection(all=True, name="x"),
+        actor=Actor("alice"),
+        permission=Permission.JOB_KILL,
+    )
     assert (found.code, found.lsf) == (RefusalCode.UNKNOWN_JOB, "No matching job found")
 
 
@@ -67,7 +78,9 @@ def test_finished_jobs_match_no_filter(controller):
 
 def test_named_jobs_keep_their_order_and_their_runs(controller):
     selection = Selection(jobs=((5, ((3, 3), (1, 2))), (1, ())))
-    found = select(controller.state, selection, by="alice", is_admin=False)
+    found = select(
+        controller.state, selection, actor=Actor("alice"), permission=Permission.JOB_KILL
+    )
     assert [(item.job, item.positions) for item in found] == [
         (5, ((2, 2),)),
         (5, ((0, 1),)),
@@ -77,7 +90,9 @@ def test_named_jobs_keep_their_order_and_their_runs(controller):
 
 def test_an_index_of_a_job_that_is_no_array_is_unknown(controller):
     selection = Selection(jobs=((1, ((3, 3),)),))
-    (found,) = select(controller.state, selection, by="alice", is_admin=False)
+    (found,) = select(
+        controller.state, selection, actor=Actor("alice"), permission=Permission.JOB_KILL
+    )
     assert found.code == RefusalCode.UNKNOWN_JOB
 
 

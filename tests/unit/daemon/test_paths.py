@@ -32,7 +32,7 @@ def test_two_deep_state_directories_have_two_run_directories(tmp_path: Path) -> 
 
 def test_what_is_secret_is_closed_to_others(tmp_path: Path) -> None:
     layout = open_layout(tmp_path / "state")
-    for path in (layout.peer, layout.journal, layout.snapshots, layout.history):
+    for path in (layout.peer, layout.journal, layout.snapshots, layout.history, layout.traces):
         assert mode(path) == 0o700
     for path in (layout.root, layout.run, layout.config, layout.log):
         assert mode(path) == (0o755 if IS_ROOT else 0o700)

@@ -120,7 +120,7 @@ def test_export_gives_named_fields_one_entry_a_line(tmp_path: Path) -> None:
     assert first == {
         "seq": 1,
         "at_us": 1_000_001,
-        "cause": {"kind": "kill-jobs", "by": "ann", "basis": "owner"},
+        "cause": {"kind": "kill-jobs", "by": "ann", "basis": "owner", "origin": ""},
         "records": [{"kind": "jobs-forgotten", "jobs": [1]}],
     }
 

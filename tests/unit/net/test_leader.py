@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import xce.net.leader
+from xce.net.handshake import ConnectionRefusedByPeerError
 from xce.net.leader import LeaderClient
 from xce.net.message import PROTOCOL, Hello, Message, Ping, Pong, Refused, Welcome
 from xce.net.peer import Peer
-from xce.net.unix import ConnectionRefusedByPeerError, open_unix_server
+from xce.net.unix import open_unix_server
 
 HELLO = Hello(PROTOCOL, "history", "h", "1")
 Run = Callable[[Callable[[], Awaitable[None]]], None]
@@ -59,16 +60,21 @@ class Server:
         return self.answer
 
 
+def _name_of(client: LeaderClient) -> str:
+    assert isinstance(client.destination, Path)
+    return client.destination.name
+
+
 class Ear:
     """A client among several servers, and what it hears."""
 
     def __init__(self, *paths: Path) -> None:
         self.heard: asyncio.Queue[str] = asyncio.Queue()
         self.client = LeaderClient(
-            [str(path) for path in paths],
+            paths,
             HELLO,
             lambda _, welcome: self.heard.put_nowait(
-                f"welcome {welcome.epoch} at {Path(self.client.address).name}"
+                f"welcome {welcome.epoch} at {_name_of(self.client)}"
             ),
             lambda messages: self.heard.put_nowait(f"{messages}"),
             lambda reason: self.heard.put_nowait(f"lost: {reason}"),
@@ -93,7 +99,7 @@ def test_a_client_stays_connected(run: Run, path: Path) -> None:
 
         task = asyncio.create_task(
             LeaderClient(
-                [str(path)],
+                [path],
                 HELLO,
                 on_welcome,
                 lambda messages: heard.put_nowait(f"{messages}"),
@@ -130,7 +136,7 @@ def test_a_client_that_is_refused_may_give_up(run: Run, path: Path) -> None:
                 raise ConnectionRefusedByPeerError(text)
 
         listening = await open_unix_server(path, 0o600, server.accept)
-        client = LeaderClient([str(path)], HELLO, print, print, print, on_refused=on_refused)
+        client = LeaderClient([path], HELLO, print, print, print, on_refused=on_refused)
         with pytest.raises(ConnectionRefusedByPeerError, match="wrong cluster"):
             await client.run()
         await asyncio.sleep(0.01)
@@ -150,7 +156,7 @@ def test_of_several_the_one_that_listens_is_found_and_the_next_one_when_it_ends(
         await listening.close()
         first.peers[0].abort("it dies")
         assert (await ear.heard.get()).startswith("lost: ")
-        assert ear.client.address == ""
+        assert ear.client.destination is None
         listening = await open_unix_server(tmp_path / "b", 0o600, second.accept)
         assert await ear.heard.get() == "welcome 2 at b"
         await ear.end()

@@ -16,16 +16,12 @@ from typing import Any, TypeAlias
 import pytest
 import uvloop
 
-from xce.net import unix
+from xce.net import handshake, unix
 from xce.net.frame import WireError, encode_frame
+from xce.net.handshake import ConnectionRefusedByPeerError, DialError
 from xce.net.message import PROTOCOL, Batch, Hello, Message, Ping, Pong, Refused, Welcome
 from xce.net.peer import Peer
-from xce.net.unix import (
-    ConnectionRefusedByPeerError,
-    DialError,
-    dial_unix,
-    open_unix_server,
-)
+from xce.net.unix import dial_unix, open_unix_server
 
 HELLO = Hello(PROTOCOL, "worker", "h1", "0.1.0")
 WELCOME = Welcome(PROTOCOL, 3, "demo", "0.1.0", 17)
@@ -213,7 +209,10 @@ def test_an_end_right_behind_the_welcome_is_told(run: Run, path: Path) -> None:
 @pytest.mark.parametrize(
     ("hello", "why"),
     [
-        (Hello(PROTOCOL + 1, "worker", "h1", "9.0"), "protocol 2 of version 9.0 is not spoken"),
+        (
+            Hello(9, "worker", "h1", "9.0"),
+            "protocol 9 of version 9.0 is not spoken here: prot",
+        ),
         (Hello(PROTOCOL, "thief", "h1", "0.1.0"), "no role is called 'thief'; known are: apiserv"),
         (Hello(PROTOCOL, "worker", "double", "0.1.0"), "another worker is called double"),
     ],
@@ -266,7 +265,7 @@ def test_who_does_not_say_hello_is_cut_off(
 
 
 def test_who_says_nothing_is_cut_off(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix, "HANDSHAKE_S", 0.02)
+    monkeypatch.setattr(handshake, "HANDSHAKE_S", 0.02)
 
     async def story() -> None:
         listening = await open_unix_server(path, 0o600, Server().accept)

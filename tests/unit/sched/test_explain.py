@@ -83,7 +83,9 @@ def test_each_host_is_counted_once_under_its_first_reason():
     hosts = [HostConfig(name=f"h{n}", slots=4, mem_mib=100) for n in range(1, 8)]
     hosts[6] = replace(hosts[6], slots=1)
     world = scheduled(hosts)
-    world.controller.tell(SetHostsOpen("root", ("h3", "h2"), is_open=False), by="root")
+    world.controller.tell(
+        SetHostsOpen("root", ("h3", "h2"), is_open=False, is_admin=True), by="root"
+    )
     leave_host(world.controller, "h2")
     fill(world, "h4", slots=3)
     fill(world, "h5", mem_mib=80)

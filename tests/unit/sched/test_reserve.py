@@ -260,6 +260,22 @@ def test_who_was_held_back_starts_when_the_promised_job_is_killed():
     assert world.controller.state.reservations == {}
 
 
+def test_who_would_delay_a_promise_is_looked_at_again_behind_a_start():
+    world = scheduled({"h1": 4})
+    job(world, 3, minutes=30)
+    last = job(world, 1, minutes=30)
+    job(world, 4, minutes=10)
+    first, second = job(world), job(world, queue="low")
+    world.run()
+    report_ended(world.controller, last)
+    short = job(world, 1, minutes=5)
+    world.run()
+    assert rule(world, short) is StartRule.BACKFILL
+    reasons = world.reason(first).code, world.reason(second).code
+    # When the second one's turn came nothing was free any more, also for who remembers nothing.
+    assert reasons == (ReasonCode.RESERVED, ReasonCode.HOSTS)
+
+
 def test_a_promise_that_moves_by_a_moment_is_not_told_again():
     world = scheduled({"h1": 4})
     running = job(world, 4, minutes=30)

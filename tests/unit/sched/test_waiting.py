@@ -167,7 +167,7 @@ def test_a_host_more_that_is_closed_or_away_is_told():
     leave_host(world.controller, "h1")
     world.run()
     assert world.host_codes(later) == {"unreachable": 1, "slots-busy": 2}
-    world.controller.tell(SetHostsOpen("root", ("h2",), is_open=False), by="root")
+    world.controller.tell(SetHostsOpen("root", ("h2",), is_open=False, is_admin=True), by="root")
     world.run()
     assert world.host_codes(later) == {"unreachable": 1, "closed": 1, "slots-busy": 1}
     assert world.reason(job).unsatisfiable

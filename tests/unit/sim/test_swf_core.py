@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from xce.sim import swf_core
 from xce.sim.swf import SwfJob
 from xce.sim.swf_core import simulate
 
@@ -127,3 +128,30 @@ def test_a_session_looks_only_at_what_waits() -> None:
         for i, j in enumerate(jobs)
     )
     assert result.tried <= result.sessions * max(1, longest)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "sjf"])
+@pytest.mark.parametrize("each_event", [False, True])
+def test_reservations_that_are_put_off_change_no_start(
+    policy: str, each_event: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(f"{policy} {each_event}")
+    tried: dict[int, int] = {}
+    for _ in range(8):
+        procs = rng.randint(2, 30)
+        jobs, at = [], 0
+        for number in range(300):
+            at += rng.choice((0, 0, 1, 5, 9))
+            run = rng.randint(1, 60)
+            size = min(procs, rng.choice((1, 1, 2, 3, 8, procs)))
+            jobs.append(job(number, at, run, size, run + rng.choice((0, 5, 90))))
+        starts = []
+        for lazy_from in (0, 10**9):
+            monkeypatch.setattr(swf_core, "LAZY_FROM", lazy_from)
+            result = simulate(
+                jobs, procs, policy=policy, backfill="conservative", each_event=each_event
+            )
+            starts.append(result.starts)
+            tried[lazy_from] = tried.get(lazy_from, 0) + result.tried
+        assert starts[0] == starts[1]
+    assert tried[0] < tried[10**9] / 2

@@ -1,16 +1,21 @@
 """``POST /jobs/actions`` and ``POST /hosts/actions``: what is done to jobs and hosts."""
 
+from collections import deque
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from xce.apiserver.access import access_of
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
 from xce.apiserver.listing import IDS_MAX
-from xce.apiserver.problems import refused
+from xce.apiserver.problems import denied, refused
+from xce.control.hosts import refuse_hosts
+from xce.control.selection import refuse_denied
 from xce.model.command import (
     Accepted,
     DeclareHostsLost,
@@ -23,6 +28,8 @@ from xce.model.command import (
     SignalJobs,
     StopJobs,
 )
+from xce.model.ids import Index, JobId
+from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
@@ -67,6 +74,8 @@ class ActionError(msgspec.Struct, frozen=True):
     code: str
     text: str
     lsf: str
+    permission: str | UnsetType = UNSET
+    """The permission that is missing."""
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -119,22 +128,41 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     """Kill, stop, resume, signal, requeue or move jobs."""
     body: ActionBody = decode(_JOBS, await call.body())
     caller = call.caller
-    selection, bad = _selection(body.select, caller)
-    if not selection.jobs and bad:
-        return answer(backend.replica.seq, JobActions(backend.replica.seq, list(bad)))
+    permission = access_of("POST", "/jobs/actions", body.action).permission
+    assert permission is not None
+    items = _named(backend, caller, permission, body.select)
+    selection = _selection(body.select, caller, items)
     command = _command(body, selection, caller)
+    if items and not selection.jobs:
+        results = [item for item in items if isinstance(item, JobResult)]
+        return answer(backend.replica.seq, JobActions(backend.replica.seq, results))
     is_same_twice = body.action not in ("signal", "requeue", "top", "bottom")
     reply = await backend.write(command, caller, repeatable=is_same_twice)
-    results: list[JobResult] = list(bad)
-    for item in reply.results:
-        results.append(_not_done(backend, item) if isinstance(item, Refusal) else _done(item))
+    decided = deque(reply.results)
+    results = []
+    for item in items:
+        if isinstance(item, JobResult):
+            results.append(item)
+        else:
+            results += [_result(backend, caller, one) for one in _next_results(decided, *item)]
+    results += [_result(backend, caller, one) for one in decided]
     return answer(backend.replica.seq, JobActions(reply.seq, results))
+
+
+def _next_results(
+    decided: deque[Accepted | Refusal], job: JobId, runs: Sequence[tuple[Index, Index]]
+) -> list[Accepted | Refusal]:
+    """Return what was decided about the job named next: once as a whole, or for each run."""
+    found = [decided.popleft()] if decided and decided[0].job == job else []
+    while found and found[0].first >= 0 and len(found) < len(runs) and decided:
+        found.append(decided.popleft())
+    return found
 
 
 def _command(
     body: ActionBody, selection: Selection, caller: Caller
 ) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs:
-    user, is_admin = caller.user, caller.is_admin
+    user, is_admin, groups = caller.user, caller.is_admin, caller.groups
     if body.force and body.action != "kill":
         raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
     if (body.signal != 0) != (body.action == "signal"):
@@ -146,50 +174,70 @@ def _command(
     match body.action:
         case "requeue":
             states = tuple(body.states) or ("RUN", "USUSP", "SSUSP")
-            return RequeueJobs(user, is_admin, selection, states, body.hold)
+            return RequeueJobs(user, is_admin, selection, states, body.hold, groups)
         case "top" | "bottom":
             to_top = body.action == "top"
-            return MoveJobs(user, is_admin, selection, to_top, body.position or 1)
+            return MoveJobs(user, is_admin, selection, to_top, body.position or 1, groups)
         case "kill":
-            return KillJobs(user, is_admin, selection, body.force)
+            return KillJobs(user, is_admin, selection, body.force, groups)
         case "stop":
-            return StopJobs(user, is_admin, selection)
+            return StopJobs(user, is_admin, selection, groups)
         case "resume":
-            return ResumeJobs(user, is_admin, selection)
+            return ResumeJobs(user, is_admin, selection, groups)
         case "signal":
-            return SignalJobs(user, is_admin, selection, body.signal)
+            return SignalJobs(user, is_admin, selection, body.signal, groups)
 
 
-def _selection(select: SelectBody, caller: Caller) -> tuple[Selection, tuple[JobResult, ...]]:
-    """Return the selection, and the named jobs that are none."""
-    if not select.jobs:
+_Named = tuple[JobId, tuple[tuple[Index, Index], ...]]
+
+
+def _named(
+    backend: Backend, caller: Caller, permission: Permission, select: SelectBody
+) -> list[_Named | JobResult]:
+    """Return the jobs that are named, and results in place of those about which nothing is asked:
+    because they are none, or because the caller may not.
+    """
+    items: list[_Named | JobResult] = []
+    for text in dict.fromkeys(select.jobs):
+        try:
+            job_id, runs = parse_job_ref(text)
+        except JobRefError as error:
+            code = RefusalCode.BAD_REQUEST
+            items.append(JobResult(text, error=ActionError(code, error.message, error.lsf)))
+            continue
+        state = backend.replica.state
+        job = state.jobs.get(job_id)
+        refusal = refuse_denied(state, job, caller.actor, permission) if job is not None else None
+        if refusal is None:
+            items.append((job_id, runs))
+        else:
+            backend.denials.note(caller, permission, f"job {job_id}")
+            items.append(_not_done(backend, caller, refusal))
+    return items
+
+
+def _selection(
+    select: SelectBody, caller: Caller, items: Sequence[_Named | JobResult]
+) -> Selection:
+    """Return what the controller is asked about."""
+    if not items:
         if not (select.all or select.newest):
             raise refused(
                 RefusalCode.BAD_REQUEST,
                 "select names no job: give jobs, or all or newest with the filters",
             )
         user = caller.user if select.user is None else select.user
-        return (
-            Selection(
-                user="" if user == "all" else user,
-                queue=select.queue,
-                name=select.name,
-                host=select.host,
-                newest=select.newest,
-                all=select.all,
-            ),
-            (),
+        return Selection(
+            user="" if user == "all" else user,
+            queue=select.queue,
+            name=select.name,
+            host=select.host,
+            newest=select.newest,
+            all=select.all,
         )
     if select.all or select.newest or select.user or select.queue or select.name or select.host:
         raise refused(RefusalCode.BAD_REQUEST, "select: jobs stand alone, without filters")
-    jobs, bad = [], []
-    for text in dict.fromkeys(select.jobs):
-        try:
-            jobs.append(parse_job_ref(text))
-        except JobRefError as error:
-            code = RefusalCode.BAD_REQUEST
-            bad.append(JobResult(text, error=ActionError(code, error.message, error.lsf)))
-    return Selection(jobs=tuple(jobs)), tuple(bad)
+    return Selection(jobs=tuple(item for item in items if not isinstance(item, JobResult)))
 
 
 def job_label(job: int, first: int, last: int) -> str:
@@ -204,35 +252,52 @@ def _done(item: Accepted) -> JobResult:
     return JobResult(label, item.job, item.text, position=item.number or UNSET)
 
 
-def _not_done(backend: Backend, item: Refusal) -> JobResult:
+def _result(backend: Backend, caller: Caller, item: Accepted | Refusal) -> JobResult:
+    if isinstance(item, Accepted):
+        return _done(item)
+    if item.permission:
+        backend.denials.note(caller, item.permission, f"job {item.job}")
+    return _not_done(backend, caller, item)
+
+
+def _not_done(backend: Backend, caller: Caller, item: Refusal) -> JobResult:
     if not item.job:
         return JobResult("", error=ActionError(item.code, item.text, item.lsf))
     code, text, lsf = item.code, item.text, item.lsf
     is_gone = code is RefusalCode.UNKNOWN_JOB and item.job not in backend.replica.state.jobs
-    if is_gone and backend.past(item.job, with_elements=False) is not None:
+    if is_gone and _is_past(backend, caller, item.job):
         # The state has forgotten it, the history has not (decision X-8).
         code, lsf = RefusalCode.ALREADY_FINISHED, "Job has already finished"
         text = f"job {item.job} has already finished"
     label = job_label(item.job, item.first, item.last)
-    return JobResult(label, error=ActionError(code, text, lsf))
+    return JobResult(label, error=ActionError(code, text, lsf, item.permission or UNSET))
+
+
+def _is_past(backend: Backend, caller: Caller, job: JobId) -> bool:
+    """Return whether the history has a job that the caller may know of."""
+    past = backend.past(job, with_elements=False)
+    sees = backend.sees(caller)
+    return past is not None and (
+        sees is None or sees(past.owner.user, past.key.queue, past.key.project)
+    )
 
 
 async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
     """Open or close hosts for new work, or give up hosts that are away."""
     body: HostsBody = decode(_HOSTS, await call.body())
-    if not call.caller.is_admin:
-        raise refused(
-            RefusalCode.DENIED,
-            "hosts are opened, closed and given up by administrators",
-            lsf="User permission denied",
-        )
+    caller = call.caller
+    permission = access_of("POST", "/hosts/actions", body.action).permission
+    assert permission is not None
+    if not backend.rights.basis(caller.actor, permission):
+        raise denied(permission, refuse_hosts(permission).text, about=body.hosts[0])
     names = tuple(dict.fromkeys(body.hosts))
-    user = call.caller.user
     command: SetHostsOpen | DeclareHostsLost
     if body.action == "lost":
-        command = DeclareHostsLost(user, names)
+        command = DeclareHostsLost(caller.user, names, caller.is_admin, caller.groups)
     else:
-        command = SetHostsOpen(user, names, body.action == "open", body.comment)
+        command = SetHostsOpen(
+            caller.user, names, body.action == "open", body.comment, caller.is_admin, caller.groups
+        )
     reply = await backend.write(command, call.caller)
     results: list[HostResult] = []
     for name, item in zip(names, reply.results, strict=True):

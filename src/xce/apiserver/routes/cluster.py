@@ -48,6 +48,8 @@ class ClusterRow(msgspec.Struct, frozen=True):
     pools: tuple[str, ...]
     levels: tuple[str, ...]
     """Levels of the topology, the narrowest first."""
+    mode: str
+    """``production``, or ``test``: then it is not for work."""
 
 
 class HostsAnswer(msgspec.Struct, frozen=True):
@@ -91,12 +93,13 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         parse_script=config.lsf_parse_script,
         default_queue=replica.state.default_queue,
         user=call.caller.user,
-        is_admin=call.caller.is_admin,
+        is_admin=backend.rights.is_admin(call.caller.actor),
         max_array_size=config.max_array_size,
         run_as_root=backend.identities.runs_as_root,
         resources=config.resources,
         pools=tuple(pool.name for pool in config.pools),
         levels=config.levels,
+        mode=config.mode,
     )
     return answer(replica.seq, row)
 
@@ -114,9 +117,9 @@ async def list_queues(backend: Backend, call: Call) -> web.StreamResponse:
 async def list_arrays(backend: Backend, call: Call) -> web.StreamResponse:
     """List arrays with how many of their elements are in which state."""
     query = call.query
-    state = backend.replica.state
+    state, sees = backend.replica.state, backend.sees(call.caller)
     if "ids" in query:
-        rows, missing = _named_arrays(backend, query["ids"], query.get("user", ""))
+        rows, missing = _named_arrays(backend, query["ids"], query.get("user", ""), sees)
         return answer(backend.replica.seq, ArraysAnswer(rows, missing))
     user = query.get("user", call.caller.user)
     finished = parse_flag(query, "finished")
@@ -126,7 +129,11 @@ async def list_arrays(backend: Backend, call: Call) -> web.StreamResponse:
     else:
         ids = sorted(job for found in state.unfinished.values() for job in found)
         jobs = [state.jobs[job] for job in ids]
-    found = [array_row(state, job) for job in jobs if job.array is not None and wants(job)]
+    found = [
+        array_row(state, job)
+        for job in jobs
+        if job.array is not None and wants(job) and (not sees or sees(*backend.place_of(job)))
+    ]
     return answer(backend.replica.seq, ArraysAnswer(found, []))
 
 
@@ -139,17 +146,25 @@ def _filter(name: str, user: str, spec: Callable[[Job], object]) -> Callable[[Jo
     return wants
 
 
-def _named_arrays(backend: Backend, text: str, user: str) -> tuple[list[ArrayRow], list[str]]:
+def _named_arrays(
+    backend: Backend, text: str, user: str, sees: Callable[[str, str, str], bool] | None
+) -> tuple[list[ArrayRow], list[str]]:
     rows: list[ArrayRow] = []
     missing: list[str] = []
     for asked, job_id, _ in parse_refs(text):
         job = backend.replica.state.jobs.get(job_id)
         row: ArrayRow | None = None
+        place = ("", "", "")
         if job is not None:
+            place = backend.place_of(job)
             row = array_row(backend.replica.state, job) if job.array is not None else None
         else:
             past = backend.past(job_id, with_elements=False)
+            if past is not None:
+                place = (past.owner.user, past.key.queue, past.key.project)
             row = past_array_row(past) if past is not None and past.array is not None else None
+        if sees and not sees(*place):
+            row = None
         if row is None or (user not in ("", "all") and row.user != user):
             missing.append(asked)
         else:

@@ -4,9 +4,11 @@ import asyncio
 import time
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
-from xce.apiserver.backend import Backend, must_own
+from xce.apiserver.advice_rows import find_advice
+from xce.apiserver.backend import Backend, check_job
 from xce.apiserver.call import ENCODER, Call, answer, raw_answer
 from xce.apiserver.listing import JobLister, parse_number, parse_query
 from xce.apiserver.problems import GONE, refused
@@ -21,7 +23,9 @@ INDEX_MAX: Final = (1 << 31) - 1
 async def list_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     """List jobs: the caller's unfinished ones, or those that match."""
     query = parse_query(call.query, caller=call.caller.user)
-    lister = JobLister(backend.replica, backend.history, query, backend.now_us)
+    lister = JobLister(
+        backend.replica, backend.history, query, backend.now_us, sees=backend.sees(call.caller)
+    )
     rows: list[bytes] = []
     for part in lister.slices():
         rows += part
@@ -40,7 +44,7 @@ def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
     """Return the job, and perhaps element, that a path and its parameters name.
 
     Raises:
-        ProblemError: There is none.
+        ProblemError: There is none, or the caller may not do to it what the route does.
     """
     text = call.words["id"]
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
@@ -50,7 +54,10 @@ def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
     index = WHOLE
     if query.get("index"):
         index = parse_number(query, "index", 0, low=0, high=INDEX_MAX)
-    subject = Subject(backend, int(text), index)
+    subject = Subject(backend, int(text), WHOLE)
+    check_job(backend, call.caller, call.permission, subject.job_id, subject.place)
+    if index != WHOLE:
+        subject = Subject(backend, int(text), index)
     if index == 0 and subject.is_array:
         subject.index = WHOLE
     return subject
@@ -62,14 +69,19 @@ async def show_job(backend: Backend, call: Call) -> web.StreamResponse:
 
 
 async def show_why(backend: Backend, call: Call) -> web.StreamResponse:
-    """Tell why a job is where it is."""
-    return answer(backend.replica.seq, explain(subject_of(backend, call, call.query)))
+    """Tell why a job is where it is, and what would let it start."""
+    subject = subject_of(backend, call, call.query)
+    found, seq = explain(subject), backend.replica.seq
+    index = subject.waiting_index()
+    if index is not None and call.query.get("advice") != "0":
+        advice = await find_advice(backend, (subject.job_id, index))
+        found = msgspec.structs.replace(found, advice=advice)
+    return answer(seq, found)
 
 
 async def show_script(backend: Backend, call: Call) -> web.StreamResponse:
     """Show the text that a job runs."""
     subject = subject_of(backend, call, call.query)
-    must_own(call.caller, subject.owner.user, subject.job_id)
     content = await backend.link.fetch_blob(subject.spec.script)
     if content is None:
         raise refused(GONE, f"the script of job {subject.job_id} is not kept any more", status=410)

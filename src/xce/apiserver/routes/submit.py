@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypedDict
 
 import msgspec
@@ -13,7 +13,14 @@ from msgspec import UNSET, UnsetType
 
 from xce.apiserver.backend import REPLICA_S, Backend
 from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answer
-from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_problem, refused
+from xce.apiserver.problems import (
+    Problem,
+    ProblemError,
+    denied,
+    from_refusal,
+    make_problem,
+    refused,
+)
 from xce.apiserver.submission import Compiled, SubmissionBody
 from xce.journal.history import HistoryError
 from xce.model.command import Accepted, SubmitJobs
@@ -63,17 +70,12 @@ _SEVERAL: Final = msgspec.json.Decoder(Submissions)
 
 async def submit_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     """Submit jobs."""
-    if not call.caller.may_run:
-        raise refused(
-            RefusalCode.DENIED,
-            f"this cluster is run by user id {backend.identities.own_uid}, not by root, so it can "
-            f"run no jobs of {call.caller.user}",
-        )
+    check_may_run(backend, call)
     key = parse_key(call.header("Idempotency-Key"))
     if call.request.content_type == NDJSON:
         bulk = _Bulk(backend, call, key or _make_key())
         try:
-            async for line in read_lines(call.request.content.iter_any()):
+            async for line in read_lines(call.request.content.iter_any(), charge=call.charge):
                 await bulk.add_line(line)
             return await bulk.answer()
         finally:
@@ -91,18 +93,35 @@ async def submit_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     return await _submit_one(backend, call, decode(_ONE, content), key)
 
 
+def check_may_run(backend: Backend, call: Call) -> None:
+    """Check that the cluster can run jobs of the caller.
+
+    Raises:
+        ProblemError: It cannot.
+    """
+    if not call.caller.may_run:
+        raise refused(
+            RefusalCode.DENIED,
+            f"this cluster is run by user id {backend.identities.own_uid}, not by root, so it can "
+            f"run no jobs of {call.caller.user}",
+        )
+
+
 async def _submit_one(
     backend: Backend, call: Call, body: SubmissionBody, key: str
 ) -> web.StreamResponse:
     replica = backend.replica
+    check_queue(backend, call, body)
     compiled = backend.compiler.compile(body, call.caller, replica.state.config)
     command = SubmitJobs(
         owner=call.caller.owner,
         jobs=(compiled.submission,),
         blobs=backend.sent.unsent(compiled.blobs),
         key=key,
-        **(past_outcomes(backend, (compiled,)) if body.dependency else {}),
+        **(past_outcomes(backend, call, (compiled,)) if body.dependency else {}),
         wall_us=backend.now_us,
+        is_admin=call.caller.is_admin,
+        groups=call.caller.groups,
     )
     answer = await backend.write(command, call.caller, repeatable=bool(key))
     (result,) = answer.results
@@ -145,7 +164,7 @@ class PastOutcomes(TypedDict, total=False):
     past_elements: tuple[tuple[JobId, Index, int, int], ...]
 
 
-def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcomes:
+def past_outcomes(backend: Backend, call: Call, compiled: Sequence[Compiled]) -> PastOutcomes:
     """Return how jobs and elements ended that dependencies name and that left the state (X-34)."""
     state = backend.replica.state
     wanted: dict[JobId, None] = {}
@@ -163,6 +182,10 @@ def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcome
                 wanted[subject.job] = None
                 if subject.index != WHOLE:
                     elements[subject.job, subject.index] = None
+    sees = backend.sees(call.caller)
+    if sees is not None:
+        wanted = {job: None for job in wanted if _sees_past(backend, sees, job)}
+        elements = {key: None for key in elements if key[0] in wanted}
     if not wanted:
         return {}
     try:
@@ -173,6 +196,37 @@ def past_outcomes(backend: Backend, compiled: Sequence[Compiled]) -> PastOutcome
     except HistoryError:
         backend.log.exception("history-not-read")
         return {}
+
+
+def _sees_past(backend: Backend, sees: Callable[[str, str, str], bool], job: JobId) -> bool:
+    past = backend.past(job, with_elements=False)
+    return past is not None and sees(past.owner.user, past.key.queue, past.key.project)
+
+
+def check_queue(backend: Backend, call: Call, body: SubmissionBody) -> None:
+    """Check that the caller may submit to one of the queues that a submission names.
+
+    Raises:
+        ProblemError: He may not; a queue that does not exist is refused by the controller.
+    """
+    state, permission = backend.replica.state, call.permission
+    names = body.queue.split() or [state.default_queue]
+    project = body.project or state.config.default_project
+    for name in names:
+        if name not in state.queues or backend.rights.basis(
+            call.caller.actor, permission, queue=name, project=project
+        ):
+            return
+    error = denied(
+        permission,
+        f"user {call.caller.user} may not submit to queue {names[0]}: the permission {permission} "
+        "is missing",
+        about=f"queue {names[0]}",
+    )
+    error.problem = msgspec.structs.replace(
+        error.problem, lsf=f"{names[0]}: User cannot use the queue"
+    )
+    raise error
 
 
 def _named(tree: Dependency) -> list[Subject]:
@@ -190,22 +244,38 @@ def _named(tree: Dependency) -> list[Subject]:
     return found
 
 
-async def read_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def read_lines(
+    parts: AsyncIterator[bytes], *, charge: Callable[[int], None] = lambda _: None
+) -> AsyncIterator[bytes]:
     """Yield the lines of a stream, blank ones too, without their ends.
+
+    Args:
+        parts: As they come.
+        charge: Is told by how much more memory the longest line needs than those before.
 
     Raises:
         ProblemError: One is too long.
     """
-    rest = b""
+    rest: list[bytes] = []
+    size = longest = 0
     async for part in parts:
-        lines = (rest + part).split(b"\n") if rest else part.split(b"\n")
-        rest = lines.pop()
-        if len(rest) > LINE_MAX:
+        first, *others = part.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if size > LINE_MAX:
             raise refused(RefusalCode.TOO_LARGE, f"a line has more than {LINE_MAX} bytes")
-        for line in lines:
-            yield line
-    if rest.strip():
-        yield rest
+        if size > longest:
+            charge(size - longest)
+            longest = size
+        if others:
+            *lines, last = others
+            yield b"".join(rest)
+            for line in lines:
+                yield line
+            rest, size = [last], len(last)
+    whole = b"".join(rest)
+    if whole.strip():
+        yield whole
 
 
 class _Bulk:
@@ -245,10 +315,13 @@ class _Bulk:
         """Take one submission."""
         backend = self._backend
         try:
+            check_queue(backend, self._call, body)
             compiled = backend.compiler.compile(
                 body, self._call.caller, backend.replica.state.config
             )
         except ProblemError as error:
+            if error.denied:
+                backend.denials.note(self._call.caller, error.denied, f"POST /jobs {error.about}")
             await self._refuse(error.problem)
             return
         self._jobs.append(compiled)
@@ -305,12 +378,17 @@ class _Bulk:
             blobs=backend.sent.unsent(blobs),
             key=self._key,
             line=first,
-            **(past_outcomes(backend, jobs) if has_dependency else {}),
+            **(past_outcomes(backend, self._call, jobs) if has_dependency else {}),
             wall_us=backend.now_us,
+            is_admin=caller.is_admin,
+            groups=caller.groups,
         )
-        basis = "admin" if caller.is_admin else "owner"
         answer = await backend.link.ask(
-            command, by=caller.user, basis=basis, repeatable=bool(self._key)
+            command,
+            by=caller.user,
+            basis=backend.basis(caller),
+            repeatable=bool(self._key),
+            origin=caller.origin,
         )
         self._seq = max(self._seq, answer.seq)
         results = [
@@ -319,7 +397,11 @@ class _Bulk:
             else _submitted(result, compiled)
             for compiled, result in zip(jobs, answer.results, strict=True)
         ]
-        if not any(isinstance(result, Refusal) for result in answer.results):
+        refusals = [result for result in answer.results if isinstance(result, Refusal)]
+        for refusal in refusals:
+            if refusal.permission:
+                backend.denials.note(caller, refusal.permission, "POST /jobs")
+        if not refusals:
             backend.sent.note(blobs)
         return results
 

@@ -10,10 +10,22 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
-from xce.apiserver.routes import actions, cluster, jobs, output, submit, watch
+from xce.apiserver.routes import (
+    actions,
+    cluster,
+    jobs,
+    login,
+    output,
+    plan,
+    rbac,
+    submit,
+    trace,
+    watch,
+)
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission import SubmissionBody
 from xce.apiserver.why import WhyAnswer
+from xce.journal.trace_rows import TraceAnswer
 
 PREFIX: Final = "/xce/v1"
 
@@ -115,9 +127,17 @@ ROUTES: Final = (
         method="GET",
         path="/jobs/{id}/why",
         handler=jobs.show_why,
-        summary="Why a job is where it is, and what could be done",
-        parameters=(_INDEX, _AT),
+        summary="Why a job is where it is, what would let it start, and when it is expected to",
+        parameters=(_INDEX, Parameter("advice", "0: try nothing, only tell why", "integer"), _AT),
         gives=(WhyAnswer,),
+    ),
+    Route(
+        method="POST",
+        path="/plan",
+        handler=plan.plan_job,
+        summary="What would become of a submission: taken or not, where and when it would run",
+        takes=(SubmissionBody,),
+        gives=(plan.PlanAnswer,),
     ),
     Route(
         method="GET",
@@ -183,6 +203,37 @@ ROUTES: Final = (
     ),
     Route(
         method="GET",
+        path="/trace",
+        handler=trace.show_trace,
+        summary="What traced sessions decided, and from what: the newest ones",
+        parameters=(
+            Parameter("job", "only of this job", "integer"),
+            Parameter("user", "only of this user's jobs"),
+            Parameter("queue", "only of this queue's jobs"),
+            Parameter("session", "only of this session", "integer"),
+            Parameter("limit", "most sessions (10)", "integer"),
+            Parameter("now", "1: of a session run for the answer; goes with `job`", "integer"),
+        ),
+        gives=(TraceAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/trace/rules",
+        handler=trace.list_trace_rules,
+        summary="Of what sessions tell, and until when",
+        gives=(trace.TraceRules,),
+    ),
+    Route(
+        method="POST",
+        path="/trace/actions",
+        handler=trace.act_on_trace,
+        summary="Have sessions tell of something for a while, or no more",
+        takes=(trace.TraceBody,),
+        gives=(trace.TraceActions,),
+        is_read=False,
+    ),
+    Route(
+        method="GET",
         path="/watch",
         handler=watch.watch,
         summary="What happens to jobs, as server-sent events",
@@ -193,6 +244,53 @@ ROUTES: Final = (
         ),
         gives=(JobEvent,),
         gives_media="text/event-stream",
+    ),
+    Route(
+        method="GET",
+        path="/rbac",
+        handler=rbac.show_rbac,
+        summary="Whether a user may do something, and why",
+        parameters=(
+            Parameter("user", "whom it is about; not given: the caller"),
+            Parameter("permission", "such as job:kill"),
+            Parameter("object", "cluster, queue:NAME, project:PATH or job:ID"),
+        ),
+        gives=(rbac.RbacAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/login",
+        handler=login.show_login,
+        summary="How users can log in",
+        gives=(login.LoginWays,),
+    ),
+    Route(
+        method="POST",
+        path="/login",
+        handler=login.log_in,
+        summary="Log in: a proof of who one is gives tokens",
+        takes=(login.LoginBody,),
+        gives=(login.LoginAnswer,),
+        status=201,
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/login/refresh",
+        handler=login.refresh_login,
+        summary="A new access token for a login that still counts",
+        takes=(login.RefreshBody,),
+        gives=(login.LoginAnswer,),
+        is_read=False,
+    ),
+    Route(
+        method="POST",
+        path="/logins/revoke",
+        handler=login.revoke_login,
+        summary="Let a login, or all of a user, count no more",
+        takes=(login.RevokeBody,),
+        gives=(login.RevokeAnswer,),
+        is_read=False,
     ),
     Route(
         method="GET",

@@ -28,6 +28,7 @@ async def watch(backend: Backend, call: Call) -> web.StreamResponse:
     watcher = Watcher(
         "" if user == "all" else user,
         frozenset(job for _, job, _ in refs) if refs is not None else None,
+        sees=lambda event: _is_seen(backend, call, event),
     )
     response = web.StreamResponse(
         headers={
@@ -52,6 +53,17 @@ async def watch(backend: Backend, call: Call) -> web.StreamResponse:
                 await response.write(b": still here\n\n")
     finally:
         backend.watchers.remove(watcher)
+
+
+def _is_seen(backend: Backend, call: Call, event: JobEvent) -> bool:
+    """Return whether an event is about a job that the caller may know of."""
+    if event.user == call.caller.user:
+        return True
+    sees = backend.sees(call.caller)
+    if sees is None:
+        return True
+    job = backend.replica.state.jobs.get(event.jobid)
+    return job is not None and sees(*backend.place_of(job))
 
 
 def render(events: list[JobEvent]) -> bytes:

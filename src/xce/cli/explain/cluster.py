@@ -5,7 +5,8 @@ from typing import Final
 
 import msgspec
 
-from xce.client.rest import ProblemError, UnreachableError, open_api
+from xce.client.cluster import open_api
+from xce.client.rest import ProblemError, UnreachableError
 from xce.model.config import ClusterConfig, PoolConfig, ResourceConfig
 
 OFFLINE: Final = "queues, hosts and resources were not judged, since no cluster answered"

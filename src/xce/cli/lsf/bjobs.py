@@ -21,6 +21,7 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   (none)            own jobs that are not over; with ids: those, whatever their state and owner
   -a  -d            over or not; over
   -p  -r  -s        pending with reasons; running; suspended with reasons
+  -psum             reasons of pending jobs, counted
   -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
@@ -35,7 +36,7 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-a", "-A", "-d", "-p", "-p0", "-r", "-s", "-l", "-w", "-W", "-UF", "-X", "-json",
-                "-noheader", "-hms",
+                "-noheader", "-hms", "-psum",
             ),
             FLAG,
         ),
@@ -50,7 +51,7 @@ OPTIONS = Options(
             ),
             "",
         ),
-        **dict.fromkeys(("-p1", "-p2", "-p3", "-psum"), "use -p, or 'xcecli why ID'"),
+        **dict.fromkeys(("-p1", "-p2", "-p3"), "use -p or -psum, or 'xcecli why ID'"),
         "-WF": f"{_MORE} 'jobid finish_time'",
         "-WL": f"{_MORE} 'jobid time_left'",
         "-WP": f"{_MORE} 'jobid %complete'",
@@ -66,6 +67,8 @@ def execute(context: Context) -> int:
     try:
         if context.parsed.has("-A"):
             return _list_arrays(context)
+        if context.parsed.has("-psum"):
+            return _sum_up(context)
         query = Query(context.parsed)
         if context.parsed.has("-l") or context.parsed.has("-UF"):
             return _list_long(context, query)
@@ -194,12 +197,48 @@ def _list_long(context: Context, query: Query) -> int:
     return _close(context, query, pages)
 
 
+def _sum_up(context: Context) -> int:
+    from xce.cli.lsf.jobs_reasons import Summary, render_summary  # noqa: PLC0415 - of -psum only
+
+    parsed = context.parsed
+    for option in ("-a", "-d", "-r", "-s", "-l", "-UF", "-w", "-W", "-o", "-json", "-hms"):
+        if parsed.has(option):
+            raise UsageError(f"-psum and {option} cannot be used together")
+    query = Query(parsed)
+    if not query.ids:
+        query.ask_for_pending()
+    pages = Pages(context.api, query, "stat,reason")
+    summary = Summary()
+    for rows in pages:
+        summary.add(rows)
+    if summary.jobs:
+        name = str(context.api.call("GET", "/cluster").get("cluster") or "")
+        for line in render_summary(summary, name, pages.now_s):
+            context.out(line)
+    pages.found = bool(summary.jobs)
+    return _close(context, query, pages)
+
+
 def _list_arrays(context: Context) -> int:
     from xce.cli.lsf import jobs_table as table  # noqa: PLC0415 - one form's code only
 
     parsed = context.parsed
     query = Query(parsed)
-    for option in ("-o", "-json", "-l", "-UF", "-W", "-p", "-r", "-s", "-q", "-m", "-P", "-hms"):
+    for option in (
+        "-o",
+        "-json",
+        "-l",
+        "-UF",
+        "-W",
+        "-p",
+        "-r",
+        "-s",
+        "-q",
+        "-m",
+        "-P",
+        "-hms",
+        "-psum",
+    ):
         if parsed.has(option):
             raise UsageError(f"-A and {option} cannot be used together")
     if query.indices is not None or any("[" in one for one in query.ids):

@@ -40,13 +40,14 @@ Usage: bsub [options] command [argument ...]
   -H  -K                hold until bresume; wait for the end
   -r  -rn               start anew when the host fails, or never; without: as the queue has it
   --explain             print what was understood as JSON, and submit nothing
+  --plan                tell whether, where and when it would run, and submit nothing
 """
 _NO_MAIL = "XCE sends no mail; name output files with -o and -e"
 _NO_TERMINAL = "no job has a terminal yet; use -K to wait and bpeek -f to watch"
 _PLAIN = "write the job's options on the command line or as #BSUB lines"
 OPTIONS = Options(
     {
-        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn"), FLAG),
+        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn", "--plan"), FLAG),
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
@@ -105,7 +106,7 @@ def _submit(context: Context) -> int:
     line = context.parsed
     body = _program(context)
     script = parse_directives(body.get("script", ""), OPTIONS)
-    for option in ("-h", "-help", "-V", "--wait-daemon"):
+    for option in ("-h", "-help", "-V", "--wait-daemon", "--plan"):
         if script.has(option):
             raise BadValueError(f"{option} does not stand in a script")
     options = merge_options(line, script)
@@ -117,6 +118,10 @@ def _submit(context: Context) -> int:
     _encode_script(body)
     _drop_unreadable(context, body)
     queues = options.value("-q").split() or context.environ.get("LSB_DEFAULTQUEUE", "").split()
+    if options.has("--plan"):
+        if options.has("-K"):
+            raise BadValueError("-K has no meaning with --plan")
+        return _plan(context, body, queues)
     result = _send(context, body, queues)
     if result.get("warning"):
         context.err(f"Warning: {result['warning'].rstrip('.')}.")
@@ -147,6 +152,26 @@ def _send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str
             return result
         refused = ProblemError(400, result["error"])
     raise refused or ProblemError(500, {"detail": "XCE's answer is empty"})
+
+
+def _plan(context: Context, body: dict[str, Any], queues: list[str]) -> int:
+    """Tell what would become of the job in the first queue that would take it."""
+    from xce.cli.lsf.advice_text import render_plan  # noqa: PLC0415 - of this option only
+
+    answer: dict[str, Any] = {}
+    for queue in queues or [""]:
+        if queue:
+            body["queue"] = queue
+        answer = context.api.call("POST", "/plan", (), body)
+        if answer["accepted"]:
+            break
+    if not answer["accepted"]:
+        raise ProblemError(400, answer["error"])
+    if answer["warning"]:
+        context.err(f"Warning: {answer['warning'].rstrip('.')}.")
+    for line in render_plan(answer, time.time()):
+        context.out(line)
+    return 0
 
 
 def _program(context: Context) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import os
 import sys
 
 from xce.cli.lsf.options import Options, Parsed, UsageError, parse_options
-from xce.client.rest import WAIT_S, Api, ProblemError, UnreachableError, open_api
+from xce.client.cluster import open_api
+from xce.client.rest import WAIT_S, Api, ProblemError, UnreachableError
 from xce.client.version import VERSION
 
 TYPE_CHECKING = False

@@ -73,6 +73,12 @@ class Query:
         if parsed.has("-u"):
             self.pairs.append(("user", parsed.value("-u")))
 
+    def ask_for_pending(self) -> None:
+        """Want pending jobs only."""
+        self.no_job = _NO_JOB["-p"]
+        if ("state", _STATES["-p"]) not in self.pairs:
+            self.pairs.append(("state", _STATES["-p"]))
+
     @property
     def members(self) -> str:
         """The members of a row that the filters of this side need."""

@@ -30,6 +30,7 @@ class ClusterFace(NamedTuple):
     name: str
     hosts: list[dict[str, Any]]
     """Rows of ``GET /hosts``."""
+    mode: str = "production"
 
 
 def open_api(layout: Layout, *, wait_s: float = 0.0) -> Api:
@@ -48,7 +49,17 @@ def ask_ready(layout: Layout) -> ClusterFace | None:
         return None
     finally:
         api.close()
-    return ClusterFace(str(cluster["cluster"]), hosts)
+    return ClusterFace(str(cluster["cluster"]), hosts, str(cluster.get("mode", "production")))
+
+
+def render_mode(mode: str) -> list[str]:
+    """Return what is said about a mode that a cluster for work must not have."""
+    if mode == "production":
+        return []
+    return [
+        f"mode:       {mode.upper()}: test tools may submit past the apiserver, and this",
+        "            machine may speak without TLS. Not for work: xce.yaml says `mode: test`",
+    ]
 
 
 def count_running(layout: Layout) -> int | None:

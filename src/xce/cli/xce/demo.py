@@ -3,6 +3,7 @@
 Every job is announced with how it will end; the demo fails if one ends otherwise.
 """
 
+import io
 import os
 import sys
 import time
@@ -32,6 +33,8 @@ def run_demo(state_dir: str | None) -> int:
     settings = Settings(settings.state_dir, is_default=False)
     layout = find_layout(settings.state_dir)
     jobs: list[DemoJob] = []
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # who reads it through a pipe sees it live too
     try:
         print("1. a cluster of four hosts with 16 slots each, on this machine")
         runs = NODE_MANAGER in running_daemons(layout)

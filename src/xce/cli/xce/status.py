@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from xce.cli.xce.cluster import ask_ready, load_daemons, open_api, running_daemons
+from xce.cli.xce.cluster import ask_ready, load_daemons, open_api, render_mode, running_daemons
 from xce.client.rest import ProblemError, UnreachableError
 from xce.daemon.paths import find_layout
 from xce.daemon.processes import ProcessId
@@ -38,6 +38,7 @@ def load_status(settings: Settings) -> dict[str, Any]:
         "ready": face is not None,
         "state_dir": str(layout.root),
         "cluster": face.name if face else None,
+        "mode": face.mode if face else None,
         "daemons": daemons,
         "hosts": face.hosts if face else [],
         "queues": _queues(settings) if face else [],
@@ -49,7 +50,7 @@ def render_status(status: dict[str, Any]) -> str:
     if not status["daemons"]:
         return f"no cluster runs here for {status['state_dir']}"
     head = f"cluster {status['cluster']}: ready" if status["ready"] else "cluster: not ready"
-    lines = [f"{head}    ({status['state_dir']})", ""]
+    lines = [f"{head}    ({status['state_dir']})", *render_mode(status["mode"] or "production"), ""]
     rows: list[tuple[str, ...]] = [("DAEMON", "PID", "UP", "RESTARTS", "MEMORY", "")]
     rows += [_daemon_cells(row) for row in status["daemons"]]
     lines += _table(rows)

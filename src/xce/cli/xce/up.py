@@ -13,11 +13,17 @@ from xce.cli.xce.cluster import (
     joined_hosts,
     load_daemons,
     render_log_tail,
+    render_mode,
     running_daemons,
 )
 from xce.cli.xce.environment import render_how_to_go_on
 from xce.cli.xce.progress import Progress
-from xce.daemon.components import command_line, node_manager_arguments, plan_components
+from xce.daemon.components import (
+    command_line,
+    local_hosts,
+    node_manager_arguments,
+    plan_components,
+)
 from xce.daemon.config_directory import load_config
 from xce.daemon.fresh_config import HostsWanted, write_fresh_config
 from xce.daemon.paths import Layout, StateDirectoryError, open_layout
@@ -57,8 +63,7 @@ def run_up(settings: Settings, options: UpOptions) -> int:
             return 1
         write_fresh_config(layout.config, options.hosts, cluster_name=options.cluster_name)
         config = load_config(layout.config)
-        hosts = [host.name for host in config.hosts]
-        components = plan_components(layout.root, hosts, options.only)
+        components = plan_components(layout.root, local_hosts(config), options.only)
     except (StateDirectoryError, ConfigError, OSError) as error:
         print(f"xce up: {error}", file=sys.stderr)
         return 1
@@ -186,13 +191,18 @@ def _render_state(layout: Layout, face: ClusterFace | None, joined: int, wanted:
 
 def _render_ready(settings: Settings, layout: Layout, face: ClusterFace, *, is_new: bool) -> str:
     """Return what a person wants to know of a cluster that is up."""
-    slots = sum(int(row.get("slots_max") or 0) for row in face.hosts)
-    names = ", ".join(row["name"] for row in face.hosts[:8])
-    more = f", ... ({len(face.hosts)} in all)" if len(face.hosts) > 8 else ""
+    joined = [row for row in face.hosts if row.get("status") != "unavail"]
+    names = ", ".join(row["name"] for row in joined[:8]) or "no host yet"
+    slots = sum(int(row.get("slots_max") or 0) for row in joined)
+    more = f", ... ({len(joined)} in all)" if len(joined) > 8 else ""
     lines = [
         f"cluster {face.name} is {'up' if is_new else 'up already'}: {names}{more}; {slots} slots",
         f"state:      {layout.root}",
     ]
+    missing = len(face.hosts) - len(joined)
+    if missing:
+        lines.append(f"to come:    {missing} hosts of other machines have not joined")
     for text in sorted({str(row.get("isolation") or "") for row in face.hosts} - {""}):
         lines.append(f"isolation:  {text}")
+    lines += render_mode(face.mode)
     return "\n".join([*lines, *render_how_to_go_on(settings)])

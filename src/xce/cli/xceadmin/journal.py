@@ -1,9 +1,10 @@
-"""`xceadmin journal verify|export|migrate`: read the journal from outside, or move it elsewhere."""
+"""`xceadmin journal verify|export|plot|migrate`: the journal from outside, or moved elsewhere."""
 
+import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,16 +19,82 @@ from xce.journal.sqlite import DATABASE, open_sqlite_reader
 from xce.journal.transfer import Contents, Tally, contents_of, fill_postgres, fill_sqlite, tally
 from xce.journal.verify import JournalReport, export_journal, verify_journal
 from xce.model.errors import ConfigError, XceError
+from xce.sim.journal_chart import read_chart
+from xce.sim.plot import PlotError, Plotter
 
 FILES: Final = "files"
 """What ``--to`` says for a journal in the state directory."""
 
 
-def run_verify(settings: Settings, *, as_json: bool) -> int:
-    """Read every entry and snapshot; print the last good seq; return 0 when all is whole."""
-    layout = find_layout(settings.state_dir)
+def add_journal(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: ANN401
+    """Add the command line of `xceadmin journal`; ``names``: what argparse keeps commands in."""
+    journal = names.add_parser(
+        "journal", parents=[common], help="look into the journal, or move it"
+    )
+    # The same options once more, so that they may also stand behind the action.
+    again = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
+    )
+    again.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
+    again.add_argument("--json", action="store_true", help="JSON instead of a table")
+    actions = journal.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        found: argparse.ArgumentParser = actions.add_parser(name, parents=[again], help=text)
+        return found
+
+    verify = add("verify", "read all of it, and say up to where it is whole")
+    export = add("export", "print entries, each a line of JSON")
+    plot = add("plot", "draw what it tells: use, queue, waits, who ran where")
+    for one in (verify, export, plot):
+        one.add_argument(
+            "place", nargs="?", type=Path, metavar="DIR", help="(default: the cluster's own)"
+        )
+    export.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
+    for one in (export, plot):
+        one.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
+    plot.add_argument(
+        "--plot", type=Path, default=Path("journal.svg"), metavar="PATH",
+        help="draw into it: a file (.svg, .png), or a directory (default: journal.svg)",
+    )  # fmt: skip
+    migrate = add("migrate", "copy it between files and a database")
+    migrate.add_argument(
+        "--to", dest="target", required=True, metavar="WHERE",
+        help="postgresql://user@host1,host2/database, or: files",
+    )  # fmt: skip
+    migrate.add_argument("--password-file", default="", metavar="FILE")
+    migrate.add_argument("--password-env", default="", metavar="NAME")
+
+
+def run_journal(settings: Settings, options: argparse.Namespace) -> int:
+    """Run what `add_journal` has read; return the exit status."""
+    match options.action:
+        case "verify":
+            return run_verify(settings, options.place, as_json=options.json)
+        case "export":
+            return run_export(
+                settings, options.place, from_seq=options.from_seq, to_seq=options.to_seq
+            )
+        case "plot":
+            return run_plot(settings, options.place, options.plot, to_seq=options.to_seq)
+        case _:
+            return _run_migrate(settings, options)
+
+
+def _run_migrate(settings: Settings, options: argparse.Namespace) -> int:
+    """Read where the journal shall go, and copy it there."""
     try:
-        reader = open_found(layout)
+        target = parse_target(options.target, options.password_file, options.password_env)
+    except ConfigError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return 2
+    return run_migrate(settings, target)
+
+
+def run_verify(settings: Settings, place: Path | None, *, as_json: bool) -> int:
+    """Read every entry and snapshot; print the last good seq; return 0 when all is whole."""
+    try:
+        reader = open_place(settings, place)
         if isinstance(reader, int):
             return reader
         try:
@@ -44,11 +111,10 @@ def run_verify(settings: Settings, *, as_json: bool) -> int:
     return 0 if report.is_good else 1
 
 
-def run_export(settings: Settings, *, from_seq: int, to_seq: int) -> int:
+def run_export(settings: Settings, place: Path | None, *, from_seq: int, to_seq: int) -> int:
     """Print entries as JSON lines; return 0 when all that were asked for are whole."""
-    layout = find_layout(settings.state_dir)
     try:
-        reader = open_found(layout)
+        reader = open_place(settings, place)
         if isinstance(reader, int):
             return reader
         try:
@@ -60,6 +126,28 @@ def run_export(settings: Settings, *, from_seq: int, to_seq: int) -> int:
     except XceError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+def run_plot(settings: Settings, place: Path | None, path: Path, *, to_seq: int) -> int:
+    """Draw what a journal tells: utilisation, queue length, waits, who ran where."""
+    try:
+        reader = open_place(settings, place)
+        if isinstance(reader, int):
+            return reader
+        try:
+            plotter = Plotter(path)
+            files = plotter.draw([read_chart(reader, to_seq=to_seq)])
+        finally:
+            reader.close()
+    except PlotError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return 2
+    except XceError as error:
+        print(f"xceadmin journal: {error}", file=sys.stderr)
+        return 1
+    for file in files:
+        print(file)
     return 0
 
 
@@ -161,6 +249,17 @@ def parse_target(to: str, password_file: str, password_env: str) -> JournalSite 
         f"{name}: {msgspec.json.encode(text).decode()}" for name, text in fields.items() if text
     )
     return parse_site_config({"xce.yaml": f"journal: {{{quoted}}}"}).journal
+
+
+def open_place(settings: Settings, place: Path | None) -> JournalReader | int:
+    """Return the journal of files in a directory, or (None) the cluster's own.
+
+    Where there is none, that is told and the exit status returned.
+
+    Raises:
+        XceError: It cannot be read.
+    """
+    return open_files(place) if place is not None else open_found(find_layout(settings.state_dir))
 
 
 def open_found(layout: Layout) -> JournalReader | int:

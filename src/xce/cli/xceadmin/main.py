@@ -7,29 +7,35 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from xce.cli.xceadmin.audit import run_audit
 from xce.cli.xceadmin.backup import run_backup, run_restore
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.hosts import run_hosts
-from xce.cli.xceadmin.journal import parse_target, run_export, run_migrate, run_verify
+from xce.cli.xceadmin.init import add_init, run_init
+from xce.cli.xceadmin.journal import add_journal, run_journal
+from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
+from xce.cli.xceadmin.rbac import run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
+from xce.cli.xceadmin.trace import add_trace, run_trace
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
 from xce.daemon.settings import Settings, SettingsError, load_settings
-from xce.model.errors import ConfigError
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
 NOT_BUILT: Final = {
-    "init": "keys come with the security release; `xce up` makes a cluster",
     "diff": "configuration is in effect after `xce down` and `xce up`",
     "apply": "configuration is in effect after `xce down` and `xce up`",
     "rollback": "configuration is in effect after `xce down` and `xce up`",
-    "keys": "components trust the unix sockets of their own user",
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
+RUNNERS: Final = {
+    "init": run_init, "keys": run_keys, "peers": run_peers, "trace": run_trace,
+    "journal": run_journal,
+}  # fmt: skip
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,6 +89,8 @@ def build_parser() -> argparse.ArgumentParser:
     common.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
     common.add_argument("--json", action="store_true", help="JSON instead of a table")
 
+    add_init(names, common)
+    add_keys(names, common)
     check = names.add_parser("check", parents=[common], help="check the configuration files")
     check.add_argument("directory", nargs="?", help="(default: config in the state directory)")
 
@@ -102,11 +110,33 @@ def build_parser() -> argparse.ArgumentParser:
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
-    journal = names.add_parser(
-        "journal", parents=[common], help="look into the journal, or move it"
-    )
-    _add_journal(journal)
+    rbac = names.add_parser("rbac", parents=[common], help="who may do what, and why")
+    rbac.add_argument("action", choices=("check",))
+    rbac.add_argument("user")
+    rbac.add_argument("permission", help="such as job:kill")
+    rbac.add_argument(
+        "object", nargs="?", default="cluster",
+        help="cluster (default), queue:NAME, project:PATH or job:ID",
+    )  # fmt: skip
+
+    audit = names.add_parser("audit", parents=[common], help="who did what, and what was denied")
+    audit.add_argument("--user", default="", help="only this one's")
+    audit.add_argument("--since", default="", metavar="TIME", help="2h, or 2026-01-31T12:00")
+    audit.add_argument("--denied", action="store_true", help="only what was denied")
+    audit.add_argument("-o", dest="form", choices=("table", "json"), default="table")
+
+    add_journal(names, common)
     _add_backup(names, common)
+    _add_replay(names, common)
+    add_trace(names, common, WAIT_S)
+    add_sim(names)
+    for name, text in NOT_BUILT.items():
+        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
+    return parser
+
+
+def _add_replay(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add ``replay``."""
     replay = names.add_parser(
         "replay", parents=[common], help="run recorded sessions again and compare their decisions"
     )
@@ -116,36 +146,8 @@ def build_parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--fresh", action="store_true", help="without what sessions remember of earlier ones"
     )
-    add_sim(names)
-    for name, text in NOT_BUILT.items():
-        names.add_parser(name, help=f"not built yet: {text}", add_help=False)
-    return parser
-
-
-def _add_journal(journal: argparse.ArgumentParser) -> None:
-    """Add what ``xceadmin journal`` takes."""
-    # The same options once more, so that they may also stand behind the action.
-    again = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    again.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
-    again.add_argument("--json", action="store_true", help="JSON instead of a table")
-    actions = journal.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser(
-        "verify", parents=[again], help="read all of it, and say up to where it is whole"
-    )
-    export = actions.add_parser(
-        "export", parents=[again], help="print entries, each a line of JSON"
-    )
-    export.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
-    export.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
-    migrate = actions.add_parser(
-        "migrate", parents=[again], help="copy it between files and a database"
-    )
-    migrate.add_argument(
-        "--to", dest="target", required=True, metavar="WHERE",
-        help="postgresql://user@host1,host2/database, or: files",
-    )  # fmt: skip
-    migrate.add_argument("--password-file", default="", metavar="FILE")
-    migrate.add_argument("--password-env", default="", metavar="NAME")
+    replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
+    replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
 
 
 def _add_backup(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
@@ -166,30 +168,35 @@ def _add_backup(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
+    if options.name in RUNNERS:
+        return RUNNERS[options.name](settings, options)
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
         case "replay", _:
-            return run_replay(settings, options.journal, fresh=options.fresh, as_json=options.json)
+            return run_replay(
+                settings,
+                options.journal,
+                fresh=options.fresh,
+                as_json=options.json,
+                traces=options.trace,
+                session=options.session,
+            )
+        case "audit", _:
+            return run_audit(
+                settings,
+                user=options.user,
+                since=options.since,
+                denied=options.denied,
+                as_json=options.json or options.form == "json",
+            )
+        case "rbac", _:
+            return run_rbac(
+                settings, options.user, options.permission, options.object, as_json=options.json
+            )
         case "hosts", _:
             return run_hosts(settings, options)
         case "backup", _:
             return run_backup(settings, options.file, as_json=options.json)
-        case "restore", _:
-            return run_restore(settings, options.file, at=options.at, dry_run=options.dry_run)
-        case _, "verify":
-            return run_verify(settings, as_json=options.json)
-        case _, "migrate":
-            return _run_migrate(options, settings)
         case _:
-            return run_export(settings, from_seq=options.from_seq, to_seq=options.to_seq)
-
-
-def _run_migrate(options: argparse.Namespace, settings: Settings) -> int:
-    """Read where the journal shall go, and copy it there."""
-    try:
-        target = parse_target(options.target, options.password_file, options.password_env)
-    except ConfigError as error:
-        print(f"xceadmin journal: {error}", file=sys.stderr)
-        return USAGE
-    return run_migrate(settings, target)
+            return run_restore(settings, options.file, at=options.at, dry_run=options.dry_run)

@@ -5,32 +5,47 @@ from pathlib import Path
 
 import msgspec
 
-from xce.cli.xceadmin.journal import open_files, open_found
-from xce.daemon.paths import find_layout
+from xce.cli.xceadmin.journal import open_place
 from xce.daemon.settings import Settings
+from xce.journal.trace_recorder import WholeRecorder
+from xce.journal.trace_store import open_writer
 from xce.model.display import render_utc
 from xce.model.errors import XceError
 from xce.sim.replay import Difference, ReplayReport, replay_journal
 
 
-def run_replay(settings: Settings, directory: Path | None, *, fresh: bool, as_json: bool) -> int:
+def run_replay(
+    settings: Settings,
+    place: Path | None,
+    *,
+    fresh: bool,
+    as_json: bool,
+    traces: Path | None = None,
+    session: int | None = None,
+) -> int:
     """Run the sessions again; return 0 when all decide as they did, 1 when one does not.
 
     Args:
         settings: The state directory.
-        directory: Of a journal of files; None: the cluster's own.
+        place: Directory of a journal of files; None: the cluster's own.
         fresh: Without what sessions remember of earlier ones.
-        as_json: Print JSON.
+        as_json: JSON instead of text.
+        traces: A directory to write to what the sessions decided, and from what.
+        session: The only one to trace, from 1.
     """
+    if session is not None and (traces is None or session < 1):
+        print("xceadmin replay: --session goes with --trace, and counts from 1", file=sys.stderr)
+        return 2
     try:
-        if directory is None:
-            reader = open_found(find_layout(settings.state_dir))
-        else:
-            reader = open_files(directory)
+        reader = open_place(settings, place)
         if isinstance(reader, int):
             return reader
         try:
-            report = replay_journal(reader, fresh=fresh)
+            recorder = None
+            if traces is not None:
+                writer = open_writer(traces, first=session or 1)
+                recorder = WholeRecorder(writer, only=session or 0)
+            report = replay_journal(reader, fresh=fresh, recorder=recorder)
         finally:
             reader.close()
     except XceError as error:
@@ -41,6 +56,10 @@ def run_replay(settings: Settings, directory: Path | None, *, fresh: bool, as_js
         print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     else:
         print(render_replay(report))
+    if session is not None and session > report.sessions:
+        text = f"there is no session {session}: {report.sessions} were run again"
+        print(f"xceadmin replay: {text}", file=sys.stderr)
+        return 3
     return 0 if report.is_identical else 1
 
 

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from xce.cli.xceadmin.journal import open_found
 from xce.cli.xceadmin.scenario_words import CommandWords
 from xce.daemon.config_directory import load_texts
 from xce.daemon.paths import find_layout
 from xce.daemon.settings import SettingsError, load_settings
 from xce.model.errors import XceError
+from xce.sim.chart import read_chart
+from xce.sim.plot import Plotter
 from xce.sim.report import FORMATS, render_document
 from xce.sim.scenario_file import Base, load_scenario
 from xce.sim.scenario_journal import run_scenario
@@ -48,7 +51,8 @@ def _add_run(kinds: "argparse._SubParsersAction[Any]") -> None:
     run.add_argument("-o", dest="form", choices=FORMATS, default="table")
     run.add_argument("--journal", type=Path, metavar="DIR", help="keep the journal of the run")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="for run times in a range")
-    run.add_argument("--trace", metavar="DIR", help="not built yet")
+    _add_plot(run)
+    run.add_argument("--trace", type=Path, metavar="DIR", help="write what sessions decided there")
 
 
 def _add_swf(kinds: "argparse._SubParsersAction[Any]") -> None:
@@ -68,6 +72,7 @@ def _add_swf(kinds: "argparse._SubParsersAction[Any]") -> None:
     swf.add_argument("--estimates", choices=("requested", "actual"), default="requested")
     swf.add_argument("--same-second", choices=("batch", "event"), default="batch")
     swf.add_argument("--jobs", action="store_true", help="list every job, too")
+    _add_plot(swf)
     swf.add_argument("-o", dest="form", choices=FORMATS, default="table")
 
 
@@ -80,7 +85,17 @@ def _add_snapshot(kinds: "argparse._SubParsersAction[Any]") -> None:
     snapshot.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
     snapshot.add_argument("--change", type=Path, metavar="FILE", help="a scenario on top of it")
     snapshot.add_argument("--seed", type=int, default=0, metavar="N")
+    _add_plot(snapshot)
     snapshot.add_argument("-o", dest="form", choices=FORMATS, default="table")
+
+
+def _add_plot(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument(
+        "--plot",
+        type=Path,
+        metavar="PATH",
+        help="draw it: a file (.svg, .png), or a directory for a file each panel",
+    )
 
 
 def _count(text: str) -> int:
@@ -105,14 +120,29 @@ def run_sim(options: argparse.Namespace) -> int:
     if options.kind == "snapshot":
         with _utc():
             return _snapshot(options)
-    if options.trace is not None:
-        print("xceadmin sim run --trace is not built yet; leave it out", file=sys.stderr)
-        return USAGE
-    if options.journal is not None and len(options.files) > 1:
-        print("xceadmin sim run --journal takes one FILE", file=sys.stderr)
+    for name in ("journal", "trace"):
+        if getattr(options, name) is not None and len(options.files) > 1:
+            print(f"xceadmin sim run --{name} takes one FILE", file=sys.stderr)
+            return USAGE
+    if options.plot is not None and options.plot.suffix and len(options.files) > 1:
+        print("xceadmin sim run --plot takes one FILE, or a directory", file=sys.stderr)
         return USAGE
     with _utc():
         return max([_scenario(path, options) for path in options.files])
+
+
+def _plotter(path: Path | None) -> Plotter | None:
+    """Return what draws, before anything is run: it may not be there."""
+    return None if path is None else Plotter(path)
+
+
+def _draw(plotter: Plotter | None, *documents: dict[str, Any], titles: Sequence[str] = ()) -> None:
+    """Draw runs side by side, where that is wanted, and tell the files."""
+    if plotter is None:
+        return
+    named = zip(documents, titles or ("",) * len(documents), strict=True)
+    for path in plotter.draw([read_chart(document, title=title) for document, title in named]):
+        print(f"plotted: {path}", file=sys.stderr)
 
 
 @contextmanager
@@ -133,11 +163,20 @@ def _utc() -> Iterator[None]:
 
 def _scenario(path: Path, options: argparse.Namespace) -> int:
     """Run one file and print what it came to."""
+    plot = options.plot
+    if plot is not None and len(options.files) > 1:
+        plot = plot / path.stem
     try:
+        plotter = _plotter(plot)
         scenario = load_scenario(path, load_texts)
         document = run_scenario(
-            scenario, CommandWords(), seed=options.seed, journal=options.journal
+            scenario,
+            CommandWords(),
+            seed=options.seed,
+            journal=options.journal,
+            traces=options.trace,
         )
+        _draw(plotter, document)
     except XceError as error:
         print(error, file=sys.stderr)
         return USAGE
@@ -153,11 +192,15 @@ def _scenario(path: Path, options: argparse.Namespace) -> int:
 def _snapshot(options: argparse.Namespace) -> int:
     """Run a cluster's state on and print what it comes to."""
     try:
+        plotter = _plotter(options.plot)
         layout = find_layout(load_settings(options.dir).state_dir)
-        if not layout.journal_file.exists():
-            print(f"xceadmin sim: there is no journal in {layout.journal}", file=sys.stderr)
-            return NOT_FOUND
-        state = load_state(layout.journal)
+        reader = open_found(layout)
+        if isinstance(reader, int):
+            return reader
+        try:
+            state = load_state(reader)
+        finally:
+            reader.close()
         change = None
         if options.change is not None:
             base = Base(state.config, load_texts(layout.config))
@@ -165,6 +208,11 @@ def _snapshot(options: argparse.Namespace) -> int:
         # A cluster that is up goes on with time, though no entry may have come for a while.
         now_us = time.time_ns() // 1_000 if layout.controller_socket.exists() else 0
         document = run_snapshot(state, CommandWords(), change, seed=options.seed, now_us=now_us)
+        if "baseline" in document:
+            titles = ("as it is", f"with {options.change}")
+            _draw(plotter, document["baseline"], document, titles=titles)
+        else:
+            _draw(plotter, document)
     except PermissionError as error:
         print(f"xceadmin sim: {error.filename} is closed to you", file=sys.stderr)
         return DENIED
@@ -189,10 +237,14 @@ def _swf(options: argparse.Namespace) -> int:
         field8_only=options.size == "req",
         actual=options.estimates == "actual",
         each_event=options.same_second == "event",
-        with_jobs=options.jobs,
+        with_jobs=options.jobs or options.plot is not None,
     )
     try:
+        plotter = _plotter(options.plot)
         document = run_swf(wanted)
+        _draw(plotter, document)
+        if not options.jobs:
+            document.pop("jobs", None)
     except XceError as error:
         print(f"xceadmin sim swf: {error}", file=sys.stderr)
         return USAGE

@@ -12,19 +12,32 @@ from xce.cli.xcecli.listing import run_hosts, run_jobs, run_queues
 from xce.cli.xcecli.options import NOT_BUILT, build_parser
 from xce.cli.xcecli.session import OK, USAGE, Session, errors_told
 from xce.cli.xcecli.show import run_info, run_output, run_wait, run_why
-from xce.cli.xcecli.submit import run_submit
+from xce.cli.xcecli.submit import run_plan, run_submit
+from xce.cli.xcecli.trace import run_trace
+
+
+def _run_login(session: Session, options: argparse.Namespace) -> int:
+    """Log in or out; what that needs costs time to load, which other commands do not spend."""
+    from xce.cli.xcecli.login import run_login, run_logout  # noqa: PLC0415
+
+    return (run_login if options.name == "login" else run_logout)(session, options)
+
 
 _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "submit": run_submit,
+    "plan": run_plan,
     "jobs": run_jobs,
     "info": run_info,
     "why": run_why,
+    "trace": run_trace,
     "output": run_output,
     "kill": run_action,
     "stop": run_action,
     "resume": run_action,
     "requeue": run_action,
     "wait": run_wait,
+    "login": _run_login,
+    "logout": _run_login,
     "hosts": run_hosts,
     "queues": run_queues,
 }

@@ -2,16 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from xce.cli.xcecli.render import FORMATS
 from xce.cli.xcecli.session import USAGE
+from xce.cli.xcecli.trace import add_trace
 from xce.client.moment import FORMS
 from xce.client.version import VERSION
 
 _LATER: Final = "comes with a later release"
 NOT_BUILT: Final = {
-    "trace": "decisions are not traced yet; 'xcecli why' tells why a job pends",
     "modify": f"it {_LATER}; kill the job and submit it again",
     "top": f"it {_LATER}; 'xcecli jobs --watch' shows what goes on",
     "projects": f"projects with shares {_LATER}",
@@ -23,7 +24,6 @@ NOT_BUILT: Final = {
     "topology": f"topology {_LATER}",
     "history": f"it {_LATER}; 'xcecli info ID' answers for every job that ever was",
     "whatif": f"it {_LATER}",
-    "login": "on this machine you are who the kernel says; tokens come with a later release",
     "completion": f"it {_LATER}",
 }
 
@@ -58,14 +58,17 @@ def build_parser() -> Parser:
         )
 
     _add_submit(add("submit", "submit a command or a script"))
+    plan = "tell what would become of a job: would it run, where, when; submit nothing"
+    _add_submit(add("plan", plan))
     _add_jobs(add("jobs", "list jobs"))
     info = add("info", "show all about jobs")
     info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
     _add_format(info, ("json", "yaml"))
     _add_moment(info)
-    why = add("why", "tell why jobs are where they are")
+    why = add("why", "tell why jobs are where they are, and what would let them start")
     why.add_argument("ids", nargs="+", metavar="ID")
     _add_format(why, ("json", "yaml"))
+    add_trace(add("trace", "show what sessions decided about jobs, and from what"))
     output = add("output", "print what a job wrote")
     output.add_argument("id", metavar="ID")
     output.add_argument("-f", "--follow", action="store_true", help="go on until it is over")
@@ -83,6 +86,7 @@ def build_parser() -> Parser:
         help="only those in these states: any of pend,run,susp,done,exit (default: run,susp)",
     )  # fmt: skip
     requeue.add_argument("--hold", action="store_true", help="hold them until 'xcecli resume'")
+    _add_logins(add)
     wait = add("wait", "wait for the end of jobs; the exit status is theirs")
     wait.add_argument("ids", nargs="+", metavar="ID")
     wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
@@ -91,6 +95,20 @@ def build_parser() -> Parser:
         _add_format(table, FORMATS)
         _add_moment(table)
     return parser
+
+
+def _add_logins(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    login = add("login", "log in at a cluster on another machine")
+    login.add_argument(
+        "url", nargs="?", default="", help="https://host:port; without it and XCE_URL: here"
+    )
+    login.add_argument("--munge", action="store_true", help="with a MUNGE credential")
+    login.add_argument("--paste", action="store_true", help="the browser is on another machine")
+    login.add_argument("--fingerprint", default="", metavar="SHA256", help="of its certificate")
+    login.add_argument("--ca", default="", metavar="FILE", help="who certifies it")
+    logout = add("logout", "end a login")
+    logout.add_argument("url", nargs="?", default="")
+    logout.add_argument("--all", action="store_true", help="all logins, wherever they are")
 
 
 def _add_patience(parser: argparse.ArgumentParser, default: object) -> None:

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TextIO
 
-from xce.client.rest import WAIT_S, Api, ProblemError, UnreachableError, open_api
+from xce.client.cluster import open_api
+from xce.client.login_file import LoginFileError
+from xce.client.rest import WAIT_S, Api, ProblemError, UnreachableError
 
 OK: Final = 0
 FAILED: Final = 1
@@ -18,7 +20,12 @@ INTERRUPTED: Final = 130
 _NOT_FOUND: Final = frozenset(
     ("unknown-job", "unknown-host", "unknown-queue", "no-output", "no-route", "gone")
 )
-_DENIED: Final = frozenset(("denied", "not-yours"))
+_DENIED: Final = frozenset(
+    (
+        "denied", "not-yours", "not-logged-in", "login-refused", "token-expired", "token-revoked",
+        "bad-token",
+    )
+)  # fmt: skip
 
 
 class BadUsageError(Exception):
@@ -130,6 +137,9 @@ def errors_told(session: Session, codes: list[int]) -> Iterator[None]:
     except BadUsageError as error:
         session.tell(f"xcecli: {error}")
         codes.append(USAGE)
+    except LoginFileError as error:
+        session.tell(f"xcecli: {error}")
+        codes.append(DENIED)
     except FailedError as error:
         session.tell(f"xcecli: {error}")
         codes.append(error.code)

@@ -4,6 +4,7 @@ import argparse
 import time
 from typing import Any, Final
 
+from xce.cli.lsf.advice_text import render_advice
 from xce.cli.lsf.bsub import exit_status
 from xce.cli.xcecli.listing import job_ref, moment
 from xce.cli.xcecli.render import paint, render_json, render_yaml
@@ -133,10 +134,21 @@ def run_why(session: Session, options: argparse.Namespace) -> int:
         render = render_json if options.output == "json" else render_yaml
         session.say(render(found[0] if len(options.ids) == 1 and found else found))
         return code
-    for answer in found:
+    now = time.time()
+    for place, answer in enumerate(found):
+        if place:
+            session.say("")
         session.say(answer["sentence"])
         for line in answer["next"]:
             session.say(f"  {line}")
+        advice = answer["advice"]
+        lines = render_advice(advice, now) if advice is not None else []
+        if lines:
+            session.say("")
+        if lines and advice["index"]:
+            session.say(f"Of element {answer['jobid']}[{advice['index']}]:")
+        for line in lines:
+            session.say(line)
     return code
 
 

@@ -11,12 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from xce.cli.lsf.advice_text import render_plan
 from xce.cli.lsf.bsub import exit_status
 from xce.cli.lsf.script import unify_line_ends
 from xce.cli.lsf.submission import submission_directory
 from xce.cli.lsf.values import BadValueError, parse_duration_s, parse_size_kib, parse_tasks
 from xce.cli.xcecli.render import render_json
-from xce.cli.xcecli.session import OK, BadUsageError, Session
+from xce.cli.xcecli.session import OK, BadUsageError, Session, code_of
 from xce.cli.xcecli.show import wait_for
 from xce.client.rest import make_key
 
@@ -45,6 +46,30 @@ def run_submit(session: Session, options: argparse.Namespace) -> int:
     row = wait_for(session, str(result["jobid"]), None)
     assert row is not None
     return exit_status(row)
+
+
+def run_plan(session: Session, options: argparse.Namespace) -> int:
+    """Tell what would become of a job; submit nothing."""
+    if options.wait:
+        raise BadUsageError("--wait has no meaning here: nothing is submitted")
+    try:
+        body = build_body(session, options)
+    except BadValueError as error:
+        raise BadUsageError(str(error)) from None
+    answer = session.api.call("POST", "/plan", (), body)
+    if options.json:
+        session.say(render_json(answer))
+    if not answer["accepted"]:
+        if not options.json:
+            session.tell(f"xcecli: the job would be refused: {answer['error']['detail']}")
+        return code_of(answer["error"]["code"])
+    if options.json:
+        return OK
+    if answer["warning"]:
+        session.tell(f"xcecli: warning: {answer['warning']}")
+    for line in render_plan(answer, time.time()):
+        session.say(line)
+    return OK
 
 
 def build_body(session: Session, options: argparse.Namespace) -> dict[str, Any]:

@@ -29,6 +29,7 @@ FRAME_MAX: Final = 256 * 1024 * 1024
 _HEAD: Final = struct.Struct(">I")
 _LOCK_SECONDS: Final = 10.0
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_NO_NEW_PRIVS: Final = 38
 _PEER: Final = struct.Struct("3i")
 
 
@@ -200,7 +201,11 @@ def run(arguments: list[str]) -> int:
         # The job shells' status descriptor: nothing of ours may ever have this number.
         os.dup2(null, STATUS_FD, inheritable=False)
     _default_signals()
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    control = ctypes.CDLL(None).prctl
+    control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if not options.new_privileges:
+        # For us and everything that we start, for ever: no program is more than who starts it.
+        control(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     try:
         lock = _lock(f"{options.runs}/.lock")
     except (AlreadyRunsError, OSError) as error:
@@ -234,6 +239,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kept", required=True, help="directory of output that is kept")
     parser.add_argument("--label", required=True, help="name of the control groups")
     parser.add_argument("--no-cgroups", action="store_true", help="use sessions and /proc only")
+    parser.add_argument(
+        "--new-privileges", action="store_true", help="jobs may use set-id programs"
+    )
     parser.add_argument("--idle-seconds", type=float, default=60.0, help="leave when so long idle")
     return parser.parse_args(arguments)
 

@@ -39,6 +39,10 @@ JOB: Final = "job"
 FREE: Final = "free"
 """Free directories are called ``free.<uid>.<number>``."""
 FREE_MAX: Final = 512
+GONE: Final = "gone"
+"""Directories that are being removed are called ``gone.<name>.<random>``."""
+REMOVED_AT_ONCE: Final = 2_000
+"""So many entries of a tree are removed while everything else waits."""
 _OWN_FILES: Final = frozenset({INTENT, STATUS, OUT, JOB})
 _OUR_UID: Final = os.geteuid()
 _FILE_MAX: Final = 4 * 1024 * 1024
@@ -82,8 +86,10 @@ class RunDirectories:
         self._last = 0
 
     def adopt(self, name: str) -> None:
-        """Take over a free directory of an earlier shepherd."""
+        """Take over a free directory of an earlier shepherd, or go on removing one."""
         words = name.split(".")
+        if words[0] == GONE and len(words) > 1:
+            remove_beside(f"{self._runs}/{name}")
         if words[0] == FREE and len(words) == 3 and words[1].isdecimal() and words[2].isdecimal():
             self._last = max(self._last, int(words[2]))
             self._free.setdefault(int(words[1]), []).append(f"{self._runs}/{name}")
@@ -143,7 +149,8 @@ def note(path: str, line: list[Any]) -> None:
     A full disk, or a user who has removed the directory, must not keep anything from being done.
     """
     with contextlib.suppress(OSError):
-        fd = os.open(f"{path}/{INTENT}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(f"{path}/{INTENT}", flags)
         try:
             os.write(fd, (json.dumps(line) + "\n").encode())
         finally:
@@ -240,19 +247,84 @@ def _store(path: str, content: bytes) -> int:
 
 
 def _remove_tree(path: str) -> None:
-    """Remove what a user has left in a run directory, never following a link out of it."""
-    with contextlib.suppress(OSError):
-        for _, folders, files, fd in os.fwalk(path, topdown=False, follow_symlinks=False):
-            for name in files:
+    """Remove what a user has left in a run directory, never following a link out of it.
+
+    Every directory is moved to the top before it is emptied: however deep a user nests, it takes
+    one descriptor and no recursion. What is left when there was very much is removed by a program
+    of its own, since nothing else can be done meanwhile.
+    """
+    try:
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        is_done = _empty(top)
+    finally:
+        os.close(top)
+    try:
+        if is_done:
+            os.rmdir(path)  # noqa: PTH106
+            return
+    except OSError:
+        pass
+    remove_beside(path)
+
+
+def _empty(top: int) -> bool:
+    """Remove what is in an open directory; False: there is too much of it."""
+    waiting, moved, left = [""], 0, REMOVED_AT_ONCE
+    while waiting:
+        name = waiting.pop()
+        try:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(name or ".", flags, dir_fd=top)
+        except OSError:
+            continue
+        try:
+            for entry in _entries(fd):
+                left -= 1
+                if left < 0:
+                    return False
                 with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=fd)
-            for name in folders:
-                try:
-                    os.rmdir(name, dir_fd=fd)
-                except OSError:
-                    with contextlib.suppress(OSError):  # a link to a folder is a file
-                        os.unlink(name, dir_fd=fd)
-        os.rmdir(path)  # noqa: PTH106
+                    if not entry.is_dir(follow_symlinks=False):
+                        os.unlink(entry.name, dir_fd=fd)
+                        continue
+                    moved += 1
+                    os.rename(entry.name, f".x{moved}", src_dir_fd=fd, dst_dir_fd=top)
+                    waiting.append(f".x{moved}")
+        finally:
+            os.close(fd)
+        if name:
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=top)
+    return True
+
+
+def _entries(fd: int) -> list[os.DirEntry[str]]:
+    """Return what is in an open directory, as far as it may be removed at once."""
+    found = []
+    with contextlib.suppress(OSError), os.scandir(fd) as entries:
+        for entry in entries:
+            found.append(entry)
+            if len(found) > REMOVED_AT_ONCE:
+                break
+    return found
+
+
+def remove_beside(path: str) -> None:
+    """Have a program remove a run directory, which nobody looks for any more."""
+    folder, _, name = path.rpartition("/")
+    gone = path if name.startswith(f"{GONE}.") else f"{folder}/{GONE}.{name}.{os.urandom(6).hex()}"
+    with contextlib.suppress(OSError):
+        if gone != path:
+            os.rename(path, gone)  # noqa: PTH104
+        os.posix_spawn(
+            "/bin/rm",
+            ["rm", "-rf", "--one-file-system", "--", gone],
+            {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            setsid=True,
+            setsigmask=(),
+        )
 
 
 def _lines(path: str, *, owner: int) -> list[bytes]:

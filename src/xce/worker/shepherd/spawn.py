@@ -2,8 +2,9 @@
 
 The shepherd has one thread, so it may take on the user's ids, umask and working directory for a
 moment: files are opened and the shell is started as the user, without a fork of our own memory and
-without another program in between. While it holds them (about 0.2 ms) that user may signal the
-shepherd; its death loses nothing (decision X-24).
+without another program in between. Files are opened with the effective ids only, so that the user
+cannot signal the shepherd meanwhile; while the shell is started (about 0.1 ms) he may, and its
+death loses nothing (decision X-24).
 
 The **job shell** is ``/bin/sh -c CODE SCRIPT ARGUMENTS``, so ``$0`` is the script and ``$1`` its
 first argument. It writes its pid to descriptor 9 (the status file), catches signals that go to the
@@ -66,15 +67,19 @@ class Ids(NamedTuple):
         """Whether nothing needs to change."""
         return self.uid == OUR_UID
 
-    def take(self) -> None:
+    def take(self, *, for_program: bool) -> None:
         """Take them on, keeping the way back.
+
+        Args:
+            for_program: Whether a program is started: it must not have our real user id. For
+                files the effective one counts.
 
         Raises:
             OSError: We are not root.
         """
         os.setgroups(self.groups)
         os.setresgid(self.gid, self.gid, self.gid)
-        os.setresuid(self.uid, self.uid, 0)
+        os.setresuid(self.uid if for_program else -1, self.uid, 0)
 
     @staticmethod
     def give_back(own_groups: list[int]) -> None:
@@ -87,15 +92,16 @@ class Ids(NamedTuple):
 class As:
     """``with As(ids):`` does what is inside as that user. Not for more than one thread."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, *, for_program: bool = False) -> None:
         self._ids = None if ids.are_ours else ids
+        self._for_program = for_program
         self._own_groups: list[int] = []
 
     def __enter__(self) -> None:
         if self._ids is not None:
             self._own_groups = os.getgroups()
             try:
-                self._ids.take()
+                self._ids.take(for_program=self._for_program)
             except OSError:
                 if os.getuid() == 0 or os.getresuid()[2] == 0:
                     Ids.give_back(self._own_groups)
@@ -230,7 +236,7 @@ def start_shell(
     )
     arguments = [SHELL, "-c", CODE[way], *script]
     try:
-        with As(ids):
+        with As(ids, for_program=True):
             return os.posix_spawn(
                 SHELL, arguments, env, file_actions=actions, setsid=True, setsigmask=()
             )

@@ -132,16 +132,9 @@ $ bsub -R 'order[nosuch]' true
 $ bsub -R 'rusage[gen=1]' true
 $ bsub -R 'rusage[ut=0.5]' true
 $ bsub -R 'select[ut<0.5]' true
-$ bsub -R 'span[hosts=2]' true
 $ bsub -R 'span[ptile=0]' true
 $ bsub -R 'span[nosuch=1]' true
-$ bsub -R 'span[block=2]' true
-$ bsub -R 'same[site]' true
-$ bsub -R 'cu[type=rack]' true
 $ bsub -R 'affinity[core(1)]' true
-$ bsub -R '2*{select[gen==1]}+2*{select[gen==2]}' true
-$ bsub -R '{mem>1} || {mem>2}' true
-$ bsub -R 'rusage[mem=10:duration=5]' true
 $ bsub -R 'nosuch[x]' true
 $ bsub -R 'span[hosts=1] trailing' true
 

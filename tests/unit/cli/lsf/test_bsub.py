@@ -458,3 +458,39 @@ def test_help_and_version_go_to_stderr():
     assert (status, out) == (0, "")
     assert err.startswith("Usage: bsub [options] command")
     assert run_command(bsub, ["-V"], {})[:2] == (0, "")
+
+
+def planned(**members):
+    return {
+        "accepted": True, "error": None, "queue": "q2", "default_queue": False, "warning": "",
+        "starts_now": True, "hosts": [["h1", 2]], "advice": None, **members,
+    }  # fmt: skip
+
+
+def plan(words, answers):
+    """Run bsub against answers to plans, one for each try; return what came and what was asked."""
+    left = list(answers)
+    with FakeApi({"POST /plan": lambda _: left.pop(0)}) as fake:
+        return *run_command(bsub, words, api=fake), [one.json() for one in fake.requests]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_tries_the_queues_in_order_and_submits_nothing():
+    refused = {"code": "denied", "lsf": "q1: User cannot use the queue", "detail": "not you"}
+    answers = [planned(accepted=False, error=refused), planned(warning="it is large")]
+    status, out, err, asked = plan(["--plan", "-q", "q1 q2", "-n", "2", "a"], answers)
+    assert status == 0
+    assert out == "The job would be taken by queue q2 and start at once on h1*2.\n"
+    assert err == "Warning: it is large.\n"
+    assert [(body["queue"], body["tasks"]) for body in asked] == [("q1", [2, 2]), ("q2", [2, 2])]
+    status, out, err, _ = plan(["--plan", "-q", "q1", "a"], answers[:1])
+    assert (status, out) == (255, "")
+    assert err == "q1: User cannot use the queue. Job not submitted.\n  not you.\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_is_not_waited_for_and_stands_in_no_script():
+    status, _, err, _ = plan(["--plan", "-K", "a"], [])
+    assert (status, err) == (255, "-K has no meaning with --plan. Job not submitted.\n")
+    status, _, err, _ = submit([], stdin=b"#BSUB --plan\ntrue\n")
+    assert (status, err) == (255, "--plan does not stand in a script. Job not submitted.\n")

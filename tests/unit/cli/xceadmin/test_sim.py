@@ -98,12 +98,10 @@ def test_a_wrong_file_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_what_the_simulator_has_not_yet_is_refused_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    file = scenario(tmp_path, SCENARIO)
-    for words in (["run", file, "--trace", "x"], ["gpu-trace", "a", "b"]):
-        assert main(["sim", *words]) == 2
-        assert "is not built yet" in capsys.readouterr().err
+    assert main(["sim", "gpu-trace", "a", "b"]) == 2
+    assert "is not built yet" in capsys.readouterr().err
 
 
 def test_a_log_is_run_with_its_metrics(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,3 +143,40 @@ def test_processors_that_do_not_spread_over_the_hosts_are_refused(
 ) -> None:
     assert main(["sim", "swf", str(TINY), "--hosts", "3"]) == 2
     assert "do not spread evenly" in capsys.readouterr().err
+
+
+def test_plots_are_drawn_where_it_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = scenario(tmp_path, SCENARIO)
+    assert main(["sim", "run", file, "--plot", str(tmp_path / "p.svg")]) == 0
+    assert f"plotted: {tmp_path / 'p.svg'}" in capsys.readouterr().err
+    assert "case: utilisation" in (tmp_path / "p.svg").read_text()
+    assert main(["sim", "swf", str(TINY), "--plot", str(tmp_path / "d"), "-o", "json"]) == 0
+    assert "jobs" not in json.loads(capsys.readouterr().out)
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == [
+        "gantt.svg", "queue.svg", "utilisation.svg", "waits.svg",
+    ]  # fmt: skip
+    assert main(["sim", "run", file, file, "--plot", str(tmp_path / "p.svg")]) == 2
+    assert "takes one FILE, or a directory" in capsys.readouterr().err
+    assert main(["sim", "run", file, "--plot", str(tmp_path / "p.gif")]) == 2
+    assert "plots end in .svg or .png" in capsys.readouterr().err
+
+
+def test_several_scenarios_are_plotted_into_a_directory_each(tmp_path: Path) -> None:
+    files = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for file in files:
+        file.write_text(SCENARIO)
+    assert main(["sim", "run", *map(str, files), "--plot", str(tmp_path / "d")]) == 0
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["a", "b"]
+
+
+def test_a_journal_is_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = str(tmp_path / "j")
+    assert main(["sim", "run", scenario(tmp_path, SCENARIO), "--journal", journal]) == 0
+    capsys.readouterr()
+    assert main(["journal", "plot", journal, "--plot", str(tmp_path / "j.png")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'j.png'}\n"
+    assert main(["journal", "plot", journal, "--plot", str(tmp_path / "j.pdf")]) == 2
+    assert main(["journal", "plot", str(tmp_path / "none")]) == 3
+    assert "there is no journal" in capsys.readouterr().err

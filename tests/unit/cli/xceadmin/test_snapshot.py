@@ -107,3 +107,14 @@ def test_a_cluster_that_is_not_there_and_a_wrong_change_are_told(
     change.write_text("cluster: {hosts: [{name: x}]}\n")
     assert main(["sim", "snapshot", "--dir", str(state_dir), "--change", str(change)]) == 2
     assert "change.yaml:1: cluster.hosts[1].name" in capsys.readouterr().err
+
+
+def test_a_plot_shows_it_with_and_without_the_change(
+    state_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = tmp_path / "change.yaml"
+    change.write_text("cluster: {supply: {pools: {lic: 2}}}\n")
+    plot = tmp_path / "what-if.svg"
+    run(capsys, state_dir, "--change", str(change), "--plot", str(plot))
+    assert "as it is: utilisation" in plot.read_text()
+    assert "change.yaml: utilisation" in plot.read_text()

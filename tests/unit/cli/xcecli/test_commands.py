@@ -8,6 +8,8 @@ from rest_cluster import run_rest
 
 from xce.cli.xcecli.main import execute
 from xce.cli.xcecli.options import NOT_BUILT
+from xce.model.command import ProposePlan
+from xce.sched.session import run_session
 from xce.testing.builders import place, report_ended, report_started, submission, submit
 
 
@@ -48,7 +50,10 @@ def test_a_job_is_submitted_listed_and_explained():
         assert row.split()[:6] == ["1", "alice", "PEND", "normal", "nap", "1"]
         assert "\033" not in ran.out
         ran = await cli(rest, "why", "1")
-        assert ran.out == "Job 1 pends: waiting for the next scheduling session.\n"
+        first, *rest_of_it = ran.out.splitlines()
+        assert first == "Job 1 pends: waiting for the next scheduling session."
+        assert rest_of_it[1].startswith("Expected start: now on h1,")
+        assert rest_of_it[2] == "  as things are, the next session starts it."
         ran = await cli(rest, "info", "1")
         assert "Command:   sleep 5; true\n" in ran.out
 
@@ -316,3 +321,61 @@ def test_watching_prints_again_when_something_changed(monkeypatch):
         assert ran.out.count("JOB") == 2
 
     run(story)
+
+
+def start_all(rest):
+    """Run a session, let all that it places run."""
+    plan = run_session(rest.controller.state, now_us=rest.controller.now_us)
+    rest.controller.tell(ProposePlan(plan), by="scheduler")
+    for gang in plan.gangs:
+        report_started(rest.controller, gang.job, gang.index)
+    rest.link.pump()
+
+
+def test_why_shows_the_table_suggestions_blockers_and_the_expected_start():
+    async def story(rest):
+        await cli(rest, "submit", "-n", "3", "-W", "10m", "a")
+        start_all(rest)
+        await cli(rest, "submit", "-n", "7", "b")
+        start_all(rest)
+        ran = await cli(rest, "why", "2", TZ="UTC")
+        lines = ran.out.splitlines()
+        assert lines[0].startswith("Job 2 pends: needs 7 slots, 5 usable now: 2 hosts busy")
+        blank = lines.index("")
+        assert lines[blank + 1 : blank + 3] == [
+            "HOSTS  WHY NOT   NEEDED  BEST",
+            "    2  busy     7 slots     4",
+        ]
+        assert "IT WOULD START AT ONCE WITH  OPTION  ON" in lines
+        assert "5 tasks instead of 7         -n 5    h2*4 h1" in lines
+        (row,) = [line for line in lines if line.startswith("1 ")]
+        assert row.split()[:4] == ["1", "alice", "normal", "h1"]
+        assert "run limits (or estimates)" in ran.out
+
+    run(story, hosts={"h1": 4, "h2": 4})
+
+
+def test_a_plan_is_told_and_nothing_is_submitted():
+    async def story(rest):
+        ran = await cli(rest, "plan", "-n", "6", "a")
+        assert ran.out == (
+            "The job would be taken by the default queue normal and start at once on h1*4 h2*2.\n"
+        )
+        ran = await cli(rest, "plan", "-n", "9", "a")
+        assert "warning: 9 tasks asked for, the cluster could take 8" in ran.err
+        assert ran.out.startswith(
+            "The job would be taken by the default queue normal and pend: unsatisfiable"
+        )
+        assert "8 tasks instead of 9" in ran.out
+        assert "Expected start: unknown,\n  it could never run" in ran.out
+        ran = await cli(rest, "plan", "-q", "nowhere", "a")
+        assert (ran.code, ran.out) == (3, "")
+        assert ran.err.startswith("xcecli: the job would be refused: no queue is called 'nowhere'")
+        ran = await cli(rest, "plan", "--json", "-n", "2", "a")
+        assert json.loads(ran.out)["hosts"] == [["h1", 2]]
+        ran = await cli(rest, "plan", "--wait", "a")
+        assert ran.code == 2
+        ran = await cli(rest, "jobs", "-u", "all")
+        assert ran.err == "No unfinished job.\n"
+
+    run(story, hosts={"h1": 4, "h2": 4})

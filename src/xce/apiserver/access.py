@@ -1,0 +1,110 @@
+"""The matrix: what each route needs, and what comes of it for each role. One table.
+
+Each row is a route, or an action of one. Its cells say what happens to a user who has nothing but
+the role of the column, as letters in the order of `COLUMNS`:
+
+* ``y``: it is done;
+* ``n``: it is denied, and the answer names the permission that is missing;
+* ``-``: the object is not there for him: lists leave it out, its id answers as unknown.
+
+``own`` is about an object of the caller's own (or about no object), ``other`` about another user's.
+A test sends every request of every cell.
+"""
+
+import enum
+from typing import Final
+
+import msgspec
+
+from xce.model.permission import Permission
+
+COLUMNS: Final = ("nobody", "everyone", "viewer", "operator", "admin")
+"""``nobody``: a user who was identified, where ``roles.yaml`` says ``everyone: []``. ``everyone``:
+a user without any grant. The others: users to whom this role was granted in the whole cluster."""
+
+
+class About(enum.Enum):
+    """What a route's permission is asked about."""
+
+    NOTHING = "nothing"
+    """Anybody may, even unidentified."""
+    CALLER = "caller"
+    """Whoever was identified may."""
+    CLUSTER = "cluster"
+    QUEUE = "queue"
+    JOB = "job"
+    JOBS = "jobs"
+    """Those that may not be seen are left out."""
+    USER = "user"
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What one route, or one action of it, needs."""
+
+    method: str
+    path: str
+    action: str
+    about: About
+    permission: Permission | None
+    own: str
+    other: str = ""
+    """Empty: there is nothing that is another user's."""
+
+
+_P = Permission
+MATRIX: Final = (
+    # method, path, action, about, permission, own, another's
+    Access("GET", "/cluster", "", About.CALLER, None, "yyyyy"),
+    Access("GET", "/jobs", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
+    Access("POST", "/jobs", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy"),
+    Access("POST", "/jobs/actions", "kill", About.JOB, _P.JOB_KILL, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "signal", About.JOB, _P.JOB_SIGNAL, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "stop", About.JOB, _P.JOB_STOP, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "resume", About.JOB, _P.JOB_RESUME, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "requeue", About.JOB, _P.JOB_REQUEUE, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "top", About.JOB, _P.JOB_MOVE, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "bottom", About.JOB, _P.JOB_MOVE, "yyyyy", "-nnyy"),
+    Access("GET", "/jobs/{id}", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
+    Access("GET", "/jobs/{id}/why", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
+    Access("GET", "/jobs/{id}/output", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
+    Access("GET", "/jobs/{id}/script", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
+    Access("GET", "/jobs/{id}/wait", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
+    Access("POST", "/plan", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy"),
+    Access("GET", "/trace", "", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),
+    Access("GET", "/trace/rules", "", About.CALLER, None, "yyyyy"),
+    Access("POST", "/trace/actions", "on", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),
+    Access("POST", "/trace/actions", "off", About.CALLER, None, "yyyyy"),
+    Access("GET", "/arrays", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
+    Access("GET", "/hosts", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
+    Access("POST", "/hosts/actions", "open", About.CLUSTER, _P.HOST_OPEN, "nnnyy"),
+    Access("POST", "/hosts/actions", "close", About.CLUSTER, _P.HOST_CLOSE, "nnnyy"),
+    Access("POST", "/hosts/actions", "lost", About.CLUSTER, _P.HOST_LOST, "nnnyy"),
+    Access("GET", "/queues", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
+    Access("GET", "/watch", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
+    Access("GET", "/rbac", "", About.USER, _P.RBAC_VIEW, "yyyyy", "nnyyy"),
+    Access("GET", "/login", "", About.NOTHING, None, "yyyyy"),
+    Access("POST", "/login", "", About.NOTHING, None, "yyyyy"),
+    Access("POST", "/login/refresh", "", About.NOTHING, None, "yyyyy"),
+    Access("POST", "/logins/revoke", "", About.USER, _P.TOKEN_REVOKE, "yyyyy", "nnnny"),
+    Access("GET", "/ready", "", About.NOTHING, None, "yyyyy"),
+)
+_ROWS: Final = {(row.method, row.path, row.action): row for row in MATRIX}
+_ROUTES: Final = {(row.method, row.path): row for row in reversed(MATRIX)}
+
+
+def access_of(method: str, path: str, action: str = "") -> Access:
+    """Return the row of a route or of an action of it.
+
+    Raises:
+        KeyError: It has none: nobody has decided yet who may use it.
+    """
+    return _ROWS[method, path, action]
+
+
+def route_access(method: str, path: str) -> Access:
+    """Return the row of a route, the first one where its actions differ.
+
+    Raises:
+        KeyError: It has none.
+    """
+    return _ROUTES[method, path]

@@ -1,0 +1,133 @@
+"""Connections over the network: how many one address may have, and how long they may say nothing.
+
+What comes over the unix socket goes past this; the kernel bounds that.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from xce.apiserver.call import problem_answer
+from xce.apiserver.problems import make_problem
+from xce.model.refusal import RefusalCode
+
+CONNECTIONS_MAX: Final = 4_000
+OF_ADDRESS_MAX: Final = 256
+REASON_MAX: Final = 300
+SILENT_S: Final = 20.0
+"""A connection that has sent no whole request by then is closed."""
+
+
+class Door(msgspec.Struct, frozen=True):
+    """Where users of other machines connect."""
+
+    url: str = ""
+    fingerprint: str = ""
+    """SHA-256 of the certificate, in hexadecimal digits."""
+
+
+class Crowd:
+    """Who is connected over the network."""
+
+    def __init__(self) -> None:
+        self.connections: dict[str, int] = {}
+        self.count = 0
+
+    def enter(self, address: str) -> bool:
+        """Note a connection; return whether it may stay."""
+        self.count += 1
+        self.connections[address] = self.connections.get(address, 0) + 1
+        return self.count <= CONNECTIONS_MAX and self.connections[address] <= OF_ADDRESS_MAX
+
+    def leave(self, address: str) -> None:
+        """Note the end of a connection."""
+        self.count -= 1
+        left = self.connections.get(address, 1) - 1
+        if left > 0:
+            self.connections[address] = left
+        else:
+            self.connections.pop(address, None)
+
+
+class Handler(RequestHandler):
+    """One connection."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer bytes that are no request: without a line in the log, or anybody could fill it."""
+        if status >= 500 or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        text = f"that is no HTTP request: {message or exc}"[:REASON_MAX]
+        answer = problem_answer(make_problem(RefusalCode.BAD_REQUEST, text, status=status))
+        answer.force_close()
+        return answer
+
+
+class GuardedHandler(Handler):
+    """One connection over the network."""
+
+    __slots__ = ("_address", "_crowd", "_silence", "has_asked")
+
+    def __init__(self, crowd: Crowd, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        self.has_asked = False
+        self._crowd = crowd
+        self._address = ""
+        self._silence: Any = None
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - asyncio's or uvloop's
+        """Let it in, unless there are too many."""
+        super().connection_made(transport)
+        self._address = address_of(transport)
+        if not self._crowd.enter(self._address):
+            transport.abort()
+            return
+        self._silence = self._loop.call_later(SILENT_S, self._end_silence)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Make room for another."""
+        if self._silence is not None:
+            self._silence.cancel()
+        if self._address:
+            self._crowd.leave(self._address)
+            self._address = ""
+        super().connection_lost(exc)
+
+    def _end_silence(self) -> None:
+        if not self.has_asked and self.transport is not None:
+            self.transport.abort()
+
+
+class Server(web.Server):
+    """Speaks HTTP."""
+
+    def __call__(self) -> RequestHandler:
+        """Return what takes the next connection."""
+        return Handler(self, loop=self._loop, **self._kwargs)
+
+
+class GuardedServer(Server):
+    """Speaks HTTP on connections over the network."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as aiohttp's
+        super().__init__(*args, **kwargs)
+        self._crowd = Crowd()
+
+    def __call__(self) -> RequestHandler:
+        """Return what takes the next connection."""
+        return GuardedHandler(self._crowd, self, loop=self._loop, **self._kwargs)
+
+
+def address_of(transport: Any) -> str:  # noqa: ANN401 - asyncio's or uvloop's
+    """Return the address of the other end, without its port."""
+    peer = transport.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) and peer else "unknown"

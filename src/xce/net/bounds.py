@@ -1,0 +1,105 @@
+"""Bounds on what a worker reports: whatever one sends, the controller's columns can hold it.
+
+A host that was taken over may lie, but it must not be able to bring the controller down or to fill
+its memory. A value outside these bounds is no report of a worker of ours.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Final
+
+from xce.model.ids import HOUR_US
+from xce.model.observation import AttemptEnded, AttemptStarted, HostJoined, Observation, Reported
+
+ITEMS_MAX: Final = 1_000_000
+"""Attempts of one host, and items of one report."""
+TEXT_MAX: Final = 512
+DETAIL_MAX: Final = 4_096
+ATTRIBUTES_MAX: Final = 1_000
+CPUS_MAX: Final = 1_000_000
+MEM_MIB_MAX: Final = 10**12
+SPAN_US_MAX: Final = 100 * 366 * 24 * HOUR_US
+COUNT_MAX: Final = 2**40
+ID_MAX: Final = 2**62
+INDEX_MAX: Final = 2**40
+NUMBER_MAX: Final = 2**31
+
+
+def refuse_observation(seen: Observation) -> str:
+    """Return what is out of bounds in an observation; empty: nothing is."""
+    match seen:
+        case HostJoined():
+            return _refuse_joined(seen)
+        case Reported():
+            return _refuse_reported(seen)
+        case _:
+            return ""
+
+
+def _refuse_joined(seen: HostJoined) -> str:
+    if not (0 <= seen.cpus <= CPUS_MAX and 0 <= seen.mem_mib <= MEM_MIB_MAX):
+        return f"{seen.cpus} CPUs and {seen.mem_mib} MiB are no host"
+    texts = (seen.boot_id, seen.isolation, seen.version)
+    if any(len(text) > TEXT_MAX for text in texts):
+        return "a text is too long"
+    if len(seen.attempts) + len(seen.unreported) > ITEMS_MAX:
+        return "there are too many attempts"
+    places = ((item.job, item.index, item.attempt) for item in seen.attempts)
+    if not (_are_places(places) and _are_places(seen.unreported)):
+        return "an attempt has no number that can be one"
+    return _refuse_attributes(seen.attributes)
+
+
+def _refuse_attributes(attributes: Mapping[str, int | str | bool]) -> str:
+    if len(attributes) > ATTRIBUTES_MAX:
+        return "there are too many attributes"
+    for name, value in attributes.items():
+        size = len(value) if isinstance(value, str) else 0
+        number = value if isinstance(value, int) else 0
+        if max(len(name), size) > TEXT_MAX or not -ID_MAX <= number <= ID_MAX:
+            return f"the attribute {name[:40]!r} is too long or too large"
+    return ""
+
+
+def _refuse_reported(seen: Reported) -> str:
+    items = (seen.started, seen.ended, seen.suspended, seen.gone)
+    if sum(map(len, items)) > ITEMS_MAX:
+        return "there are too many items"
+    places = chain(
+        ((item.job, item.index, item.attempt) for item in seen.started),
+        ((item.job, item.index, item.attempt) for item in seen.ended),
+        ((item.job, item.index, item.attempt) for item in seen.suspended),
+        seen.gone,
+    )
+    if not _are_places(places):
+        return "an attempt has no number that can be one"
+    if not all(_is_start(item) for item in seen.started):
+        return "a start is out of bounds"
+    if not all(_is_end(item) for item in seen.ended):
+        return "an end is out of bounds"
+    return ""
+
+
+def _are_places(places: Iterable[tuple[int, int, int]]) -> bool:
+    return all(
+        0 <= job <= ID_MAX and 0 <= index <= INDEX_MAX and 0 <= attempt <= NUMBER_MAX
+        for job, index, attempt in places
+    )
+
+
+def _is_start(item: AttemptStarted) -> bool:
+    return 0 <= item.pid <= NUMBER_MAX and 0 <= item.age_us <= SPAN_US_MAX
+
+
+def _is_end(item: AttemptEnded) -> bool:
+    spans = (item.started_age_us, item.ended_age_us)
+    used = (item.user_us, item.system_us, item.max_mem_kib)
+    return (
+        0 <= item.exit_code <= 255
+        and 0 <= item.signal <= 127
+        and all(0 <= span <= SPAN_US_MAX for span in spans)
+        and all(0 <= amount <= COUNT_MAX * 1024 for amount in used)
+        and 0 <= item.max_processes <= COUNT_MAX
+        and 0 <= item.max_threads <= COUNT_MAX
+        and len(item.detail) <= DETAIL_MAX
+    )

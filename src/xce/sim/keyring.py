@@ -1,0 +1,106 @@
+"""The keys of a world's hosts, and what goes wrong with trust there."""
+
+from collections import deque
+from random import Random
+from typing import Final
+
+from xce.model.certificate import parse_certificate
+from xce.model.ids import SECOND_US, Micros
+from xce.net.message import Effects
+from xce.sim.certificates import make_certificate
+from xce.sim.network import Wire
+from xce.sim.oracles import demand
+from xce.state.cluster import ClusterState
+
+KEPT: Final = 12
+"""Frames of each host that are kept to be played again."""
+CUT_US: Final = 50_000
+"""So long after a revocation is durable its connections are gone."""
+EXPIRED_US: Final = 3 * SECOND_US
+
+
+class Keyring:
+    """Which key the worker of each host has now."""
+
+    def __init__(self) -> None:
+        self._certificates: dict[str, bytes] = {}
+        self._made = 0
+
+    def make(self, host: str) -> bytes:
+        """Give a host another key; return its certificate."""
+        self._made += 1
+        certificate = make_certificate(self._made.to_bytes(32, "big"))
+        self._certificates[host] = certificate
+        return certificate
+
+    def certificate(self, host: str) -> bytes:
+        """Return the certificate of a host's key."""
+        return self._certificates[host]
+
+    def key(self, host: str) -> str:
+        """Return the fingerprint of a host's key; empty: it has none."""
+        certificate = self._certificates.get(host)
+        return parse_certificate(certificate).fingerprint if certificate is not None else ""
+
+
+class Eavesdropper:
+    """Keeps what was said, and says it again where it can do harm.
+
+    On a connection a frame of its own worker comes once more; a worker hears once more what an
+    earlier controller told it.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        self.repeated = 0
+        self._rng = rng
+        self._said: dict[Wire, deque[object]] = {}
+        self._told: dict[str, deque[Effects]] = {}
+
+    def note(self, wire: Wire, side: int, message: object) -> None:
+        """Hear a message that arrives; ``side`` 1: at the controller."""
+        if wire.role != "worker":
+            return
+        if side == 1:
+            self._said.setdefault(wire, deque(maxlen=KEPT)).append(message)
+        elif isinstance(message, Effects):
+            self._told.setdefault(wire.name, deque(maxlen=KEPT)).append(message)
+
+    def repeat(self, wires: list[Wire], epoch: int) -> None:
+        """Say something again, to one side or the other."""
+        workers = [wire for wire in wires if wire.role == "worker"]
+        self._said = {wire: said for wire, said in self._said.items() if wire in workers}
+        if not workers:
+            return
+        wire = self._rng.choice(workers)
+        old = [told for told in self._told.get(wire.name, ()) if told.epoch < epoch]
+        if old:
+            self.repeated += 1
+            wire.inject(0, self._rng.choice(old))
+        elif self._said.get(wire):
+            self.repeated += 1
+            wire.inject(1, self._rng.choice(list(self._said[wire])))
+
+
+class TrustOracle:
+    """No worker is heard whose key the journal says is not trusted any more."""
+
+    def __init__(self) -> None:
+        self._seen_us: dict[str, Micros] = {}
+
+    def check(self, state: ClusterState, wire: Wire, now_us: Micros) -> None:
+        """Judge that the controller hears something over a connection.
+
+        Raises:
+            UntrueError: It must not have been open any more.
+        """
+        key = wire.key
+        if wire.role != "worker":
+            return
+        if key in state.trust.revoked:
+            since_us = self._seen_us.setdefault(key, now_us)
+            demand(now_us - since_us <= CUT_US, f"host {wire.name} is heard with a revoked key")
+        found = state.trust.keys.get(key)
+        if found is not None:
+            demand(found.name == wire.name, f"{wire.name} is heard with a key of {found.name}")
+            is_over = 0 < found.expires_at_us < state.now_us - EXPIRED_US
+            demand(not is_over, f"host {wire.name} is heard with an expired key")

@@ -1,0 +1,69 @@
+"""Counted work: a session costs what is asked for in different ways, not how often."""
+
+import pytest
+from sessions import Scheduled
+
+from xce.model.config import QueueConfig
+from xce.sched.counts import Counts
+from xce.sched.session import run_session
+from xce.testing.builders import cluster, request, submission, submit
+
+HOSTS = {f"h{number}": 4 for number in range(8)}
+ASKS = [
+    submission(asks=request(size), run_limit_us=60_000_000 * size) for size in (3, 5, 8, 40, 12)
+]
+
+
+def work(copies: int, *, running: int, **settings: object) -> Counts:
+    """Return what a session does that begins without memory."""
+    queues = [
+        QueueConfig(name="normal", priority=30, default=True, preempt=("low",)),
+        QueueConfig(name="low", priority=10, preemption="requeue"),
+    ]
+    if not settings.pop("preempt", False):
+        queues = [QueueConfig(name="normal", priority=30, default=True), queues[1]]
+    world = Scheduled(cluster(HOSTS, queues=queues, **settings))
+    low = submission(queue="low", run_limit_us=600_000_000)
+    submit(world.controller, *[low] * running)
+    world.run()
+    submit(world.controller, *ASKS * copies)
+    counts = Counts()
+    run_session(world.controller.state, now_us=world.controller.now_us, counts=counts)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"backfill": "easy"}, {"backfill": "conservative", "reservations": 5}, {"preempt": True}],
+    ids=["none", "easy", "conservative", "preempt"],
+)
+def test_a_blocked_session_costs_the_same_for_a_few_jobs_and_for_many(
+    settings: dict[str, object],
+) -> None:
+    few, many = (work(copies, running=32, **settings) for copies in (8, 800))
+    if settings.get("preempt"):
+        # What gives way is used up by the jobs in front; no more of them are looked at.
+        assert many.host_rows <= few.host_rows + 8 * len(ASKS) * len(HOSTS)
+    else:
+        assert few == many
+    assert many.host_rows <= 40 * len(ASKS) * len(HOSTS)
+    assert many.tries <= 4 * len(ASKS)
+
+
+def test_parallel_jobs_that_start_cost_one_try_each() -> None:
+    counts = work(1, running=0)
+    # 3 + 5 + 8 + 12 tasks start; 40 do not fit into 32 slots.
+    assert counts.runs == 4
+    assert counts.tries <= len(ASKS)
+    # The masks of each request, a look at what is free, and where it goes.
+    assert counts.host_rows <= 4 * len(ASKS) * len(HOSTS)
+
+
+def test_what_is_blocked_is_not_tried_again_while_nothing_changes() -> None:
+    world = Scheduled(cluster(HOSTS))
+    submit(world.controller, *[submission()] * 32)
+    world.run()
+    submit(world.controller, *ASKS * 100)
+    for _ in range(3):
+        world.run()
+    assert (world.counts.tries, world.counts.host_rows) == (0, 0)
