@@ -236,7 +236,7 @@ class Killer:
                 hosts = api.call("GET", "/hosts")["hosts"]
         except (UnreachableError, ProblemError):
             return False
-        return all(host["status"] != "unavail" for host in hosts)
+        return all(host["status"] not in ("unavail", "unreach") for host in hosts)
 
     def _see_to_manager(self) -> None:
         """Run `xce up` where no node manager runs and none is being started."""

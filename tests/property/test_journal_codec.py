@@ -6,12 +6,12 @@ from hypothesis import given, settings
 
 from xce.journal.codec import FIRST_CRC, CorruptEntryError, decode_batch, encode_batch
 from xce.model.entry import Cause, Entry
+from xce.model.host_record import HostUp
 from xce.model.job import EndCause
 from xce.model.reason import Reason, ReasonCode
 from xce.model.record import (
     Ended,
     Held,
-    HostUp,
     JobsForgotten,
     ReasonsChanged,
     Record,

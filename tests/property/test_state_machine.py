@@ -7,8 +7,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from xce.model.command import (
     ApplyConfig,
+    DeclareHostsLost,
     KillJobs,
     ProposePlan,
+    RequeueJobs,
     ResumeJobs,
     Selection,
     SetHostsOpen,
@@ -27,6 +29,7 @@ from xce.model.observation import (
     AttemptStarted,
     HostDisconnected,
     HostJoined,
+    ReignBegan,
     Reported,
     SuspensionSeen,
 )
@@ -48,6 +51,8 @@ SETTINGS = {
     "clean_period_us": 20 * SECOND_US,
     "key_window_us": 20 * SECOND_US,
     "orphan_grace_us": 5 * SECOND_US,
+    "host_grace_us": 30 * SECOND_US,
+    "losses_max": 2,
 }
 hosts = st.sampled_from(HOSTS)
 small = st.integers(1, 12)
@@ -183,9 +188,31 @@ class Cluster(RuleBasedStateMachine):
         columns = {name: tuple(found) for name, found in items.items()}
         self.controller.tell(Reported(host, 1, **columns))
 
+    @rule(data=st.data(), admin=st.booleans(), hold=st.booleans())
+    def requeue(self, data, admin, hold):
+        word = st.sampled_from(("RUN", "USUSP", "DONE", "EXIT", "PEND"))
+        states = tuple(data.draw(st.lists(word, min_size=1, unique=True)))
+        selection = self.selection(data)
+        self.controller.tell(RequeueJobs("alice", admin, selection, states, hold))
+        # What was final for a job that ended is not for one that was opened again.
+        self.never.clear()
+
+    @rule(host=hosts, silent=st.booleans())
+    def leave(self, host, silent):
+        self.controller.tell(HostDisconnected(host, silent))
+
     @rule(host=hosts)
-    def leave(self, host):
-        self.controller.tell(HostDisconnected(host))
+    def declare_lost(self, host):
+        self.controller.tell(DeclareHostsLost("root", (host,), is_admin=True))
+
+    @rule(is_jump=st.booleans())
+    def reign(self, is_jump):
+        self.controller.tell(ReignBegan(is_jump))
+
+    @rule(host=hosts)
+    def rid_of_what_is_stale(self, host):
+        stale = tuple(self.state.hosts.stale.get(self.state.hosts.number[host], ()))
+        self.controller.tell(Reported(host, 1, gone=stale[:1]))
 
     @rule(data=st.data(), host=hosts, reboot=st.sampled_from((0, 0, 1)))
     def join(self, data, host, reboot):
@@ -203,6 +230,14 @@ class Cluster(RuleBasedStateMachine):
                     unreported.append(place)
                 case _:
                     pass
+        if self.state.jobs and not reboot:
+            # Something that was given up, perhaps, or placed anew since.
+            job = self.state.jobs[data.draw(st.sampled_from(sorted(self.state.jobs)))]
+            index = job.index(data.draw(st.integers(0, job.size - 1)))
+            if all(item[:2] != (job.id, index) for item in unreported) and all(
+                (item.job, item.index) != (job.id, index) for item in known
+            ):
+                known.append(AttemptSeen(job.id, index, data.draw(st.integers(1, 2)), running=True))
         self.controller.tell(
             HostJoined(host, f"b{self.boots[host]}", 4, 8192, tuple(known), tuple(unreported))
         )

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from xce.control import controller as controller_module
-from xce.control import observe
+from xce.control import effects, hosts, loss, observe
 from xce.control.controller import Controller
 from xce.model.errors import IllegalTransitionError
 from xce.model.plan import BulkStart, Plan
@@ -14,6 +14,7 @@ from xce.model.record import (
     GangPlaced,
     JobsReleased,
     ReasonsChanged,
+    Requeued,
     SessionRan,
 )
 from xce.sim import oracles
@@ -24,6 +25,7 @@ from xce.sim.planner import Planner
 from xce.sim.shepherd import Shepherd
 from xce.sim.world import StuckError, World
 from xce.state import usage
+from xce.state.hosts import HostTable
 
 SEEDS = range(60)
 FOUND = (UntrueError, StuckError, IllegalTransitionError, AssertionError)
@@ -145,6 +147,63 @@ class RoughWorld(World):
         super().__init__(seed, faults)
 
 
+class LonelyWorld(World):
+    """Hosts that are out of reach for longer than their grace while their jobs run on."""
+
+    def __init__(self, seed):
+        faults = Faults(
+            until_us=25_000_000, cutoffs=6, outages=1, controller_crashes=1, clock_jumps=1,
+            declarations=3, slow_permille=100, delay_us_max=50_000,
+        )  # fmt: skip
+        super().__init__(seed, faults)
+
+    def _draw_config(self):
+        grace = {"host_grace_us": 4_000_000, "self_fence": self.seed % 2 == 0}
+        return msgspec.structs.replace(super()._draw_config(), **grace)
+
+
+def drop_requeues(state, places, cause, now_us, detail="", *, original=loss.end_or_requeue):
+    """Give hosts up, and forget what was to be requeued."""
+    records = original(state, places, cause, now_us, detail)
+    return [record for record in records if not isinstance(record, Requeued)]
+
+
+def end_them_all(state, places, cause, now_us, detail="", *, original=loss.end_or_requeue):
+    """Give hosts up, and end what is rerunnable, too."""
+    ended = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+    for job, position, attempt in places:
+        loss.add_end(ended, job, position, attempt, cause, now_us)
+    return [ended] if ended.jobs else []
+
+
+def trust_hosts(state, seen):
+    """Take whatever a host has when it comes back for its own."""
+    return ()
+
+
+def never_wait(self):
+    """Let a host take new work at once, though something stale runs there."""
+    return self.is_up
+
+
+def free_lost_parts(state, hosts, cause, now_us):
+    """End jobs of which a host was lost, without waiting for their other hosts."""
+    gone = set(hosts)
+    ended = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+    for number, places in state.on_host.items():
+        for job, position, attempt in loss.each_place(state, places):
+            if number not in gone and not gone.isdisjoint(attempt.hosts):
+                loss.add_end(ended, job, position, attempt, cause, now_us)
+    return [ended] if ended.jobs else []
+
+
+class DeafShepherd(Shepherd):
+    """A shepherd that knows of no leases."""
+
+    def _end_leases(self):
+        pass
+
+
 class GreedyPlanner(Planner):
     """A scheduler that puts everything on the first host."""
 
@@ -190,6 +249,38 @@ def with_parts(**parts):
 def test_the_rough_world_itself_is_in_order():
     error, _ = complaint(RoughWorld, range(10))
     assert error is None
+
+
+def test_the_lonely_world_itself_is_in_order():
+    error, _ = complaint(LonelyWorld, range(15))
+    assert error is None
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "bug"),
+    [
+        (loss, "end_or_requeue", drop_requeues),
+        (loss, "end_or_requeue", end_them_all),
+        (hosts, "_stale", trust_hosts),
+        (loss, "end_parts", free_lost_parts),
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
+)
+def test_a_bug_in_what_becomes_of_lost_hosts_is_found(monkeypatch, place, name, bug):
+    monkeypatch.setattr(place, name, bug)
+    assert is_found(LonelyWorld)
+
+
+def test_a_host_that_takes_new_work_beside_what_is_stale_is_found(monkeypatch):
+    monkeypatch.setattr(HostTable, "reachable", never_wait)
+    for module in (effects, controller_module):
+        monkeypatch.setattr(module, "render_stale", lambda state, host: ())
+    assert is_found(LonelyWorld)
+
+
+def test_leases_that_nobody_minds_are_found():
+    kind = type("Deaf", (LonelyWorld,), {"shepherd_class": DeafShepherd})
+    assert is_found(kind)
 
 
 @pytest.mark.parametrize(

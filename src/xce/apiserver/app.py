@@ -132,6 +132,8 @@ class App:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         try:
+            if "at=" in request.query_string and "at" in call.query:
+                return await self._serve_past(route, call)
             response = await route.handler(backend, call)
         except ProblemError as error:
             if error.denied:
@@ -142,6 +144,22 @@ class App:
             response.headers["XCE-Stale"] = f"{backend.replica.stale_s:.3f}"
         if backend.link.trouble and not response.prepared:
             response.headers["XCE-Trouble"] = _header_text(backend.link.trouble)
+        return response
+
+    async def _serve_past(self, route: Route, call: Call) -> web.Response:
+        """Answer a read as it was at an instant, to those who may read that now."""
+        if not any(parameter.name == "at" for parameter in route.parameters):
+            raise refused(RefusalCode.BAD_REQUEST, f"{route.path} takes no instant (at)")
+        backend = self._backend
+        response = await backend.past_desk.answer(
+            route.path,
+            call,
+            call.query["at"],
+            now_us=backend.now_us,
+            config=backend.replica.state.config,
+        )
+        # Clients remember the highest; the one of the instant is in the body.
+        response.headers["XCE-Seq"] = str(backend.replica.seq)
         return response
 
     def _caller(

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from logging import Logger
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -17,7 +17,8 @@ from xce.apiserver.identity import Caller, Identities
 from xce.apiserver.limits import Limits
 from xce.apiserver.link import Link
 from xce.apiserver.logins import Logins
-from xce.apiserver.problems import ProblemError, denied, make_problem
+from xce.apiserver.past_desk import PastDesk
+from xce.apiserver.problems import ProblemError, denied, from_refusal, make_problem
 from xce.apiserver.replica import Replica
 from xce.apiserver.submission import SubmissionCompiler
 from xce.apiserver.tokens import KEY_BYTES, Tokens
@@ -31,7 +32,7 @@ from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
 from xce.model.permission import Permission
-from xce.model.refusal import RefusalCode
+from xce.model.refusal import Refusal, RefusalCode
 from xce.net.message import Answer
 from xce.state.job import Job
 from xce.state.rights import Rights
@@ -93,6 +94,8 @@ class Site(msgspec.Struct, frozen=True):
     """Where the files are that readers of LSF's configuration look for; empty: nowhere."""
     traces: Path = Path("trace")
     """Where the scheduler keeps traces."""
+    past_command: Callable[[Micros], Sequence[str]] | None = None
+    """Gives the command line of a process that answers about an instant."""
 
 
 class Backend:
@@ -136,6 +139,7 @@ class Backend:
         self.door = Door()
         """Set when the apiserver listens on the network."""
         self.waits = JobWaits()
+        self.past_desk = PastDesk(self.site.past_command, log)
         self.watchers = Watchers(replica)
         self.copies = Copies()
         self.now = now
@@ -177,7 +181,7 @@ class Backend:
         """Have a command decided; return its answer when the replica has what it caused.
 
         Raises:
-            ProblemError: The controller is away.
+            ProblemError: The controller, or its journal, is away.
         """
         answer = await self.link.ask(
             command,
@@ -186,6 +190,9 @@ class Backend:
             repeatable=repeatable,
             origin=caller.origin,
         )
+        for result in answer.results[:1]:
+            if isinstance(result, Refusal) and result.code is RefusalCode.JOURNAL_AWAY:
+                raise ProblemError(from_refusal(result), retry_after_s=1)
         if self.replica.seq < answer.seq:
             await self.replica.reach(answer.seq, REPLICA_S)
         return answer

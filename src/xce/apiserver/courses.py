@@ -11,6 +11,7 @@ from xce.apiserver.rows import Element, at_s, ended_element_row, withdrawn_eleme
 from xce.control.dependency import matches
 from xce.journal.course import WORDS, Course, Step, tell_courses
 from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import Happening
 from xce.journal.history_search import START, Cursor, Search, UsageRow
 from xce.journal.past import PastJob
 from xce.model.display import end_cause_keyword, end_cause_text
@@ -227,7 +228,7 @@ def _element(past: PastJob, course: Course) -> Element:
             past.job, past.submit_at_us, run, course.gone.cause, course.gone.by
         )
         element.end_at = at_s(course.gone.at_us)
-    elif last is not None and not last.is_live and last.ended.outcome:
+    elif last is not None and last.ended.outcome and not last.is_reopened:
         element = ended_element_row(
             past.job, course.index, past.submit_at_us, last.ended, last.hosts
         )
@@ -247,7 +248,7 @@ def _element(past: PastJob, course: Course) -> Element:
 
 
 def _step_row(step: Step) -> StepRow:
-    is_end = step.what in ("end-decided", "withdrawn")
+    is_end = step.what in ("end-decided", "withdrawn", "requeued", "reopened")
     cause = EndCause(step.amount) if is_end else EndCause.NONE
     return StepRow(
         at=step.at_us / SECOND_US,
@@ -305,7 +306,12 @@ def _elements(reader: HistoryReader, past: PastJob, item: UsageRow) -> Iterator[
 
 
 def _decided_by(past: PastJob, index: Index, cause: int) -> str:
-    found = [e.by for e in past.events if e.first <= index <= e.last and e.amount == cause]
+    found = [
+        event.by
+        for event in past.events
+        if event.first <= index <= event.last
+        and (event.kind, event.amount) == (Happening.END_DECIDED, cause)
+    ]
     return found[-1] if found and cause else ""
 
 

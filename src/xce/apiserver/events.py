@@ -5,11 +5,14 @@ from typing import Any
 
 import msgspec
 
+from xce.model import host_record as h
 from xce.model import record as r
 from xce.model.entry import Entry
-from xce.model.ids import Index, JobId, Micros, Seq
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import Outcome
+from xce.model.ranges import contains
 from xce.state.cluster import ClusterState
+from xce.state.view import stat_of
 
 
 class JobEvent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -106,11 +109,32 @@ def _single_changes(state: ClusterState, record: r.Record) -> Iterator[_Change]:
             for job, index in zip(record.jobs, record.indices, strict=True):
                 stat = _stopped_word(state, job, index) if record.suspended else "RUN"
                 yield job, index, index, stat, {}
-        case r.LaunchFailed() | r.Requeued():
+        case r.LaunchFailed() | r.Requeued() | r.Reopened():
             for job, index in zip(record.jobs, record.indices, strict=True):
-                yield job, index, index, "PEND", {}
+                yield job, index, index, _waiting_word(state, job, index), {}
+        case h.HostsSilent():
+            for number in record.hosts:
+                yield from _on_host(state, number)
+        case h.HostDown() | h.HostUp():
+            yield from _on_host(state, record.host)
         case _:
             return
+
+
+def _waiting_word(state: ClusterState, job_id: JobId, index: Index) -> str:
+    """Return the STAT word of an element that pends again, unless that is over already."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    is_held = job is not None and position is not None and contains(job.held, position, position)
+    return "PSUSP" if is_held else "PEND"
+
+
+def _on_host(state: ClusterState, host: HostNumber) -> Iterator[_Change]:
+    """Yield how the attempts of a host are that went away or came back."""
+    for job_id, position in state.on_host.get(host, ()):
+        job = state.jobs[job_id]
+        index = job.index(position)
+        yield job_id, index, index, stat_of(state, job, position), {}
 
 
 def _stopped_word(state: ClusterState, job_id: JobId, index: Index) -> str:

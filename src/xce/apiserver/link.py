@@ -5,9 +5,8 @@ While it is away, who wants to write waits a little and is then told to come aga
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from logging import Logger
-from pathlib import Path
 from typing import Final, Protocol
 
 from xce.apiserver.problems import (
@@ -25,9 +24,10 @@ from xce.model.command import Command
 from xce.model.errors import XceError
 from xce.model.refusal import RefusalCode
 from xce.net.ask import ConnectionLostError, Requests
-from xce.net.client import run_client
+from xce.net.destination import Destination
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive, Step
 from xce.net.frame import WireError
+from xce.net.leader import LeaderClient
 from xce.net.message import (
     Answer,
     Ask,
@@ -89,7 +89,7 @@ class ControllerLink:
     """Dials the controller again and again, keeps the replica and carries requests.
 
     Args:
-        path: The controller's socket.
+        destinations: Where controllers listen, one of which leads.
         hello: Who we are.
         replica: What to keep.
         log: Where things are told.
@@ -98,7 +98,7 @@ class ControllerLink:
 
     def __init__(
         self,
-        path: Path,
+        destinations: Sequence[Destination],
         hello: Hello,
         replica: Replica,
         log: Logger,
@@ -107,7 +107,7 @@ class ControllerLink:
     ) -> None:
         self.failed: asyncio.Future[XceError] = asyncio.get_running_loop().create_future()
         """Set when the replica cannot be kept any more."""
-        self._path = path
+        self._destinations = destinations
         self._hello = hello
         self._replica = replica
         self._log = log
@@ -131,14 +131,15 @@ class ControllerLink:
         def note_refusal(text: str) -> None:
             self._log.warning("connection-refused", extra={"why": text})
 
-        await run_client(
-            self._path,
+        client = LeaderClient(
+            self._destinations,
             self._hello,
             self._welcome,
             self._take,
             self._lose,
             on_refused=note_refusal,
         )
+        await client.run()
 
     def _welcome(self, peer: Peer, welcome: Welcome) -> None:
         self._peer = peer

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from xce.apiserver.fields import RowWriter, parse_fields
+from xce.apiserver.past_rows import past_elements
 from xce.apiserver.problems import refused
 from xce.apiserver.replica import Replica
 from xce.apiserver.rows import (
@@ -14,7 +15,6 @@ from xce.apiserver.rows import (
     UNFINISHED_STATES,
     Element,
     Listing,
-    past_elements,
 )
 from xce.apiserver.veil import Sees
 from xce.control.dependency import matches

@@ -12,16 +12,15 @@ import numpy as np
 
 from xce.apiserver.replica import Allocation
 from xce.apiserver.veil import Sees, veiled
-from xce.journal.past import PastJob
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, JobSpec, Outcome
-from xce.model.ranges import Ranges, intersect
+from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode, render_lsf, render_plain
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
-from xce.state.view import pend_reason, stat_of_attempt, stop_word
+from xce.state.view import is_unknown, pend_reason, stat_of_attempt, stop_word
 
 HostSlots = tuple[tuple[str, int], ...]
 
@@ -70,6 +69,7 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     dependency: str
     hosts_asked: str
     exclusive: bool
+    rerunnable: bool
     cwd: str
     cwd_given: str
     """``-cwd`` as given; relative to ``cwd``, with patterns; empty: not given."""
@@ -113,6 +113,10 @@ class Element(msgspec.Struct, gc=False):
     """It was decided that it ends, and it is not gone yet."""
     stop: str = ""
     """Why the cluster itself suspends it: ``window`` or ``preempted``."""
+    requeued: str = ""
+    """Why it was requeued last, as ``TERM_X: text``; empty: never."""
+    requeued_at: float | None = None
+    requeued_detail: str = ""
     reason: ReasonRow | None = None
 
 
@@ -187,6 +191,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "dependency": "spec.dependency",
     "hosts_asked": "spec.hosts_asked",
     "exclusive": "key.request.exclusive",
+    "rerunnable": "spec.rerunnable",
     "cwd": "spec.cwd",
     "cwd_given": "spec.cwd_asked",
     "home": "spec.home",
@@ -319,15 +324,32 @@ class Listing:
             element.begin_at = at_s(job.begin_at_us)
         if job.array is not None:
             element.array_limit = job.array.limit
+        elif job.requeues:
+            self._note_requeue(element, job, 0)
         if self._with_reason:
             element.reason = self._reason(job, held=held)
         return element
+
+    @staticmethod
+    def _note_requeue(element: Element, job: Job, position: int) -> None:
+        """Say why an element was requeued, if it was."""
+        requeue = (job.requeues or {}).get(position)
+        if requeue is not None:
+            element.requeued = end_cause_text(EndCause(requeue.cause))
+            element.requeued_at = at_s(requeue.at_us)
+            element.requeued_detail = requeue.detail
 
     def _add_waiting(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
     ) -> None:
         first_row = self._waiting(job, held=held)
-        for first, last in ranges:
+        again = from_sorted(sorted(job.requeues or ()))
+        for position in positions(intersect(ranges, again)):
+            element = copy(first_row)
+            element.index = job.index(position)
+            self._note_requeue(element, job, position)
+            found.append((position, element))
+        for first, last in subtract(ranges, again):
             position = first
             for index, count, step in index_runs(job.array, first, last):
                 element = copy(first_row)
@@ -348,10 +370,10 @@ class Listing:
 
     def _live(self, job: Job, position: int, attempt: Attempt) -> Element:
         names = self._names
-        return Element(
+        element = Element(
             jobid=job.id,
             index=0 if job.array is None else job.array.index_of(position),
-            stat=stat_of_attempt(attempt),
+            stat=stat_of_attempt(attempt, unknown=is_unknown(self.state, attempt)),
             submit_at=job.submit_at_us / SECOND_US,
             hosts=tuple((names[h], n) for h, n in zip(attempt.hosts, attempt.tasks, strict=True)),
             slots=sum(attempt.tasks),
@@ -364,6 +386,9 @@ class Listing:
             ending=attempt.end_cause != EndCause.NONE,
             stop=stop_word(attempt),
         )
+        if job.requeues:
+            self._note_requeue(element, job, position)
+        return element
 
     def _add_ended(self, found: list[tuple[int, Element]], job: Job, among: Ranges | None) -> None:
         if job.ended is not None:
@@ -405,6 +430,8 @@ class Listing:
         element.array_limit = job.array.limit if job.array is not None else 0
         element.ended_by = job.ended_by.get(position, "") if job.ended_by else ""
         element.detail = job.details.get(position, "") if job.details else ""
+        if job.requeues:
+            self._note_requeue(element, job, position)
         found.append((position, element))
 
 
@@ -469,30 +496,3 @@ def withdrawn_element(
         cause_text=end_cause_text(EndCause(cause)),
         ended_by=by,
     )
-
-
-def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[Element]:
-    """Return the rows of a job that only the history knows, in index order."""
-    found: list[Element] = []
-    limit = past.array.limit if past.array is not None else 0
-    for item in past.elements:
-        if ("done" if item.ended.outcome == Outcome.DONE else "exit") not in states:
-            continue
-        element = ended_element_row(past.job, item.index, past.submit_at_us, item.ended, item.hosts)
-        element.ended_by, element.detail = item.by, item.detail
-        found.append(element)
-    for gone in past.withdrawn if "exit" in states else ():
-        if past.array is None:
-            runs = [(0, 1, 1)]
-        else:
-            low = past.array.position_from(gone.first)
-            high = past.array.position_from(gone.last + 1) - 1
-            runs = index_runs(past.array, low, high)
-        for run in runs:
-            element = withdrawn_element(past.job, past.submit_at_us, run, gone.cause, gone.by)
-            element.end_at = at_s(gone.at_us)
-            found.append(element)
-    for element in found:
-        element.array_limit = limit
-    found.sort(key=lambda element: element.index)
-    return found

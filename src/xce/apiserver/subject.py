@@ -8,8 +8,9 @@ from xce.advice.advise import first_waiting
 from xce.apiserver.backend import Backend, JobPlace, unknown_job
 from xce.apiserver.call import ENCODER
 from xce.apiserver.fields import RowWriter
+from xce.apiserver.past_rows import past_elements
 from xce.apiserver.problems import refused
-from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, past_elements
+from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s
 from xce.apiserver.veil import Sees
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId

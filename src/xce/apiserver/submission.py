@@ -78,6 +78,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     unit_for_limits: Short = ""
     hosts: Text = ""
     exclusive: bool = False
+    rerunnable: bool | None = None
+    """Whether it is started anew when its host fails; not given: as its queue has it."""
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
     run_limit_s: Span | None = None
@@ -171,6 +173,7 @@ class SubmissionCompiler:
             run_limit_us=_micros(body.run_limit_s),
             estimate_us=_micros(body.estimate_s),
             priority=body.priority,
+            rerunnable=body.rerunnable,
         )
         return Compiled(submission, tuple(blobs))
 

@@ -8,7 +8,7 @@ import msgspec
 from xce.journal.past import PastJob
 from xce.model.config import QueueConfig
 from xce.model.display import render_window
-from xce.model.ids import HostNumber
+from xce.model.ids import SECOND_US, HostNumber
 from xce.model.ranges import count
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
@@ -20,7 +20,8 @@ class HostRow(msgspec.Struct, frozen=True):
 
     name: str
     status: str
-    """``ok``, ``closed_Adm``, ``closed_Full``, ``closed_Excl`` or ``unavail``."""
+    """``ok``, ``closed_Adm``, ``closed_Full``, ``closed_Excl``, ``unreach`` (its worker is away, or
+    what was given up is being ended there) or ``unavail`` (away for long, lost, never there)."""
     slots_max: int
     njobs: int
     run: int
@@ -38,6 +39,12 @@ class HostRow(msgspec.Struct, frozen=True):
     version: str
     comment: str
     boot_id: str
+    away_since: float | None = None
+    """Since when its worker is away."""
+    lost: bool = False
+    """It was given up and has not come back."""
+    losses: int = 0
+    """How often it was given up."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -129,6 +136,9 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 version=table.versions[number],
                 comment=table.comments[number],
                 boot_id=table.boot_ids[number],
+                away_since=table.down_at_us[number] / SECOND_US or None,
+                lost=table.is_lost[number],
+                losses=table.fences[number],
             )
         )
     return rows
@@ -138,7 +148,10 @@ def host_status(state: ClusterState, number: HostNumber) -> str:
     """Return LSF's word for whether a host takes work."""
     table = state.hosts
     if not table.is_up[number]:
-        return "unavail"
+        is_away = number in table.away and not table.is_silent[number]
+        return "unreach" if is_away else "unavail"
+    if table.is_fencing[number]:
+        return "unreach"
     if not table.is_open[number] or not table.is_configured[number]:
         return "closed_Adm"
     if table.exclusive[number]:

@@ -95,6 +95,10 @@ def _state(element: Element) -> str:
     match element.stat:
         case "RUN":
             return f"runs on {where}" + (" and is being ended" if element.ending else "")
+        case "UNKWN":
+            return f"runs on {where}, which is away: nobody can say how it is"
+        case "ZOMBI":
+            return f"shall end on {where}, which is away"
         case "USUSP":
             return f"is suspended on {where}"
         case "SSUSP":
@@ -118,6 +122,9 @@ def _next(label: str, elements: Sequence[Element], reasons: list[ReasonRow]) -> 
         elif reason.code in _NEXT:
             found[_NEXT[ReasonCode(reason.code)].format(job=label)] = None
     stats = {element.stat for element in elements}
+    if stats & {"UNKWN", "ZOMBI"}:
+        found["wait: the host comes back, or is given up (host_grace_s)"] = None
+        found[f"bkill -r {label} removes it without waiting for the host"] = None
     if stats & {"USUSP"}:
         found[f"bresume {label} lets it go on"] = None
     if stats & {"EXIT"} and not reasons and any(e.start_at is not None for e in elements):

@@ -10,12 +10,14 @@ import msgspec
 
 from xce.config.api import read_api
 from xce.config.document import Key, Place, Table, open_document, read_mapping
+from xce.config.grace import check_grace
 from xce.config.hosts import read_hosts
 from xce.config.queues import read_queues
 from xce.config.report import Problem, Report, render_allowed
 from xce.config.resources import read_pools, read_resources
 from xce.config.roles import read_roles
 from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF, TOPOLOGY
+from xce.config.site import FILE, SITE_KEYS, SiteConfig, parse_site
 from xce.config.topology import check_topology
 from xce.model.config import LEVELS, ClusterConfig
 
@@ -84,12 +86,25 @@ def _read_cluster(place: Place | None) -> dict[str, Any]:
     """Return the fields that ``xce.yaml`` gives."""
     if place is None:
         return {}
-    lsf: dict[str, Any] = {}
-
-    def read_lsf(value: Place) -> None:
-        lsf.update(read_mapping(value, LSF))
-
-    keys = {**CLUSTER.keys, "lsf": Key("lsf", read_lsf), "api": Key("api", read_api)}
-    fields = read_mapping(place, Table(CLUSTER.noun, keys, CLUSTER.required, CLUSTER.not_built))
-    fields.pop("lsf", None)
+    fields = read_mapping(place, _cluster_table())
+    for name in SITE_KEYS:
+        fields.pop(name, None)
+    check_grace(place, fields)
+    lsf = fields.pop("lsf", {})
     return {**fields, **lsf}
+
+
+def parse_site_config(files: Mapping[str, str]) -> SiteConfig:
+    """Return what ``xce.yaml`` says to the daemons alone.
+
+    Raises:
+        ConfigError: Something in that file is wrong.
+    """
+    return parse_site(files.get(FILE), _cluster_table())
+
+
+def _cluster_table() -> Table:
+    """Return all keys of ``xce.yaml``."""
+    lsf = Key("lsf", lambda place: read_mapping(place, LSF))
+    keys = {**CLUSTER.keys, **SITE_KEYS, "lsf": lsf, "api": Key("api", read_api)}
+    return Table(CLUSTER.noun, keys, CLUSTER.required, CLUSTER.not_built)

@@ -12,6 +12,7 @@ from xce.config.shares import read_shares
 from xce.config.topology import read_levels
 from xce.config.values import (
     read_address,
+    read_beat,
     read_choice,
     read_count,
     read_flag,
@@ -113,6 +114,7 @@ QUEUE: Final = Table(
             fairshare=read_shares,
             backfill=read_choice(*BACKFILLS),
             reservations=read_count(1, RESERVATIONS_LIMIT),
+            rerunnable=read_flag,
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
@@ -128,7 +130,6 @@ QUEUE: Final = Table(
             "job_limit",
             "order",
             "requeue_exit_values",
-            "rerunnable",
             "submit_windows",
             "user_limit",
         ]
@@ -173,6 +174,13 @@ CLUSTER: Final = Table(
         "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),
         "backfill": Key("backfill", read_choice(*BACKFILLS)),
         "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
+        "heartbeat_s": Key("heartbeat_us", read_beat),
+        "host_grace_s": Key("host_grace_us", read_seconds),
+        "self_fence": Key("self_fence", read_flag),
+        "fence_after_s": Key("fence_after_us", read_seconds),
+        "losses_max": Key("losses_max", read_count(1, 1_000_000)),
+        "settle_max_s": Key("settle_max_us", read_seconds),
+        "losses_window_s": Key("losses_window_us", read_seconds),
         "mode": Key("mode", read_choice(*MODES)),
         "listen": Key("listen", read_address),
         "new_privileges": Key("new_privileges", read_flag),
@@ -181,14 +189,11 @@ CLUSTER: Final = Table(
     not_built=frozenset(
         [
             "default_application",
-            "host_grace_s",
             "io",
             "node_manager",
             "production",
             "rusage_scope",
-            "self_fence",
             "session_interval_s",
-            "settle_max_s",
             "tls",
         ]
     ),

@@ -70,6 +70,14 @@ def read_seconds(place: Place) -> Micros:
     return _bounded_span(parse_span_us(f"{text}s" if text.strip()[-1:].isdigit() else text))
 
 
+def read_beat(place: Place) -> Micros:
+    """Read how often something is said: 0.1 s to an hour."""
+    span_us = read_seconds(place)
+    if not SECOND_US // 10 <= span_us <= 3600 * SECOND_US:
+        raise TextError("expected 0.1 to 3600 seconds")
+    return span_us
+
+
 def read_seconds_or_forever(place: Place) -> Micros:
     """As `read_seconds`; ``forever`` is -1."""
     return -1 if _short(place).strip() == "forever" else read_seconds(place)

@@ -11,11 +11,11 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, move, queues, trust, windows
+from xce.control import access, hosts, kill, move, queues, requeue, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
-from xce.control.effects import Touched, render_effects, touch
+from xce.control.effects import Touched, render_effects, render_stale, touch
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
 from xce.control.submit import basis_of_submit, decide_submit
@@ -24,6 +24,7 @@ from xce.model.command import (
     Accepted,
     ApplyConfig,
     Command,
+    DeclareHostsLost,
     EnrolHost,
     KillJobs,
     MakeHostToken,
@@ -31,6 +32,7 @@ from xce.model.command import (
     NoteDenials,
     NoteLogin,
     ProposePlan,
+    RequeueJobs,
     ResolveWindows,
     ResumeJobs,
     RevokeKeys,
@@ -48,16 +50,23 @@ from xce.model.command import (
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
 from xce.model.ids import HostNumber, Micros, Seq
-from xce.model.observation import HostDisconnected, HostJoined, Observation, Reported
+from xce.model.observation import (
+    HostDisconnected,
+    HostJoined,
+    Observation,
+    ReignBegan,
+    Reported,
+)
 from xce.model.record import Record
-from xce.model.refusal import Refusal
+from xce.model.refusal import Refusal, RefusalCode
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
-JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs
+JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
 Setup: TypeAlias = (
     SetHostsOpen
     | SetQueues
+    | DeclareHostsLost
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
@@ -128,11 +137,14 @@ class Controller:
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
+        self.halted = ""
+        """Why nothing is started; empty: what is planned is."""
         self._entries: list[Entry] = []
         self._replies: list[Reply] = []
         self._blobs: list[tuple[str, bytes]] = []
         self._touched: Touched = {}
-        self._foreign: list[tuple[HostNumber, Effect]] = []
+        self._fencing: dict[HostNumber, None] = {}
+        """Hosts that came with something stale."""
         self._controls: deque[_Control] = deque()
 
     @property
@@ -153,17 +165,18 @@ class Controller:
         for given in inputs:
             self._decide(given, now_us)
         touched, self._touched = self._touched, {}
-        effects = [
+        effects = [(host, render_stale(self.state, host)) for host in sorted(self._fencing)]
+        effects.extend(
             (host, render_effects(self.state, places)) for host, places in sorted(touched.items())
-        ]
-        effects.extend((host, (effect,)) for host, effect in self._foreign)
+        )
         step = Step(
             tuple(self._entries),
             tuple(self._replies),
             tuple((host, found) for host, found in effects if found),
             tuple(self._blobs),
         )
-        self._entries, self._replies, self._blobs, self._foreign = [], [], [], []
+        self._entries, self._replies, self._blobs = [], [], []
+        self._fencing = {}
         return step
 
     def _decide(self, given: Input, now_us: Micros) -> None:
@@ -172,6 +185,8 @@ class Controller:
         match body:
             case Reported():
                 records = decide_reported(self.state, body, now_us)
+            case ProposePlan() if self.halted:
+                records, results = [], [Refusal(RefusalCode.WRONG_STATE, self.halted)]
             case ProposePlan():
                 records = decide_plan(self.state, body.plan, now_us)
             case SubmitJobs():
@@ -179,19 +194,31 @@ class Controller:
                 given = with_basis(given, basis_of_submit(self.state, body, results))
                 if records:
                     self._blobs.extend(body.blobs)
-            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | MoveJobs():
+            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs():
                 self._begin_control(given, body, now_us)
                 return
             case Tick():
                 records = decide_tick(self.state, body, now_us)
-            case HostJoined():
-                records = self._join(body, results, now_us)
-            case HostDisconnected():
-                records = hosts.decide_disconnect(self.state, body)
+            case HostJoined() | HostDisconnected() | ReignBegan():
+                records = self._hear_of_host(body, results, now_us)
             case _:
                 given, records, results = self._decide_setup(given, body, now_us)
         self._take(given, records, now_us)
         self._reply(given, results)
+
+    def _hear_of_host(
+        self, body: HostJoined | HostDisconnected | ReignBegan, results: Results, now_us: Micros
+    ) -> list[Record]:
+        """Decide what connections of workers mean."""
+        match body:
+            case HostJoined():
+                return self._join(body, results, now_us)
+            case HostDisconnected():
+                return hosts.decide_disconnect(self.state, body)
+            case ReignBegan():
+                return hosts.decide_reign(self.state, body)
+            case _:
+                assert_never(body)
 
     def _decide_setup(
         self, given: Input, body: Setup, now_us: Micros
@@ -199,9 +226,12 @@ class Controller:
         """Decide what is about the cluster itself, its users and its components."""
         state = self.state
         match body:
-            case SetHostsOpen():
-                records, results = hosts.decide_open(state, body)
+            case SetHostsOpen() | DeclareHostsLost():
                 given = with_basis(given, hosts.basis_of(state, body))
+                if isinstance(body, SetHostsOpen):
+                    records, results = hosts.decide_open(state, body)
+                else:
+                    records, results = hosts.decide_lost(state, body, now_us)
             case SetQueues():
                 records, results = queues.decide_queues(state, body)
                 given = with_basis(given, queues.basis_of(state, body))
@@ -231,8 +261,7 @@ class Controller:
             results.append(decided)
             return []
         number = self.state.hosts.number[seen.host]
-        for effect in hosts.foreign_attempts(self.state, seen):
-            self._foreign.append((number, effect))
+        self._fencing[number] = None
         self._touched.setdefault(number, {}).update(self.state.owed.get(number, {}))
         for place in self.state.on_host.get(number, ()):
             attempt = self.state.attempt(*place)
@@ -241,9 +270,15 @@ class Controller:
         return decided
 
     def _begin_control(self, given: Input, command: JobControl, now_us: Micros) -> None:
-        permission = kill.PERMISSIONS[type(command)]
+        with_finished = isinstance(command, RequeueJobs) and not {"DONE", "EXIT"}.isdisjoint(
+            command.states
+        )
         items = select(
-            self.state, command.selection, actor=kill.actor_of(command), permission=permission
+            self.state,
+            command.selection,
+            actor=kill.actor_of(command),
+            permission=kill.PERMISSIONS[type(command)],
+            with_finished=with_finished,
         )
         control = _Control(given, command, items)
         self._controls.append(control)
@@ -265,6 +300,8 @@ class Controller:
                 records, results = kill.decide_stop(self.state, command, chosen, now_us)
             case ResumeJobs():
                 records, results = kill.decide_resume(self.state, command, chosen, now_us)
+            case RequeueJobs():
+                records, results = requeue.decide_requeue(self.state, command, chosen, now_us)
             case MoveJobs():
                 records, results = move.decide_move(self.state, command, chosen)
             case _:

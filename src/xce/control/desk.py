@@ -13,10 +13,10 @@ from xce.model.command import ProposePlan, SubmitJobs, Tick
 from xce.model.effect import Effect
 from xce.model.entry import Entry
 from xce.model.ids import HostNumber, Micros, Seq
-from xce.model.observation import HostDisconnected, HostJoined, Reported
+from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.model.refusal import Refusal, RefusalCode
 
-_GOES_ON = (Reported, HostJoined, HostDisconnected)
+_GOES_ON = (Reported, HostJoined, HostDisconnected, ReignBegan)
 """Inputs that wait while the journal is in trouble; others are refused."""
 
 
@@ -41,8 +41,12 @@ class Batch(msgspec.Struct):
 class Desk:
     """Takes inputs, gives batches to write, releases what is durable."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(
+        self, controller: Controller, *, trouble_code: RefusalCode = RefusalCode.JOURNAL_FULL
+    ) -> None:
         self.controller = controller
+        self._trouble_code = trouble_code
+        """What is told to those who are refused while the journal cannot be written."""
         self.durable_seq: Seq = controller.state.seq
         """Last entry that is committed."""
         self.trouble = ""
@@ -64,6 +68,10 @@ class Desk:
             return
         self._inbox.append(given)
 
+    def give_first(self, given: Input) -> None:
+        """Take an input that is decided before all that came before it."""
+        self._inbox.insert(0, given)
+
     def _repeats(self, given: Input) -> bool:
         """Return whether this repeats a submit that was decided: if that is not durable yet it may
         still become so, and a refusal would be untrue. It waits, as the first one does.
@@ -79,7 +87,7 @@ class Desk:
         results: tuple[Refusal, ...] = ()
         if not isinstance(given.body, ProposePlan):
             text = f"nothing can be written now, what was accepted is kept: {self.trouble}"
-            results = (Refusal(RefusalCode.JOURNAL_FULL, text),)
+            results = (Refusal(self._trouble_code, text),)
         self._refused.append(Reply(given.ticket, self.durable_seq, results))
 
     def turn(self, now_us: Micros) -> None:

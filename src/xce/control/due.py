@@ -4,15 +4,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
+from xce.control.loss import decide_losses, next_loss_us
 from xce.control.selection import index_runs, waiting_positions
 from xce.control.trace import decide_expired
 from xce.control.windows import decide_moves, next_move_us
 from xce.model.command import Tick
+from xce.model.host_record import AvoidanceLifted
 from xce.model.ids import JobId, Micros
 from xce.model.job import EndCause
 from xce.model.record import (
     AmountsReturned,
-    AvoidanceLifted,
     DelaysPassed,
     JobsForgotten,
     JobsReleased,
@@ -56,24 +57,27 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(returned)
     if doomed:
         records.append(withdraw_orphans(state, sorted(set(doomed)), now_us))
-    retry_us = state.config.start_retry_us
-    table = state.hosts
-    lifted = [
-        host for host in sorted(state.avoiders) if table.fault_at_us[host] + retry_us <= now_us
-    ]
-    if lifted:
-        records.append(AvoidanceLifted(lifted))
+    records.extend(_lift_avoidance(state, now_us))
+    if not tick.is_settling:
+        records.extend(decide_losses(state, now_us))
     records.extend(decide_moves(state, state.windows, now_us))
     records.extend(decide_expired(state, now_us))
     records.extend(_forget(state, tick, now_us))
     return records
 
 
+def _lift_avoidance(state: ClusterState, now_us: Micros) -> list[Record]:
+    """Return which hosts are tried again on which starts failed long ago."""
+    retry_us, faults_us = state.config.start_retry_us, state.hosts.fault_at_us
+    lifted = [host for host in sorted(state.avoiders) if faults_us[host] + retry_us <= now_us]
+    return [AvoidanceLifted(lifted)] if lifted else []
+
+
 def next_due_us(state: ClusterState) -> Micros:
     """Return the next instant at which a tick brings something to plan with; 0: none."""
     instants = [heap[0][0] for heap in (state.due, state.returns) if heap]
-    moves_us = next_move_us(state)
-    return min([*instants, moves_us] if moves_us else instants, default=0)
+    instants.extend(at_us for at_us in (next_move_us(state), next_loss_us(state)) if at_us)
+    return min(instants, default=0)
 
 
 def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | None:

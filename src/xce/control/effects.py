@@ -116,6 +116,10 @@ def _add_launch(
         launch = launches[job.id, hosts] = _launch(state, job, attempt, hosts)
     launch.indices.append(index)
     launch.attempts.append(attempt.number)
+    if job.requeues:
+        requeue = job.requeues.get(job.position(index) or 0)
+        if requeue is not None and requeue.has_run:
+            launch.restarted.append(index)
 
 
 def _neighbours(
@@ -154,6 +158,8 @@ def _launch(
         array_end=last[1],
         array_step=last[2],
         mem_request_mib=mem,
+        restarted=[],
+        fence_us=config.fence_us if state.spec(job).rerunnable else 0,
     )
 
 
@@ -180,6 +186,19 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
     return effects
 
 
+def render_stale(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
+    """Return the end of what a host still runs though it was given up."""
+    return tuple(
+        Terminate(*key, EndCause.NONE, force=True, forget=True)
+        for key in state.hosts.stale.get(host, ())
+    )
+
+
+def owed_keys(state: ClusterState, host: HostNumber) -> frozenset[tuple[int, ...]]:
+    """Return what a host must be told about, so that it is seen what it is owed for long."""
+    return frozenset((*state.owed.get(host, ()), *state.hosts.stale.get(host, ())))
+
+
 def owed(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
     """Return everything that ``host`` must be told: what a (re)connected worker is sent."""
     places = dict(state.owed.get(host, {}))
@@ -187,4 +206,4 @@ def owed(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
         attempt = state.attempt(job_id, position)
         if attempt is not None and attempt.signals:
             places[job_id, position] = None
-    return render_effects(state, places)
+    return (*render_stale(state, host), *render_effects(state, places))

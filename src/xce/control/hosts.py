@@ -1,35 +1,46 @@
-"""`SetHostsOpen`, `ApplyConfig` and what connections of workers mean, to records."""
+"""What administrators say about hosts, and what connections of workers mean, to records."""
 
-from xce.model.command import Accepted, ApplyConfig, SetHostsOpen
-from xce.model.effect import Effect, Terminate
-from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
-from xce.model.job import EndCause, Outcome, Phase
-from xce.model.observation import HostDisconnected, HostJoined
+from collections.abc import Iterator
+from typing import Final
+
+from xce.control.loss import add_end, each_place, end_or_requeue, end_parts, give_up
+from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
+from xce.model.host_record import HostDown, HostsOpened, HostUp, ReignBegun
+from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.job import EndCause, Phase
+from xce.model.observation import HostDisconnected, HostJoined, ReignBegan
 from xce.model.permission import Actor, Permission
-from xce.model.record import ConfigApplied, Ended, HostDown, HostsOpened, HostUp, Record
+from xce.model.record import ConfigApplied, Ended, Record
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
-from xce.state.job import Attempt
+from xce.state.job import Attempt, Job
+
+_DONE: Final = {
+    Permission.HOST_OPEN: "opened",
+    Permission.HOST_CLOSE: "closed",
+    Permission.HOST_LOST: "given up",
+}
 
 
-def permission_to(*, is_open: bool) -> Permission:
-    """Return what one needs to open or close hosts."""
-    return Permission.HOST_OPEN if is_open else Permission.HOST_CLOSE
+def permission_to(command: SetHostsOpen | DeclareHostsLost) -> Permission:
+    """Return what one needs to open, close or give up hosts."""
+    if isinstance(command, DeclareHostsLost):
+        return Permission.HOST_LOST
+    return Permission.HOST_OPEN if command.is_open else Permission.HOST_CLOSE
 
 
-def basis_of(state: ClusterState, command: SetHostsOpen) -> str:
-    """Return on what ground hosts may be opened or closed; empty: they may not."""
+def basis_of(state: ClusterState, command: SetHostsOpen | DeclareHostsLost) -> str:
+    """Return on what ground hosts may be opened, closed or given up; empty: they may not."""
     actor = Actor(command.by, command.groups, command.is_admin)
-    return state.rights.basis(actor, permission_to(is_open=command.is_open))
+    return state.rights.basis(actor, permission_to(command))
 
 
-def refuse_hosts(*, is_open: bool) -> Refusal:
-    """Return the refusal of opening or closing hosts."""
-    permission = permission_to(is_open=is_open)
+def refuse_hosts(permission: Permission) -> Refusal:
+    """Return the refusal of opening, closing or giving up hosts."""
     return Refusal(
         RefusalCode.DENIED,
-        f"hosts are {'opened' if is_open else 'closed'} by administrators and by those who have "
-        f"the permission {permission}",
+        f"hosts are {_DONE[permission]} by administrators and by those who have the permission "
+        f"{permission}",
         lsf="User permission denied",
         permission=permission,
     )
@@ -40,32 +51,41 @@ def decide_open(
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the record that opens or closes hosts, and a result for each name."""
     if not basis_of(state, command):
-        return [], [refuse_hosts(is_open=command.is_open) for _ in command.hosts]
+        return [], [refuse_hosts(permission_to(command)) for _ in command.hosts]
     results: list[Accepted | Refusal] = []
     changed: list[HostNumber] = []
     word = "opened" if command.is_open else "closed"
     for name in command.hosts:
         number = state.hosts.number.get(name)
         if number is None:
-            results.append(
-                Refusal(
-                    RefusalCode.UNKNOWN_HOST,
-                    f"no host is called {name!r}",
-                    lsf=f"{name}: Bad host name, host group name or cluster name",
-                )
-            )
+            results.append(_unknown(name))
             continue
-        # Opened again by hand, a host is tried again by the jobs that avoid it.
-        is_news = bool(state.hosts.is_open[number]) != command.is_open or (
-            command.is_open and bool(state.avoiders.get(number))
-        )
-        if is_news and number not in changed:
+        if _is_news(state, number, command) and number not in changed:
             changed.append(number)
         results.append(Accepted(text=word))
     records: list[Record] = []
     if changed:
         records.append(HostsOpened(changed, command.is_open, command.comment))
     return records, results
+
+
+def _unknown(name: str) -> Refusal:
+    return Refusal(
+        RefusalCode.UNKNOWN_HOST,
+        f"no host is called {name!r}",
+        lsf=f"{name}: Bad host name, host group name or cluster name",
+    )
+
+
+def _is_news(state: ClusterState, number: HostNumber, command: SetHostsOpen) -> bool:
+    """Return whether opening or closing a host changes anything."""
+    table = state.hosts
+    if bool(table.is_open[number]) != command.is_open:
+        return True
+    if command.is_open:
+        # What was held against it is forgotten, too.
+        return bool(table.losses_us[number] or state.avoiders.get(number))
+    return bool(command.comment) and table.comments[number] != command.comment
 
 
 def basis_of_config(state: ClusterState, command: ApplyConfig) -> str:
@@ -116,53 +136,41 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
     known = {(item.job, item.index): item.attempt for item in seen.attempts}
     known |= {(job, index): attempt for job, index, attempt in seen.unreported}
     restarted = state.hosts.boot_ids[number] not in {"", seen.boot_id}
-    lost = [
-        (job_id, position, attempt)
-        for job_id, position in state.on_host.get(number, ())
-        if (attempt := state.attempt(job_id, position)) is not None
-        and attempt.phase == Phase.RUNNING
-        and known.get((job_id, state.jobs[job_id].index(position))) != attempt.number
+    gone = [
+        (job, position, attempt)
+        for job, position, attempt in each_place(state, state.on_host.get(number, ()))
+        if attempt.phase == Phase.RUNNING
+        and known.get((job.id, job.index(position))) != attempt.number
     ]
-    cause = EndCause.HOST_RESTARTED if restarted else EndCause.STATUS_LOST
     records: list[Record] = [
         HostUp(
             number, seen.boot_id, seen.cpus, seen.mem_mib, seen.isolation, seen.version,
-            seen.attributes,
+            seen.attributes, tuple(_stale(state, seen)),
         )
     ]  # fmt: skip
-    if lost:
-        records.append(_lost(state, lost, cause, now_us))
+    if restarted:
+        detail = f"host {seen.host} was restarted"
+        records.extend(end_or_requeue(state, gone, EndCause.HOST_RESTARTED, now_us, detail))
+        records.extend(end_parts(state, [number], EndCause.HOST_RESTARTED, now_us))
+    elif gone:
+        records.append(_status_lost(gone, now_us))
     return records
 
 
-def _lost(
-    state: ClusterState, lost: list[tuple[JobId, int, Attempt]], cause: EndCause, now_us: Micros
-) -> Ended:
+def _status_lost(gone: list[tuple[Job, int, Attempt]], now_us: Micros) -> Ended:
     """Return the end of attempts that the host no longer knows."""
-    count = len(lost)
-    return Ended(
-        jobs=[job_id for job_id, _, _ in lost],
-        indices=[state.jobs[job_id].index(position) for job_id, position, _ in lost],
-        attempts=[attempt.number for _, _, attempt in lost],
-        outcomes=[int(Outcome.EXIT)] * count,
-        exit_codes=[0] * count,
-        signals=[0] * count,
-        causes=[attempt.end_cause or int(cause) for _, _, attempt in lost],
-        hosts=[attempt.hosts[0] if attempt.hosts else NO_HOST for _, _, attempt in lost],
-        started_at_us=[attempt.started_at_us for _, _, attempt in lost],
-        ended_at_us=[now_us] * count,
-        cpu_us=[0] * count,
-        max_mem_kib=[0] * count,
-    )
+    record = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+    for job, position, attempt in gone:
+        add_end(record, job, position, attempt, EndCause.STATUS_LOST, now_us)
+    return record
 
 
-def foreign_attempts(state: ClusterState, seen: HostJoined) -> list[Effect]:
-    """Return the effects that end attempts of ours which are over or were placed anew since.
+def _stale(state: ClusterState, seen: HostJoined) -> Iterator[tuple[JobId, Index, int]]:
+    """Yield the attempts on a host that are over for us, or were placed anew since.
 
     An attempt of a job that the state has never known is left alone: it may belong to a newer
     state than a restored one (decision X-32).
     """
-    effects: list[Effect] = []
     for item in seen.attempts:
         job = state.jobs.get(item.job)
         position = job.position(item.index) if job is not None else None
@@ -170,12 +178,7 @@ def foreign_attempts(state: ClusterState, seen: HostJoined) -> list[Effect]:
         if live is not None and live.number == item.attempt:
             continue
         if item.job < state.next_job:
-            effects.append(
-                Terminate(
-                    item.job, item.index, item.attempt, EndCause.NONE, force=True, forget=True
-                )
-            )
-    return effects
+            yield item.job, item.index, item.attempt
 
 
 def decide_disconnect(state: ClusterState, seen: HostDisconnected) -> list[Record]:
@@ -183,4 +186,45 @@ def decide_disconnect(state: ClusterState, seen: HostDisconnected) -> list[Recor
     number = state.hosts.number.get(seen.host)
     if number is None or not state.hosts.is_up[number]:
         return []
-    return [HostDown(number)]
+    return [HostDown(number, seen.silent)]
+
+
+def decide_reign(state: ClusterState, seen: ReignBegan) -> list[Record]:
+    """Return the record by which every host that may be away gets its whole grace."""
+    table = state.hosts
+    if seen.is_jump:
+        return [ReignBegun(sorted(table.away))] if table.away else []
+    hosts = [
+        number
+        for number in range(table.count)
+        if table.boot_ids[number] and not table.is_lost[number]
+    ]
+    return [ReignBegun(hosts)] if hosts else []
+
+
+def decide_lost(
+    state: ClusterState, command: DeclareHostsLost, now_us: Micros
+) -> tuple[list[Record], list[Accepted | Refusal]]:
+    """Return the records that give up hosts on an administrator's word, and a result for each."""
+    if not basis_of(state, command):
+        return [], [refuse_hosts(permission_to(command)) for _ in command.hosts]
+    table = state.hosts
+    results: list[Accepted | Refusal] = []
+    lost: list[HostNumber] = []
+    for name in command.hosts:
+        number = table.number.get(name)
+        if number is None:
+            results.append(_unknown(name))
+        elif number in table.away:
+            lost.append(number)
+            results.append(Accepted(text="lost"))
+        elif table.is_lost[number]:
+            results.append(Accepted(text="lost"))
+        else:
+            what = "is connected" if table.is_up[number] else "has never come"
+            text = f"host {name} {what}: only a host that is away can be lost"
+            results.append(Refusal(RefusalCode.WRONG_STATE, text))
+    records: list[Record] = []
+    if lost:
+        records = give_up(state, sorted(set(lost)), now_us, by=command.by)
+    return records, results

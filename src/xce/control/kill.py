@@ -7,6 +7,7 @@ step is long.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from xce.control.loss import add_end
 from xce.control.selection import (
     Selected,
     index_runs,
@@ -18,6 +19,7 @@ from xce.model.command import (
     Accepted,
     KillJobs,
     MoveJobs,
+    RequeueJobs,
     ResumeJobs,
     SignalJobs,
     StopJobs,
@@ -25,9 +27,10 @@ from xce.model.command import (
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, subtract, unite
+from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, positions, subtract, unite
 from xce.model.record import (
     EndDecided,
+    Ended,
     Held,
     Record,
     SignalAsked,
@@ -38,6 +41,7 @@ from xce.model.record import (
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
+from xce.state.view import is_unknown
 
 SLICE: Final = 10_000
 """Most jobs that one entry of such a command touches."""
@@ -50,18 +54,21 @@ PERMISSIONS: Final[dict[type, Permission]] = {
     StopJobs: Permission.JOB_STOP,
     ResumeJobs: Permission.JOB_RESUME,
     MoveJobs: Permission.JOB_MOVE,
+    RequeueJobs: Permission.JOB_REQUEUE,
 }
 """What each command needs of those whose jobs it is not about."""
 
 Results = list[Accepted | Refusal]
 
 
-def actor_of(command: KillJobs | SignalJobs | StopJobs | ResumeJobs | MoveJobs) -> Actor:
+def actor_of(
+    command: KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs,
+) -> Actor:
     """Return who asks for a command."""
     return Actor(command.by, command.groups, command.is_admin)
 
 
-class _Runs:
+class Runs:
     """Columns of element runs as they grow."""
 
     def __init__(self) -> None:
@@ -70,13 +77,14 @@ class _Runs:
         self.lasts: list[Index] = []
 
     def add(self, job: Job, positions: Ranges) -> None:
+        """Add the elements at these positions."""
         for first, last in index_runs(job, positions):
             self.jobs.append(job.id)
             self.firsts.append(first)
             self.lasts.append(last)
 
 
-class _Fresh:
+class Fresh:
     """What earlier items of the same command did not name: ``bkill 7 7[1]`` names 7[1] once."""
 
     def __init__(self) -> None:
@@ -134,9 +142,10 @@ def decide_kill(
 ) -> tuple[list[Record], Results]:
     """Return what ends: waiting elements at once, live ones by a decision that hosts carry out."""
     results: Results = []
-    withdrawn: dict[EndCause, _Runs] = {}
-    decided: dict[EndCause, _Runs] = {}
-    fresh = _Fresh()
+    withdrawn: dict[EndCause, Runs] = {}
+    decided: dict[EndCause, Runs] = {}
+    removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+    fresh = Fresh()
     for item, job, waiting, live in _each_meant(state, items, results):
         cause = _cause(job, command)
         news = EMPTY
@@ -146,8 +155,14 @@ def decide_kill(
                 for place in live_positions(job, item.positions)
                 if _is_news(job, place, force=command.force)
             )
-        withdrawn.setdefault(cause, _Runs()).add(job, fresh.take(job, waiting))
-        decided.setdefault(cause, _Runs()).add(job, fresh.take(job, news))
+            if command.force:
+                away = from_sorted(p for p in positions(live) if _is_away(state, job, p))
+                news = unite(news, away)
+        withdrawn.setdefault(cause, Runs()).add(job, fresh.take(job, waiting))
+        fresh_news = fresh.take(job, news)
+        decided.setdefault(cause, Runs()).add(job, fresh_news)
+        if command.force:
+            _remove(state, job, fresh_news, removed, (cause, now_us))
         results.append(Accepted(item.job, item.first, item.last, "killed"))
     records: list[Record] = [
         Withdrawn(runs.jobs, runs.firsts, runs.lasts, cause, command.by, now_us)
@@ -159,7 +174,29 @@ def decide_kill(
         for cause, runs in decided.items()
         if runs.jobs
     )
+    if removed.jobs:
+        records.append(removed)
     return records, results
+
+
+def _is_away(state: ClusterState, job: Job, position: int) -> bool:
+    attempt = state.attempt(job.id, position)
+    return attempt is not None and is_unknown(state, attempt)
+
+
+def _remove(
+    state: ClusterState, job: Job, named: Ranges, removed: Ended, why: tuple[EndCause, Micros]
+) -> None:
+    """End attempts on hosts that are away without waiting for them.
+
+    What still runs there is stale when the host comes back.
+    """
+    cause, now_us = why
+    for position in positions(named):
+        attempt = state.attempt(job.id, position)
+        if attempt is not None and is_unknown(state, attempt):
+            add_end(removed, job, position, attempt, cause, now_us)
+            removed.causes[-1] = int(cause)
 
 
 def _cause(job: Job, command: KillJobs | SignalJobs) -> EndCause:
@@ -182,13 +219,13 @@ def decide_signal(
 ) -> tuple[list[Record], Results]:
     """Return the signals to live attempts; a signal that ends withdraws pending elements."""
     results: Results = []
-    signaled, fresh = _Runs(), _Fresh()
-    withdrawn: dict[EndCause, _Runs] = {}
+    signaled, fresh = Runs(), Fresh()
+    withdrawn: dict[EndCause, Runs] = {}
     for item, job, waiting, live in _each_meant(state, items, results):
         signaled.add(job, fresh.take(job, live))
         if waiting and command.signal in _ENDING_SIGNALS:
             cause = _cause(job, command)
-            withdrawn.setdefault(cause, _Runs()).add(job, fresh.take(job, waiting))
+            withdrawn.setdefault(cause, Runs()).add(job, fresh.take(job, waiting))
         elif not live:
             text = f"job {item.job} has not started, so signal {command.signal} reaches nobody"
             results.append(
@@ -220,7 +257,7 @@ def decide_stop(
 ) -> tuple[list[Record], Results]:
     """Return what is held (pending) and what shall be suspended (live)."""
     results: Results = []
-    held, suspended, fresh = _Runs(), _Runs(), _Fresh()
+    held, suspended, fresh = Runs(), Runs(), Fresh()
     by_admin = False
     for item, job, waiting, live in _each_meant(state, items, results):
         by_admin = by_admin or job.owner.user != command.by
@@ -244,7 +281,7 @@ def decide_resume(
 ) -> tuple[list[Record], Results]:
     """Return what pends again and what shall run on."""
     results: Results = []
-    unheld, resumed, fresh = _Runs(), _Runs(), _Fresh()
+    unheld, resumed, fresh = Runs(), Runs(), Fresh()
     for item, job, _waiting, live in _each_meant(state, items, results):
         if _stopped_by_admin(job, item) and not _may_as_another(state, job, command):
             text = f"job {item.job} was stopped by an administrator"

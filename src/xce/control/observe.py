@@ -1,11 +1,11 @@
 """`Reported` to records: what is late, repeated or of an old attempt is dropped."""
 
+from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Outcome, Phase
 from xce.model.observation import AttemptEnded, AttemptStarted, Reported, SuspensionSeen
 from xce.model.record import (
     Ended,
-    HostsOpened,
     LaunchFailed,
     Record,
     Requeued,
@@ -34,7 +34,24 @@ def decide_reported(state: ClusterState, seen: Reported, now_us: Micros) -> list
         records.extend(_suspended(state, number, seen.suspended))
     if seen.ended:
         records.extend(_ended(state, number, seen.ended, begun, now_us))
+    if number in state.hosts.stale:
+        records.extend(_stale_gone(state, number, seen))
     return records
+
+
+def _stale_gone(state: ClusterState, host: HostNumber, seen: Reported) -> list[Record]:
+    """Return which attempts that were given up are gone now."""
+    said = (*seen.gone, *((item.job, item.index, item.attempt) for item in seen.ended))
+    stale = state.hosts.stale[host]
+    gone = [key for key in dict.fromkeys(said) if key in stale]
+    if not gone:
+        return []
+    return [
+        StaleGone(
+            host, [job for job, _, _ in gone], [index for _, index, _ in gone],
+            [attempt for _, _, attempt in gone],
+        )
+    ]  # fmt: skip
 
 
 def _current(
@@ -102,7 +119,7 @@ class _Ends:
         if not started_us and item.started_age_us:
             started_us = max(attempt.placed_at_us, now_us - item.started_age_us)
         cause = attempt.end_cause or int(item.cause)
-        if attempt.requeue:
+        if attempt.requeue and attempt.end_cause == EndCause.PREEMPT:
             # It ended well before it could give way.
             cause = EndCause.NONE
         clean = item.exit_code == 0 and item.signal == 0 and cause == EndCause.NONE
@@ -122,6 +139,19 @@ class _Ends:
         record.max_mem_kib.append(item.max_mem_kib)
 
 
+def _requeue_cause(state: ClusterState, attempt: Attempt, item: AttemptEnded) -> EndCause:
+    """Return for what reason an attempt that is over is requeued; NONE: it has ended."""
+    if attempt.requeue:
+        ended_well = not (item.exit_code or item.signal or item.cause)
+        cause = EndCause(attempt.end_cause)
+        return EndCause.NONE if ended_well and cause is EndCause.PREEMPT else cause
+    is_host = item.cause in (EndCause.HOST_RESTARTED, EndCause.HOST_LOST)
+    if attempt.end_cause == EndCause.NONE and is_host:
+        is_rerunnable = state.spec(state.jobs[item.job]).rerunnable
+        return item.cause if is_rerunnable else EndCause.NONE
+    return EndCause.NONE
+
+
 def _ended(
     state: ClusterState,
     host: HostNumber,
@@ -130,7 +160,7 @@ def _ended(
     now_us: Micros,
 ) -> list[Record]:
     ends = _Ends(begun)
-    again: list[tuple[JobId, Index]] = []
+    again: dict[tuple[JobId, Index], int] = {}
     failed: dict[tuple[JobId, Index], str] = {}
     for item in items:
         place = (item.job, item.index)
@@ -141,16 +171,18 @@ def _ended(
             failed[place] = item.detail
             continue
         ends.seen.add(place)
-        ended_well = not (item.exit_code or item.signal or item.cause)
-        if attempt.requeue and not ended_well:
-            again.append(place)
+        cause = _requeue_cause(state, attempt, item)
+        if cause:
+            again[place] = cause
             continue
         ends.add(host, attempt, item, now_us)
     records: list[Record] = []
     if ends.record.jobs:
         records.append(ends.record)
     if again:
-        records.append(Requeued([job for job, _ in again], [index for _, index in again]))
+        records.append(
+            Requeued([job for job, _ in again], [index for _, index in again], list(again.values()))
+        )
     if failed:
         detail = next(iter(failed.values()))
         records.append(

@@ -134,7 +134,7 @@ class Room:
     ) -> bool:
         table = self._state.hosts
         for host, amounts in wanted.items():
-            if not (table.is_configured[host] and table.is_up[host] and table.is_open[host]):
+            if not (table.is_configured[host] and table.reachable()[host] and table.is_open[host]):
                 return False
             there = self._free[:, host] + self._soon[:, host]
             if ((there < amounts) & (amounts > 0)).any():

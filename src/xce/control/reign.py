@@ -12,7 +12,7 @@ from xce.control.desk import Batch, Desk
 from xce.model.command import Command
 from xce.model.effect import Effect
 from xce.model.ids import Micros
-from xce.model.observation import Observation
+from xce.model.observation import Observation, ReignBegan
 
 OnReply: TypeAlias = Callable[[Reply], object]
 
@@ -61,9 +61,16 @@ class Reign:
         self.desk.give(Input(body, by, basis, ticket, origin))
         self._turn_soon()
 
-    def turn(self, now_us: Micros) -> None:
-        """Decide what came, then write and tell what can be."""
+    def turn(self, now_us: Micros, *, has_jumped: bool = False) -> None:
+        """Decide what came, then write and tell what can be.
+
+        Args:
+            now_us: The present instant.
+            has_jumped: The clock has jumped since the last turn.
+        """
         self._is_turn_due = False
+        if has_jumped:
+            self.desk.give_first(Input(ReignBegan(is_jump=True), "controller", "component"))
         self.desk.turn(now_us)
         self.pump()
 

@@ -27,15 +27,20 @@ class Selected(msgspec.Struct, frozen=True):
 
 
 def select(
-    state: ClusterState, selection: Selection, *, actor: Actor, permission: Permission
+    state: ClusterState,
+    selection: Selection,
+    *,
+    actor: Actor,
+    permission: Permission,
+    with_finished: bool = False,
 ) -> list[Selected | Refusal]:
     """Return what a selection names, in the order asked for, else in order of submission.
 
-    A job that does not exist, has ended or that ``actor`` may not touch is a refusal when it was
-    named; when it only matched a filter it is left out.
+    A job that does not exist, has ended (unless ``with_finished``) or that ``actor`` may not touch
+    is a refusal when it was named; when it only matched a filter it is left out.
     """
     if not selection.jobs:
-        found = list(_matching(state, selection, actor, permission))
+        found = list(_matching(state, selection, actor, permission, with_finished=with_finished))
         if selection.newest:
             found = found[-1:]
         return list(found) or [
@@ -44,7 +49,7 @@ def select(
     results: list[Selected | Refusal] = []
     for job_id, runs in selection.jobs:
         job = state.jobs.get(job_id)
-        basis, refusal = _judge(state, job, job_id, actor, permission)
+        basis, refusal = _judge(state, job, job_id, actor, permission, with_finished=with_finished)
         if refusal is not None or job is None:
             results.append(refusal or _unknown(job_id))
         elif not runs:
@@ -93,7 +98,13 @@ def refuse_denied(
 
 
 def _judge(
-    state: ClusterState, job: Job | None, job_id: JobId, actor: Actor, permission: Permission
+    state: ClusterState,
+    job: Job | None,
+    job_id: JobId,
+    actor: Actor,
+    permission: Permission,
+    *,
+    with_finished: bool,
 ) -> tuple[str, Refusal | None]:
     """Return on what ground a named job may be touched, or why it may not."""
     if job is None:
@@ -101,7 +112,7 @@ def _judge(
     basis = basis_of(state, job, actor, permission)
     if not basis:
         return "", refuse_denied(state, job, actor, permission)
-    if job.is_finished:
+    if job.is_finished and not with_finished:
         return basis, Refusal(
             RefusalCode.ALREADY_FINISHED,
             f"job {job_id} has already finished",
@@ -127,13 +138,24 @@ def _element_run(job: Job, first: Index, last: Index, basis: str) -> Selected | 
 
 
 def _matching(
-    state: ClusterState, selection: Selection, actor: Actor, permission: Permission
+    state: ClusterState,
+    selection: Selection,
+    actor: Actor,
+    permission: Permission,
+    *,
+    with_finished: bool,
 ) -> list[Selected]:
-    """Return the unfinished jobs that match every filter and that ``actor`` may touch."""
-    users = [selection.user] if selection.user else sorted(state.unfinished)
+    """Return the jobs that match every filter and that ``actor`` may touch."""
+    users = [selection.user] if selection.user else sorted(state.names)
     if not state.rights.may_anywhere(actor, permission):
         users = [user for user in users if user == actor.user]
-    jobs = [state.jobs[job] for user in users for job in state.unfinished.get(user, ())]
+    if with_finished:
+        ids = sorted(
+            job for user in users for named in state.names.get(user, {}).values() for job in named
+        )
+    else:
+        ids = [job for user in users for job in state.unfinished.get(user, ())]
+    jobs = [state.jobs[job] for job in ids]
     if selection.host:
         number = state.hosts.number.get(selection.host)
         there = {job for job, _ in state.on_host.get(number, ())} if number is not None else set()

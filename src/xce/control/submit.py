@@ -130,7 +130,7 @@ def _judge(
     draft.records.append(
         JobSubmitted(
             job=job,
-            spec_id=_spec(state, draft, submission.spec),
+            spec_id=_spec(state, draft, _bound_spec(submission, queue)),
             cls=cls,
             owner=command.owner,
             submit_at_us=now_us,
@@ -258,6 +258,15 @@ def _check_array(state: ClusterState, submission: Submission, queue: QueueConfig
             lsf="Job array index too large",
         )
     return None
+
+
+def _bound_spec(submission: Submission, queue: QueueConfig) -> JobSpec:
+    """Return what runs, with what the queue says where the submission does not."""
+    given = submission.rerunnable
+    rerunnable = queue.rerunnable if given is None else given
+    if submission.spec.rerunnable == rerunnable:
+        return submission.spec
+    return msgspec.structs.replace(submission.spec, rerunnable=rerunnable)
 
 
 def _bounded(request: Request, queue: QueueConfig) -> Request:

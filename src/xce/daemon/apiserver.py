@@ -8,7 +8,7 @@ import pwd
 import socket
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from logging import Logger
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,9 @@ from xce.apiserver.link import ControllerLink
 from xce.apiserver.replica import Replica
 from xce.client.version import VERSION
 from xce.daemon.api_door import ApiDoor, load_token_key
+from xce.daemon.components import command_line
 from xce.daemon.config_directory import load_config
+from xce.daemon.journals import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
@@ -31,6 +33,7 @@ from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.history_reader import HistoryReader
 from xce.model.errors import XceError
+from xce.model.ids import Micros
 from xce.net.frame import WireError
 from xce.net.handshake import make_hello
 
@@ -88,7 +91,7 @@ async def run(layout: Layout, log: Logger) -> int:
     inode = layout.api_socket.lstat().st_ino
     replica = Replica()
     hello = make_hello("apiserver", f"apiserver-{os.getpid()}", VERSION)
-    link = ControllerLink(layout.controller_socket, hello, replica, log)
+    link = ControllerLink(find_controllers(layout), hello, replica, log)
     history = HistoryReader(layout.history_file)
     site = Site(
         host=socket.gethostname(),
@@ -98,6 +101,7 @@ async def run(layout: Layout, log: Logger) -> int:
         load_config=lambda: load_config(layout.config),
         note_config=lambda config: store_lsf_view(layout, config),
         traces=layout.traces,
+        past_command=_past_command(layout),
     )
     backend = Backend(
         replica, link, history, identities, log, site=site, token_key=load_token_key(layout.keys)
@@ -118,6 +122,7 @@ async def run(layout: Layout, log: Logger) -> int:
     stopping.cancel()
     following.cancel()
     listening_outside.cancel()
+    backend.past_desk.close()
     await runner.cleanup()
     await asyncio.gather(following, stopping, listening_outside, return_exceptions=True)
     await backend.denials.close()
@@ -130,6 +135,12 @@ async def run(layout: Layout, log: Logger) -> int:
         return 1
     log.info("apiserver-stopped", extra={"seq": replica.seq})
     return 0
+
+
+def _past_command(layout: Layout) -> Callable[[Micros], list[str]]:
+    """Return what gives the command line of a process that answers about an instant."""
+    words = ("-m", "xce.daemon.past", "--dir", str(layout.root), "--at-us")
+    return lambda at_us: command_line((*words, str(at_us)))
 
 
 async def wait_until_live(replica: Replica, stop: asyncio.Event) -> None:

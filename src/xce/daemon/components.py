@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from xce.daemon.fresh_config import machine_name
 from xce.daemon.processes import ProcessId, each_command_line, end_processes, identify
 from xce.model.config import ClusterConfig
+from xce.model.errors import ConfigError
 
 STOP_ORDER: Final = (("apiserver", "scheduler", "worker"), ("history",), ("controller",))
 """Who ends together, group after group: first no news comes, then all of it is stored."""
@@ -41,14 +42,22 @@ def local_hosts(config: ClusterConfig) -> list[str]:
 
 
 def plan_components(
-    state_dir: Path, hosts: Iterable[str], *, new_privileges: bool = False
+    state_dir: Path,
+    hosts: Iterable[str],
+    only: Collection[str] = (),
+    *,
+    new_privileges: bool = False,
 ) -> list[Component]:
-    """Return the daemons of a cluster in the order of their start.
+    """Return the daemons of a cluster that run on this machine, in the order of their start.
 
     Args:
-        state_dir: Where the cluster lives.
+        state_dir: The state directory.
         hosts: The hosts whose workers are started here.
+        only: Names or kinds of those that run here; empty: all of them.
         new_privileges: Whether their jobs may use set-id programs.
+
+    Raises:
+        ConfigError: One of ``only`` names no daemon.
     """
     root = str(state_dir)
     more = ("--new-privileges",) if new_privileges else ()
@@ -62,12 +71,23 @@ def plan_components(
         )
         for host in hosts
     ]
-    return alone + workers
+    planned = alone + workers
+    unknown = set(only) - {word for one in planned for word in (one.name, one.kind)}
+    if unknown:
+        known = ", ".join(["controller, history, scheduler, apiserver, worker", *_names(workers)])
+        raise ConfigError(f"no daemon is called {', '.join(sorted(unknown))}: expected {known}")
+    return [one for one in planned if not only or one.name in only or one.kind in only]
 
 
-def node_manager_arguments(state_dir: Path) -> tuple[str, ...]:
+def _names(workers: list[Component]) -> list[str]:
+    """Return the first names of some, and that there are more."""
+    return [one.name for one in workers[:3]] + ["..."] * (len(workers) > 3)
+
+
+def node_manager_arguments(state_dir: Path, only: Collection[str] = ()) -> tuple[str, ...]:
     """Return the command line of the node manager, behind the interpreter."""
-    return ("-m", _NODE_MANAGER, "--dir", str(state_dir))
+    words = ("-m", _NODE_MANAGER, "--dir", str(state_dir))
+    return (*words, "--only", ",".join(only)) if only else words
 
 
 def find_daemons(state_dir: Path) -> dict[str, ProcessId]:

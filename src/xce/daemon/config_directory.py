@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from xce.calendars.windows import is_zone
-from xce.config.parse import parse_config
+from xce.config.parse import parse_config, parse_site_config
 from xce.config.schema import FILES
+from xce.config.site import SiteConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import ConfigError
 
@@ -21,6 +22,15 @@ def load_config(directory: Path) -> ClusterConfig:
     if not is_zone(config.time_zone):
         raise ConfigError(f"xce.yaml: time_zone: there is no time zone {config.time_zone!r}")
     return config
+
+
+def load_site(directory: Path) -> SiteConfig:
+    """Return what the configuration says to the daemons alone: the journal, the controllers.
+
+    Raises:
+        ConfigError: Something is wrong.
+    """
+    return parse_site_config(load_texts(directory))
 
 
 def load_texts(directory: Path) -> dict[str, str]:

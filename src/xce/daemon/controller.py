@@ -1,39 +1,48 @@
 """The controller process: recover, listen, run until told to stop.
 
+On a journal in a database several may run: one leads, the others stand by, and do not listen.
+
 ``python -m xce.daemon.controller --dir D``
 """
 
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import pwd
 import resource
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
 import uvloop
 
+from xce.config.site import SiteConfig
 from xce.control.controller import Controller
 from xce.control.desk import Desk
-from xce.daemon.config_directory import load_config
+from xce.daemon.config_directory import load_config, load_site
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.doors import find_own_key, open_doors
 from xce.daemon.evidence import check_nothing_was_lost
+from xce.daemon.journals import open_journal
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
-from xce.daemon.signals import stop_event
+from xce.daemon.signals import STOP_SIGNALS, stop_event
 from xce.daemon.snapshots import SnapshotKeeper
+from xce.daemon.standby import Lead, LeadWatch, StandBy
+from xce.journal.interface import Journal
 from xce.journal.recover import recover
-from xce.journal.sqlite import SqliteJournal
 from xce.model.command import ApplyConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
-from xce.model.ids import Epoch
-from xce.model.observation import HostDisconnected
+from xce.model.observation import ReignBegan
+from xce.model.refusal import RefusalCode
 from xce.state.apply import apply
+from xce.state.check import find_usage_differences
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import load
 
@@ -47,26 +56,62 @@ def main() -> int:
     parser.add_argument("--dir", required=True, help="the state directory")
     options = parser.parse_args()
     log = open_log("controller")
+    journal: Journal | None = None
     try:
         layout = open_layout(Path(options.dir))
         config = load_config(layout.config)
         find_own_key(layout, config)
-        journal = SqliteJournal(layout.journal)
-        epoch = journal.lead("controller")
-        state, _, crc = recover(journal, restore=load, empty=ClusterState, apply_entry=apply)
-        if not state.seq:
+        site = load_site(layout.config)
+        journal = open_journal(layout, site)
+        _raise_descriptors()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        lead = _begin_reign(journal, site, log)
+        if lead is not None and not lead.state.seq:
             check_nothing_was_lost(layout, where=journal.place())
     except (XceError, OSError) as error:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
+        if journal is not None:
+            journal.close()
         return 1
-    _raise_descriptors()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    if lead is None:
+        log.info("controller-stopping", extra={"why": "it stood by"})
+        journal.close()
+        return 0
     gc.collect()
     gc.freeze()
     # States are free of cycles; what little there is besides is collected now and then.
     gc.set_threshold(200_000, 20, 100)
-    return uvloop.run(_run(layout, config, journal, epoch, Desk(Controller(state)), crc))
+    if site.journal.postgres:
+        config = _load_again(layout, config, log)
+    is_shared = bool(site.journal.postgres)
+    return uvloop.run(_run(layout, config, journal, lead, is_shared=is_shared))
+
+
+def _load_again(layout: Layout, known: ClusterConfig, log: logging.Logger) -> ClusterConfig:
+    """Return the configuration as it is now: it may be weeks ago that this began to stand by."""
+    try:
+        return load_config(layout.config)
+    except (XceError, OSError) as error:
+        # Worse than the one that was good: a takeover must not fail for a file half written.
+        log.error("config-unusable", extra={"why": str(error)})  # noqa: TRY400 - for people
+        return known
+
+
+def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lead | None:
+    """Return the lead; None: told to stop while standing by.
+
+    On files only one controller may run: a second one fails. On a database it stands by.
+    """
+    if not site.journal.postgres:
+        epoch = journal.lead("controller")
+        state, _, crc = recover(journal, restore=load, empty=ClusterState, apply_entry=apply)
+        return Lead(epoch, state, crc, LeadWatch())
+    stopping = threading.Event()
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: stopping.set())
+    standing = StandBy(journal, lease_s=site.journal.lease_s, log=log, stopping=stopping)
+    return standing.run()
 
 
 def _raise_descriptors() -> None:
@@ -76,12 +121,7 @@ def _raise_descriptors() -> None:
 
 
 async def _run(
-    layout: Layout,
-    config: ClusterConfig,
-    journal: SqliteJournal,
-    epoch: Epoch,
-    desk: Desk,
-    crc: int,
+    layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead, *, is_shared: bool
 ) -> int:
     log = open_log("controller")
     stop = stop_event()
@@ -94,7 +134,16 @@ async def _run(
 
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: fail(_as_error(context)))
-    shell = ControllerShell(desk, journal, epoch=epoch, crc=crc, log=log, on_fatal=fail)
+    # A database comes back by itself; a disk must be made room on.
+    code = RefusalCode.JOURNAL_AWAY if is_shared else RefusalCode.JOURNAL_FULL
+    desk = Desk(Controller(lead.state), trouble_code=code)
+    differences = find_usage_differences(lead.state)
+    if differences:
+        # Whatever was started on top of this might be too much for a host.
+        desk.controller.halted = f"nothing is started, since {differences[0]}"
+        log.error("allocations-differ", extra={"what": differences[:20], "count": len(differences)})
+    shell = ControllerShell(desk, journal, epoch=lead.epoch, crc=lead.crc, log=log, on_fatal=fail)
+    lead.watch.listen(lambda error: loop.call_soon_threadsafe(fail, error))
     _settle(shell, config)
     try:
         store_lsf_view(layout, config)
@@ -113,7 +162,7 @@ async def _run(
     snapshots.start()
     log.info(
         "controller-started",
-        extra={"epoch": epoch, "seq": desk.durable_seq, "jobs": len(shell.state.jobs)},
+        extra={"epoch": lead.epoch, "seq": desk.durable_seq, "jobs": len(shell.state.jobs)},
     )
     await stop.wait()
     log.info("controller-stopping", extra={"seq": desk.durable_seq})
@@ -137,10 +186,7 @@ def _settle(shell: ControllerShell, config: ClusterConfig) -> None:
     """Put the configuration in effect; no worker is connected yet."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     shell.give(ApplyConfig(user, config, is_admin=True), by=user, basis="admin")
-    table = shell.state.hosts
-    for number, name in enumerate(table.names):
-        if table.is_up[number]:
-            shell.give(HostDisconnected(name), by="controller", basis="component")
+    shell.give(ReignBegan(), by="controller", basis="component")
 
 
 if __name__ == "__main__":

@@ -7,18 +7,20 @@ being made durable, and what is decided meanwhile is the next. Nothing is told b
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from xce.calendars.windows import Resolver
-from xce.control.clock import next_now_us
+from xce.control.clock import has_jumped, next_now_us
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
+from xce.control.effects import owed_keys
+from xce.control.liveness import Watch
 from xce.control.reign import Reign
+from xce.control.settle import SettleWindow
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.journal.batch import make_batch
-from xce.journal.interface import StoredBatch
-from xce.journal.sqlite import SqliteJournal
+from xce.journal.interface import Journal, StoredBatch
 from xce.journal.writer import CommitThread
 from xce.model.command import Tick
 from xce.model.effect import Effect
@@ -48,7 +50,7 @@ class ControllerShell:
     def __init__(
         self,
         desk: Desk,
-        journal: SqliteJournal,
+        journal: Journal,
         *,
         epoch: Epoch,
         crc: int,
@@ -74,6 +76,7 @@ class ControllerShell:
         self._flying: tuple[Batch, StoredBatch] | None = None
         self._last_mono_ns = time.monotonic_ns()
         self._now_us = self.state.now_us
+        self._has_jumped = False
         self._commits = CommitThread(
             journal,
             epoch=epoch,
@@ -82,7 +85,11 @@ class ControllerShell:
             on_trouble=self._note_trouble,
             on_fatal=on_fatal,
         )
+        self.watch = Watch()
         self._resolver = Resolver()
+        table = self.state.hosts
+        expected = [name for name, is_up in zip(table.names, table.is_up, strict=True) if is_up]
+        self._settling = SettleWindow(expected, self.now_us() + self.state.config.settle_max_us)
         self._tick_timer: asyncio.TimerHandle | None = None
         self._repeat_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -111,9 +118,9 @@ class ControllerShell:
         mono_ns = time.monotonic_ns()
         elapsed_us = (mono_ns - self._last_mono_ns) // 1_000
         self._last_mono_ns = mono_ns
-        self._now_us = next_now_us(
-            self._now_us, elapsed_us=elapsed_us, wall_us=time.time_ns() // 1_000
-        )
+        last_us, wall_us = self._now_us, time.time_ns() // 1_000
+        self._now_us = next_now_us(last_us, elapsed_us=elapsed_us, wall_us=wall_us)
+        self._has_jumped |= has_jumped(last_us, self._now_us, elapsed_us=elapsed_us)
         return self._now_us
 
     def turn_soon(self) -> None:
@@ -122,7 +129,9 @@ class ControllerShell:
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self.reign.turn(self.now_us())
+        now_us = self.now_us()
+        jumped, self._has_jumped = self._has_jumped, False
+        self.reign.turn(now_us, has_jumped=jumped)
 
     def write(self, batch: Batch) -> None:
         """Hand a batch to the journal's thread."""
@@ -172,20 +181,38 @@ class ControllerShell:
         windows = self._resolver.due(self.state, self.now_us())
         if windows is not None:
             self.reign.give(windows)
-        self.reign.give(Tick(history_seq=self.history_seq))
+        is_settling = self._settling.is_open(self.workers.keys(), self._now_us)
+        self.reign.give(Tick(self.history_seq, is_settling))
+        self._cut_silent()
         self.on_look(self._now_us)
-        wait_s = TICK_S
+        wait_s = min(TICK_S, self.state.config.heartbeat_us / 2_000_000)
         due_us = next_due_us(self.state)
         if due_us:
-            wait_s = min(TICK_S, max(0.01, (due_us - self._now_us) / 1_000_000))
+            wait_s = min(wait_s, max(0.01, (due_us - self._now_us) / 1_000_000))
         self._tick_timer = self._loop.call_later(wait_s, self._tick)
+
+    def note_heard(self, link: WorkerLink, *, is_beat: bool = False) -> None:
+        """Note that a worker said something."""
+        if self.workers.get(link.host) is link:
+            note = self.watch.hear if is_beat else self.watch.note
+            note(link.host, time.monotonic_ns() // 1_000)
+
+    def _cut_silent(self) -> None:
+        """End the connections of workers of which nothing is heard any more."""
+        now_us = time.monotonic_ns() // 1_000
+        for host in self.watch.silent(now_us, self.state.config.heartbeat_us):
+            self.watch.forget(host)
+            link = self.workers.get(host)
+            if link is not None:
+                link.is_silent = True
+                link.peer.abort("nothing was heard of it for too long")
 
     def _repeat(self) -> None:
         """Tell connected workers again what they have been owed for long."""
         numbers = self.state.hosts.number
         for name, link in self.workers.items():
             number = numbers.get(name)
-            if number is not None and link.is_stale(self.state.owed.get(number)):
+            if number is not None and link.is_stale(owed_keys(self.state, number)):
                 self.desk.repeat(number)
         self.reign.pump()
         self._repeat_timer = self._loop.call_later(REPEAT_S, self._repeat)
@@ -193,3 +220,7 @@ class ControllerShell:
     def trim(self, before: Seq) -> None:
         """Drop what lies before an entry and is in a snapshot and in the history."""
         self._commits.trim(before)
+
+    def forget_blobs(self, digests: Sequence[str]) -> None:
+        """Drop blobs that nothing names."""
+        self._commits.forget_blobs(digests)

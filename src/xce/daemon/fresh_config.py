@@ -188,6 +188,7 @@ _QUEUES: Final = """\
 #   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
 #   reservations: 1         # how many of its blocked jobs hold a reservation
+#   rerunnable: true        # jobs that do not say are started anew when their host fails
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
 """
 
@@ -213,6 +214,13 @@ cluster_name: CLUSTER
 # fairshare_chunk: 100      # placements in a session until the order is computed again
 # backfill: none            # none | easy | conservative: of queues that do not say
 # reservations: 1           # of queues that do not say: blocked jobs that hold a reservation
+# heartbeat_s: 5            # how often a worker says that it is there; after 3 missed beats: UNKWN
+# host_grace_s: 120         # so long a host may be away before it is given up
+# self_fence: true          # rerunnable jobs end on a host that has lost the controller
+# fence_after_s: 90         # so long after its last word; without it: 3/4 of host_grace_s
+# losses_max: 3             # a host that is lost so often is closed
+# losses_window_s: 3600     # ... within this time
+# settle_max_s: 60          # so long at most nothing is given up after a start or a failover
 # new_privileges: false     # may jobs gain privileges by set-id programs such as sudo?
 # start_failures_max: 3     # failed starts in a row until a host is closed
 # start_retry_s: 300        # until a job tries a host again on which its start failed

@@ -16,6 +16,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
+from xce.daemon.journals import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -25,9 +26,9 @@ from xce.journal.history import HistoryWriter
 from xce.journal.history_schema import HistoryError
 from xce.journal.lock import DirectoryLock
 from xce.model.errors import XceError
-from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
+from xce.net.leader import LeaderClient
 from xce.net.message import (
     Batch,
     CaughtUp,
@@ -168,14 +169,14 @@ async def run(layout: Layout, log: Logger) -> int:
         log.warning("connection-refused", extra={"why": text})
 
     client = asyncio.create_task(
-        run_client(
-            layout.controller_socket,
+        LeaderClient(
+            find_controllers(layout),
             make_hello("history", "history", VERSION),
             keeper.welcome,
             keeper.take,
             keeper.lose,
             on_refused=note_refusal,
-        )
+        ).run()
     )
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, keeper.failed, client), return_when=asyncio.FIRST_COMPLETED)

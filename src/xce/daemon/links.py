@@ -1,12 +1,19 @@
 """One end of each connection to the controller: what a worker is owed, what a follower gets."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from xce.model.ids import Epoch, JobId, Seq
+from xce.journal.interface import JournalReader, JournalTroubleError, StoredBatch
+from xce.journal.snapshot import Snapshot
+from xce.journal.whole import read_whole, whole_first_seq
+from xce.model.ids import Epoch, Seq
 from xce.net import message as m
 from xce.net.follow import FollowerFeed, Source
 from xce.net.peer import Peer
+
+RETRY_S: Final = 0.5
+"""So long after not all could be sent it is tried again."""
 
 
 class WorkerLink:
@@ -17,14 +24,38 @@ class WorkerLink:
         self.host = host
         self.is_joined = False
         """Whether its join is durable; before that nothing is told to it."""
-        self._owed_before: frozenset[tuple[JobId, int]] = frozenset()
+        self.is_silent = False
+        """Whether it was cut since nothing was heard of it for too long."""
+        self._owed_before: frozenset[tuple[int, ...]] = frozenset()
 
-    def is_stale(self, owed: Mapping[tuple[JobId, int], None] | None) -> bool:
+    def is_stale(self, now: frozenset[tuple[int, ...]]) -> bool:
         """Return whether something that was owed at the last call is still owed."""
-        now = frozenset(owed or ())
         stale = bool(now & self._owed_before)
         self._owed_before = now
         return stale
+
+
+class WholeSource:
+    """A journal with its archive, for a follower that must see every entry there ever was."""
+
+    def __init__(self, journal: JournalReader) -> None:
+        self._journal = journal
+
+    def first_seq(self) -> Seq:
+        """Return the first entry that is kept anywhere."""
+        return whole_first_seq(self._journal)
+
+    def stored_seq(self) -> Seq:
+        """Return the last stored entry."""
+        return self._journal.stored_seq()
+
+    def load_snapshot(self) -> Snapshot | None:
+        """Return the newest snapshot, unless every entry is kept."""
+        return self._journal.load_snapshot() if self.first_seq() > 1 else None
+
+    def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield all batches from the one that holds an entry on."""
+        return read_whole(self._journal, from_seq)
 
 
 class FollowerLink:
@@ -51,6 +82,7 @@ class FollowerLink:
         self._late: list[bytes] = []
         self._late_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         peer.on_writable = self.send_stored
 
     @property
@@ -65,11 +97,20 @@ class FollowerLink:
         self.flush()
         try:
             messages = self._feed.next_messages(self._peer.buffered_bytes)
+        except JournalTroubleError:
+            messages = []
         except Exception as error:
             self._on_damage(error)
             raise
         for message in messages:
             self._peer.send(message)
+        if not self._feed.is_live and self._retry is None:
+            # The journal may be away for now; else the peer calls when it has read.
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._send_again)
+
+    def _send_again(self) -> None:
+        self._retry = None
+        self.send_stored()
 
     def note_batch(self, first: Seq, last: Seq, frame: bytes) -> None:
         """Send a batch that just became durable, or what is stored when it is behind."""

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -334,12 +335,20 @@ def lock_state_dir(layout: Layout) -> int | None:
     return lock
 
 
-def run_node_manager(state_dir: Path) -> int:
-    """Run the node manager of a state directory until it is told to end; return its status."""
+def run_node_manager(state_dir: Path, only: Collection[str] = ()) -> int:
+    """Run the node manager of a state directory until it is told to end; return its status.
+
+    Args:
+        state_dir: The state directory.
+        only: Names or kinds of the daemons that run on this machine; empty: all.
+    """
     log = open_log("node-manager")
     try:
         layout = open_layout(state_dir)
         config = load_config(layout.config)
+        components = plan_components(
+            layout.root, local_hosts(config), only, new_privileges=config.new_privileges
+        )
     except (StateDirectoryError, ConfigError) as error:
         log.error("start-refused", extra={"why": str(error)})  # noqa: TRY400 - no trace needed
         return 1
@@ -350,9 +359,6 @@ def run_node_manager(state_dir: Path) -> int:
     os.umask(0o022 if os.geteuid() == 0 else 0o077)
     # Where pid 1 does not reap, shepherds that outlive their worker are reaped here.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    components = plan_components(
-        layout.root, local_hosts(config), new_privileges=config.new_privileges
-    )
     NodeManager(layout, components, log).run()
     os.close(lock)
     return 0
@@ -362,7 +368,9 @@ def main() -> int:
     """Run the node manager as a process of its own."""
     parser = argparse.ArgumentParser(prog="xce node-manager", description=__doc__)
     parser.add_argument("--dir", required=True, help="the state directory")
-    return run_node_manager(Path(parser.parse_args().dir))
+    parser.add_argument("--only", default="", help="daemons of this machine, with commas")
+    options = parser.parse_args()
+    return run_node_manager(Path(options.dir), tuple(filter(None, options.only.split(","))))
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.host_token import digest_of
-from xce.daemon.links import FollowerLink, WorkerLink
+from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.daemon.relays import Relays
+from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
     ApplyConfig,
     Command,
+    DeclareHostsLost,
     EnrolHost,
     MakeHostToken,
     RevokeKeys,
@@ -26,6 +28,7 @@ from xce.model.command import (
     TrustKey,
 )
 from xce.model.errors import CorruptJournalError
+from xce.model.ids import Seq
 from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.model.refusal import Refusal
 from xce.model.trust import TEST
@@ -71,6 +74,8 @@ class Reception:
         self._version = version
         self._guests: dict[Peer, _Guest] = {}
         self._relays = Relays()
+        self._stored: dict[Peer, Seq] = {}
+        """Up to which entry each connected history store has everything."""
 
     def accept(self, peer: Peer, hello: m.Hello) -> m.Welcome | m.Refused:
         """Judge a peer that has said who it is."""
@@ -99,7 +104,7 @@ class Reception:
         )  # fmt: skip
         return m.Welcome(
             choose_protocol(hello), shell.epoch, self._cluster, self._version,
-            shell.desk.durable_seq,
+            shell.desk.durable_seq, shell.state.config.heartbeat_us,
         )  # fmt: skip
 
     def note_refused(self, why: str, address: str) -> None:
@@ -150,6 +155,8 @@ class Reception:
                     address = guest.peer.identity.address
                     self.doorkeeper.refusals.note(refusal, f"{guest.gate.name} at {address}")
                     raise WireError(refusal)
+                if link is not None:
+                    self._shell.note_heard(link, is_beat=isinstance(message, m.Ping))
                 if link is not None and isinstance(message, m.Observe):
                     self._observe(link, message)
                 else:
@@ -165,7 +172,8 @@ class Reception:
             case m.Follow():
                 self._follow(guest, message)
             case m.FollowedTo():
-                self._shell.history_seq = max(self._shell.history_seq, message.seq)
+                self._stored[peer] = message.seq
+                self._note_stored()
             case m.FetchBlobs():
                 self._send_blobs(guest, message)
             case m.ReadOutput():
@@ -178,7 +186,11 @@ class Reception:
             case m.ListPeers():
                 peer.send(self._peer_list(message))
             case m.Ping():
-                peer.send(m.Pong(message.number))
+                # A worker takes the answer to its beat for the word of the one who leads, and lets
+                # its jobs live on it. Beats below zero only ask whether this process lives.
+                is_beat = guest.gate.role == "worker" and message.number >= 0
+                if not is_beat or self._shell.journal.leads_surely:
+                    peer.send(m.Pong(message.number))
             case _:
                 raise WireError(f"{type(message).__name__} is not for a controller")
 
@@ -214,7 +226,7 @@ class Reception:
 
         link = FollowerLink(
             peer,
-            shell.journal,
+            WholeSource(shell.journal) if guest.gate.role == "history" else shell.journal,
             follow,
             epoch=shell.epoch,
             on_damage=note_damage,
@@ -247,6 +259,9 @@ class Reception:
                 )
                 damaged.append(digest)
                 continue
+            except JournalTroubleError as error:
+                # To answer without it would say that it is not there. It dials and asks again.
+                raise WireError(f"the journal cannot be read now: {error}") from error
             if content is not None:
                 found.append((digest, content))
         guest.peer.send(m.Blobs(fetch.id, tuple(found), tuple(damaged)))
@@ -281,9 +296,17 @@ class Reception:
         refused = tuple(self.doorkeeper.refusals.counts.most_common())
         return m.PeerList(message.id, tuple(seen), refused, self.half_open())
 
+    def _note_stored(self) -> None:
+        """Note how far history goes: each machine's apiserver answers from its own store."""
+        if self._stored:
+            self._shell.history_seq = min(self._stored.values())
+
     def _lose(self, guest: _Guest, reason: str) -> None:
         shell, peer = self._shell, guest.peer
         self._forget(peer)
+        # One that is away catches up from the archive; nobody waits for it.
+        if self._stored.pop(peer, None) is not None:
+            self._note_stored()
         shell.followers = [link for link in shell.followers if link.peer is not peer]
         shell.log.info(
             "peer-lost",
@@ -305,13 +328,16 @@ class Reception:
             earlier.peer.abort("another worker came for this host")
         link = WorkerLink(peer, host)
         shell.workers[host] = link
+        shell.watch.forget(host)
 
         def lose(reason: str) -> None:
             self._forget(peer)
             shell.log.info("worker-lost", extra={"host": host, "why": reason})
             if shell.workers.get(host) is link:
                 del shell.workers[host]
-                shell.give(HostDisconnected(host), by=f"host {host}", basis="component")
+                shell.watch.forget(host)
+                gone = HostDisconnected(host, link.is_silent)
+                shell.give(gone, by=f"host {host}", basis="component")
 
         peer.on_messages = self._listener(guest, link)
         peer.on_lost = lose
@@ -346,7 +372,7 @@ class Reception:
 def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
-        case SetHostsOpen() | ApplyConfig():
+        case SetHostsOpen() | DeclareHostsLost() | ApplyConfig():
             return msgspec.structs.replace(command, by=by, is_admin=True)
         case TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)

@@ -21,8 +21,9 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
+from xce.daemon.journals import find_controllers
 from xce.daemon.logs import open_log
-from xce.daemon.paths import find_layout
+from xce.daemon.paths import Layout, find_layout
 from xce.daemon.signals import stop_event
 from xce.daemon.tracing import Tracing
 from xce.journal.codec import decode_batch
@@ -32,9 +33,9 @@ from xce.model.command import ProposePlan, StopTrace
 from xce.model.ids import Seq
 from xce.net import message as m
 from xce.net.ask import ConnectionLostError, Requests
-from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
+from xce.net.leader import LeaderClient
 from xce.net.peer import Peer
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
@@ -60,14 +61,16 @@ class Scheduler:
         self._timer: asyncio.TimerHandle | None = None
         self._look_timer: asyncio.TimerHandle | None = None
         """Set for the instant at which time alone makes a session worth running."""
+        self._may_plan = True
         self._in_flight = False
         self._answer_seq: Seq = 0
         self._planned_seq: Seq = 0
         """The last entry in the view of the last plan."""
 
-    def welcome(self, peer: Peer, welcome: m.Welcome) -> None:
-        """Begin to follow on a new connection."""
+    def welcome(self, peer: Peer, welcome: m.Welcome, *, may_plan: bool = True) -> None:
+        """Begin to follow on a new connection, and to plan when ``may_plan``."""
         self._peer = peer
+        self._may_plan = may_plan
         self._in_flight = False
         self._answer_seq = 0
         peer.send(self._follower.follow(welcome.epoch))
@@ -108,7 +111,9 @@ class Scheduler:
 
     def _plan_soon(self) -> None:
         """Run a session soon when one is worth it and none is under way."""
-        if self._timer is not None or self._in_flight or not self._follower.is_live:
+        if self._timer is not None or self._in_flight:
+            return
+        if not (self._may_plan and self._follower.is_live):
             return
         if self._state.seq < self._answer_seq:
             return
@@ -135,7 +140,7 @@ class Scheduler:
     def _plan(self) -> None:
         self._timer = None
         peer = self._peer
-        if peer is None or self._in_flight or not self._follower.is_live:
+        if peer is None or self._in_flight or not (self._may_plan and self._follower.is_live):
             return
         began_ns = time.monotonic_ns()
         now_us = max(self._state.now_us, time.time_ns() // 1_000)
@@ -184,6 +189,27 @@ class Scheduler:
         self._timer = asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._plan)
 
 
+def make_client(layout: Layout, scheduler: Scheduler) -> LeaderClient:
+    """Return the connection that keeps a scheduler warm, and lets it plan for its own controller.
+
+    Beside each controller there is a scheduler. All of them follow whoever leads; only the one on
+    the leader's own machine plans, so that there is one at a time.
+    """
+    own = layout.controller_socket
+
+    def welcome(peer: Peer, welcomed: m.Welcome) -> None:
+        scheduler.welcome(peer, welcomed, may_plan=client.destination == own)
+
+    client = LeaderClient(
+        find_controllers(layout),
+        make_hello("scheduler", "scheduler", VERSION),
+        welcome,
+        scheduler.hear,
+        scheduler.lose,
+    )
+    return client
+
+
 async def _run(directory: Path) -> int:
     log = open_log("scheduler")
     stop = stop_event()
@@ -202,15 +228,7 @@ async def _run(directory: Path) -> int:
         stop.set()
 
     asyncio.get_running_loop().set_exception_handler(fail)
-    client = asyncio.create_task(
-        run_client(
-            layout.controller_socket,
-            make_hello("scheduler", "scheduler", VERSION),
-            scheduler.welcome,
-            scheduler.hear,
-            scheduler.lose,
-        )
-    )
+    client = asyncio.create_task(make_client(layout, scheduler).run())
     stopped = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({client, stopped}, return_when=asyncio.FIRST_COMPLETED)
     client.cancel()

@@ -1,18 +1,23 @@
 """The snapshot process: last snapshot and entries to the next one, then it ends.
 
-``python -m xce.daemon.snapshot --dir D``
+``python -m xce.daemon.snapshot --dir D``; it prints the blobs that nothing names, as JSON.
 """
 
 import argparse
 import gc
+import json
 import os
 import sys
 from pathlib import Path
 
+from xce.daemon.blobs import find_unnamed
+from xce.daemon.config_directory import load_site
+from xce.daemon.journals import open_reader
 from xce.daemon.logs import open_log
 from xce.daemon.paths import find_layout
+from xce.journal.history_reader import HistoryReader
+from xce.journal.history_schema import HistoryError
 from xce.journal.recover import recover
-from xce.journal.sqlite import open_sqlite_reader
 from xce.model.errors import XceError
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
@@ -29,7 +34,9 @@ def main() -> int:
     os.nice(10)
     gc.disable()
     try:
-        reader = open_sqlite_reader(find_layout(Path(options.dir)).journal)
+        layout = find_layout(Path(options.dir))
+        reader = open_reader(layout, load_site(layout.config))
+        digests = reader.blob_digests()
         state, seq, crc = recover(reader, restore=load, empty=ClusterState, apply_entry=apply)
         if seq:
             reader.store_snapshot(seq, crc, dump(state))
@@ -37,6 +44,13 @@ def main() -> int:
         log.error("snapshot-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         return 1
     log.info("snapshot-stored", extra={"seq": seq, "jobs": len(state.jobs)})
+    try:
+        unnamed = find_unnamed(digests, state, HistoryReader(layout.history_file))
+    except HistoryError as error:
+        # Without the history nobody can say what is needed no more.
+        log.info("blobs-kept", extra={"why": str(error)})
+        unnamed = []
+    sys.stdout.write(json.dumps(unnamed))
     return 0
 
 

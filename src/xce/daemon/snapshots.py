@@ -5,11 +5,16 @@ A snapshot is made by a short-lived process beside the controller, never by it.
 
 import asyncio
 import contextlib
+import json
 import sys
+import time
 from typing import Final
 
+from xce.daemon.blobs import UnnamedBlobs
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.paths import Layout
+from xce.journal.interface import JournalTroubleError
+from xce.model.ids import Seq
 
 TAIL_ENTRIES_MAX: Final = 20_000
 """With so many entries behind the last snapshot a new one is made."""
@@ -23,12 +28,11 @@ class SnapshotKeeper:
         self._shell = shell
         self._layout = layout
         self._task: asyncio.Task[None] | None = None
+        self._unnamed = UnnamedBlobs()
 
     def start(self) -> None:
         """Begin to look at the tail."""
-        snapshot = self._shell.journal.load_snapshot()
-        behind = snapshot.seq if snapshot is not None else 0
-        self._shell.entries_since_snapshot = self._shell.desk.durable_seq - behind
+        self._shell.entries_since_snapshot = self._shell.desk.durable_seq - self._newest_seq()
         self._task = asyncio.create_task(self._run(), name="snapshots")
 
     async def close(self) -> None:
@@ -49,20 +53,30 @@ class SnapshotKeeper:
         began_at = shell.entries_since_snapshot
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-m", "xce.daemon.snapshot", "--dir", str(self._layout.root),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
-            status = await process.wait()
+            said, _ = await process.communicate()
         except asyncio.CancelledError:
             process.terminate()
             raise
-        if status != 0:
-            log.warning("snapshot-failed", extra={"status": status})
+        if process.returncode != 0:
+            log.warning("snapshot-failed", extra={"status": process.returncode})
             return
+        gone = self._unnamed.note(json.loads(said), time.monotonic())
+        if gone:
+            shell.forget_blobs(gone)
+            log.info("blobs-forgotten", extra={"count": len(gone)})
         shell.entries_since_snapshot -= began_at
-        snapshot = shell.journal.load_snapshot()
-        if snapshot is not None:
-            # History has a durable cursor; the rest begins with the snapshot.
-            before = min(snapshot.seq, shell.history_seq) + 1
-            shell.trim(before)
-            log.info("snapshot-made", extra={"seq": snapshot.seq, "trimmed_before": before})
+        seq = self._newest_seq()
+        # History has a durable cursor; the rest begins with the snapshot.
+        before = min(seq, shell.history_seq) + 1
+        shell.trim(before)
+        log.info("snapshot-made", extra={"seq": seq, "trimmed_before": before})
+
+    def _newest_seq(self) -> Seq:
+        """Return the entry of the newest snapshot, without reading it; 0: there is none."""
+        try:
+            return max(self._shell.journal.snapshot_seqs(), default=0)
+        except JournalTroubleError:
+            return 0

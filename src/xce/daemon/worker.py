@@ -19,6 +19,7 @@ import uvloop
 from xce.client.version import VERSION
 from xce.daemon.enrolment import enrol_host, load_enrolled, worker_stem
 from xce.daemon.host_token import TokenError, load_token
+from xce.daemon.journals import find_controllers
 from xce.daemon.key_files import check_key, key_pair, load_controllers, store_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
@@ -54,7 +55,7 @@ def worker_options(
     return WorkerOptions(
         host=options.host,
         directory=directory,
-        controller=dialler or layout.controller_socket,
+        controllers=find_controllers(layout) if dialler is None else (dialler,),
         shepherd=ShepherdOptions(
             socket=layout.shepherd_socket(options.host),
             runs=directory / "attempts",

@@ -7,7 +7,8 @@ import msgspec
 
 from xce.model import record as r
 from xce.model.entry import Entry
-from xce.model.ids import Micros, Seq
+from xce.model.host_record import HostsLost, HostsOpened
+from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
@@ -15,8 +16,9 @@ from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, Key
 OF_USERS: Final = frozenset(
     [
         "submit-jobs", "kill-jobs", "signal-jobs", "stop-jobs", "resume-jobs", "move-jobs",
-        "set-hosts-open", "set-queues", "apply-config", "note-denials", "note-login",
-        "revoke-login", "trust-key", "revoke-keys", "make-host-token", "enrol-host",
+        "requeue-jobs", "set-hosts-open", "declare-hosts-lost", "set-queues", "apply-config",
+        "note-denials", "note-login", "revoke-login", "trust-key", "revoke-keys", "make-host-token",
+        "enrol-host",
     ]
 )  # fmt: skip
 """Commands that people are behind."""
@@ -82,10 +84,13 @@ def _about(entry: Entry, hosts: Sequence[str]) -> str:
                 jobs += map(_label, record.jobs, record.firsts, record.lasts)
             case r.JobsMoved():
                 jobs += map(str, record.jobs)
-            case r.HostsOpened():
+            case r.Reopened():
+                jobs += map(_label, record.jobs, record.indices, record.indices)
+            case HostsOpened():
                 word = "opened" if record.is_open else "closed"
-                names = [hosts[number] for number in record.hosts if number < len(hosts)]
-                others.append(f"{word} {_listed(names)}")
+                others.append(f"{word} {_listed(_names(record.hosts, hosts))}")
+            case HostsLost():
+                others.append(f"gave up {_listed(_names(record.hosts, hosts))}")
             case QueuesSwitched():
                 others.append(f"{_switched(record)} {_listed(record.queues)}")
             case _:
@@ -101,6 +106,10 @@ def _switched(record: QueuesSwitched) -> str:
     if record.is_active is not None:
         words.append("activated" if record.is_active else "inactivated")
     return " and ".join(words)
+
+
+def _names(numbers: Sequence[HostNumber], hosts: Sequence[str]) -> list[str]:
+    return [hosts[number] for number in numbers if number < len(hosts)]
 
 
 def _told(record: r.Record) -> list[str]:

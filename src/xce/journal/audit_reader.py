@@ -9,16 +9,16 @@ from xce.journal.audit import OF_USERS, AuditRow, rows_of
 from xce.journal.history_schema import HistoryError, check_schema
 from xce.journal.interface import JournalReader
 from xce.journal.recover import check_batch
-from xce.journal.sqlite import open_sqlite_reader
+from xce.journal.whole import read_whole
 from xce.model.ids import Seq
 from xce.model.record import ConfigApplied
 
 
-def read_audit(journal: Path, history: Path) -> Iterator[AuditRow]:
+def read_audit(reader: JournalReader, history: Path) -> Iterator[AuditRow]:
     """Yield what is known about users, oldest first.
 
     Args:
-        journal: The journal's directory.
+        reader: The journal with its archive.
         history: The history store's file; it may be missing.
 
     Raises:
@@ -38,11 +38,7 @@ def read_audit(journal: Path, history: Path) -> Iterator[AuditRow]:
                 yield from _stored(connection, seq)
         except sqlite3.Error as error:
             raise HistoryError(f"{history}: {error}") from error
-    reader = open_sqlite_reader(journal)
-    try:
-        yield from _written(reader, seq, hosts)
-    finally:
-        reader.close()
+    yield from _written(reader, seq, hosts)
 
 
 def _stored(connection: sqlite3.Connection, last: Seq) -> Iterator[AuditRow]:
@@ -60,7 +56,7 @@ def _stored(connection: sqlite3.Connection, last: Seq) -> Iterator[AuditRow]:
 
 def _written(reader: JournalReader, last: Seq, hosts: tuple[str, ...]) -> Iterator[AuditRow]:
     after: tuple[Seq, int] | None = None
-    for batch in reader.read(last + 1):
+    for batch in read_whole(reader, last + 1):
         seq, crc = after or (batch.first - 1, batch.crc_before)
         entries, crc = check_batch(batch, after_seq=seq, after_crc=crc, place=reader.place())
         after = (batch.last, crc)

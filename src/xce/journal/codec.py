@@ -124,6 +124,15 @@ def stored_crcs(content: bytes) -> list[int]:
     return crcs
 
 
+def split_batch(content: bytes, count: int) -> tuple[bytes, int]:
+    """Return the content of the first ``count`` entries of a batch and the crc of their last."""
+    at = crc = 0
+    for _ in range(count):
+        length, crc = _HEAD.unpack_from(content, at)
+        at += _HEAD.size + length
+    return content[:at], crc
+
+
 def known_record_tags() -> tuple[str, ...]:
     """Return the tags of all records that this release can read, sorted."""
     return tuple(sorted(str(kind.__struct_config__.tag) for kind in typing.get_args(Record)))

@@ -6,13 +6,14 @@ from typing import Final
 
 import msgspec
 
-from xce.journal.history_schema import Happening
+from xce.journal.history_schema import TO_HOLD, Happening
 from xce.journal.past import PastAttempt, PastEvent, PastJob, PastWithdrawal
 from xce.model.ids import Index, Micros
 from xce.model.job import ArraySpec, Outcome
 
 WORDS: Final = ("pend", "psusp", "run", "ususp", "ssusp", "unkwn")
 """The states whose time is told."""
+_LIVE: Final = ("run", "ususp", "ssusp")
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,6 +59,9 @@ _WORD_OF: Final = {
     Happening.SYSTEM_RESUMED: "system-resumed",
     Happening.START_FAILED: "start-failed",
     Happening.REQUEUED: "requeued",
+    Happening.REOPENED: "reopened",
+    Happening.UNKNOWN: "unknown",
+    Happening.KNOWN: "known",
 }
 
 
@@ -123,7 +127,7 @@ def _tell(
     stat = clock.word.upper()
     if gone is not None:
         stat = "EXIT"
-    elif last is not None and not last.is_live and last.ended.outcome:
+    elif last is not None and last.ended.outcome and not last.is_reopened:
         stat = "DONE" if last.ended.outcome == Outcome.DONE else "EXIT"
     return Course(*run, stat, spans, tuple(steps), last, gone)
 
@@ -171,7 +175,7 @@ class _Clock:
         self._since_us = at_us
         self._spans: dict[str, Micros] = dict.fromkeys(WORDS, 0)
         self._by_user = self._by_system = self._is_suspended = False
-        self._is_over = False
+        self._is_over = self._is_to_hold = False
 
     def take(self, step: Step) -> None:
         """Note what happened."""
@@ -181,7 +185,7 @@ class _Clock:
             case "released" if self.word == "psusp":
                 self._turn("pend", step.at_us)
             case "dispatched":
-                self._by_user = self._by_system = self._is_suspended = False
+                self._by_user = self._by_system = self._is_suspended = self._is_to_hold = False
                 self._turn("run", step.at_us)
             case "stop-asked" | "resume-asked":
                 self._by_user = step.what == "stop-asked"
@@ -192,14 +196,27 @@ class _Clock:
             case "suspended" | "resumed":
                 self._is_suspended = step.what == "suspended"
                 self._settle(step.at_us)
-            case "requeued" | "start-failed":
-                self._turn("pend", step.at_us)
+            case "end-decided":
+                self._is_to_hold = step.text == TO_HOLD
+            case "requeued" | "reopened" | "start-failed":
+                is_held = step.what == "requeued" and self._is_to_hold
+                self._turn("psusp" if is_held else "pend", step.at_us)
+            case "unknown" | "known":
+                self._see(step)
             case "done" | "exited" | "withdrawn":
                 self._turn(self.word, step.at_us)
                 self._is_over = True
 
+    def _see(self, step: Step) -> None:
+        """Note that nothing is heard of the host, or that it is back."""
+        if step.what == "unknown" and self.word in _LIVE:
+            self._turn("unkwn", step.at_us)
+        elif step.what == "known" and self.word == "unkwn":
+            self._turn("run", step.at_us)
+            self._settle(step.at_us)
+
     def _settle(self, at_us: Micros) -> None:
-        if self.word not in ("run", "ususp", "ssusp"):
+        if self.word not in _LIVE:
             return
         if not self._is_suspended:
             self._turn("run", at_us)

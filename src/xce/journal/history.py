@@ -15,11 +15,12 @@ import numpy as np
 
 from xce.journal.audit import OF_USERS, rows_of
 from xce.journal.history_live import JobFacts, LiveAttempts
-from xce.journal.history_schema import Happening, HistoryError, open_schema
+from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError, open_schema
 from xce.model import record as r
 from xce.model.entry import Entry
-from xce.model.ids import Epoch, Micros, Seq
-from xce.model.job import Outcome
+from xce.model.host_record import HostDown, HostsSilent, HostUp
+from xce.model.ids import Epoch, HostNumber, Micros, Seq
+from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
@@ -29,19 +30,6 @@ _REMEMBERED: Final = 50_000
 """Most names and queues that are kept in memory between commits."""
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
-_INSERT: Final = {
-    "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
-    "specs": "INSERT OR IGNORE INTO specs VALUES (?, ?)",
-    "classes": "INSERT OR IGNORE INTO classes VALUES (?, ?, ?)",
-    "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
-    "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?)",
-    "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
-    "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "events": "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "audit": "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-}
-"""In the order in which a commit writes them."""
 
 
 class HistoryWriter:
@@ -79,7 +67,7 @@ class HistoryWriter:
         self._by = ""
         """When and on whose word the entry came that is being taken."""
         self._next = (self.seq, self.crc, self.epoch)
-        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _INSERT}
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in INSERT}
         self._done: Counter[int] = Counter()
         self._exited: Counter[int] = Counter()
 
@@ -120,7 +108,7 @@ class HistoryWriter:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for name, statement in _INSERT.items():
+            for name, statement in INSERT.items():
                 if self._rows[name]:
                     connection.executemany(statement, self._rows[name])
             gone, come = self._live.rows()
@@ -170,6 +158,10 @@ class HistoryWriter:
             self._keys[cls] = (found.key.queue, found.key.project)
         for job in state.jobs.values():
             self._add_present(job)
+        for host, is_silent in enumerate(state.hosts.is_silent):
+            for job_id, index in self._live.lose_sight(host) if is_silent else ():
+                run = (job_id, index, index)
+                self._event(run, Happening.UNKNOWN, by="", at_us=state.now_us)
         self._next = (state.seq, None, epoch)
 
     def close(self) -> None:
@@ -263,38 +255,79 @@ class HistoryWriter:
             record.cpu_us, record.max_mem_kib, strict=True,
         )  # fmt: skip
         for job, index, number, outcome, *codes, host, started, ended, cpu, mem in columns:
-            known, facts = live.end((job, index)), live.job(job)
+            known, facts = live.end((job, index), number), live.job(job)
             placed = known.placed_at_us if known is not None else started
             rows.append(
                 (
                     job, index, number, outcome, *codes, host, placed, started, ended, cpu, mem,
-                    facts.submit_at_us, facts.user, facts.queue,
+                    facts.submit_at_us, facts.user, facts.queue, 0,
                 )
             )  # fmt: skip
             (self._done if outcome == Outcome.DONE else self._exited)[job] += 1
         for place, detail in record.details:
             self._rows["details"].append((record.jobs[place], record.indices[place], detail))
 
-    def _went_on(self, jobs: Sequence[int], indices: Sequence[int], kind: int, text: str) -> None:
-        """Gather the rows of attempts that are over while their elements go on."""
-        for job, index in zip(jobs, indices, strict=True):
-            known, facts = self._live.end((job, index)), self._live.job(job)
-            self._event((job, index, index), kind, text=text)
-            if known is None:
-                continue
-            self._rows["attempts"].append(
-                (
-                    job, index, known.number, 0, 0, 0, 0, known.host, known.placed_at_us,
-                    known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user,
-                    facts.queue,
-                )
-            )  # fmt: skip
+    def _went_on(
+        self,
+        place: tuple[int, int],
+        kind: Happening,
+        cause: int = 0,
+        text: str = "",
+    ) -> None:
+        """Gather the rows of an attempt that is over while its element goes on."""
+        known, facts = self._live.end(place), self._live.job(place[0])
+        self._event((*place, place[1]), kind, amount=cause, text=text)
+        if known is None:
+            return
+        self._rows["attempts"].append(
+            (
+                *place, known.number, 0, 0, 0, 0, known.host, known.placed_at_us,
+                known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user, facts.queue,
+                0,
+            )
+        )  # fmt: skip
 
     def _requeued(self, record: r.Requeued) -> None:
-        self._went_on(record.jobs, record.indices, Happening.REQUEUED, "")
+        details = dict(record.details)
+        causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
+        for row, place in enumerate(zip(record.jobs, record.indices, strict=True)):
+            self._went_on(place, Happening.REQUEUED, causes[row], details.get(row, ""))
 
     def _launch_failed(self, record: r.LaunchFailed) -> None:
-        self._went_on(record.jobs, record.indices, Happening.START_FAILED, record.detail)
+        for place in zip(record.jobs, record.indices, strict=True):
+            self._went_on(place, Happening.START_FAILED, text=record.detail)
+
+    def _reopened(self, record: r.Reopened) -> None:
+        """Note that elements are not over: their attempts still count, their ends do not."""
+        places = list(zip(record.jobs, record.indices, strict=True))
+        gone = set(places)
+        rows = self._rows
+        rows["details"] = [row for row in rows["details"] if row[:2] not in gone]
+        rows["attempts"] = [(*row[:-1], 1) if row[:2] in gone else row for row in rows["attempts"]]
+        rows["reopened"].extend(places)
+        rows["details_gone"].extend(places)
+        for place, outcome in zip(places, record.outcomes, strict=True):
+            (self._done if outcome == Outcome.DONE else self._exited)[place[0]] -= 1
+            run = (*place, place[1])
+            self._event(run, Happening.REOPENED, amount=int(record.cause), by=record.by)
+            if record.hold:
+                self._event(run, Happening.HELD, by=record.by)
+
+    def _host_silent(self, host: HostNumber) -> None:
+        for job, index in self._live.lose_sight(host):
+            self._event((job, index, index), Happening.UNKNOWN, by="")
+
+    def _hosts_silent(self, record: HostsSilent) -> None:
+        for host in record.hosts:
+            self._host_silent(host)
+
+    def _host_down(self, record: HostDown) -> None:
+        if record.silent:
+            self._host_silent(record.host)
+
+    def _host_up(self, record: HostUp) -> None:
+        for job, index in self._live.see_again(record.host):
+            self._event((job, index, index), Happening.KNOWN, by="")
 
     def _withdrawn(self, record: r.Withdrawn) -> None:
         # How many elements of the state a run has depends on the array.
@@ -320,14 +353,19 @@ class HistoryWriter:
         amount: int = 0,
         by: str | None = None,
         text: str = "",
+        at_us: Micros | None = None,
     ) -> None:
         """Gather an event of elements ``(job, first, last)``."""
         who = self._by if by is None else by
-        self._rows["events"].append((*run, self._at_us, int(kind), amount, who, text))
+        when = self._at_us if at_us is None else at_us
+        self._rows["events"].append((*run, when, int(kind), amount, who, text))
 
     def _decided(self, record: r.EndDecided) -> None:
         for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
-            self._event(run, Happening.END_DECIDED, amount=int(record.cause), by=record.by)
+            self._event(
+                run, Happening.END_DECIDED, amount=int(record.cause), by=record.by,
+                text=TO_HOLD if record.requeue and record.hold else "",
+            )  # fmt: skip
 
     def _signaled(self, record: r.SignalAsked) -> None:
         for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -367,6 +405,26 @@ class HistoryWriter:
                 job.id, job.spec_id, job.cls, job.owner, job.submit_at_us, array=job.array
             )
         )
+        self._add_live(job)
+        for first, last in _index_ranges(job, job.held):
+            self._event((job.id, first, last), Happening.HELD, by="")
+        for position, detail in (job.details or {}).items():
+            self._rows["details"].append((job.id, job.index(position), detail))
+        for position, requeue in (job.requeues or {}).items():
+            index = job.index(position)
+            self._event(
+                (job.id, index, index), Happening.REQUEUED, amount=requeue.cause, by=requeue.by,
+                text=requeue.detail, at_us=requeue.at_us,
+            )  # fmt: skip
+        causes = self._add_ended(job)
+        for position, by in (job.ended_by or {}).items():
+            self._add_decision(job.id, job.index(position), causes.get(position, 0), by)
+        for item in job.withdrawn:
+            for first, last in _index_ranges(job, item.ranges):
+                self._add_withdrawn(job.id, first, last, int(item.cause), item.by, item.at_us)
+
+    def _add_live(self, job: Job) -> None:
+        """Gather the attempts of a job that are not over."""
         for position, attempt in (job.live or {}).items():
             index = job.index(position)
             place = (job.id, index)
@@ -383,16 +441,6 @@ class HistoryWriter:
                 asked = Happening.SYSTEM_STOPPED if by_system else Happening.STOP_ASKED
                 for kind in (asked, Happening.SUSPENDED):
                     self._event((job.id, index, index), kind, by="")
-        for first, last in _index_ranges(job, job.held):
-            self._event((job.id, first, last), Happening.HELD, by="")
-        for position, detail in (job.details or {}).items():
-            self._rows["details"].append((job.id, job.index(position), detail))
-        causes = self._add_ended(job)
-        for position, by in (job.ended_by or {}).items():
-            self._add_decision(job.id, job.index(position), causes.get(position, 0), by)
-        for item in job.withdrawn:
-            for first, last in _index_ranges(job, item.ranges):
-                self._add_withdrawn(job.id, first, last, int(item.cause), item.by, item.at_us)
 
     def _add_decision(self, job: int, index: int, cause: int, by: str) -> None:
         self._event((job, index, index), Happening.END_DECIDED, amount=cause, by=by)
@@ -412,7 +460,7 @@ class HistoryWriter:
                     job.id, job.index(position), item.attempt, item.outcome, item.exit_code,
                     item.signal, item.cause, item.host, item.started_at_us, item.started_at_us,
                     item.ended_at_us, item.cpu_us, item.max_mem_kib, facts.submit_at_us,
-                    facts.user, facts.queue,
+                    facts.user, facts.queue, 0,
                 )
             )  # fmt: skip
             (self._done if item.outcome == Outcome.DONE else self._exited)[job.id] += 1
@@ -440,7 +488,11 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     r.SuspensionDone: HistoryWriter._suspension_done,  # noqa: SLF001
     r.StopsChanged: HistoryWriter._stops_changed,  # noqa: SLF001
     r.Requeued: HistoryWriter._requeued,  # noqa: SLF001
+    r.Reopened: HistoryWriter._reopened,  # noqa: SLF001
     r.LaunchFailed: HistoryWriter._launch_failed,  # noqa: SLF001
+    HostUp: HistoryWriter._host_up,  # noqa: SLF001
+    HostDown: HistoryWriter._host_down,  # noqa: SLF001
+    HostsSilent: HistoryWriter._hosts_silent,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
 }

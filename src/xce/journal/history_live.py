@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.journal.history_schema import Happening
 from xce.model.ids import NO_HOST, HostNumber, Index, JobId, Micros
 from xce.model.job import ArraySpec
 
@@ -75,7 +76,13 @@ class LiveAttempts:
         self._stored: set[Place] = set(self._live)
         self._changed: set[Place] = set()
         self._numbers: dict[Place, int] = {}
-        """Of the last attempt of elements that went on, where that is not stored yet."""
+        """Of the last attempt that is over, where that is not stored yet."""
+        self._by_host: dict[HostNumber, set[Place]] = {}
+        """Which attempts each host is the first one of."""
+        for place, attempt in self._live.items():
+            self._by_host.setdefault(attempt.host, set()).add(place)
+        self._unknown = set(_read_unknown(connection))
+        """Those of hosts of which nothing is heard."""
         self._jobs: dict[JobId, JobFacts] = {}
 
     def note_job(self, job: JobId, facts: JobFacts) -> None:
@@ -99,6 +106,7 @@ class LiveAttempts:
     def place(self, place: Place, host: HostNumber, at_us: Micros, *, number: int = 0) -> None:
         """Note that an element was given a host."""
         self._live[place] = LiveAttempt(number or self._next_number(place), host, at_us)
+        self._by_host.setdefault(host, set()).add(place)
         self._changed.add(place)
 
     def _next_number(self, place: Place) -> int:
@@ -116,13 +124,32 @@ class LiveAttempts:
             attempt.pid, attempt.started_at_us = pid, at_us
             self._changed.add(place)
 
-    def end(self, place: Place) -> LiveAttempt | None:
+    def end(self, place: Place, number: int = 0) -> LiveAttempt | None:
         """Note that an attempt is over; return it, if it was known."""
         attempt = self._live.pop(place, None)
         if attempt is not None:
-            self._numbers[place] = attempt.number
             self._changed.add(place)
+            self._unknown.discard(place)
+            on_host = self._by_host[attempt.host]
+            on_host.discard(place)
+            if not on_host:
+                del self._by_host[attempt.host]
+            number = number or attempt.number
+        if number:
+            self._numbers[place] = number
         return attempt
+
+    def lose_sight(self, host: HostNumber) -> list[Place]:
+        """Note that nothing is heard of a host; return of which attempts that is news."""
+        found = sorted(self._by_host.get(host, set()) - self._unknown)
+        self._unknown.update(found)
+        return found
+
+    def see_again(self, host: HostNumber) -> list[Place]:
+        """Note that a host is back; return which attempts were out of sight."""
+        found = sorted(self._by_host.get(host, set()) & self._unknown)
+        self._unknown.difference_update(found)
+        return found
 
     def rows(self) -> tuple[list[Place], list[tuple[Any, ...]]]:
         """Return which rows of ``live`` go, and which come, at this commit."""
@@ -151,3 +178,16 @@ class LiveAttempts:
         self._numbers.clear()
         if len(self._jobs) > _JOBS_MAX:
             self._jobs.clear()
+
+
+def _read_unknown(connection: sqlite3.Connection) -> Iterator[Place]:
+    """Yield the attempts that were out of sight at the last commit."""
+    rows = connection.execute(
+        "SELECT e.job, e.first, e.kind, max(e.number) FROM live l "
+        "JOIN events e ON e.job = l.job AND e.first = l.idx WHERE e.kind IN (?, ?) "
+        "AND e.at_us >= l.placed_at_us GROUP BY e.job, e.first",
+        (int(Happening.UNKNOWN), int(Happening.KNOWN)),
+    )
+    for job, index, kind, _ in rows:
+        if kind == Happening.UNKNOWN:
+            yield job, index

@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import msgspec
 from xce.journal.history_schema import Happening, HistoryError, check_schema
 from xce.journal.history_search import HistorySearch
 from xce.journal.past import PastAttempt, PastElement, PastEvent, PastJob, PastWithdrawal
-from xce.model.ids import Index, JobId, Seq
+from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
 from xce.model.request import ClassKey
 from xce.state.job import Ended
@@ -26,9 +26,10 @@ _ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, attempt, 
 started_at_us, ended_at_us, cpu_us, max_mem_kib, detail, p.hosts, p.tasks
 FROM attempts e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
 LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
-WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 ORDER BY e.idx, attempt"""
+WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 AND NOT is_reopened
+ORDER BY e.idx"""
 _ATTEMPTS: Final = """SELECT e.idx, placed_at_us, outcome, exit_code, signal, cause, attempt, host,
-started_at_us, ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks
+started_at_us, ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks, is_reopened
 FROM attempts e LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
 WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
 _LIVE: Final = """SELECT e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks
@@ -125,10 +126,12 @@ class HistoryReader:
         found = []
         for first, last in runs:
             for row in connection.execute(_ATTEMPTS, (past.job, first, last)):
-                index, placed, *columns, hosts, tasks = row
+                index, placed, *columns, hosts, tasks, is_reopened = row
                 ended = Ended(*columns)
                 places = self._places(connection, past, ended.host, hosts, tasks)
-                found.append(PastAttempt(index, ended, placed, places))
+                found.append(
+                    PastAttempt(index, ended, placed, places, is_reopened=bool(is_reopened))
+                )
             for row in connection.execute(_LIVE, (past.job, first, last)):
                 index, attempt, host, placed, started, pid, hosts, tasks = row
                 ended = Ended(attempt=attempt, host=host, started_at_us=started)
@@ -208,6 +211,18 @@ class HistoryReader:
         with self._reading() as connection:
             return None if connection is None else HistorySearch(connection)
 
+    def specs(self) -> Iterator[JobSpec]:
+        """Yield what every job that there ever was runs, identical ones once.
+
+        Raises:
+            HistoryError: The store cannot be read, or there is none.
+        """
+        with self._reading() as connection:
+            if connection is None:
+                raise HistoryError(f"{self._path}: there is no history store")
+            for (content,) in connection.execute("SELECT spec FROM specs"):
+                yield _SPEC.decode(content)
+
     def close(self) -> None:
         """Close the file."""
         if self._connection is not None:
@@ -218,7 +233,8 @@ class HistoryReader:
         with self._reading() as connection:
             assert connection is not None
             (code,) = connection.execute(
-                "SELECT max(exit_code) FROM attempts WHERE job = ? AND outcome = ?",
+                "SELECT max(exit_code) FROM attempts WHERE job = ? AND outcome = ? "
+                "AND NOT is_reopened",
                 (job, int(Outcome.EXIT)),
             ).fetchone()
         return int(code or 0)
@@ -266,6 +282,7 @@ class HistoryReader:
             "ORDER BY number DESC",
             (past.job, int(Happening.END_DECIDED)),
         ).fetchall()
+        again = _requeues(connection, past.job)
         found: list[PastElement] = []
         for first, last in runs:
             for row in connection.execute(_ELEMENTS, (past.job, first, last)):
@@ -280,9 +297,7 @@ class HistoryReader:
                     ),
                     "",
                 )
-                if found and found[-1].index == index:
-                    found.pop()  # It has ended, was requeued, and has ended again.
-                found.append(PastElement(index, ended, places, by, detail or ""))
+                found.append(PastElement(index, ended, places, by, detail or "", again.get(index)))
         return tuple(found)
 
     def _host(self, connection: sqlite3.Connection, number: int) -> str:
@@ -292,6 +307,16 @@ class HistoryReader:
             found = row.fetchone()
             name = self._hosts[number] = found[0] if found else f"host-{number}"
         return name
+
+
+def _requeues(connection: sqlite3.Connection, job: JobId) -> dict[Index, tuple[int, Micros, str]]:
+    """Return why elements of a job were requeued last, by index."""
+    rows = connection.execute(
+        "SELECT first, amount, at_us, text FROM events WHERE job = ? AND kind IN (?, ?) "
+        "ORDER BY number",
+        (job, int(Happening.REQUEUED), int(Happening.REOPENED)),
+    )
+    return {index: (cause, at_us, detail) for index, cause, at_us, detail in rows}
 
 
 def _count(array: ArraySpec | None, gone: PastWithdrawal) -> int:

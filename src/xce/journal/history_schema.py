@@ -34,8 +34,16 @@ class Happening(enum.IntEnum):
     SYSTEM_RESUMED = 11
     START_FAILED = 12
     REQUEUED = 13
+    """An attempt is over, and the element pends again; the amount is why."""
+    REOPENED = 14
+    """The element had ended, and pends again; the amount is why."""
+    UNKNOWN = 15
+    """Nothing is heard of the first host."""
+    KNOWN = 16
 
 
+TO_HOLD: Final = "hold"
+"""Text of a decided end: the element is held when it is gone."""
 _TABLES: Final = (
     "CREATE TABLE schema (version INTEGER NOT NULL)",
     "CREATE TABLE cursor (seq INTEGER NOT NULL, crc INTEGER, epoch INTEGER NOT NULL)",
@@ -58,13 +66,15 @@ _TABLES: Final = (
 )
 _ADDED: Final = (
     "CREATE INDEX jobs_by_queue ON jobs (queue, job)",
-    # Attempts that are over. Outcome 0: the element went on with another one.
+    # Attempts that are over. Outcome 0: the element went on with another one. One that was reopened
+    # has ended the element, and then it was requeued.
     """CREATE TABLE attempts (job INTEGER NOT NULL, idx INTEGER NOT NULL, attempt INTEGER NOT NULL,
     outcome INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,
     cause INTEGER NOT NULL, host INTEGER NOT NULL, placed_at_us INTEGER NOT NULL,
     started_at_us INTEGER NOT NULL, ended_at_us INTEGER NOT NULL, cpu_us INTEGER NOT NULL,
     max_mem_kib INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, user TEXT NOT NULL,
-    queue TEXT NOT NULL, PRIMARY KEY (job, idx, attempt)) WITHOUT ROWID""",
+    queue TEXT NOT NULL, is_reopened INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (job, idx, attempt)) WITHOUT ROWID""",
     # With all that the sums need: a row elsewhere for each attempt would cost a page each.
     """CREATE INDEX attempts_by_end ON attempts (ended_at_us, outcome, submit_at_us, started_at_us,
     cpu_us)""",
@@ -101,7 +111,7 @@ _UPGRADE_1: Final = (
     *_ADDED,
     """INSERT INTO attempts SELECT e.job, e.idx, e.attempt, e.outcome, e.exit_code, e.signal,
     e.cause, e.host, e.started_at_us, e.started_at_us, e.ended_at_us, e.cpu_us, e.max_mem_kib,
-    j.submit_at_us, j.user, j.queue FROM elements e JOIN jobs j USING (job)""",
+    j.submit_at_us, j.user, j.queue, 0 FROM elements e JOIN jobs j USING (job)""",
     """INSERT INTO withdrawn SELECT w.job, w.first, w.last, w.cause, w.by, w.at_us,
     CASE WHEN j.array IS NULL THEN 1 ELSE w.last - w.first + 1 END, j.submit_at_us, j.user, j.queue
     FROM withdrawn_1 w JOIN jobs j USING (job)""",
@@ -112,6 +122,23 @@ _UPGRADE_1: Final = (
     "DROP TABLE decisions",
     "UPDATE schema SET version = 2",
 )
+
+
+INSERT: Final = {
+    "reopened": "UPDATE attempts SET is_reopened = 1 WHERE job = ? AND idx = ?",
+    "details_gone": "DELETE FROM details WHERE job = ? AND idx = ?",
+    "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
+    "specs": "INSERT OR IGNORE INTO specs VALUES (?, ?)",
+    "classes": "INSERT OR IGNORE INTO classes VALUES (?, ?, ?)",
+    "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
+    "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?)",
+    "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
+    "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "events": "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "audit": "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+}
+"""In the order in which a commit writes them; what was opened again comes first."""
 
 
 def open_schema(connection: sqlite3.Connection, path: Path) -> None:

@@ -1,6 +1,6 @@
-"""The journal as the rest of XCE sees it; `xce.journal.sqlite` is the first that does it."""
+"""The journal as the rest of XCE sees it; `xce.journal.sqlite` and `xce.journal.postgres` do it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -21,8 +21,12 @@ class JournalTroubleError(XceError):
     """The storage fails for now (full disk, I/O error); the same bytes may go through later."""
 
 
+class JournalRefusedError(XceError):
+    """The storage does not take us as we are configured; trying again does not help."""
+
+
 class EpochLostError(XceError):
-    """Another leader has begun its reign: this process must end."""
+    """This reign is over, or may be: this process must end."""
 
 
 class JournalOrderError(XceError):
@@ -51,7 +55,7 @@ class Append(msgspec.Struct, frozen=True):
 
 
 class JournalReader(Protocol):
-    """What may be read at any time, also beside a leader."""
+    """What may be read at any time, also beside a leader; it takes snapshots of that, too."""
 
     def first_seq(self) -> Seq:
         """Return the number of the first stored entry; 0 when there is none."""
@@ -65,12 +69,51 @@ class JournalReader(Protocol):
         """Yield the stored batches in order, beginning with the one that holds ``from_seq``."""
         ...
 
+    def archived(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the batches that were trimmed, in order, from the one that holds ``from_seq`` on.
+
+        One of them may still be in the journal, too.
+        """
+        ...
+
     def blob(self, digest: str) -> bytes | None:
         """Return the content of a blob, or None when it is not there."""
         ...
 
+    def blob_digests(self) -> Sequence[str]:
+        """Return the hashes of all stored blobs, sorted."""
+        ...
+
     def load_snapshot(self) -> Snapshot | None:
         """Return the newest snapshot that is whole, or None."""
+        ...
+
+    def snapshot_seqs(self) -> Sequence[Seq]:
+        """Return the numbers of all stored snapshots, the newest first."""
+        ...
+
+    def open_snapshot(self, seq: Seq) -> Snapshot:
+        """Return a snapshot; its parts are checked when they are read.
+
+        Raises:
+            CorruptJournalError: It is gone, or its table of contents is damaged.
+        """
+        ...
+
+    def lead_epoch(self) -> Epoch:
+        """Return the number of the present or last reign."""
+        ...
+
+    def check_storage(self) -> None:
+        """Check what lies below the rows.
+
+        Raises:
+            CorruptJournalError: Something is damaged; the message says what.
+        """
+        ...
+
+    def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
+        """Store the snapshot of the state right behind entry ``seq``, whose crc is ``crc``."""
         ...
 
     def place(self) -> str:
@@ -95,8 +138,23 @@ class Journal(JournalReader, Protocol):
         Raises:
             JournalHeldError: Somebody else leads.
             JournalTroubleError: The storage cannot be written.
+            JournalRefusedError: The storage will not be written as it is configured.
             CorruptJournalError: The storage is damaged, or of a newer release.
         """
+        ...
+
+    def keep_lead(self, on_lost: Callable[[EpochLostError], object]) -> None:
+        """Hold on to the lead until `close`.
+
+        Args:
+            on_lost: Called once, from another thread, when the lead is lost or cannot be held any
+                longer.
+        """
+        ...
+
+    @property
+    def leads_surely(self) -> bool:
+        """Whether nobody else can lead at this moment."""
         ...
 
     def append(self, epoch: Epoch, batch: StoredBatch, blobs: Sequence[Blob] = ()) -> None:
@@ -116,17 +174,13 @@ class Journal(JournalReader, Protocol):
         """
         ...
 
-    def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
-        """Store the snapshot of the state right behind entry ``seq``, whose crc is ``crc``."""
-        ...
-
     def trim(self, before: Seq, *, limit: int = 256) -> bool:
-        """Drop batches that end before entry ``before``, at most ``limit`` of them.
+        """Move batches that end before entry ``before`` to the archive, at most ``limit`` of them.
 
         The newest is always kept.
 
         Returns:
-            Whether there is more to drop.
+            Whether there is more to move.
         """
         ...
 

@@ -18,6 +18,8 @@ class PastElement(msgspec.Struct, frozen=True):
     by: str = ""
     """On whose word it ended; empty: by itself."""
     detail: str = ""
+    requeue: tuple[int, Micros, str] | None = None
+    """``(cause, at, detail)`` of the last time that it was requeued; None: it never was."""
 
 
 class PastWithdrawal(msgspec.Struct, frozen=True):
@@ -42,6 +44,8 @@ class PastAttempt(msgspec.Struct, frozen=True):
     pid: int = 0
     """While it is not over."""
     is_live: bool = False
+    is_reopened: bool = False
+    """The element pended again after this had ended it."""
 
 
 class PastEvent(msgspec.Struct, frozen=True):

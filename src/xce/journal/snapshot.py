@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -110,10 +110,8 @@ def store_snapshot(root: Path, seq: Seq, crc: int, parts: Iterable[bytes]) -> Pa
         digests = []
         for number, part in enumerate(parts):
             _write_synced(aside / f"part-{number}", part)
-            digests.append(PartDigest(len(part), _digest(part)))
-        assert digests, "a snapshot has one part at least"
-        manifest = Manifest(format=FORMAT, seq=seq, crc=crc, parts=tuple(digests))
-        manifest = msgspec.structs.replace(manifest, digest=_manifest_digest(manifest))
+            digests.append(digest_part(part))
+        manifest = make_manifest(seq, crc, digests)
         _write_synced(aside / _MANIFEST, msgspec.json.encode(manifest))
         sync_directory(aside)
         _put_in_place(aside, target)
@@ -158,20 +156,48 @@ def open_snapshot(directory: Path) -> Snapshot:
     """
     path = directory / _MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        content = path.read_bytes()
     except OSError as error:
         raise SnapshotDamagedError(f"{path}: {error.strerror}") from error
+    return Snapshot(directory, parse_manifest(content, place=str(path), seq=directory.name))
+
+
+def parse_manifest(content: bytes, *, place: str, seq: Seq | str) -> Manifest:
+    """Return a stored table of contents.
+
+    Args:
+        content: As it was stored.
+        place: Where, for messages.
+        seq: The entry that it must be about.
+
+    Raises:
+        SnapshotDamagedError: It is damaged, of another format, or about another entry.
+    """
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SnapshotDamagedError(f"{path}: {error}") from error
+        raise SnapshotDamagedError(f"{place}: {error}") from error
     if manifest.format != FORMAT:
         raise SnapshotDamagedError(
-            f"{path}: format {manifest.format}, this release reads format {FORMAT}"
+            f"{place}: format {manifest.format}, this release reads format {FORMAT}"
         )
     if manifest.digest != _manifest_digest(manifest):
-        raise SnapshotDamagedError(f"{path}: the content does not match its digest")
-    if str(manifest.seq) != directory.name:
-        raise SnapshotDamagedError(f"{path}: it says that it is the one of entry {manifest.seq}")
-    return Snapshot(directory, manifest)
+        raise SnapshotDamagedError(f"{place}: the content does not match its digest")
+    if str(manifest.seq) != str(seq):
+        raise SnapshotDamagedError(f"{place}: it says that it is the one of entry {manifest.seq}")
+    return manifest
+
+
+def make_manifest(seq: Seq, crc: int, digests: Sequence[PartDigest]) -> Manifest:
+    """Return the table of contents of a snapshot with these parts."""
+    assert digests, "a snapshot has one part at least"
+    manifest = Manifest(format=FORMAT, seq=seq, crc=crc, parts=tuple(digests))
+    return msgspec.structs.replace(manifest, digest=_manifest_digest(manifest))
+
+
+def digest_part(content: bytes) -> PartDigest:
+    """Return what a part must be."""
+    return PartDigest(len(content), _digest(content))
 
 
 def check_snapshot(snapshot: Snapshot) -> None:

@@ -10,10 +10,11 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from xce.journal.archive import Archive, read_archive
 from xce.journal.interface import (
     Append,
     EpochLostError,
@@ -22,12 +23,25 @@ from xce.journal.interface import (
     StoredBatch,
 )
 from xce.journal.lock import DirectoryLock
-from xce.journal.snapshot import Snapshot, load_snapshot, store_snapshot, sync_directory
+from xce.journal.snapshot import (
+    Snapshot,
+    load_snapshot,
+    open_snapshot,
+    store_snapshot,
+    stored_snapshots,
+    sync_directory,
+)
+from xce.journal.sqlite_tables import (
+    check_pages,
+    check_schema,
+    connect_reading,
+    create_schema,
+    errors_named,
+)
 from xce.journal.wal import check_log_was_read_to_its_end
 from xce.model.errors import CorruptJournalError, XceError
 from xce.model.ids import Epoch, Seq
 
-SCHEMA_VERSION: Final = 1
 DATABASE: Final = "journal.db"
 LOCK: Final = "lock"
 SNAPSHOTS: Final = "snapshots"
@@ -38,16 +52,6 @@ LOG_PAGES_IDLE: Final = 256
 LOG_PAGES_MAX: Final = 16_384
 """So many (64 MiB) are moved at once, also under load."""
 
-_SCHEMA: Final = (
-    "CREATE TABLE schema (version INTEGER NOT NULL)",
-    "CREATE TABLE lead (epoch INTEGER NOT NULL, holder TEXT NOT NULL, at_us INTEGER NOT NULL)",
-    # The last seq is the row's number, so that reading from a seq and the end are a seek each.
-    """CREATE TABLE batches (last INTEGER PRIMARY KEY, first INTEGER NOT NULL,
-    epoch INTEGER NOT NULL, crc_before INTEGER NOT NULL, crc INTEGER NOT NULL,
-    content BLOB NOT NULL)""",
-    "CREATE TABLE blobs (hash TEXT NOT NULL UNIQUE, content BLOB NOT NULL)",
-    "INSERT INTO lead VALUES (0, '', 0)",
-)
 # One statement, so that a commit of one batch is one call: each call gives up the interpreter
 # lock and must wait to get it back.
 _APPEND: Final = (
@@ -63,17 +67,6 @@ _STORE_BLOB: Final = (
 )
 _ROW: Final = "SELECT first, last, crc_before, crc, content, epoch FROM batches"
 _PAGE_ROWS: Final = 64
-_TROUBLE_CODES: Final = frozenset(
-    {
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_READONLY,
-    }
-)
 
 
 class SqliteReader:
@@ -112,6 +105,10 @@ class SqliteReader:
                 return
             from_seq = int(rows[-1][1]) + 1
 
+    def archived(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the batches that were trimmed, in order, from the one that holds ``from_seq``."""
+        return read_archive(self._directory, from_seq)
+
     def blob(self, digest: str) -> bytes | None:
         """Return the content of a blob, or None when it is not there.
 
@@ -141,6 +138,22 @@ class SqliteReader:
         self._checked_snapshot = load_snapshot(root)
         return self._checked_snapshot
 
+    def snapshot_seqs(self) -> list[Seq]:
+        """Return the numbers of all stored snapshots, the newest first."""
+        return stored_snapshots(self._directory / SNAPSHOTS)
+
+    def open_snapshot(self, seq: Seq) -> Snapshot:
+        """Return a snapshot; its parts are checked when they are read.
+
+        Raises:
+            SnapshotDamagedError: It is gone, or its table of contents is damaged.
+        """
+        return open_snapshot(self._directory / SNAPSHOTS / str(seq))
+
+    def lead_epoch(self) -> Epoch:
+        """Return the number of the present or last reign."""
+        return int(self._rows("SELECT epoch FROM lead")[0][0])
+
     def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
         """Store the snapshot of the state right behind entry ``seq``; keep the newest two."""
         store_snapshot(self._directory / SNAPSHOTS, seq, crc, parts)
@@ -153,7 +166,7 @@ class SqliteReader:
         Raises:
             CorruptJournalError: Something is damaged; the message says what.
         """
-        with _errors_named(self._database):
+        with errors_named(self._database):
             check_pages(self._reading, self._database)
         check_log_was_read_to_its_end(self._database)
 
@@ -172,7 +185,7 @@ class SqliteReader:
         )
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        with _errors_named(self._database):
+        with errors_named(self._database):
             return self._reading.execute(statement, values).fetchall()
 
 
@@ -182,6 +195,7 @@ class SqliteJournal(SqliteReader):
     def __init__(self, directory: Path) -> None:
         self._lock: DirectoryLock | None = None
         self._writing: sqlite3.Connection | None = None
+        self._archive: Archive | None = None
         self._log_pages = 0
         self._files: dict[Path, tuple[int, int]] = {}
         self.last_seq: Seq = 0
@@ -204,11 +218,19 @@ class SqliteJournal(SqliteReader):
         except OSError as error:
             raise JournalTroubleError(f"{self._directory}: {error.strerror}") from error
         try:
-            with _errors_named(self._database):
+            with errors_named(self._database):
                 return self._open_and_begin(holder)
         except BaseException:
             self.close()
             raise
+
+    def keep_lead(self, on_lost: Callable[[EpochLostError], object]) -> None:
+        """Nothing is to be done: the lock is held as long as the process lives."""
+
+    @property
+    def leads_surely(self) -> bool:
+        """Whether the lock is held."""
+        return self._lock is not None
 
     def append(
         self, epoch: Epoch, batch: StoredBatch, blobs: Sequence[tuple[str, bytes]] = ()
@@ -227,7 +249,7 @@ class SqliteJournal(SqliteReader):
             JournalTroubleError: It does not count as stored; the same may be tried again.
         """
         connection = self._writer()
-        with _errors_named(self._database):
+        with errors_named(self._database):
             try:
                 if len(appends) == 1 and not appends[0].blobs:
                     self._insert(connection, epoch, appends[0].batch, self.last_crc)
@@ -253,25 +275,32 @@ class SqliteJournal(SqliteReader):
             self._move_log(connection)
 
     def trim(self, before: Seq, *, limit: int = 256) -> bool:
-        """Drop batches that end before entry ``before``, at most ``limit``; tell if there is more.
+        """Move batches that end before entry ``before`` to the archive, at most ``limit``.
 
         The newest is always kept: it says where the journal goes on.
+
+        Returns:
+            Whether there is more to move.
         """
         connection = self._writer()
         before = min(before, self.last_seq)
-        with _errors_named(self._database):
-            dropped = connection.execute(
-                "DELETE FROM batches WHERE last IN"
-                " (SELECT last FROM batches WHERE last < ? ORDER BY last LIMIT ?)",
-                (before, limit),
-            ).rowcount
-        self._log_pages += 2 * dropped
-        return dropped == limit
+        with errors_named(self._database):
+            rows = connection.execute(
+                f"{_ROW} WHERE last < ? ORDER BY last LIMIT ?", (before, limit)
+            ).fetchall()
+            if not rows:
+                return False
+            if self._archive is None:
+                self._archive = Archive(self._directory)
+            self._archive.store(map(self._batch, rows))
+            connection.execute("DELETE FROM batches WHERE last <= ?", (rows[-1][1],))
+        self._log_pages += len(rows)
+        return len(rows) == limit
 
     def forget_blobs(self, digests: Sequence[str]) -> None:
         """Drop blobs that nothing names any more."""
         connection = self._writer()
-        with _errors_named(self._database):
+        with errors_named(self._database):
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany("DELETE FROM blobs WHERE hash = ?", [(d,) for d in digests])
             connection.execute("COMMIT")
@@ -294,6 +323,9 @@ class SqliteJournal(SqliteReader):
             with contextlib.suppress(sqlite3.Error):
                 self._writing.close()
             self._writing = None
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -306,7 +338,7 @@ class SqliteJournal(SqliteReader):
     def _open_and_begin(self, holder: str) -> Epoch:
         is_new = not self._database.exists()
         if not is_new:
-            with contextlib.closing(_connect_reading(self._database)) as looking:
+            with contextlib.closing(connect_reading(self._database)) as looking:
                 # The read makes SQLite recover its log; only then can it be judged.
                 check_schema(looking, self._database)
                 check_log_was_read_to_its_end(self._database)
@@ -319,7 +351,7 @@ class SqliteJournal(SqliteReader):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        _create_schema(connection)
+        create_schema(connection)
         check_schema(connection, self._database)
         check_pages(connection, self._database)
         row = connection.execute(
@@ -332,7 +364,7 @@ class SqliteJournal(SqliteReader):
             "SELECT last, crc FROM batches ORDER BY last DESC LIMIT 1"
         ).fetchone()
         self.last_seq, self.last_crc = end or (0, 0)
-        self._reading = _connect_reading(self._database)
+        self._reading = connect_reading(self._database)
         log = self._database.with_name(f"{DATABASE}-wal")
         self._files = {path: _identity(path) for path in (self._database, log)}
         return int(row[0])
@@ -394,8 +426,8 @@ def open_sqlite_reader(directory: Path) -> SqliteReader:
     database = directory / DATABASE
     if not database.exists():
         raise CorruptJournalError(f"{database}: there is no journal")
-    with _errors_named(database):
-        connection = _connect_reading(database)
+    with errors_named(database):
+        connection = connect_reading(database)
         try:
             check_schema(connection, database)
         except BaseException:
@@ -404,84 +436,7 @@ def open_sqlite_reader(directory: Path) -> SqliteReader:
     return SqliteReader(directory, connection)
 
 
-def check_schema(connection: sqlite3.Connection, database: Path) -> None:
-    """Check that this release can read the database.
-
-    Raises:
-        CorruptJournalError: It cannot, and the message says why.
-    """
-    try:
-        row = connection.execute("SELECT max(version) FROM schema").fetchone()
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
-            raise
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables == (0,):
-            return
-        raise CorruptJournalError(f"{database}: this is not a journal of XCE") from error
-    if row[0] is None or row[0] > SCHEMA_VERSION:
-        raise CorruptJournalError(
-            f"{database}: written by a newer release (schema {row[0]}, this release knows "
-            f"{SCHEMA_VERSION}): use that release or a later one"
-        )
-
-
-def check_pages(connection: sqlite3.Connection, database: Path) -> None:
-    """Check that the pages with entries hang together: a lost page would be lost entries.
-
-    Costs: reads all stored batches once.
-
-    Raises:
-        CorruptJournalError: They do not, and the message says where.
-    """
-    found = connection.execute("PRAGMA quick_check(batches)").fetchone()[0]
-    if found != "ok":
-        text = " ".join(str(found).split())
-        raise CorruptJournalError(f"{database}: damaged: {text}; see `xceadmin journal verify`")
-
-
-def _create_schema(connection: sqlite3.Connection) -> None:
-    """Create the tables where there are none, all or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not tables:
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
-    connection.execute("COMMIT")
-
-
 def _identity(path: Path) -> tuple[int, int]:
     """Return what tells one file from another of the same name."""
     found = path.stat()
     return found.st_dev, found.st_ino
-
-
-def _connect_reading(database: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{database.absolute().as_uri()}?mode=ro",
-        uri=True,
-        isolation_level=None,
-        check_same_thread=False,
-        timeout=10.0,
-    )
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
-@contextlib.contextmanager
-def _errors_named(database: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours: what may pass is trouble, damage is a fault."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        # SQLite quotes what it cannot read in its message, and the interpreter cannot either.
-        raise CorruptJournalError(f"{database}: {error.object!r}") from error
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _TROUBLE_CODES:
-            raise JournalTroubleError(f"{database}: {error}") from error
-        if isinstance(error, sqlite3.ProgrammingError):
-            raise
-        # Besides "malformed": a head that names another format, a column that is no text, ...
-        raise CorruptJournalError(f"{database}: {error}") from error

@@ -9,19 +9,10 @@ import msgspec
 from xce.journal.codec import CorruptEntryError, stored_crcs
 from xce.journal.interface import JournalReader
 from xce.journal.recover import check_batch
-from xce.journal.snapshot import (
-    SnapshotDamagedError,
-    check_snapshot,
-    open_snapshot,
-    stored_snapshots,
-)
-from xce.journal.sqlite import (
-    DATABASE,
-    SCHEMA_VERSION,
-    SNAPSHOTS,
-    SqliteReader,
-    open_sqlite_reader,
-)
+from xce.journal.snapshot import SnapshotDamagedError, check_snapshot
+from xce.journal.sqlite import open_sqlite_reader
+from xce.journal.sqlite_tables import SCHEMA_VERSION
+from xce.journal.whole import read_whole
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import Epoch, Seq
 
@@ -73,9 +64,7 @@ class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(directory: Path) -> JournalReport:
-    """Read every entry and every snapshot of the journal in ``directory``, and change nothing.
-
-    Costs: decodes the whole journal once.
+    """Check the journal of files in ``directory``; see `verify_journal`.
 
     Raises:
         CorruptJournalError: There is no journal, or the file cannot be opened as one at all.
@@ -83,13 +72,32 @@ def verify(directory: Path) -> JournalReport:
     """
     reader = open_sqlite_reader(directory)
     try:
-        snapshots = tuple(_check_snapshots(directory / SNAPSHOTS))
-        return _verify_entries(reader, directory, snapshots)
+        return verify_journal(reader)
     finally:
         reader.close()
 
 
+def verify_journal(reader: JournalReader) -> JournalReport:
+    """Read every entry, the archived ones too, and every snapshot, and change nothing.
+
+    Costs: decodes the whole journal once.
+
+    Raises:
+        JournalTroubleError: It cannot be read for now.
+    """
+    return _verify_entries(reader, tuple(_check_snapshots(reader)))
+
+
 def export(directory: Path, from_seq: Seq = 1, to_seq: Seq = 0) -> Iterator[bytes]:
+    """Yield entries of the journal of files in ``directory``; see `export_journal`."""
+    reader = open_sqlite_reader(directory)
+    try:
+        yield from export_journal(reader, from_seq, to_seq)
+    finally:
+        reader.close()
+
+
+def export_journal(reader: JournalReader, from_seq: Seq = 1, to_seq: Seq = 0) -> Iterator[bytes]:
     """Yield the entries from ``from_seq`` to ``to_seq`` (0: to the end), each a line of JSON.
 
     A line ends with a newline. Keys are ``seq``, ``at_us``, ``cause``, ``records`` (each with
@@ -98,16 +106,8 @@ def export(directory: Path, from_seq: Seq = 1, to_seq: Seq = 0) -> Iterator[byte
     Raises:
         CorruptJournalError: An entry is damaged; those before it were given.
     """
-    reader = open_sqlite_reader(directory)
-    try:
-        yield from _export_lines(reader, from_seq, to_seq)
-    finally:
-        reader.close()
-
-
-def _export_lines(reader: JournalReader, from_seq: Seq, to_seq: Seq) -> Iterator[bytes]:
     after: tuple[Seq, int] | None = None
-    for batch in reader.read(max(from_seq, 1)):
+    for batch in read_whole(reader, max(from_seq, 1)):
         seq, crc = after or (batch.first - 1, batch.crc_before)
         entries, crc = check_batch(batch, after_seq=seq, after_crc=crc, place=reader.place())
         after = (batch.last, crc)
@@ -125,36 +125,33 @@ def _export_lines(reader: JournalReader, from_seq: Seq, to_seq: Seq) -> Iterator
                 yield _JSON.encode(line) + b"\n"
 
 
-def _verify_entries(
-    reader: SqliteReader, directory: Path, snapshots: tuple[SnapshotReport, ...]
-) -> JournalReport:
+def _verify_entries(reader: JournalReader, snapshots: tuple[SnapshotReport, ...]) -> JournalReport:
+    place = reader.place()
     batches = entry_count = records = size = epoch = 0
     first_seq = seq = crc = 0
     damage = None
     blobs: tuple[str, ...] = ()
     try:
-        for batch in reader.read(1):
+        for batch in read_whole(reader, 1):
             if not batches:
                 first_seq, seq, crc = batch.first, batch.first - 1, batch.crc_before
-            entries, crc = check_batch(
-                batch, after_seq=seq, after_crc=crc, place=str(directory / DATABASE)
-            )
+            entries, crc = check_batch(batch, after_seq=seq, after_crc=crc, place=place)
             seq = batch.last
             epoch = batch.epoch
             batches += 1
             entry_count += len(entries)
             records += sum(len(entry.records) for entry in entries)
             size += len(batch.content)
-        damage = _damage_beside_entries(reader, first_seq, seq, snapshots)
+        damage = _damage_beside_entries(reader, seq, snapshots)
         blobs = tuple(_damaged_blobs(reader))
     except CorruptEntryError as error:
         # Entries before the damaged one are good, also those of its own batch.
         seq = max(error.seq - 1, seq)
-        damage = Damage(seq=error.seq, file=str(directory / DATABASE), text=str(error))
+        damage = Damage(seq=error.seq, file=place, text=str(error))
     except CorruptJournalError as error:
-        damage = Damage(seq=seq + 1, file=str(directory / DATABASE), text=str(error))
+        damage = Damage(seq=seq + 1, file=place, text=str(error))
     return JournalReport(
-        file=str(directory / DATABASE),
+        file=place,
         schema=SCHEMA_VERSION,
         first_seq=first_seq,
         last_good_seq=seq,
@@ -169,7 +166,7 @@ def _verify_entries(
     )
 
 
-def _damaged_blobs(reader: SqliteReader) -> Iterator[str]:
+def _damaged_blobs(reader: JournalReader) -> Iterator[str]:
     """Yield the hashes whose content does not match; reads every blob once."""
     for digest in reader.blob_digests():
         try:
@@ -179,10 +176,11 @@ def _damaged_blobs(reader: SqliteReader) -> Iterator[str]:
 
 
 def _damage_beside_entries(
-    reader: SqliteReader, first: Seq, last: Seq, snapshots: tuple[SnapshotReport, ...]
+    reader: JournalReader, last: Seq, snapshots: tuple[SnapshotReport, ...]
 ) -> Damage | None:
     """Check what a row by row reading does not see."""
     reader.check_storage()
+    first = reader.first_seq()
     good = [snapshot.seq for snapshot in snapshots if not snapshot.damage]
     newest = max(good, default=0)
     if newest > last:
@@ -194,10 +192,10 @@ def _damage_beside_entries(
     return None
 
 
-def _check_snapshots(root: Path) -> Iterator[SnapshotReport]:
-    for seq in stored_snapshots(root):
+def _check_snapshots(reader: JournalReader) -> Iterator[SnapshotReport]:
+    for seq in reader.snapshot_seqs():
         try:
-            check_snapshot(open_snapshot(root / str(seq)))
+            check_snapshot(reader.open_snapshot(seq))
         except SnapshotDamagedError as error:
             yield SnapshotReport(seq=seq, damage=str(error))
         else:

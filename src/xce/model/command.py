@@ -93,6 +93,19 @@ class ResumeJobs(msgspec.Struct, frozen=True, tag="resume-jobs", array_like=True
     groups: tuple[str, ...] = ()
 
 
+class RequeueJobs(msgspec.Struct, frozen=True, tag="requeue-jobs", array_like=True):
+    """Let jobs pend again under their ids; what runs is ended first."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+    states: tuple[str, ...] = ("RUN", "USUSP", "SSUSP")
+    """Only elements in these states, as STAT has them; ``PEND``: go to the end of the queue."""
+    hold: bool = False
+    """They are held then, until they are resumed."""
+    groups: tuple[str, ...] = ()
+
+
 class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     """Move pending jobs in the order of their queue: a user among his own jobs there of the same
     priority, an administrator among everybody's.
@@ -127,6 +140,15 @@ class SetQueues(msgspec.Struct, frozen=True, tag="set-queues", array_like=True):
     """None: leave it."""
     is_active: bool | None = None
     comment: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+
+
+class DeclareHostsLost(msgspec.Struct, frozen=True, tag="declare-hosts-lost", array_like=True):
+    """Give up hosts that are away at once, without waiting for the end of their grace."""
+
+    by: str
+    hosts: tuple[str, ...]
     is_admin: bool = False
     groups: tuple[str, ...] = ()
 
@@ -250,6 +272,8 @@ class Tick(msgspec.Struct, frozen=True, tag="tick", array_like=True):
 
     history_seq: int = 0
     """Up to which entry the history store has everything."""
+    is_settling: bool = False
+    """Whether workers of the reign before are still awaited: no host is given up meanwhile."""
 
 
 Command: TypeAlias = (
@@ -259,8 +283,10 @@ Command: TypeAlias = (
     | StopJobs
     | ResumeJobs
     | MoveJobs
+    | RequeueJobs
     | SetHostsOpen
     | SetQueues
+    | DeclareHostsLost
     | ApplyConfig
     | ResolveWindows
     | StartTrace
@@ -285,8 +311,8 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``opened``, ``closed``, ``started``, ``traced``, ``not-traced``,
-    ``trusted``, ``revoked``, ``made``, ``enrolled``."""
+    ``resumed``, ``moved``, ``requeued``, ``opened``, ``closed``, ``lost``, ``started``,
+    ``traced``, ``not-traced``, ``trusted``, ``revoked``, ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

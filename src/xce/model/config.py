@@ -28,6 +28,8 @@ the first blocked job of a queue, ``conservative`` to every one.
 """
 LEVELS: Final = ("switch", "block", "rack", "zone")
 """Levels of domains in which hosts lie, the narrowest first, where none are declared."""
+MISSED_BEATS: Final = 3
+"""So many beats of a worker may be missed."""
 BUILT_IN_RESOURCES: Final = ("slots", "mem")
 """The first columns of every host: slots, and memory in MiB."""
 
@@ -116,6 +118,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Who has which shares; empty: all users the same."""
     reservations: int = 0
     """How many blocked jobs hold a reservation; 0: the cluster's."""
+    rerunnable: bool = False
+    """Whether jobs that do not say are started anew when their host fails."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -195,6 +199,35 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Levels of domains in which hosts lie, the narrowest first; empty: `LEVELS`."""
     default_level: str = ""
     """The level of ``cu[]`` that names none; empty: the narrowest one."""
+    heartbeat_us: Micros = 5 * SECOND_US
+    """How often a worker says that it is there."""
+    host_grace_us: Micros = 120 * SECOND_US
+    """So long a host may be away before it is given up."""
+    self_fence: bool = False
+    """Whether rerunnable jobs end by themselves on a host that has lost the controller."""
+    fence_after_us: Micros = 0
+    """So long after the last word of the controller they do; 0: most of ``host_grace_us``."""
+    losses_max: int = 3
+    """A host that is lost so often within ``losses_window_us`` is closed."""
+    losses_window_us: Micros = HOUR_US
+    settle_max_us: Micros = 60 * SECOND_US
+    """So long at most a new reign waits for the hosts that were up, before any is given up."""
+
+    @property
+    def silence_us(self) -> Micros:
+        """How long nothing may be heard of a host until its jobs are shown as unknown."""
+        return MISSED_BEATS * self.heartbeat_us
+
+    @property
+    def fence_us(self) -> Micros:
+        """How long a rerunnable job outlives the last word of the controller; 0: it is not ended.
+
+        Shorter than the grace, so that it is gone before it can be started elsewhere.
+        """
+        if not self.self_fence:
+            return 0
+        return self.fence_after_us or self.host_grace_us * 3 // 4
+
     mode: str = "production"
     """`MODES`; in effect from the next start of the controller."""
     listen: str = ""

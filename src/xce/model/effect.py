@@ -39,6 +39,10 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     array_step: int = 1
     mem_request_mib: int = 0
     """What the job reserved in all, for the report."""
+    restarted: list[Index] = []
+    """Of ``indices``, those that ran before in an earlier attempt."""
+    fence_us: Micros = 0
+    """So long after the last word of the controller it shall be ended; 0: never for that."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
@@ -53,7 +57,7 @@ class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
     cause: EndCause
     force: bool = False
     forget: bool = False
-    """The attempt is not ours any more: end it, drop its record, report nothing."""
+    """The attempt is not ours any more: end it, drop its record, report only that it is gone."""
     kill_interval_us: Micros = 10_000_000
 
 

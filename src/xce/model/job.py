@@ -178,6 +178,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     submission directory. Empty: the job runs in ``cwd``."""
     args: tuple[str, ...] = ()
     """Arguments of a script."""
+    rerunnable: bool = False
+    """``-r``, or the queue's word: it is started anew when its host fails."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True):
@@ -241,3 +243,5 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     run_limit_us: Micros = 0
     estimate_us: Micros = 0
     priority: int = 0
+    rerunnable: bool | None = None
+    """``-r`` or ``-rn``; None: as its queue has it."""

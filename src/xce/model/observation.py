@@ -85,6 +85,15 @@ class HostDisconnected(msgspec.Struct, frozen=True, tag="host-disconnected", arr
     """A worker's connection ended; its jobs run on."""
 
     host: str
+    silent: bool = False
+    """It was ended here, since nothing was heard of the worker for too long."""
+
+
+class ReignBegan(msgspec.Struct, frozen=True, tag="reign-began", array_like=True):
+    """A leader begins, and no worker has joined it yet: every host gets its whole grace."""
+
+    is_jump: bool = False
+    """It has begun before, and its clock has gone forward at once: only hosts that are away."""
 
 
 class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
@@ -96,6 +105,8 @@ class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
     started: tuple[AttemptStarted, ...] = ()
     ended: tuple[AttemptEnded, ...] = ()
     suspended: tuple[SuspensionSeen, ...] = ()
+    gone: tuple[tuple[JobId, Index, int], ...] = ()
+    """``(job, index, attempt)`` that were to be forgotten: nothing of them is left."""
 
 
-Observation: TypeAlias = HostJoined | HostDisconnected | Reported
+Observation: TypeAlias = HostJoined | HostDisconnected | ReignBegan | Reported

@@ -28,12 +28,15 @@ class Permission(enum.StrEnum):
     JOB_RESUME = "job:resume"
     JOB_MOVE = "job:move"
     """To the top or the bottom of its queue."""
+    JOB_REQUEUE = "job:requeue"
     JOB_TRACE = "job:trace"
     """Have sessions tell what they decide about it, and read that."""
     HOST_OPEN = "host:open"
     HOST_CLOSE = "host:close"
     CONFIG_APPLY = "config:apply"
     """Put the configuration files in effect."""
+    HOST_LOST = "host:lost"
+    """Give up hosts that are away, and with them what ran there."""
     TOKEN_REVOKE = "token:revoke"
     """End other users' logins."""
     RBAC_VIEW = "rbac:view"
@@ -46,7 +49,6 @@ NOT_BUILT: Final = frozenset(
         "app:use",
         "app:view",
         "job:modify",
-        "job:requeue",
         "project:submit",
         "project:view",
     ]
@@ -60,8 +62,9 @@ _VIEWER: Final = ("cluster:view", "job:view", "job:output", "rbac:view")
 BUILT_IN_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "viewer": _VIEWER,
     "operator": (
-        *_VIEWER, "job:kill", "job:signal", "job:stop", "job:resume", "job:move", "job:trace",
-        "host:*", "queue:open", "queue:close", "queue:activate", "queue:inactivate",
+        *_VIEWER, "job:kill", "job:signal", "job:stop", "job:resume", "job:move",
+        "job:requeue", "job:trace", "host:*", "queue:open", "queue:close", "queue:activate",
+        "queue:inactivate",
     ),
     "admin": ("*",),
 }  # fmt: skip

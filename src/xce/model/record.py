@@ -9,6 +9,7 @@ import msgspec
 
 from xce.model.config import ClusterConfig
 from xce.model.dependency import Dependency
+from xce.model.host_record import NO_WAKES, HostRecord
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
@@ -20,7 +21,6 @@ from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
 from xce.model.trace import TracesChanged
 
-NO_WAKES: frozenset[Wake] = frozenset()
 RESERVED_ROOM: frozenset[Wake] = frozenset({Wake.RESERVATION})
 """Changes when what runs is expected to end, or who holds a reservation."""
 
@@ -34,38 +34,6 @@ class ConfigApplied(msgspec.Struct, frozen=True, tag="config-applied", array_lik
     config: ClusterConfig
     hosts: tuple[str, ...] = ()
     """Names of all hosts in number order, those of earlier configurations included."""
-
-
-class HostUp(msgspec.Struct, frozen=True, tag="host-up", array_like=True):
-    """A worker joined: the host can take work."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
-
-    host: HostNumber
-    boot_id: str
-    cpus: int
-    mem_mib: int
-    isolation: str = ""
-    version: str = ""
-    attributes: dict[str, int | str | bool] = {}
-
-
-class HostDown(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
-    """The worker's connection ended; nothing new starts there."""
-
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
-
-    host: HostNumber
-
-
-class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=True):
-    """An administrator opened or closed hosts."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
-
-    hosts: list[HostNumber]
-    is_open: bool
-    comment: str = ""
 
 
 class SpecStored(msgspec.Struct, frozen=True, tag="spec-stored", array_like=True):
@@ -265,7 +233,9 @@ class EndDecided(msgspec.Struct, frozen=True, tag="end-decided", array_like=True
     force: bool
     at_us: Micros
     requeue: bool = False
-    """They pend again when they are gone, unless they ended well."""
+    """They pend again when they are gone; those that gave way do not if they ended well."""
+    hold: bool = False
+    """With ``requeue``: they are held then."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
@@ -302,14 +272,6 @@ class LaunchFailed(msgspec.Struct, frozen=True, tag="launch-failed", array_like=
     indices: list[Index]
     hosts: list[HostNumber]
     detail: str
-
-
-class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array_like=True):
-    """Jobs that failed to start on these hosts long ago may try them again."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
-
-    hosts: list[HostNumber]
 
 
 class SuspensionAsked(msgspec.Struct, frozen=True, tag="suspension-asked", array_like=True):
@@ -403,12 +365,31 @@ class RoomReleased(msgspec.Struct, frozen=True, tag="room-released", array_like=
 
 
 class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
-    """Attempts that gave way are gone, their amounts are free and they pend again. Columns."""
+    """Attempts are gone or given up, their amounts are free and they pend again. Columns."""
 
     wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL, Wake.PENDING})
 
     jobs: list[JobId]
     indices: list[Index]
+    causes: list[int] = []
+    """`xce.model.job.EndCause` of each; empty: they gave way."""
+    details: list[tuple[int, str]] = []
+    """``(position, text)`` for those that have one."""
+
+
+class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):
+    """Elements that had ended pend again, or are held. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
+
+    jobs: list[JobId]
+    indices: list[Index]
+    outcomes: list[int]
+    """`xce.model.job.Outcome` that each had."""
+    cause: EndCause
+    """On whose word: REQUEUE_OWNER or REQUEUE_ADMIN."""
+    by: str
+    hold: bool = False
 
 
 class StopsChanged(msgspec.Struct, frozen=True, tag="stops-changed", array_like=True):
@@ -440,10 +421,8 @@ class KeysForgotten(msgspec.Struct, frozen=True, tag="keys-forgotten", array_lik
 
 
 Record: TypeAlias = (
-    ConfigApplied
-    | HostUp
-    | HostDown
-    | HostsOpened
+    HostRecord
+    | ConfigApplied
     | QueuesSwitched
     | SpecStored
     | ClassStored
@@ -463,7 +442,6 @@ Record: TypeAlias = (
     | EndDecided
     | Ended
     | LaunchFailed
-    | AvoidanceLifted
     | SuspensionAsked
     | SuspensionDone
     | SignalAsked
@@ -473,6 +451,7 @@ Record: TypeAlias = (
     | RoomHeld
     | RoomReleased
     | Requeued
+    | Reopened
     | WindowsResolved
     | WindowsMoved
     | StopsChanged

@@ -35,6 +35,8 @@ class RefusalCode(enum.StrEnum):
     KEY_REUSED = "key-reused"
     NOT_BUILT = "not-built"
     JOURNAL_FULL = "journal-full"
+    JOURNAL_AWAY = "journal-away"
+    """It passes by itself: clients of ours try again."""
     WRONG_STATE = "wrong-state"
     STALE = "stale"
     DENIED = "denied"

@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 from xce.model.command import (
     ApplyConfig,
     Command,
+    DeclareHostsLost,
     KillJobs,
     MakeHostToken,
     MoveJobs,
     NoteDenials,
     NoteLogin,
     ProposePlan,
+    RequeueJobs,
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
@@ -28,7 +30,7 @@ from xce.model.command import (
     SubmitJobs,
     TrustKey,
 )
-from xce.model.observation import HostJoined, Reported
+from xce.model.observation import HostJoined, ReignBegan, Reported
 from xce.model.trust import TEST
 from xce.net import message as m
 from xce.net.bounds import refuse_observation
@@ -49,12 +51,13 @@ class Rights(NamedTuple):
 
 
 OF_USERS: Final[tuple[type, ...]] = (
-    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, SetHostsOpen, SetQueues,
-    ApplyConfig, RevokeLogin, NoteDenials, NoteLogin, StartTrace, StopTrace,
+    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SetHostsOpen,
+    DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, NoteDenials, NoteLogin, StartTrace,
+    StopTrace,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (
-    ApplyConfig, SetHostsOpen, TrustKey, RevokeKeys, MakeHostToken,
+    ApplyConfig, SetHostsOpen, DeclareHostsLost, TrustKey, RevokeKeys, MakeHostToken,
 )  # fmt: skip
 
 WORKER_FRAME_MAX: Final = 4 * 1024 * 1024
@@ -131,7 +134,7 @@ class Gate:
         kind = type(seen).__name__
         if not isinstance(seen, self._rights.observations):
             return f"a {self.role} may not report {kind}"
-        if seen.host != self.name:
+        if isinstance(seen, ReignBegan) or seen.host != self.name:
             return f"the worker of host {self.name} may report about that host only"
         refusal = refuse_observation(seen)
         if refusal:

@@ -62,12 +62,14 @@ def _refuse_attributes(attributes: Mapping[str, int | str | bool]) -> str:
 
 
 def _refuse_reported(seen: Reported) -> str:
-    if len(seen.started) + len(seen.ended) + len(seen.suspended) > ITEMS_MAX:
+    items = (seen.started, seen.ended, seen.suspended, seen.gone)
+    if sum(map(len, items)) > ITEMS_MAX:
         return "there are too many items"
     places = chain(
         ((item.job, item.index, item.attempt) for item in seen.started),
         ((item.job, item.index, item.attempt) for item in seen.ended),
         ((item.job, item.index, item.attempt) for item in seen.suspended),
+        seen.gone,
     )
     if not _are_places(places):
         return "an attempt has no number that can be one"

@@ -284,13 +284,25 @@ class FollowerFeed:
         room = self._window_bytes - buffered_bytes
         if self.is_live or room <= 0:
             return messages
+        try:
+            self._gather(messages, room)
+        except CorruptJournalError:
+            raise
+        except Exception:
+            # What was read before it counts as given out. The next call fails again, or goes on.
+            if not messages:
+                raise
+        return messages
+
+    def _gather(self, messages: list[SnapshotPart | Batch | CaughtUp], room: int) -> None:
+        """Add what comes next, until there is no room."""
         self._choose_beginning()
         while self._snapshot is not None and room > 0:
             part = self._take_part(self._snapshot)
             messages.append(part)
             room -= len(part.content)
         if room <= 0:
-            return messages
+            return
         for batch in self._source.read(self.seq + 1):
             if batch.first > self.seq + 1:
                 raise CorruptJournalError(
@@ -300,10 +312,9 @@ class FollowerFeed:
             self.seq = batch.last
             room -= len(batch.content)
             if room <= 0:
-                return messages
+                return
         self.is_live = True
         messages.append(CaughtUp(self.seq))
-        return messages
 
     def takes_live(self, first: Seq, last: Seq, buffered_bytes: int) -> bool:
         """Tell whether the batch that just became durable shall be sent to this follower now.

@@ -47,6 +47,8 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome", array_like=True):
     cluster: str
     version: str
     seq: Seq
+    beat_us: Micros = 0
+    """How often a worker shall send a `Ping`; 0: never."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True):

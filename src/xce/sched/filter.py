@@ -115,8 +115,8 @@ def filter_avoided(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 
 
 def filter_reach(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
-    """Keep the hosts whose worker is there."""
-    sieve.keep(facts.table.is_up, HostCode.UNREACHABLE)
+    """Keep the hosts whose worker is there, and where nothing stale runs any more."""
+    sieve.keep(facts.table.reachable(), HostCode.UNREACHABLE)
 
 
 def filter_open(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:

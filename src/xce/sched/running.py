@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from xce.model.entry import Entry
+from xce.model.host_record import HostUp
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import positions
@@ -22,7 +23,6 @@ from xce.model.record import (
     EndDecided,
     Ended,
     GangPlaced,
-    HostUp,
     LaunchFailed,
     Record,
     Requeued,

@@ -23,9 +23,10 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from xce.model.entry import Entry
+from xce.model.host_record import HostDown, ReignBegun
 from xce.model.ids import Micros
 from xce.model.reason import Reason, Wake
-from xce.model.record import HostDown, SessionRan
+from xce.model.record import SessionRan
 from xce.sched.columns import HostFacts
 from xce.sched.counts import Counts
 from xce.sched.explain import cures, gist
@@ -94,7 +95,9 @@ class Memory:
                 self._awaits_answer = False
                 # What did not hold of a plan left something undone.
                 self._has_news = self._has_news or record.stale > 0
-            elif not record.wakes.isdisjoint(self._wanted) or isinstance(record, HostDown):
+            elif not record.wakes.isdisjoint(self._wanted) or isinstance(
+                record, HostDown | ReignBegun
+            ):
                 self._has_news = True
 
     def open(self, state: ClusterState, policy: Policy) -> HostFacts:

@@ -10,8 +10,10 @@ from xce.model.command import (
     Accepted,
     ApplyConfig,
     Command,
+    DeclareHostsLost,
     KillJobs,
     MoveJobs,
+    RequeueJobs,
     ResumeJobs,
     RevokeKeys,
     Selection,
@@ -32,6 +34,14 @@ from xce.sim.network import Network, Wire
 from xce.sim.oracles import Truth, demand
 
 PATIENCE_US: Final = 8 * SECOND_US
+REQUEUED: Final = (
+    ("RUN", "USUSP", "SSUSP"),
+    ("RUN", "USUSP", "SSUSP"),
+    ("DONE",),
+    ("EXIT", "DONE"),
+    ("PEND", "RUN", "EXIT"),
+)
+"""In which states users requeue jobs."""
 
 
 class Wish(msgspec.Struct):
@@ -97,13 +107,19 @@ class Client(Process):
     def control(self, kind: type[Command], selection: Selection, *, signal: int = 10) -> None:
         """Wish that something is done to jobs."""
         by, admin = self.owner.user, self.is_admin
+        states = self._rng.choice(REQUEUED)
         make: dict[type, Callable[[], Command]] = {
             KillJobs: lambda: KillJobs(by, admin, selection),
             StopJobs: lambda: StopJobs(by, admin, selection),
             ResumeJobs: lambda: ResumeJobs(by, admin, selection),
+            RequeueJobs: lambda: RequeueJobs(by, admin, selection, states, signal == 15),
             SignalJobs: lambda: SignalJobs(by, admin, selection, signal),
         }
         self._wish(Wish(make[kind]))
+
+    def declare_lost(self, names: tuple[str, ...]) -> None:
+        """Wish that hosts are given up."""
+        self._wish(Wish(lambda: DeclareHostsLost(self.owner.user, names, is_admin=True)))
 
     def move(self, job: JobId, *, to_top: bool, position: int) -> None:
         """Wish that a job stands elsewhere in its queue."""

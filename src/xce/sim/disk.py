@@ -1,10 +1,11 @@
 """A virtual disk under the journal: slow, sometimes full, and it survives every crash.
 
 What is being written when the controller is killed is there afterwards, or it is not; nobody can
-know which.
+know which. It is fenced, as the database is: a write and the check that its writer still leads are
+one, so what one who was deposed has on its way is stored before the next reign begins, or never.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -41,6 +42,9 @@ class _Write(msgspec.Struct):
     batch: StoredBatch
     blobs: Sequence[Blob]
     on_end: Callable[[bool], object]
+    on_fenced: Callable[[], object]
+    epoch: Epoch
+    is_stored: bool = False
     is_over: bool = False
 
 
@@ -49,6 +53,7 @@ class Disk:
 
     def __init__(self, loop: Loop, rng: Random, faults: Faults, on_stored: OnStored) -> None:
         self.batches: list[StoredBatch] = []
+        self.archive: list[StoredBatch] = []
         self.blobs: dict[str, bytes] = {}
         self.epoch: Epoch = 0
         self.is_failing = False
@@ -57,38 +62,64 @@ class Disk:
         self._rng = rng
         self._faults = faults
         self._on_stored = on_stored
-        self._flying: _Write | None = None
+        self._flying: dict[Epoch, _Write] = {}
 
     def lead(self) -> Epoch:
-        """Begin a reign."""
+        """Begin a reign; what the one before has on its way is stored now, or never."""
+        for write in self._flying.values():
+            self._decide(write)
         self.epoch += 1
         return self.epoch
 
     def write(
-        self, batch: StoredBatch, blobs: Sequence[Blob], on_end: Callable[[bool], object]
+        self,
+        epoch: Epoch,
+        batch: StoredBatch,
+        blobs: Sequence[Blob],
+        on_end: Callable[[bool], object],
+        on_fenced: Callable[[], object],
     ) -> None:
-        """Make a batch durable some time later, or fail; ``on_end`` is told which."""
-        assert self._flying is None, "two batches are being written at once"
-        self._flying = _Write(batch, blobs, on_end)
+        """Make a batch durable some time later, or fail; ``on_end`` is told which.
+
+        Args:
+            epoch: The reign of the one who writes.
+            batch: What to store.
+            blobs: Of the batch.
+            on_end: Told whether it is stored.
+            on_fenced: Called instead when another reign has begun.
+        """
+        assert epoch not in self._flying, "two batches are being written at once"
+        write = self._flying[epoch] = _Write(batch, blobs, on_end, on_fenced, epoch)
         span_us: Micros = 30 + self._rng.randrange(self._faults.commit_us_max)
-        self._loop.after(span_us, self._end, self._flying)
+        self._loop.after(span_us, self._end, write)
 
     def _end(self, write: _Write) -> None:
         if write.is_over:
             return
-        self._flying = None
+        del self._flying[write.epoch]
         write.is_over = True
-        if not self.is_failing:
-            self.append(write.batch, write.blobs)
-        write.on_end(not self.is_failing)
+        if write.is_stored:
+            write.on_end(True)
+        elif write.epoch != self.epoch:
+            write.on_fenced()
+        else:
+            if not self.is_failing:
+                self.append(write.batch, write.blobs)
+            write.on_end(not self.is_failing)
 
-    def crash(self) -> None:
-        """Note that the writer was killed: what it was writing is stored, or it is not."""
-        write, self._flying = self._flying, None
+    def _decide(self, write: _Write) -> None:
+        """Store what is on its way, or leave it unstored."""
+        can = write.epoch == self.epoch and not (self.is_failing or write.is_stored)
+        if can and self._rng.random() < 0.5:
+            write.is_stored = True
+            self.append(write.batch, write.blobs)
+
+    def crash(self, epoch: Epoch) -> None:
+        """Note that a writer was killed: what it was writing is stored, or it is not."""
+        write = self._flying.pop(epoch, None)
         if write is not None:
             write.is_over = True
-            if not self.is_failing and self._rng.random() < 0.5:
-                self.append(write.batch, write.blobs)
+            self._decide(write)
 
     def append(self, batch: StoredBatch, blobs: Sequence[Blob]) -> None:
         """Store a batch, which must follow."""
@@ -100,15 +131,16 @@ class Disk:
         self.blobs.update(blobs)
         self._on_stored(entries)
 
-    def store_snapshot(self, seq: Seq, crc: int, parts: Sequence[bytes]) -> None:
-        """Store a snapshot, and drop most of what lies before it."""
-        digests = tuple(PartDigest(len(part), "") for part in parts)
+    def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
+        """Store a snapshot, and move most of what lies before it to the archive."""
+        contents = tuple(parts)
+        digests = tuple(PartDigest(len(part), "") for part in contents)
         manifest = Manifest(format=1, seq=seq, crc=crc, parts=digests)
         self._snapshot = StoredParts(
-            directory=Path("virtual"), manifest=manifest, contents=tuple(parts)
+            directory=Path("virtual"), manifest=manifest, contents=contents
         )
         while len(self.batches) > KEPT_BATCHES and self.batches[0].last <= seq:
-            del self.batches[0]
+            self.archive.append(self.batches.pop(0))
 
     @property
     def last_crc(self) -> int:
@@ -129,9 +161,36 @@ class Disk:
             if batch.last >= from_seq:
                 yield batch
 
+    def archived(self, from_seq: Seq) -> Iterator[StoredBatch]:
+        """Yield the trimmed batches from the one that holds ``from_seq`` on."""
+        for batch in list(self.archive):
+            if batch.last >= from_seq:
+                yield batch
+
     def blob(self, digest: str) -> bytes | None:
         """Return a blob."""
         return self.blobs.get(digest)
+
+    def blob_digests(self) -> list[str]:
+        """Return the hashes of all blobs."""
+        return sorted(self.blobs)
+
+    def snapshot_seqs(self) -> list[Seq]:
+        """Return which snapshots there are."""
+        return [self._snapshot.seq] if self._snapshot is not None else []
+
+    def open_snapshot(self, seq: Seq) -> StoredParts:
+        """Return a snapshot."""
+        assert self._snapshot is not None
+        assert self._snapshot.seq == seq
+        return self._snapshot
+
+    def lead_epoch(self) -> Epoch:
+        """Return the present reign."""
+        return self.epoch
+
+    def check_storage(self) -> None:
+        """Nothing lies below."""
 
     def load_snapshot(self) -> StoredParts | None:
         """Return the newest snapshot."""

@@ -37,6 +37,14 @@ class Faults(msgspec.Struct):
     """Hosts that an administrator closes."""
     growths: int = 0
     """Configurations with more of something."""
+    cutoffs: int = 0
+    """Hosts that cannot be reached for long while their jobs run on."""
+    outages: int = 0
+    """Hosts that lose power and stay off for long."""
+    declarations: int = 0
+    """Hosts that an administrator declares lost, should they be away."""
+    promotions: int = 0
+    """Standbys that take over while the leader before lives on."""
     revocations: int = 0
     """Keys of hosts that are revoked; the host gets another a while later."""
     expiries: int = 0
@@ -90,4 +98,8 @@ def draw_faults(rng: Random) -> Faults:
         snapshots=some(3),
         closures=some(2),
         growths=some(2),
+        cutoffs=some(3),
+        outages=some(2),
+        declarations=some(3),
+        promotions=some(2),
     )

@@ -12,6 +12,7 @@ from xce.sim.loop import Process
 from xce.sim.network import Network, Wire
 from xce.sim.shepherd import Ground, Shepherd
 from xce.worker.action import Action, News
+from xce.worker.beat import Beat
 from xce.worker.core import HostState
 
 REPORTS_MAX: Final = 4
@@ -46,6 +47,7 @@ class Worker(Process):
         self._epoch = 0
         self._has_list = False
         self._due_us: Micros = 0
+        self._beat = Beat(0, 0)
         self.after(self._rng.randrange(20_000), self._find_shepherd)
 
     def kill(self) -> None:
@@ -114,11 +116,17 @@ class Worker(Process):
             return
         now_us = self.loop.now_us
         match message:
-            case m.Welcome(epoch=epoch):
+            case m.Welcome(epoch=epoch, beat_us=beat_us):
                 if not self.core.meet(epoch):
                     wire.cut()
                     return
                 self._join(wire)
+                self._beat = Beat(beat_us, now_us)
+                self._send_beat(wire)
+            case m.Pong(number):
+                contact_us = self._beat.answered(number)
+                if contact_us:
+                    self._do(self.core.contact(contact_us))
             case m.Effects(epoch, effects):
                 self._do(self.core.take_effects(epoch, effects, now_us))
             case m.ReportsTaken(number):
@@ -134,6 +142,19 @@ class Worker(Process):
         wire.send(self, m.Observe(seen))
         self._is_joined = True
 
+    def _send_beat(self, wire: Wire) -> None:
+        if wire is not self._wire:
+            return
+        now_us = self.loop.now_us
+        if self._beat.is_silent(now_us):
+            wire.close(self)
+            self.lose(wire)
+            return
+        number = self._beat.take(now_us)
+        if number:
+            wire.send(self, m.Ping(number))
+        self.after(self._beat.next_us() - now_us, self._send_beat, wire)
+
     def _look(self) -> None:
         """Report what is to be reported, and have the clock looked at when something is due."""
         wire = self._wire
@@ -146,9 +167,7 @@ class Worker(Process):
             found = self.core.reports(self.loop.now_us)
             if found is None:
                 break
-            reported = Reported(
-                self.ground.name, found.number, found.started, found.ended, found.suspended
-            )
+            reported = Reported(self.ground.name, *found)
             wire.send(self, m.Observe(reported))
         due_us = self.core.next_due_us()
         if due_us is not None and due_us != self._due_us:

@@ -46,7 +46,7 @@ def _pools_last(state: ClusterState, request: Request) -> bool:
 def _room(state: ClusterState, job: Job, request: Request, host: HostNumber) -> int:
     """Return how many tasks of a request a host could take as the first of its hosts."""
     table = state.hosts
-    usable = table.is_configured[host] and table.is_up[host] and table.is_open[host]
+    usable = table.is_configured[host] and table.reachable()[host] and table.is_open[host]
     if not usable or table.exclusive[host] or host in job.avoid:
         return 0
     if request.exclusive and (table.attempts[host] or table.held[:, host].any()):

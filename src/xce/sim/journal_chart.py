@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from xce.journal.interface import JournalReader
 from xce.journal.sqlite import open_sqlite_reader
+from xce.journal.whole import read_whole_entries
 from xce.model.entry import Entry
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
 from xce.model.ranges import count
@@ -17,7 +19,7 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.sim.chart import Chart, Run, make_chart
-from xce.sim.replay import begin, entries_behind
+from xce.sim.replay import begin
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 
@@ -38,12 +40,17 @@ def read_journal_chart(directory: Path, *, title: str = "", to_seq: Seq = 0) -> 
     """
     reader = open_sqlite_reader(directory)
     try:
-        state, crc = begin(reader)
-        reading = _Reading(state)
-        reading.read(entries_behind(reader, state.seq, crc), to_seq)
-        return reading.chart(title or str(directory))
+        return read_chart(reader, title=title or str(directory), to_seq=to_seq)
     finally:
         reader.close()
+
+
+def read_chart(reader: JournalReader, *, title: str = "", to_seq: Seq = 0) -> Chart:
+    """Return the chart of an open journal; see `read_journal_chart`."""
+    state, crc = begin(reader)
+    reading = _Reading(state)
+    reading.read(read_whole_entries(reader, state.seq, crc), to_seq)
+    return reading.chart(title or reader.place())
 
 
 class _Reading:

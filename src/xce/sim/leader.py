@@ -8,10 +8,11 @@ from random import Random
 from typing import get_args
 
 from xce.calendars.windows import Resolver
-from xce.control.clock import next_now_us
+from xce.control.clock import has_jumped, next_now_us
 from xce.control.controller import Controller, Reply
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
+from xce.control.liveness import Watch
 from xce.control.reign import Reign
 from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
@@ -20,7 +21,7 @@ from xce.model.command import ApplyConfig, Tick, TrustKey
 from xce.model.config import ClusterConfig
 from xce.model.effect import Effect
 from xce.model.ids import SECOND_US, Micros
-from xce.model.observation import HostDisconnected, HostJoined, Reported
+from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.net import message as m
 from xce.net.allowlist import Gate
 from xce.net.follow import FollowerFeed
@@ -61,12 +62,16 @@ class Leader(Process):
         self.recovered_seq = state.seq
         self.desk = Desk(controller(state))
         self._now_us = state.now_us
+        self._has_jumped = False
         self._mono_us = loop.now_us
         self.reign = Reign(self.desk, self)
         self.give = self.reign.give
         self._resolver = Resolver()
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
+        self._watch = Watch()
+        self._silent: dict[Wire, None] = {}
+        """Connections that were cut since nothing was heard on them."""
         self._joined: dict[Wire, None] = {}
         """Connections of workers whose join is durable."""
         self._gates: dict[Wire, Gate] = {}
@@ -89,23 +94,28 @@ class Leader(Process):
                 command = TrustKey("root", certificate, "worker", host)
                 self.give(command, by="root", basis="admin")
         self.give(ApplyConfig("root", config, is_admin=True), by="root", basis="admin")
-        table = self.state.hosts
-        for number, name in enumerate(table.names):
-            if table.is_up[number]:
-                self.give(HostDisconnected(name), by="controller", basis="component")
+        self.give(ReignBegan(), by="controller", basis="component")
 
     def kill(self) -> None:
         """Die at once."""
         self.is_alive = False
-        self.network.listener = self.network.listening = None
+        if self.network.listening is self:
+            self.network.listener = self.network.listening = None
         self.network.cut_all(self)
-        self.disk.crash()
+        self.disk.crash(self.epoch)
+
+    @property
+    def leads_surely(self) -> bool:
+        """Whether nobody else can lead now: its lease has not run out."""
+        return self.disk.epoch == self.epoch
 
     def now_us(self) -> Micros:
         """Return the present instant (decision X-21)."""
         elapsed_us = self.loop.now_us - self._mono_us
         self._mono_us = self.loop.now_us
-        self._now_us = next_now_us(self._now_us, elapsed_us=elapsed_us, wall_us=self._wall_us())
+        last_us = self._now_us
+        self._now_us = next_now_us(last_us, elapsed_us=elapsed_us, wall_us=self._wall_us())
+        self._has_jumped |= has_jumped(last_us, self._now_us, elapsed_us=elapsed_us)
         return self._now_us
 
     def turn_soon(self) -> None:
@@ -113,7 +123,9 @@ class Leader(Process):
         self.after(self._rng.randrange(200), self._turn)
 
     def _turn(self) -> None:
-        self.reign.turn(self.now_us())
+        now_us = self.now_us()
+        jumped, self._has_jumped = self._has_jumped, False
+        self.reign.turn(now_us, has_jumped=jumped)
 
     def write(self, batch: Batch) -> None:
         """Give a batch to the virtual disk."""
@@ -140,7 +152,7 @@ class Leader(Process):
             self.look_at_keys()
             self.reign.pump()
 
-        self.disk.write(stored, batch.blobs, end)
+        self.disk.write(self.epoch, stored, batch.blobs, end, self.kill)
 
     def send_effects(self, host: str, effects: tuple[Effect, ...]) -> None:
         """Tell the worker of a host, if its join is durable."""
@@ -172,9 +184,21 @@ class Leader(Process):
             self.reign.give(windows)
         stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
         self.reign.give(Tick(history_seq=stored_seq))
+        self._cut_silent()
         due_us = next_due_us(self.state)
-        span_us = min(TICK_US, max(10_000, due_us - self._now_us)) if due_us else TICK_US
+        span_us = min(TICK_US, self.state.config.heartbeat_us // 2)
+        if due_us:
+            span_us = min(span_us, max(10_000, due_us - self._now_us))
         self.after(span_us, self._tick)
+
+    def _cut_silent(self) -> None:
+        for name in self._watch.silent(self.loop.now_us, self.state.config.heartbeat_us):
+            self._watch.forget(name)
+            wire = self.workers.get(name)
+            if wire is not None:
+                self._silent[wire] = None
+                wire.close(self)
+                self.lose(wire)
 
     def _repeat(self) -> None:
         for name in self.workers:
@@ -194,10 +218,15 @@ class Leader(Process):
         if role == "worker":
             earlier = self.workers.get(name)
             self.workers[name] = wire
+            self._watch.forget(name)
             if earlier is not None:
                 earlier.close(self)
         cluster = self.state.config.cluster_name
-        wire.send(self, m.Welcome(m.PROTOCOL, self.epoch, cluster, "sim", self.desk.durable_seq))
+        beat_us = self.state.config.heartbeat_us
+        wire.send(
+            self,
+            m.Welcome(m.PROTOCOL, self.epoch, cluster, "sim", self.desk.durable_seq, beat_us),
+        )
         return True
 
     def hear(self, wire: Wire, message: object) -> None:
@@ -210,7 +239,13 @@ class Leader(Process):
             wire.cut()
             return
         role, name = gate.role, gate.name
+        if role == "worker" and self.workers.get(name) is wire:
+            note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
+            note(name, self.loop.now_us)
         match message:
+            case m.Ping(number):
+                if self.leads_surely:
+                    wire.send(self, m.Pong(number))
             case m.Ask():
                 self._ask(wire, role, message)
             case m.Follow():
@@ -254,4 +289,6 @@ class Leader(Process):
         self._joined.pop(wire, None)
         if role == "worker" and self.workers.get(name) is wire:
             del self.workers[name]
-            self.give(HostDisconnected(name), by=f"host {name}", basis="component")
+            self._watch.forget(name)
+            is_silent = self._silent.pop(wire, 0) is None
+            self.give(HostDisconnected(name, is_silent), by=f"host {name}", basis="component")

@@ -9,9 +9,19 @@ from xce.journal.recover import recover
 from xce.model.dependency import And, Condition, Dependency, Test
 from xce.model.effect import Launch
 from xce.model.entry import Entry
+from xce.model.host_record import HostsLost, HostUp
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome
-from xce.model.record import Ended, JobSubmitted, LaunchFailed, Record, Withdrawn
+from xce.model.record import (
+    Ended,
+    JobSubmitted,
+    LaunchFailed,
+    Record,
+    Reopened,
+    Requeued,
+    SpecStored,
+    Withdrawn,
+)
 from xce.sim.disk import Disk
 from xce.state.apply import apply, apply_records, begin_entry
 from xce.state.check import check_not_over_committed, check_state
@@ -47,6 +57,11 @@ class Truth:
         self.running: dict[Key, tuple[str, Launch]] = {}
         self.stopped: set[Key] = set()
         """Processes that are suspended."""
+        self.stale: set[Key] = set()
+        """Of what runs: on hosts that were given up under it. It may run beside another attempt,
+        and nothing else may start on its host."""
+        self.fencing_is_sure = True
+        """Whether whoever ends jobs that have lost the controller always lives."""
         self.jobs: dict[JobId, JobSubmitted] = {}
         self.ends: Counter[JobId] = Counter()
         """Ended elements of each job."""
@@ -56,8 +71,18 @@ class Truth:
         self._ever: set[Key] = set()
         self._codes: dict[Key, tuple[int, bool]] = {}
         self._rebooted: set[Key] = set()
+        self._reboots: set[str] = set()
+        """Hosts that were restarted."""
+        self._unsure: set[Key] = set()
+        """Given up by an administrator, who does not wait until they are fenced."""
+        self._losses: set[str] = set()
+        """Hosts that were given up."""
+        self._rerunnable: dict[int, bool] = {}
+        """By spec."""
         self._final: dict[tuple[JobId, Index], int | None] = {}
         """Exit status of elements that ended; None: unknown, or never ran."""
+        self._done: set[tuple[JobId, Index]] = set()
+        """Elements that were done once, though they may have been opened again since."""
         self._batches = 0
 
     # The disk.
@@ -79,6 +104,23 @@ class Truth:
 
     def _judge(self, record: Record) -> None:
         match record:
+            case SpecStored():
+                self._rerunnable[record.spec_id] = record.spec.rerunnable
+            case HostsLost() | HostUp():
+                self._judge_host(record)
+            case Reopened():
+                for element in zip(record.jobs, record.indices, strict=True):
+                    demand(element in self._final, f"{element} is opened again, and never ended")
+                    del self._final[element]
+                    self.ends[element[0]] -= 1
+            case _:
+                self._judge_element(record)
+
+    def _judge_element(self, record: Record) -> None:
+        match record:
+            case Requeued():
+                for element in zip(record.jobs, record.indices, strict=True):
+                    demand(not self._runs(element), f"{element} is requeued while it runs")
             case Ended():
                 self._judge_ends(record)
             case Withdrawn():
@@ -98,6 +140,23 @@ class Truth:
             case _:
                 pass
 
+    def _judge_host(self, record: HostsLost | HostUp) -> None:
+        """What runs on a host that is given up is stale; who comes back says what is."""
+        names = self.state.hosts.names
+        if isinstance(record, HostsLost):
+            lost = {names[number] for number in record.hosts}
+            for name in lost:
+                is_up = self.state.hosts.is_up[self.state.hosts.number[name]]
+                demand(not is_up, f"host {name} is given up and is connected")
+            self._losses |= lost
+            found = {key for key, (host, _) in self.running.items() if host in lost}
+            self.stale |= found
+            if record.by:
+                self._unsure |= found
+            return
+        mine = {key for key in self.stale if self.running[key][0] == names[record.host]}
+        demand(mine <= set(record.stale), f"{mine - set(record.stale)} are stale, and nobody knows")
+
     def _attempt(self, job_id: JobId, index: Index) -> int:
         job = self.state.jobs[job_id]
         position = job.position(index)
@@ -110,11 +169,14 @@ class Truth:
         self._note_end(element, None)
 
     def _runs(self, element: tuple[JobId, Index]) -> bool:
-        return any(key[:2] == element for key in self.running)
+        """Return whether an attempt of an element runs on a host that was not given up under it."""
+        return any(key[:2] == element and key not in self.stale for key in self.running)
 
     def _note_end(self, element: tuple[JobId, Index], code: int | None) -> None:
         demand(element not in self._final, f"{element} ends twice")
         self._final[element] = code
+        if code == 0:
+            self._done.add(element)
         self.ends[element[0]] += 1
 
     def _judge_ends(self, record: Ended) -> None:
@@ -132,15 +194,44 @@ class Truth:
                 demand(is_known and real == code, f"{key}: exit {code}, its process said {real}")
             elif cause in {EndCause.STATUS_LOST, EndCause.HOST_RESTARTED}:
                 is_excused = not is_known or key in self._rebooted
+                is_excused = is_excused or bool(self._hosts_of(key) & self._reboots)
                 demand(is_excused, f"{key}: cause {cause}, its process said {real}")
+            elif cause == EndCause.HOST_LOST:
+                is_excused = bool(self._hosts_of(key) & self._losses)
+                demand(is_excused, f"{key}: cause {cause}, and none of its hosts was lost")
+            if cause in {EndCause.HOST_LOST, EndCause.HOST_RESTARTED}:
+                is_rerunnable = self._rerunnable[self.jobs[job].spec_id]
+                demand(not is_rerunnable, f"{key} is rerunnable, and ended for {cause}")
             demand(ended_us >= started_us, f"{key} ended before it began")
             self._note_end((job, index), real if is_known else None)
+
+    def _hosts_of(self, key: Key) -> set[str]:
+        """Return the hosts of a live attempt."""
+        job = self.state.jobs[key[0]]
+        position = job.position(key[1])
+        attempt = self.state.attempt(job.id, position) if position is not None else None
+        numbers = attempt.hosts if attempt is not None and attempt.number == key[2] else ()
+        return {self.state.hosts.names[number] for number in numbers}
 
     # The hosts.
 
     def note_process(self, host: str, boot: int, key: Key, launch: Launch) -> None:
         """Learn that a process was started."""
         demand((host, boot, key) not in self._started, f"{key} was started twice")
+        if self._is_late(host, key):
+            # It was launched before its host was given up, and nobody could tell the host.
+            self.running[key] = (host, launch)
+            self.stale.add(key)
+            self._started.add((host, boot, key))
+            self._ever.add(key)
+            return
+        beside = [other for other in self.stale if self.running[other][0] == host]
+        demand(not beside, f"{key} was started on {host}, where {beside} still run")
+        for other in self.stale:
+            is_sure = self.fencing_is_sure and other not in self._unsure
+            is_sure = is_sure and self.running[other][1].fence_us > 0
+            is_twin = is_sure and other[:2] == key[:2]
+            demand(not is_twin, f"{key} was started while {other} runs, which was to be fenced")
         demand(not self._runs(key[:2]), f"{key} was started beside another attempt")
         job = self.state.jobs.get(key[0])
         demand(job is not None, f"{key} was started before its job was durable")
@@ -162,8 +253,18 @@ class Truth:
     def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:
         """Learn that nothing of an attempt is left, and its exit status."""
         self.running.pop(key, None)
+        self.stale.discard(key)
         self.stopped.discard(key)
         self._codes[key] = (exit_code, is_known)
+
+    def _is_late(self, host: str, key: Key) -> bool:
+        """Whether a host was given up and does what it was told before that."""
+        number = self.state.hosts.number[host]
+        job = self.state.jobs.get(key[0])
+        position = job.position(key[1]) if job is not None else None
+        live = self.state.attempt(key[0], position) if position is not None else None
+        is_over = live is None or live.number != key[2]
+        return is_over and host in self._losses and not self.state.hosts.is_up[number]
 
     def note_stopped(self, key: Key, *, suspended: bool) -> None:
         """Learn that a process was suspended or goes on."""
@@ -171,6 +272,7 @@ class Truth:
 
     def note_reboot(self, host: str) -> None:
         """Learn that a host was restarted: ends that it had not told may be unknown for ever."""
+        self._reboots.add(host)
         for place, _, key in self._started:
             if place == host:
                 self._rebooted.add(key)
@@ -180,7 +282,7 @@ class Truth:
         match tree:
             case Condition(Test.DONE, subjects):
                 return all(
-                    self._final.get((subject.job, index)) == 0
+                    (subject.job, index) in self._done
                     for subject in subjects
                     for index in self._indices(subject.job, subject.index)
                 )
@@ -197,7 +299,7 @@ class Truth:
 
     def _check_array_limit(self, job: Job) -> None:
         if job.array is not None and job.array.limit:
-            running = sum(key[0] == job.id for key in self.running)
+            running = sum(key[0] == job.id and key not in self.stale for key in self.running)
             demand(running <= job.array.limit, f"{running} elements of job {job.id} run")
 
     def _check_room(self) -> None:
@@ -206,6 +308,8 @@ class Truth:
         guests: Counter[str] = Counter()
         lonely: set[str] = set()
         for key, (_, launch) in self.running.items():
+            if key in self.stale:
+                continue
             request = self.state.classes[self.state.jobs[key[0]].cls].key.request
             tasks = sum(count for _, count in launch.hosts)
             has_slots = not self._gave_slots(key)

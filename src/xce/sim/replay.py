@@ -17,9 +17,9 @@ import msgspec
 from xce.control.accept import decide_plan, plan_digest
 from xce.journal.codec import FIRST_CRC
 from xce.journal.interface import JournalReader
-from xce.journal.recover import read_entries
 from xce.journal.sqlite import open_sqlite_reader
 from xce.journal.trace_recorder import Recorder
+from xce.journal.whole import read_whole_entries, whole_first_seq
 from xce.model.entry import Entry
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import Index, JobId, Micros, Seq
@@ -110,18 +110,21 @@ def replay(
     """
     reader = open_sqlite_reader(directory)
     try:
-        return _replay(reader, fresh=fresh, recorder=recorder)
+        return replay_journal(reader, fresh=fresh, recorder=recorder)
     finally:
         reader.close()
 
 
-def _replay(reader: JournalReader, *, fresh: bool, recorder: Recorder | None) -> ReplayReport:
+def replay_journal(
+    reader: JournalReader, *, fresh: bool = False, recorder: Recorder | None = None
+) -> ReplayReport:
+    """Run the recorded sessions of an open journal again; see `replay`."""
     state, crc = begin(reader)
     first = state.seq
     sessions: list[tuple[tuple[Seq, Seq], _Session]] = []
     skipped = 0
     last = first
-    for entry in entries_behind(reader, first, crc):
+    for entry in read_whole_entries(reader, first, crc):
         last = entry.seq
         for record in entry.records:
             if isinstance(record, SessionRan):
@@ -131,7 +134,7 @@ def _replay(reader: JournalReader, *, fresh: bool, recorder: Recorder | None) ->
                     session = _Session(record, entry.seq)
                     heapq.heappush(sessions, (session.rank, session))
     again = _Again(state, sessions, fresh=fresh, recorder=recorder)
-    difference = again.run(entries_behind(reader, first, crc), last)
+    difference = again.run(read_whole_entries(reader, first, crc), last)
     return ReplayReport(
         file=reader.place(),
         sessions=again.done,
@@ -144,7 +147,7 @@ def _replay(reader: JournalReader, *, fresh: bool, recorder: Recorder | None) ->
 
 def begin(reader: JournalReader) -> tuple[ClusterState, int]:
     """Return the earliest state from which the entries go on, and the crc of its last entry."""
-    if reader.first_seq() <= 1:
+    if whole_first_seq(reader) <= 1:
         return ClusterState(), FIRST_CRC
     snapshot = reader.load_snapshot()
     if snapshot is None:
@@ -153,12 +156,6 @@ def begin(reader: JournalReader) -> tuple[ClusterState, int]:
             "snapshot of what came before"
         )
     return load(list(snapshot.parts())), snapshot.crc
-
-
-def entries_behind(reader: JournalReader, seq: Seq, crc: int) -> Iterator[Entry]:
-    """Yield the entries behind ``seq``, whose crc is ``crc``."""
-    for entries, _ in read_entries(reader, seq, crc):
-        yield from entries
 
 
 class _Again:

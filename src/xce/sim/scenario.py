@@ -13,9 +13,10 @@ from xce.model.ids import SECOND_US, Micros
 ZERO_US: Final = 1_799_971_200 * SECOND_US
 """The scenario's 0 where no ``epoch`` is given: a midnight (2027-01-15 UTC)."""
 DEFAULT_USER: Final = "u1"
-HOST_STATES: Final = ("down", "ok", "closed", "draining")
+HOST_STATES: Final = ("down", "up", "ok", "closed", "draining")
+"""Of events. ``up``: it is back, as open or closed as it was; ``ok``: and open."""
 JOB_STATES: Final = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "DONE", "EXIT", "UNKWN")
-ACTIONS: Final = ("bkill", "bstop", "bresume", "btop", "bbot")
+ACTIONS: Final = ("bkill", "bstop", "bresume", "brequeue", "btop", "bbot")
 """Commands that a scenario may give, beside ``submit``."""
 
 

@@ -21,6 +21,7 @@ from xce.config.names import expand_names
 from xce.config.parse import read_config
 from xce.config.report import Report, render_allowed
 from xce.config.schema import FILES, FILES_NOT_BUILT
+from xce.config.values import read_seconds
 from xce.model.config import ClusterConfig
 from xce.model.errors import ConfigError, TextError
 from xce.model.ids import SECOND_US
@@ -113,6 +114,7 @@ class _Reading:
         self._base = base
         self._down: set[str] = set()
         self._interval_us = SECOND_US
+        self._grace_us = 0
 
     def read(self, parts: dict[str, Place], name: str) -> Scenario:
         """Return the scenario.
@@ -202,7 +204,8 @@ class _Reading:
                 else:
                     value.problem(f"a cluster has no {key!r}; {render_allowed(key, _PARTS)}")
         self._take_scenario_keys(tops)
-        return read_config(tops, self._report)
+        config = read_config(tops, self._report)
+        return msgspec.structs.replace(config, host_grace_us=self._grace_us)
 
     def _take_scenario_keys(self, tops: dict[str, Place | None]) -> None:
         """Read what only scenarios have, and take it out of the nodes."""
@@ -215,6 +218,11 @@ class _Reading:
                         settings.inner("session_interval_s", value_node), read_interval
                     )
                     self._interval_us = found or SECOND_US
+                elif key_node.value == "host_grace_s":
+                    # Nothing is restarted in a scenario: any grace will do, and there is none.
+                    settings.node.value.remove((key_node, value_node))
+                    place = settings.inner("host_grace_s", value_node)
+                    self._grace_us = self._value(place, read_seconds) or 0
         if hosts is not None and isinstance(hosts.node, yaml.SequenceNode):
             for number, node in enumerate(hosts.node.value, 1):
                 if isinstance(node, yaml.MappingNode):

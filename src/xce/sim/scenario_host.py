@@ -85,11 +85,11 @@ class ScenarioHost:
         return HostJoined(self.name, f"{self.name}-{self._boots}", cpus=1, mem_mib=0, version="sim")
 
     def leave(self) -> HostDisconnected:
-        """Lose power: whatever ran is gone, and nobody is told how it ended."""
+        """Lose power: whatever ran is gone, and nobody is told how it ended; all notice it."""
         self.is_up = False
         self.live.clear()
         self._news = News()
-        return HostDisconnected(self.name)
+        return HostDisconnected(self.name, silent=True)
 
     def report(self) -> Reported | None:
         """Return what happened since the last report, or None when nothing did."""

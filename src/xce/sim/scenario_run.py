@@ -414,11 +414,14 @@ class ScenarioRun:
             case "down":
                 for name in event.hosts:
                     if self.hosts[name].is_up:
-                        self._lose(self.hosts[name])
-            case "ok":
-                self.tell(
-                    SetHostsOpen(ADMIN, event.hosts, True, is_admin=True), by=ADMIN, basis="admin"
-                )
+                        self.tell(self.hosts[name].leave(), by=f"host {name}", basis="component")
+            case "up" | "ok" as word:
+                if word == "ok":
+                    self.tell(
+                        SetHostsOpen(ADMIN, event.hosts, True, is_admin=True),
+                        by=ADMIN,
+                        basis="admin",
+                    )
                 for name in event.hosts:
                     if not self.hosts[name].is_up:
                         self.tell(self.hosts[name].join(), by=f"host {name}", basis="component")
@@ -429,15 +432,6 @@ class ScenarioRun:
                     by=ADMIN,
                     basis="admin",
                 )
-
-    def _lose(self, host: ScenarioHost) -> None:
-        """Let a host lose power for good: what ran on it is over at once.
-
-        There is no grace in a scenario. The controller learns of it as it does of a restart, by a
-        host that is there anew and has nothing; then that host is away, too.
-        """
-        away = host.leave()
-        self.tell(away, host.join(), host.leave(), by=f"host {host.name}", basis="component")
 
     def _command(self, event: PlannedEvent) -> None:
         is_admin = self._is_admin(event.user)

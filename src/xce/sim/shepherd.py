@@ -17,6 +17,7 @@ from xce.sim.faults import Faults
 from xce.sim.loop import Loop, Process
 from xce.worker import action as a
 from xce.worker.core import Listing
+from xce.worker.ending import STEP_KILL
 
 LOCAL_US: Final = 300
 """Longest way between a worker and its shepherd."""
@@ -184,6 +185,7 @@ class Shepherd(Process):
         self._rng = rng
         self._hear: Hear | None = None
         self._arrives_us = 0
+        self._leases: dict[a.Key, Micros] = {}
 
     def kill(self) -> None:
         """Die at once; what it was about to tell is not told."""
@@ -238,6 +240,10 @@ class Shepherd(Process):
                 if found is not None:
                     found.reported = True
                     self._tell(a.Appended(*found.key))
+            case a.Lease(until):
+                self._leases = {(job, index, number): at_us for job, index, number, at_us in until}
+                for at_us in set(self._leases.values()):
+                    self.after(max(0, at_us - self.ground.loop.now_us), self._end_leases)
             case a.Forget(job, index, attempt, _):
                 found = self.ground.directories.get((job, index, attempt))
                 if found is not None and found.is_over:
@@ -252,6 +258,13 @@ class Shepherd(Process):
             self._tell(_ended(one))
         else:
             self._tell(a.Started(*key, one.pid, one.started_us))
+        self._end_leases()
+
+    def _end_leases(self) -> None:
+        for key, until_us in self._leases.items():
+            one = self._living(key)
+            if one is not None and until_us <= self.ground.loop.now_us:
+                self._signal(a.Signal(*key, _KILL, EndCause.HOST_LOST, STEP_KILL))
 
     def _living(self, key: a.Key) -> RunDirectory | None:
         one = self.ground.directories.get(key)

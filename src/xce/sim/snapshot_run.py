@@ -4,13 +4,12 @@ Nothing of the cluster is touched. A job is believed to run as long as its estim
 else to its run limit, else without end.
 """
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from xce.journal.interface import JournalReader
 from xce.journal.recover import recover
-from xce.journal.sqlite import open_sqlite_reader
 from xce.model.ids import Micros
 from xce.model.job import Phase
 from xce.model.observation import AttemptStarted, Reported
@@ -26,19 +25,15 @@ from xce.state.job import Attempt, Job
 from xce.state.snapshot import dump, load
 
 
-def load_state(directory: Path) -> ClusterState:
+def load_state(reader: JournalReader) -> ClusterState:
     """Return the state at the end of a journal; its controller may go on.
 
     Raises:
-        CorruptJournalError: There is no journal, or it is damaged.
+        CorruptJournalError: It is damaged.
         JournalTroubleError: It cannot be read for now.
     """
-    reader = open_sqlite_reader(directory)
-    try:
-        state, _, _ = recover(reader, restore=load, empty=ClusterState, apply_entry=apply)
-        return state
-    finally:
-        reader.close()
+    state, _, _ = recover(reader, restore=load, empty=ClusterState, apply_entry=apply)
+    return state
 
 
 def run_snapshot(

@@ -5,7 +5,14 @@ from random import Random
 
 import msgspec
 
-from xce.model.command import KillJobs, ResumeJobs, Selection, SignalJobs, StopJobs
+from xce.model.command import (
+    KillJobs,
+    RequeueJobs,
+    ResumeJobs,
+    Selection,
+    SignalJobs,
+    StopJobs,
+)
 from xce.model.config import (
     ClusterConfig,
     HostConfig,
@@ -51,6 +58,7 @@ def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
             else (),
             backfill=rng.choice(("none", "easy", "easy", "conservative")),
             reservations=rng.choice((0, 0, 2)),
+            rerunnable=rng.random() < 0.3,
         )
         for queue in QUEUES
     )
@@ -79,6 +87,9 @@ def draw_config(rng: Random) -> ClusterConfig:
         kill_interval_us=SECOND_US,
         key_window_us=HOUR_US,
         start_retry_us=5 * SECOND_US,
+        heartbeat_us=SECOND_US // 2,
+        host_grace_us=rng.choice((4, 8, 60)) * SECOND_US,
+        self_fence=rng.random() < 0.5,
         fairshare_chunk=rng.choice((1, 3, 100)),
         fairshare_half_life_us=rng.choice((0, 5 * SECOND_US, HOUR_US)),
     )
@@ -140,7 +151,7 @@ def draw_submission(
 ) -> tuple[Submission, tuple[str, bytes]]:
     """Return a job and the blob of its script."""
     request = draw_request(rng, config)
-    micros = rng.choice((20_000, 500_000, 2_000_000, 2_000_000, 8_000_000))
+    micros = rng.choice((20_000, 500_000, 2_000_000, 2_000_000, 8_000_000, 20_000_000))
     code = rng.choice((0, 0, 0, 1, 3))
     stubborn = " ignore 2 15" if rng.random() < 0.15 else ""
     command = f"run {micros} {code}{stubborn}"
@@ -173,6 +184,7 @@ def draw_submission(
         begin_at_us=now_us + rng.randrange(10 * SECOND_US) if rng.random() < 0.1 else 0,
         run_limit_us=rng.choice((0, 0, 0, SECOND_US)),
         estimate_us=rng.choice((0, 0, SECOND_US, 10 * SECOND_US)),
+        rerunnable=rng.choice((None, None, True, False)),
     )
     return submission, (digest, script)
 
@@ -200,7 +212,9 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
 
 def control(rng: Random, client: Client) -> None:
     """Let a user do something to jobs."""
-    kind = rng.choice((KillJobs, StopJobs, StopJobs, ResumeJobs, ResumeJobs, SignalJobs))
+    kind = rng.choice(
+        (KillJobs, StopJobs, StopJobs, ResumeJobs, ResumeJobs, SignalJobs, RequeueJobs)
+    )
     some = client.some_job()
     if some is not None and rng.random() < 0.15:
         client.move(some[0], to_top=rng.random() < 0.5, position=rng.choice((1, 1, 2, 3)))

@@ -11,6 +11,7 @@ from typing import Final
 from xce.control.controller import Controller
 from xce.journal.recover import recover
 from xce.model.command import KillJobs, ResumeJobs, Selection
+from xce.model.config import ClusterConfig
 from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import Owner
 from xce.model.reason import ReasonCode
@@ -39,7 +40,10 @@ USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 SETTLE_US: Final = 4 * SECOND_US
 IDLE_US: Final = SECOND_US // 2
-LIMIT_US: Final = 900 * SECOND_US
+ZOMBIE_US_MAX: Final = 3 * SECOND_US
+"""So long a leader that was deposed goes on when nothing tells it."""
+_WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
+LIMIT_US: Final = 3_600 * SECOND_US
 """So long after the faults everything must have ended."""
 
 
@@ -67,7 +71,7 @@ class World:
         self._trust_rng = Random(~seed)
         if faults is None:
             add_trust_faults(self.faults, self._trust_rng)
-        self.config = workload.draw_config(self._rng)
+        self.config = self._draw_config()
         self.loop = Loop()
         self.truth = Truth()
         self.network = Network(self.loop, self._fork(), self.faults)
@@ -99,6 +103,10 @@ class World:
 
     def _fork(self) -> Random:
         return Random(self._rng.getrandbits(64))
+
+    def _draw_config(self) -> ClusterConfig:
+        """Return the cluster to begin with."""
+        return workload.draw_config(self._rng)
 
     def wall_us(self) -> Micros:
         """Return what the wall clocks say."""
@@ -159,6 +167,10 @@ class World:
             (self.faults.snapshots, self._snapshot),
             (self.faults.closures, self._close_host),
             (self.faults.growths, self._grow),
+            (self.faults.cutoffs, self._cut_off),
+            (self.faults.outages, self._lose_power),
+            (self.faults.declarations, self._declare_lost),
+            (self.faults.promotions, self._promote),
         )
         of_trust = (
             (self.faults.revocations, self._revoke),
@@ -179,6 +191,17 @@ class World:
             self.leader.kill()
             self.leader = None
             self.loop.after(self._down_us(), self._start_leader)
+
+    def _promote(self) -> None:
+        """Let a standby take over from a leader that lives on for a while and does not know it."""
+        old = self.leader
+        if old is not None:
+            self._start_leader()
+            self.loop.after(self._rng.randrange(ZOMBIE_US_MAX), self._end_deposed, old)
+
+    def _end_deposed(self, old: Leader) -> None:
+        if old.is_alive:
+            old.kill()
 
     def _crash_scheduler(self) -> None:
         if self.planner is not None:
@@ -218,6 +241,10 @@ class World:
 
     def _reboot(self) -> None:
         ground = self._rng.choice(self.grounds)
+        self._stop_host(ground)
+        self._boot(ground, self._down_us())
+
+    def _stop_host(self, ground: Ground) -> None:
         worker = self.workers[ground.name]
         if worker is not None:
             worker.kill()
@@ -226,9 +253,26 @@ class World:
             ground.shepherd.kill()
         ground.reboot()
         self.truth.note_reboot(ground.name)
-        span_us = self._down_us()
+
+    def _boot(self, ground: Ground, span_us: Micros) -> None:
         self.loop.after(span_us, self._restart_shepherd, ground, ground.boot)
         self.loop.after(span_us, self._restart_worker, ground, ground.boot)
+
+    def _cut_off(self) -> None:
+        """Let a host be out of reach, for less or for more than its grace."""
+        span_us = self._rng.randrange(2 * SECOND_US, 20 * SECOND_US)
+        self.network.part(self._rng.choice(self.grounds).name, span_us)
+
+    def _lose_power(self) -> None:
+        ground = self._rng.choice(self.grounds)
+        self._stop_host(ground)
+        self._boot(ground, self._rng.randrange(20 * SECOND_US))
+
+    def _declare_lost(self) -> None:
+        table = self.truth.state.hosts
+        away = [table.names[number] for number in table.away]
+        if away:
+            self.admin.declare_lost((self._rng.choice(away),))
 
     def _cut(self) -> None:
         self.network.cut_one(self._rng)
@@ -293,6 +337,7 @@ class World:
             UntrueError: Something happened that must never happen.
             StuckError: Something that can end has not.
         """
+        self.truth.fencing_is_sure = not self.faults.shepherd_crashes
         self._draw_faults()
         self._draw_wishes()
         self._run_until(self.faults.until_us)
@@ -334,7 +379,9 @@ class World:
             return False
         unended = self.truth.unended()
         if not unended:
-            return True
+            # Whoever was cut off comes back, and is rid of what was given up.
+            table = self.truth.state.hosts
+            return bool(table.is_up.all()) and not table.stale
         stopped = tuple((job, ()) for job in unended if self._is_stopped(job))
         if stopped:
             self.admin.control(ResumeJobs, Selection(jobs=stopped))
@@ -359,7 +406,7 @@ class World:
         new = set()
         for job_id in unended:
             job = state.jobs[job_id]
-            if job.pending and pend_reason(state, job).code is ReasonCode.NEW:
+            if job.pending and pend_reason(state, job).code in _WITHOUT:
                 new.add((job_id, job.revision))
         demand(not new & self._without_reason, f"no reason for {sorted(new)}")
         self._without_reason = new

@@ -12,12 +12,12 @@ from xce.model import record as r
 from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
-from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.trace import TracesChanged
-from xce.state import live, usage
+from xce.state import host_records, live, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
     await_delay,
@@ -112,6 +112,9 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
     keep_switches(state, record.config)
+    if state.config.self_fence and state.config.host_grace_us > record.config.host_grace_us:
+        longest_us = max(state.config.host_grace_us, state.long_grace_us[1])
+        state.long_grace_us = (state.now_us, longest_us)
     state.config = record.config
     state.config_version = record.version
     state.set_queues()
@@ -126,47 +129,6 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     for found in state.classes.values():
         found.compile(state.hosts)
     usage.recount(state)
-
-
-def _host_up(state: ClusterState, record: r.HostUp) -> None:
-    hosts, number = state.hosts, record.host
-    hosts.is_up[number] = True
-    hosts.boot_ids[number] = record.boot_id
-    hosts.cpus[number] = record.cpus
-    hosts.mem_mib[number] = record.mem_mib
-    hosts.isolation[number] = record.isolation
-    hosts.versions[number] = record.version
-    hosts.reported[number] = dict(record.attributes)
-    hosts.join(number)
-
-
-def _host_down(state: ClusterState, record: r.HostDown) -> None:
-    state.hosts.is_up[record.host] = False
-    state.hosts.change += 1
-
-
-def _hosts_opened(state: ClusterState, record: r.HostsOpened) -> None:
-    for number in record.hosts:
-        state.hosts.is_open[number] = record.is_open
-        state.hosts.comments[number] = record.comment
-        state.hosts.failures[number] = 0
-        if record.is_open:
-            _lift_avoidance(state, number)
-    state.hosts.change += 1
-
-
-def _avoidance_lifted(state: ClusterState, record: r.AvoidanceLifted) -> None:
-    for number in record.hosts:
-        _lift_avoidance(state, number)
-
-
-def _lift_avoidance(state: ClusterState, number: HostNumber) -> None:
-    """Let the jobs that failed on a host try it again."""
-    state.hosts.fault_at_us[number] = 0
-    for job_id in state.avoiders.pop(number, {}):
-        job = state.jobs[job_id]
-        job.avoid = tuple(host for host in job.avoid if host != number)
-        job.revision += 1
 
 
 def _spec_stored(state: ClusterState, record: r.SpecStored) -> None:
@@ -437,9 +399,7 @@ def _drop_class(state: ClusterState, cls: int) -> None:
 
 _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.ConfigApplied: _config_applied,
-    r.HostUp: _host_up,
-    r.HostDown: _host_down,
-    r.HostsOpened: _hosts_opened,
+    **host_records.APPLY,
     QueuesSwitched: apply_queues_switched,
     r.SpecStored: _spec_stored,
     r.ClassStored: _class_stored,
@@ -463,7 +423,6 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.EndDecided: live.apply_end_decided,
     r.Ended: live.apply_ended,
     r.LaunchFailed: live.apply_launch_failed,
-    r.AvoidanceLifted: _avoidance_lifted,
     r.SuspensionAsked: live.apply_suspension_asked,
     r.SuspensionDone: live.apply_suspension_done,
     r.SignalAsked: live.apply_signal_asked,
@@ -472,6 +431,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.RoomHeld: _room_held,
     r.RoomReleased: _room_released,
     r.Requeued: live.apply_requeued,
+    r.Reopened: over.apply_reopened,
     record_windows.WindowsResolved: _windows_resolved,
     record_windows.WindowsMoved: _windows_moved,
     r.StopsChanged: live.apply_stops_changed,

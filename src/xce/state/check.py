@@ -5,7 +5,8 @@ import numpy as np
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import contains, count, intersect
 from xce.state.cluster import ClusterState
-from xce.state.job import Job
+from xce.state.hosts import Column
+from xce.state.job import Attempt, Job
 from xce.state.needs import of_pools, on_hosts
 
 
@@ -23,6 +24,26 @@ def check_state(state: ClusterState) -> None:
     check_reservations(state)
     check_shares(state)
     check_holds(state)
+    check_hosts(state)
+
+
+def check_hosts(state: ClusterState) -> None:
+    """A host is up, away or given up, and takes nothing while something stale runs there."""
+    table = state.hosts
+    for number, name in enumerate(table.names):
+        is_up, is_lost = bool(table.is_up[number]), table.is_lost[number]
+        is_away = number in table.away
+        assert not (is_up and (is_lost or is_away)), f"host {name} is up, and is not"
+        assert not (is_lost and is_away), f"host {name} is given up, and is waited for"
+        assert not is_away or table.down_at_us[number], f"host {name}: since when is it away?"
+        assert bool(table.is_fencing[number]) == (number in table.stale), f"host {name}: fencing"
+        assert not (is_lost and state.on_host.get(number)), f"lost host {name} has attempts"
+        for job_id, index, attempt in table.stale.get(number, ()):
+            job = state.jobs.get(job_id)
+            position = job.position(index) if job is not None else None
+            live = state.attempt(job_id, position) if position is not None else None
+            is_stale = live is None or live.number != attempt
+            assert is_stale, f"host {name}: {job_id}[{index}] is said to be stale, and lives"
     check_traces(state)
 
 
@@ -45,30 +66,64 @@ def check_traces(state: ClusterState) -> None:
 
 
 def check_usage(state: ClusterState) -> None:
-    """What hosts and pools say is used is the sum of what live attempts hold, and within totals."""
+    """What hosts and pools say is used is the sum of what live attempts hold."""
+    found = find_usage_differences(state)
+    assert not found, found[0]
+
+
+def find_usage_differences(state: ClusterState) -> list[str]:
+    """Return where what is given out is not the sum of what live attempts hold, in words."""
     table = state.hosts
     used = np.zeros_like(table.used)
     attempts, exclusive = np.zeros_like(table.attempts), np.zeros_like(table.exclusive)
     pools = dict.fromkeys(state.pools.used, 0)
-    for job in state.jobs.values():
-        for attempt in (job.live or {}).values():
-            found = state.classes[attempt.cls]
-            needs = found.forms[attempt.alternative].stages[attempt.returned]
-            for host, amounts in on_hosts(
-                needs, attempt.hosts, attempt.tasks, attempt.parts
-            ).items():
-                used[:, host] += amounts
-                attempts[host] += 1
-                exclusive[host] += found.key.request.exclusive
-            if attempt.gave_slots:
-                for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
-                    used[0, host] -= tasks
-            for name, value in of_pools(needs, attempt.tasks, attempt.parts).items():
-                pools[name] += value
-    assert (used == table.used).all(), "hosts: used is not the sum of what live attempts hold"
-    assert (attempts == table.attempts).all(), "hosts: attempts are miscounted"
-    assert (exclusive == table.exclusive).all(), "hosts: exclusive attempts are miscounted"
-    assert pools == state.pools.used, "pools: used is not the sum of what live attempts hold"
+    for places in state.on_host.values():
+        for job_id, position in places:
+            attempt = state.attempt(job_id, position)
+            if attempt is not None:
+                _add_use(state, attempt, used, (attempts, exclusive), pools)
+    found: list[str] = []
+    for row, host in zip(*np.nonzero(used != table.used), strict=True):
+        what = f"{table.resources[row]} on host {table.names[host]}"
+        found.append(
+            f"{what}: {table.used[row, host]} are given out, attempts hold {used[row, host]}"
+        )
+    for name, real, said in (
+        ("attempts", attempts, table.attempts),
+        ("exclusive attempts", exclusive, table.exclusive),
+    ):
+        found.extend(
+            f"{name} on host {table.names[host]}: {said[host]} are counted, {real[host]} live"
+            for host in np.nonzero(real != said)[0]
+        )
+    found.extend(
+        f"pool {name}: {said} are given out, attempts hold {pools.get(name, 0)}"
+        for name, said in state.pools.used.items()
+        if pools.get(name, 0) != said
+    )
+    return found
+
+
+def _add_use(
+    state: ClusterState,
+    attempt: Attempt,
+    used: Column,
+    counted: tuple[Column, Column],
+    pools: dict[str, int],
+) -> None:
+    """Add what an attempt holds."""
+    found = state.classes[attempt.cls]
+    needs = found.forms[attempt.alternative].stages[attempt.returned]
+    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
+    for host, each in amounts.items():
+        used[:, host] += each
+        counted[0][host] += 1
+        counted[1][host] += found.key.request.exclusive
+    if attempt.gave_slots:
+        for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
+            used[0, host] -= tasks
+    for name, value in of_pools(needs, attempt.tasks, attempt.parts).items():
+        pools[name] = pools.get(name, 0) + value
 
 
 def check_not_over_committed(state: ClusterState) -> None:

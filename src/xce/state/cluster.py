@@ -110,13 +110,14 @@ class ClusterState:
         self.now_us: Micros = 0
         self.config, self.config_version, self.windows_version = ClusterConfig(), 0, 0
         """Windows: of the configuration whose windows were resolved last."""
+        self.long_grace_us: tuple[Micros, Micros] = (0, 0)
+        """``(before, grace)``: attempts that were placed by that instant may outlive a lost contact
+        by nearly that grace, though it is shorter now."""
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.hosts, self.pools = HostTable(), PoolTable()
-        self.specs: dict[int, JobSpec] = {}
-        self.spec_uses: dict[int, int] = {}
+        self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         self.spec_ids: dict[JobSpec, int] = {}
-        self.classes: dict[int, RequestClass] = {}
-        self.class_ids: dict[ClassKey, int] = {}
+        self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs: dict[JobId, Job] = {}
         self.keys: dict[tuple[str, str], KeyUse] = {}
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}

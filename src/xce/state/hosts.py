@@ -1,13 +1,13 @@
 """Hosts and pools as columns: what each has, what is given out, and whether it may take work."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from xce.model.config import BUILT_IN_RESOURCES, ClusterConfig, HostConfig
-from xce.model.ids import HostNumber
+from xce.model.ids import HostNumber, Index, JobId, Micros
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -41,6 +41,22 @@ class HostTable:
         """Failed starts through the host's fault since the last start that worked."""
         self.fault_at_us: list[int] = []
         """When the last of them was; 0: no job avoids the host."""
+        self.is_fencing: Flags = np.zeros(0, np.bool_)
+        """Something stale still runs there: it takes nothing new until that is gone."""
+        self.stale: dict[HostNumber, dict[tuple[JobId, Index, int], None]] = {}
+        """``(job, index, attempt)`` that were given up and still run on a host that is back."""
+        self.down_at_us: list[Micros] = []
+        """Since when it is away, or how long ago the reign began; 0: it is up, or never came."""
+        self.is_silent: list[bool] = []
+        """It is away for so long that its jobs are shown as unknown."""
+        self.is_lost: list[bool] = []
+        """It was given up and has not come back."""
+        self.fences: list[int] = []
+        """How often it was given up."""
+        self.losses_us: list[list[Micros]] = []
+        """When it was given up lately; none since it was opened by hand."""
+        self.away: dict[HostNumber, None] = {}
+        """Hosts that are away and not given up."""
         self.boot_ids: list[str] = []
         self.cpus: list[int] = []
         self.mem_mib: list[int] = []
@@ -71,10 +87,16 @@ class HostTable:
         self.is_configured = np.append(self.is_configured, np.False_)
         self.is_open = np.append(self.is_open, np.True_)
         self.is_up = np.append(self.is_up, np.False_)
+        self.is_fencing = np.append(self.is_fencing, np.False_)
         for column in (self.boot_ids, self.isolation, self.versions, self.comments):
             column.append("")
-        for numbers in (self.cpus, self.mem_mib, self.failures, self.fault_at_us):
+        for numbers in (
+            self.cpus, self.mem_mib, self.failures, self.fault_at_us, self.down_at_us, self.fences,
+        ):  # fmt: skip
             numbers.append(0)
+        self.is_silent.append(False)
+        self.is_lost.append(False)
+        self.losses_us.append([])
         self.reported.append({})
         self.config.append(HostConfig(name=name))
         self.change += 1
@@ -130,8 +152,38 @@ class HostTable:
 
     def usable(self) -> Flags:
         """Return which hosts may take new work: configured, up, open, and nobody's alone."""
-        mask: Flags = self.is_configured & self.is_up & self.is_open & (self.exclusive == 0)
+        mask: Flags = self.is_configured & self.reachable() & self.is_open & (self.exclusive == 0)
         return mask
+
+    def reachable(self) -> Flags:
+        """Return which hosts are up and rid of everything stale."""
+        mask: Flags = self.is_up & ~self.is_fencing
+        return mask
+
+    def leave(self, number: HostNumber, at_us: Micros, *, silent: bool = False) -> None:
+        """Note that the worker of a host is not there."""
+        self.is_up[number] = False
+        self.down_at_us[number] = at_us
+        self.is_silent[number] = self.is_silent[number] or silent
+        self.away[number] = None
+        self.change += 1
+
+    def come(self, number: HostNumber, stale: Iterable[tuple[JobId, Index, int]]) -> None:
+        """Note that the worker of a host is there, and what runs there in vain."""
+        self.is_up[number] = True
+        self.down_at_us[number] = 0
+        self.is_silent[number] = self.is_lost[number] = False
+        self.away.pop(number, None)
+        self.set_stale(number, stale)
+
+    def set_stale(self, number: HostNumber, stale: Iterable[tuple[JobId, Index, int]]) -> None:
+        """Note what runs on a host in vain."""
+        found = dict.fromkeys(stale)
+        self.stale.pop(number, None)
+        if found:
+            self.stale[number] = found
+        self.is_fencing[number] = bool(found)
+        self.change += 1
 
     def attributes(self, number: HostNumber) -> Mapping[str, int | str | bool]:
         """Return the host's attributes: those of the configuration win over reported ones."""

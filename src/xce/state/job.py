@@ -5,6 +5,7 @@ live (an `Attempt`) or ended (a row of an `EndedChunk`). A job that is no array 
 element at position 0.
 """
 
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -60,6 +61,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """By which alternative of its request it was placed."""
     returned: int = 0
     """How many times amounts with a duration came back, see `xce.state.needs.Form.offsets`."""
+    hold: bool = False
+    """With ``requeue``: it is held then."""
 
     @property
     def shall_stop(self) -> bool:
@@ -70,6 +73,22 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     def is_stopped_by_system(self) -> bool:
         """Whether it is suspended, and not on a user's word."""
         return self.suspended and not self.suspension_wanted and self.stops != Stop.NONE
+
+
+class Requeue(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Why an element pends again, or did when it was requeued last."""
+
+    cause: int
+    """`xce.model.job.EndCause`."""
+    attempt: int
+    """The attempt that came to nothing."""
+    host: HostNumber
+    """Its first host."""
+    at_us: Micros
+    by: str = ""
+    detail: str = ""
+    has_run: bool = False
+    """Whether this or an earlier attempt had begun to run."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -134,6 +153,12 @@ class EndedChunk:
             ended.cpu_us,
             ended.max_mem_kib,
         )
+
+    def erase(self, place: int) -> None:
+        """Forget the row at ``place``: it has not ended after all."""
+        if self.rows[place]["outcome"]:
+            self.count -= 1
+        self.rows[place] = np.zeros(1, _ENDED_TYPE)[0]
 
     def load(self, place: int) -> Ended | None:
         """Return the row at ``place``, or None when that element has not ended."""
@@ -200,6 +225,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """The longest of the delays in its request that have passed since it was submitted."""
     preempted: dict[int, int] | None = None
     """How often elements gave way, by position."""
+    requeues: dict[int, Requeue] | None = None
+    """Of elements that were requeued, the last time, by position."""
 
     @property
     def live_count(self) -> int:
@@ -232,6 +259,20 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     def place(self) -> tuple[JobId, int]:
         """Where it stands among the jobs of its queue and priority: smaller goes first."""
         return (self.beside, self.offset) if self.offset else (self.id, 0)
+
+    def ended_places(self, outcomes: Collection[int], among: Ranges) -> Iterator[int]:
+        """Yield the positions in ``among`` that ended so after they had been placed, in order."""
+        if self.ended is not None and self.ended.outcome in outcomes and among:
+            yield 0
+        for first, last in among:
+            for number in sorted(self.chunks or ()):
+                if not first // CHUNK <= number <= last // CHUNK:
+                    continue
+                rows = (self.chunks or {})[number].rows
+                for place in np.flatnonzero(np.isin(rows["outcome"], tuple(outcomes))).tolist():
+                    position = number * CHUNK + int(place)
+                    if first <= position <= last:
+                        yield position
 
     def ended_at(self, position: int) -> Ended | None:
         """Return how the element at ``position`` ended after it had been placed, if it has."""

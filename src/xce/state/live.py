@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
+import msgspec
+
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import HostNumber, JobId
-from xce.model.job import Outcome, Phase, Stop
+from xce.model.job import EndCause, Outcome, Phase, Stop
 from xce.model.plan import StartRule
 from xce.model.ranges import contains, count, positions, subtract, unite
 from xce.state import usage
@@ -23,7 +25,7 @@ from xce.state.index import (
     refresh_waiting,
     settle_owed,
 )
-from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job
+from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job, Requeue
 from xce.state.shares import note_placed, note_released, note_started
 
 Freed: TypeAlias = dict[tuple[int, HostNumber, int], int]
@@ -142,8 +144,8 @@ def apply_end_decided(state: ClusterState, record: r.EndDecided) -> None:
         attempt.end_cause = record.cause
         attempt.end_by = record.by
         attempt.end_force = record.force
-        attempt.requeue = record.requeue
-        if record.requeue:
+        attempt.requeue, attempt.hold = record.requeue, record.hold
+        if record.requeue and record.cause is EndCause.PREEMPT:
             _count_preemption(job, position)
         settle_owed(state, job, position, attempt)
 
@@ -274,18 +276,42 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
 
 
 def apply_requeued(state: ClusterState, record: r.Requeued) -> None:
-    """Let elements pend again that gave way."""
+    """Let elements pend again, or be held, whose attempts are gone or given up."""
     freed: Freed = {}
-    for job_id, index in zip(record.jobs, record.indices, strict=True):
+    causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
+    details = dict(record.details)
+    rows = zip(record.jobs, record.indices, causes, strict=True)
+    for place, (job_id, index, cause) in enumerate(rows):
         job, position, attempt = _live(state, job_id, index)
         _release(state, job, position, attempt, freed)
         job.attempts = job.attempts if job.attempts is not None else {}
         job.attempts[position] = attempt.number
-        job.pending = unite(job.pending, ((position, position),))
-        job.revision += 1
-        state.classes[job.cls].pending += 1
-        refresh_waiting(state, job)
+        requeue = Requeue(
+            cause, attempt.number, attempt.hosts[0], state.now_us, attempt.end_by,
+            details.get(place, ""), has_run=attempt.started_at_us != 0,
+        )  # fmt: skip
+        wait_again(state, job, position, requeue, hold=attempt.hold)
     usage.give_back_bulk(state, freed)
+
+
+def wait_again(
+    state: ClusterState, job: Job, position: int, requeue: Requeue, *, hold: bool
+) -> None:
+    """Let an element pend again, or be held."""
+    job.requeues = job.requeues if job.requeues is not None else {}
+    before = job.requeues.get(position)
+    if before is not None and before.has_run:
+        requeue = msgspec.structs.replace(requeue, has_run=True)
+    job.requeues[position] = requeue
+    found = state.classes[job.cls]
+    if hold:
+        job.held = unite(job.held, ((position, position),))
+        found.held += 1
+    else:
+        job.pending = unite(job.pending, ((position, position),))
+        found.pending += 1
+    job.revision += 1
+    refresh_waiting(state, job)
 
 
 def apply_suspension_asked(state: ClusterState, record: r.SuspensionAsked) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from xce.model.config import ClusterConfig
 from xce.model.errors import CorruptJournalError
-from xce.model.ids import HostNumber, JobId, Micros, Seq
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
@@ -45,6 +45,12 @@ class _Host(msgspec.Struct, array_like=True):
     failures: int
     reported: dict[str, int | str | bool]
     fault_at_us: Micros
+    down_at_us: Micros = 0
+    is_silent: bool = False
+    is_lost: bool = False
+    fence: int = 0
+    losses_us: list[Micros] = []
+    stale: list[tuple[JobId, Index, int]] = []
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -79,6 +85,7 @@ class _Head(msgspec.Struct, array_like=True):
     windows_version: int = 0
     shares: list[tuple[str, str, int, Micros]] = []
     """Decayed use by queue and user; the rest of an account is made again from live attempts."""
+    long_grace_us: tuple[Micros, Micros] = (0, 0)
     traces: list[TraceRule] = []
     next_trace: int = 1
     trusted: list[TrustedKey] = []
@@ -127,7 +134,9 @@ def dump(state: ClusterState) -> list[bytes]:
             _Host(
                 bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
                 table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
-                table.failures[n], table.reported[n], table.fault_at_us[n],
+                table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
+                table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
+                list(table.stale.get(n, ())),
             )
             for n in range(table.count)
         ],
@@ -146,6 +155,7 @@ def dump(state: ClusterState) -> list[bytes]:
         ],
         windows=dict(sorted(state.windows.items())),
         windows_version=state.windows_version,
+        long_grace_us=state.long_grace_us,
         holds=[hold for _, hold in sorted(state.holds.items())],
         shares=[
             (*key, account.used, account.since_us) for key, account in sorted(state.shares.items())
@@ -196,6 +206,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
         _load_host(state, number, host)
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
+    state.long_grace_us = head.long_grace_us
     state.windows, state.windows_version = head.windows, head.windows_version
     for hold in head.holds:
         state.holds[hold.job, hold.index] = hold
@@ -222,6 +233,12 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
     table.comments[number], table.failures[number] = host.comment, host.failures
     table.reported[number] = host.reported
     table.fault_at_us[number] = host.fault_at_us
+    table.down_at_us[number] = host.down_at_us
+    table.is_silent[number], table.is_lost[number] = host.is_silent, host.is_lost
+    table.fences[number], table.losses_us[number] = host.fence, host.losses_us
+    table.set_stale(number, host.stale)
+    if host.down_at_us and not (host.is_up or host.is_lost):
+        table.away[number] = None
     table.join(number)
 
 

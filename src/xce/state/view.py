@@ -12,6 +12,8 @@ from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended, Job
 
+_REQUEUED: Final = Reason(ReasonCode.REQUEUED)
+
 
 def pend_reason(state: ClusterState, job: Job, *, held: bool = False) -> Reason:
     """Return why the pending (or held) elements of ``job`` wait."""
@@ -31,11 +33,23 @@ def pend_reason(state: ClusterState, job: Job, *, held: bool = False) -> Reason:
     if not state.is_window_open(queue.name):
         opens_us = state.next_window_us(queue.name)
         return Reason(ReasonCode.WINDOW, resource=queue.name, at_us=opens_us)
-    return state.classes[job.cls].reason
+    reason = state.classes[job.cls].reason
+    if reason.code is ReasonCode.NEW and job.requeues:
+        return _REQUEUED
+    return reason
 
 
-def stat_of_attempt(attempt: Attempt) -> str:
-    """Return the STAT word of a live attempt."""
+def is_unknown(state: ClusterState, attempt: Attempt) -> bool:
+    """Return whether nobody can say how an attempt is: its host is away for too long."""
+    return state.hosts.is_silent[attempt.hosts[0]]
+
+
+def stat_of_attempt(attempt: Attempt, *, unknown: bool = False) -> str:
+    """Return the STAT word of a live attempt; one that shall end on a host that is away is
+    ``ZOMBI``, another one there ``UNKWN``.
+    """
+    if unknown:
+        return "UNKWN" if attempt.end_cause == EndCause.NONE else "ZOMBI"
     return stat_word(
         Phase(attempt.phase),
         Outcome.NONE,
@@ -69,7 +83,8 @@ def ended_element(job: Job, position: int) -> tuple[Ended, str] | None:
 def stat_of(state: ClusterState, job: Job, position: int) -> str:
     """Return the STAT word of one element."""
     if job.live and position in job.live:
-        return stat_of_attempt(job.live[position])
+        attempt = job.live[position]
+        return stat_of_attempt(attempt, unknown=is_unknown(state, attempt))
     if contains(job.pending, position, position):
         return "PEND"
     if contains(job.held, position, position):

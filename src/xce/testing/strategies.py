@@ -91,6 +91,7 @@ def submissions(
         hold=draw(st.sampled_from((False, False, False, True))),
         begin_at_us=now_us + begins * SECOND_US if begins else 0,
         run_limit_us=draw(st.sampled_from((0, 60 * SECOND_US))),
+        rerunnable=draw(st.sampled_from((None, True, False))),
     )
 
 

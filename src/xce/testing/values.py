@@ -92,6 +92,7 @@ def submission(  # noqa: PLR0913 - a builder takes whatever a test wants to say
     run_limit_us: Micros = 0,
     mem_limit_kib: int = 0,
     priority: int = 0,
+    rerunnable: bool | None = None,
 ) -> Submission:
     """Return one job as a submit command carries it.
 
@@ -111,6 +112,7 @@ def submission(  # noqa: PLR0913 - a builder takes whatever a test wants to say
         run_limit_us: As ``-W``.
         mem_limit_kib: As ``-M``.
         priority: As ``-sp``.
+        rerunnable: As ``-r`` or ``-rn``; None: neither.
     """
     return Submission(
         spec=JobSpec(
@@ -129,6 +131,7 @@ def submission(  # noqa: PLR0913 - a builder takes whatever a test wants to say
         begin_at_us=begin_at_us,
         run_limit_us=run_limit_us,
         priority=priority,
+        rerunnable=rerunnable,
     )
 
 

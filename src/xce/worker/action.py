@@ -68,7 +68,16 @@ class Forget(msgspec.Struct, frozen=True, gc=False, tag="forget", array_like=Tru
     """Whether output in it is kept for its retention."""
 
 
-Action: TypeAlias = Spawn | Signal | Suspend | Report | Forget
+class Lease(msgspec.Struct, frozen=True, gc=False, tag="lease", array_like=True):
+    """Until when attempts may run though nothing more is heard; all of them, in place of earlier
+    ones.
+    """
+
+    until: list[tuple[JobId, Index, int, Micros]]
+    """``(job, index, attempt, instant)``, by the monotonic clock."""
+
+
+Action: TypeAlias = Spawn | Signal | Suspend | Report | Forget | Lease
 
 
 class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):

@@ -34,6 +34,7 @@ from xce.worker.action import (
     Ended,
     Forget,
     Key,
+    Lease,
     News,
     Present,
     Report,
@@ -74,6 +75,8 @@ class HostState:
         """The newest attempt of each element that is over: nothing up to it is started."""
         self._remembered: deque[tuple[Micros, Place, int]] = deque()
         self._due: list[tuple[Micros, Place]] = []
+        self._contact_us: Micros = 0
+        """When a controller is known to have been there last; 0: no beat was answered yet."""
 
     # The controller's side.
 
@@ -101,6 +104,21 @@ class HostState:
             return False
         self._epoch = epoch
         return True
+
+    def contact(self, at_us: Micros) -> list[Action]:
+        """Note that the controller was there at that instant or later."""
+        self._contact_us = max(self._contact_us, at_us)
+        return self._lease(at_us)
+
+    def _lease(self, now_us: Micros) -> list[Action]:
+        """Return until when the attempts may run that shall not outlive a lost contact."""
+        since_us = self._contact_us or now_us
+        until = [
+            (*live.key, since_us + live.launch.fence_us)
+            for live in self._live.values()
+            if live.launch.fence_us
+        ]
+        return [Lease(until)] if until else []
 
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
@@ -176,7 +194,7 @@ class HostState:
             actions.append(Spawn(live.launch, [(live.index, live.attempt)]))
             if live.wants_suspended:
                 actions.append(Suspend(*live.key, suspended=True))
-        return actions
+        return [*actions, *self._lease(now_us)]
 
     # Time.
 
@@ -224,6 +242,8 @@ class HostState:
                 self._end(live, EndCause.HOST_LOST, now_us, actions)
         if elements:
             actions.append(Spawn(launch, elements))
+        if launch.fence_us:
+            actions += self._lease(now_us)
 
     def _terminate(self, effect: Terminate, now_us: Micros, actions: list[Action]) -> None:
         place, key = (effect.job, effect.index), (effect.job, effect.index, effect.attempt)
@@ -245,6 +265,7 @@ class HostState:
         if kept is not None and kept.has_directory:
             actions.append(Forget(*key, keep=False))
         self._last_over[place] = max(effect.attempt, self._last_over.get(place, 0))
+        self._outbox.note_gone(key)
         self._remember(key, now_us)
 
     def _set_suspended(self, effect: SetSuspended, actions: list[Action]) -> None:
@@ -344,6 +365,7 @@ class HostState:
         self._last_over[place] = max(live.attempt, self._last_over.get(place, 0))
         if live.forget:
             self._outbox.withdraw(key)
+            self._outbox.note_gone(key)
             self._remember(key, now_us)
         else:
             self._outbox.note_end(key, over, ready=not report)

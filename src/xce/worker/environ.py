@@ -119,6 +119,8 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
         "XCE_JOBINDEX": str(index),
         "XCE_ATTEMPT": str(attempt),
     }
+    if index in launch.restarted:
+        found["LSB_RESTART"] = "Y"
     files = spec.files
     for variable, path in (
         ("LSB_OUTPUTFILE", files.output),

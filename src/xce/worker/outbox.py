@@ -22,6 +22,7 @@ class Reports(NamedTuple):
     started: tuple[AttemptStarted, ...]
     ended: tuple[AttemptEnded, ...]
     suspended: tuple[SuspensionSeen, ...]
+    gone: tuple[Key, ...]
 
 
 class _Sent(NamedTuple):
@@ -39,13 +40,16 @@ class Outbox:
         self._started: dict[Key, tuple[int, Micros]] = {}
         self._ended: dict[Key, None] = {}
         self._suspended: dict[Key, bool] = {}
+        self._gone: dict[Key, None] = {}
+        """Attempts that were to be forgotten and are gone. Not said again on another connection:
+        the list of what lives says it then."""
         self._sent: dict[int, _Sent] = {}
         self._number = 0
 
     @property
     def has_reports(self) -> bool:
         """Whether there is something to say."""
-        return bool(self._ended or self._started or self._suspended)
+        return bool(self._ended or self._started or self._suspended or self._gone)
 
     @property
     def in_flight(self) -> int:
@@ -65,6 +69,10 @@ class Outbox:
         self.over[key] = over
         if ready:
             self._ended[key] = None
+
+    def note_gone(self, key: Key) -> None:
+        """Let it be said that nothing is left of what was to be forgotten."""
+        self._gone[key] = None
 
     def let_say(self, key: Key) -> None:
         """Let an end be said that was not ready."""
@@ -89,6 +97,7 @@ class Outbox:
         # All starts go, so that no end is said before its start.
         started, self._started = self._started, {}
         suspended, self._suspended = self._suspended, {}
+        gone, self._gone = self._gone, {}
         ended = [key for _, key in zip(range(ENDS_MAX), self._ended, strict=False)]
         for key in ended:
             del self._ended[key]
@@ -103,6 +112,7 @@ class Outbox:
             ),
             tuple(self.over[key].aged(now_us) for key in ended),
             tuple(SuspensionSeen(*key, is_so) for key, is_so in suspended.items()),
+            tuple(gone),
         )
 
     def acknowledged(self, number: int) -> list[tuple[Key, Over]]:
@@ -126,4 +136,5 @@ class Outbox:
             again = {key: None for key in sent.ended if key in self.over}
             self._ended = again | self._ended
         self._sent.clear()
+        self._gone.clear()
         self._number = 0

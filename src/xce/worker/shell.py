@@ -19,8 +19,9 @@ from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
-from xce.net.client import Destination, run_client
+from xce.net.destination import Destination
 from xce.net.handshake import make_hello
+from xce.net.leader import LeaderClient
 from xce.net.peer import Peer
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
@@ -30,6 +31,7 @@ from xce.worker.action import (
     Event,
     Forget,
     Greeting,
+    Lease,
     Listed,
     News,
     Piece,
@@ -39,6 +41,7 @@ from xce.worker.action import (
     Spawn,
     Suspend,
 )
+from xce.worker.beat import Beat
 from xce.worker.core import HostState
 from xce.worker.launcher import Launcher, Prepared
 from xce.worker.link import ShepherdLink, ShepherdList, ShepherdOptions
@@ -60,7 +63,8 @@ class WorkerOptions(NamedTuple):
     host: str
     directory: Path
     """The host's own: run directories, scripts, kept output."""
-    controller: Destination
+    controllers: tuple[Destination, ...]
+    """Where controllers listen, one of which leads."""
     shepherd: ShepherdOptions
     version: str
     cpus: int
@@ -87,6 +91,8 @@ class Worker:
         self._gather_timer: asyncio.TimerHandle | None = None
         self._due_timer: asyncio.TimerHandle | None = None
         self._due_us: Micros | None = None
+        self._beat = Beat(0, 0)
+        self._beat_timer: asyncio.TimerHandle | None = None
         self._last_id = 0
         self._asked: dict[int, tuple[str, ...]] = {}
         self._reads: dict[int, int] = {}
@@ -100,8 +106,8 @@ class Worker:
             # The controller is told of all that lives here, so that must be known first.
             await self._listed.wait()
             hello = make_hello("worker", self._options.host, self._options.version)
-            await run_client(
-                self._options.controller,
+            await LeaderClient(
+                self._options.controllers,
                 hello,
                 self._welcome,
                 self._hear,
@@ -110,7 +116,7 @@ class Worker:
                 on_failed=lambda text: self._log.warning(
                     "controller-unreachable", extra={"why": text}
                 ),
-            )
+            ).run()
 
     # The controller.
 
@@ -138,13 +144,33 @@ class Worker:
             "controller-found", extra={"epoch": welcome.epoch, "attempts": len(attempts)}
         )
         self._asked.clear()
+        self._beat = Beat(welcome.beat_us, clock_us())
+        self._send_beat(peer)
         self._fetch()
         self._report()
+
+    def _send_beat(self, peer: Peer) -> None:
+        """Say that we are here, and give up a controller that does not answer any more."""
+        if self._peer is not peer:
+            return
+        now_us = clock_us()
+        if self._beat.is_silent(now_us):
+            peer.abort("it does not answer any more")
+            return
+        number = self._beat.take(now_us)
+        if number:
+            peer.send(m.Ping(number))
+        if self._beat.next_us():
+            delay_s = max(0.0, (self._beat.next_us() - now_us) / 1e6)
+            loop = asyncio.get_running_loop()
+            self._beat_timer = loop.call_later(delay_s, self._send_beat, peer)
 
     def _lose(self, reason: str) -> None:
         if self._gather_timer is not None:
             self._gather_timer.cancel()
             self._gather_timer = None
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
         self._peer = None
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})
@@ -162,6 +188,10 @@ class Worker:
                     self._take_blobs(message)
                 case m.ReadOutput():
                     self._read(message)
+                case m.Pong(number):
+                    contact_us = self._beat.answered(number)
+                    if contact_us:
+                        actions += self._state.contact(contact_us)
                 case m.ControllerKeys(controllers):
                     self._options.on_controllers(controllers)
                 case m.Refused(text):
@@ -280,7 +310,7 @@ class Worker:
                 case Signal() | Suspend():
                     if not self._launcher.hold_back(action, prepared, now_us):
                         prepared.orders.append(action)
-                case Forget():
+                case Forget() | Lease():
                     prepared.orders.append(action)
                 case Report():
                     prepared.orders.append(self._append(action))

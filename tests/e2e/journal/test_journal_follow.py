@@ -10,9 +10,9 @@ from xce.journal.codec import decode_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.sqlite import SqliteJournal
 from xce.journal.writer import CommitThread
-from xce.net.client import run_client
 from xce.net.follow import AskAgain, Began, Came, Follower, FollowerFeed, IsLive
 from xce.net.frame import encode_frame
+from xce.net.leader import LeaderClient
 from xce.net.message import (
     PROTOCOL,
     Batch,
@@ -139,7 +139,9 @@ class Reader:
                             raise AssertionError(why)
 
         return asyncio.create_task(
-            run_client(path, Hello(PROTOCOL, "history", name, "1"), on_welcome, on_messages, str)
+            LeaderClient(
+                [path], Hello(PROTOCOL, "history", name, "1"), on_welcome, on_messages, str
+            ).run()
         )
 
 

@@ -213,6 +213,23 @@ def test_a_job_that_ignores_everything_falls_to_kill(shepherd: Shepherd) -> None
     assert (end["signal"], end["cause"]) == (9, 5)
 
 
+def test_a_job_that_outlives_its_lease_is_killed_though_no_worker_is_there(
+    shepherd: Shepherd,
+) -> None:
+    for job in (1, 2):
+        shepherd.spawn("trap '' INT TERM; touch ready.$$; while :; do sleep 0.1; done", job=job)
+        shepherd.expect("started", job, 0, 1)
+    soon_us = time.monotonic_ns() // 1000 + 1_000_000
+    shepherd.order(["lease", [[1, 0, 1, soon_us - 900_000], [2, 0, 1, soon_us]]])
+    shepherd.order(["lease", [[2, 0, 1, soon_us]]])
+    shepherd.connect()
+    end = shepherd.ended(2)
+    assert (end["signal"], end["cause"]) == (9, 102)
+    assert [e for e in shepherd.quiet(0.3) if e[0] == "ended"] == []
+    shepherd.order(["signal", 1, 0, 1, 9, 5, 4, 0])
+    shepherd.ended(1)
+
+
 @pytest.mark.parametrize("number", [1, 2, 10, 12, 14, 15, 36])
 def test_a_signal_ends_the_script_and_the_shell_notes_it(number: int) -> None:
     with open_shepherd(MODES[0]) as shepherd:

@@ -132,17 +132,7 @@ async def outcome(rest, row, job, array, user):
         case About.JOBS if row.path.startswith("/history"):
             return await remembered(rest, row, job, user)
         case About.JOBS:
-            wanted = array if row.path == "/arrays" else job
-            member = row.path[1:]
-            status, document = await rest.get(row.path, user="all")
-            assert status == 200
-            found = {item["jobid"] for item in document[member]}
-            status, document = await rest.get(row.path, ids=str(wanted))
-            assert status == 200
-            by_id = {item["jobid"] for item in document[member]}
-            assert (wanted in found) == (wanted in by_id)
-            assert document["missing"] == ([] if by_id else [str(wanted)])
-            return "y" if by_id else "-"
+            return await listed(rest, row, array if row.path == "/arrays" else job)
         case About.QUEUE if row.path == "/queues/actions":
             body = {"action": row.action, "queues": ["normal"]}
             status, document = await rest.post(row.path, body)
@@ -196,6 +186,20 @@ def judged(row, status, document):
     assert status == 403, document
     assert document["permission"] == row.permission
     return "n"
+
+
+async def listed(rest, row, wanted):
+    """Return whether a job is listed, among all and by its id."""
+    member = row.path[1:]
+    status, document = await rest.get(row.path, user="all")
+    assert status == 200
+    found = {item["jobid"] for item in document[member]}
+    status, document = await rest.get(row.path, ids=str(wanted))
+    assert status == 200
+    by_id = {item["jobid"] for item in document[member]}
+    assert (wanted in found) == (wanted in by_id)
+    assert document["missing"] == ([] if by_id else [str(wanted)])
+    return "y" if by_id else "-"
 
 
 async def remembered(rest, row, job, user):

@@ -95,7 +95,7 @@ def tell(story, *, away_s=5.0):
             await fake.open()
             replica = Replica()
             hello = m.Hello(m.PROTOCOL, "apiserver", "a", "0")
-            link = ControllerLink(fake.path, hello, replica, LOG, away_s=away_s)
+            link = ControllerLink([fake.path], hello, replica, LOG, away_s=away_s)
             running = asyncio.create_task(link.run())
             try:
                 await story(fake, link, replica)
@@ -160,7 +160,7 @@ def test_while_the_controller_is_away_a_write_waits_a_little_and_then_asks_to_co
         assert (await waiting).results
         assert replica.is_whole
 
-    tell(story, away_s=0.6)
+    tell(story, away_s=1.0)
 
 
 def test_blobs_and_output_are_fetched():

@@ -1,6 +1,14 @@
 from rest_cluster import run_rest
 
-from xce.testing.builders import place, report_started, run_job, submit
+from xce.model.observation import HostDisconnected
+from xce.testing.builders import (
+    leave_host,
+    place,
+    report_ended,
+    report_started,
+    run_job,
+    submit,
+)
 
 
 def test_jobs_are_killed_stopped_and_resumed_by_name():
@@ -150,5 +158,81 @@ def test_administrators_switch_queues():
         assert [(q["open"], q["active"], q["comment"]) for q in document["queues"]] == [
             (True, False, "new disks")
         ]
+
+    run_rest(story)
+
+
+def test_a_job_is_requeued_and_tells_why_it_pends_again():
+    async def story(rest):
+        job = await rest.submit(rerunnable=True)
+        place(rest.controller, job)
+        report_started(rest.controller, job)
+        rest.link.pump()
+        select = {"jobs": [str(job)]}
+        _, document = await rest.post("/jobs/actions", {"action": "requeue", "select": select})
+        assert document["results"] == [{"job": str(job), "jobid": job, "text": "requeued"}]
+        report_ended(rest.controller, job, signal=2)
+        rest.link.pump()
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["stat"], row["rerunnable"]) == ("PEND", True)
+        assert row["requeued"] == "TERM_REQUEUE_OWNER: job killed and requeued by owner"
+        assert row["reason"]["code"] == "requeued"
+        status, _ = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": select, "states": ["RUN"]}
+        )
+        assert status == 400
+
+    run_rest(story)
+
+
+def test_elements_that_were_requeued_have_rows_of_their_own():
+    async def story(rest):
+        job = await rest.submit(array="1-5")
+        place(rest.controller, job, 3)
+        report_started(rest.controller, job, 3)
+        select = {"jobs": [str(job)]}
+        await rest.post("/jobs/actions", {"action": "requeue", "select": select})
+        report_ended(rest.controller, job, 3, signal=2)
+        rest.link.pump()
+        _, document = await rest.get("/jobs")
+        rows = [(r["index"], r.get("count", 1), bool(r["requeued"])) for r in document["jobs"]]
+        assert rows == [(1, 2, False), (3, 1, True), (4, 2, False)]
+
+    run_rest(story)
+
+
+def test_a_host_that_is_away_is_given_up_by_an_administrator():
+    async def story(rest):
+        job = await rest.submit()
+        place(rest.controller, job)
+        leave_host(rest.controller, "h1")
+        rest.link.pump()
+        body = {"action": "lost", "hosts": ["h1"]}
+        status, _ = await rest.post("/hosts/actions", body)
+        assert status == 403
+        rest.be("root", is_admin=True)
+        _, document = await rest.post("/hosts/actions", body)
+        assert document["results"] == [{"host": "h1", "text": "lost"}]
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["stat"], row["cause"]) == ("EXIT", "TERM_HOST_LOST")
+        assert row["detail"] == "host h1 was declared lost by root"
+        _, document = await rest.get("/hosts")
+        host = document["hosts"][0]
+        assert (host["status"], host["lost"], host["losses"]) == ("unavail", True, 1)
+
+    run_rest(story)
+
+
+def test_a_job_whose_host_is_away_is_unknown_and_why_says_so():
+    async def story(rest):
+        job = await rest.submit()
+        place(rest.controller, job)
+        report_started(rest.controller, job)
+        rest.controller.tell(HostDisconnected("h1", silent=True))
+        rest.link.pump()
+        _, document = await rest.get(f"/jobs/{job}/why")
+        assert document["stat"] == "UNKWN"
+        assert "h1 (1), which is away" in document["sentence"]
+        assert any("given up" in text for text in document["next"])
 
     run_rest(story)

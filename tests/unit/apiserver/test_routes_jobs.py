@@ -398,7 +398,7 @@ def test_hosts_queues_arrays_and_the_cluster_are_shown():
         first, second = document["hosts"]
         assert (first["name"], first["status"], first["njobs"], first["run"]) == ("h1", "ok", 2, 2)
         assert first["mem_used_mib"] in (100, 200)
-        assert second["status"] == "unavail"
+        assert second["status"] == "unreach"
         _, document = await rest.get("/queues")
         (queue,) = document["queues"]
         assert (queue["njobs"], queue["pend"], queue["run"]) == (6, 4, 2)

@@ -3,10 +3,21 @@ import asyncio
 from rest_cluster import run_rest
 
 from xce.apiserver import watch as watching
-from xce.apiserver.events import JobEvent
+from xce.apiserver.events import JobEvent, render_events
 from xce.apiserver.replica import Replica
 from xce.apiserver.watch import Watcher, Watchers
-from xce.testing.builders import cluster, run_job, submit
+from xce.model.observation import AttemptSeen, HostDisconnected
+from xce.testing.builders import (
+    cluster,
+    join_host,
+    leave_host,
+    place,
+    report_started,
+    run_job,
+    submission,
+    submit,
+    tick,
+)
 
 
 async def read_events(rest, count, headers=None, **query):
@@ -103,3 +114,20 @@ def test_only_the_latest_records_are_kept_for_those_who_come_back(monkeypatch):
     assert len(watchers) == 1
     replica.begin(())
     assert recent.must_resync
+
+
+def test_a_watcher_hears_that_a_job_is_unknown_and_that_it_is_requeued():
+    controller = cluster()
+    job = submit(controller, submission(rerunnable=True))
+    place(controller, job)
+    report_started(controller, job)
+    since = len(controller.entries)
+    controller.tell(HostDisconnected("h1", silent=True))
+    join_host(controller, "h1", attempts=[AttemptSeen(job, 0, 1, running=True)])
+    leave_host(controller, "h1")
+    seen = render_events(controller.state, controller.entries[since:])
+    assert {event.stat for event in seen} == {"RUN"}
+    tick(controller, after_us=20_000_000)
+    assert [e.stat for e in render_events(controller.state, controller.entries[-1:])] == ["UNKWN"]
+    tick(controller, after_us=120_000_000)
+    assert [e.stat for e in render_events(controller.state, controller.entries[-1:])] == ["PEND"]

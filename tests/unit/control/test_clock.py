@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xce.control.clock import next_now_us
+from xce.control.clock import has_jumped, next_now_us
 from xce.model.ids import HOUR_US, SECOND_US
 
 spans = st.integers(0, 10**12)
@@ -29,3 +29,11 @@ def test_it_goes_half_as_fast_until_a_wall_clock_that_was_set_back_has_caught_up
         assert later_us > now_us
         now_us = later_us
     assert seconds == 2 * 3600
+
+
+def test_a_clock_has_jumped_when_it_shows_more_than_has_passed_or_nobody_looked_for_long():
+    second = 1_000_000
+    assert not has_jumped(0, 3 * second, elapsed_us=3 * second)
+    assert not has_jumped(0, 3 * second, elapsed_us=second)
+    assert has_jumped(0, 4 * second, elapsed_us=second)
+    assert has_jumped(0, 6 * second, elapsed_us=6 * second)

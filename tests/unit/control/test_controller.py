@@ -4,9 +4,9 @@ import pytest
 
 from xce.control import kill as kill_module
 from xce.control.controller import Controller, Input
-from xce.model.command import KillJobs, Selection, SubmitJobs, Tick
+from xce.model.command import KillJobs, ProposePlan, Selection, SubmitJobs, Tick
 from xce.state.cluster import ClusterState
-from xce.testing.builders import ALICE, cluster, place, run_job, submission, submit
+from xce.testing.builders import ALICE, bulk, cluster, place, plan, run_job, submission, submit
 
 
 def test_a_later_input_sees_what_an_earlier_one_of_the_step_did():
@@ -92,3 +92,14 @@ def test_a_whole_life_leaves_four_entries():
     run_job(controller, job)
     kinds = [entry.cause.kind for entry in controller.entries[before:]]
     assert kinds == ["submit-jobs", "propose-plan", "reported", "reported"]
+
+
+def test_a_controller_that_is_halted_takes_everything_but_plans():
+    controller = cluster()
+    controller.halted = "nothing is started, since the sums differ"
+    job = submit(controller)
+    (result,) = controller.tell(
+        ProposePlan(plan(controller, bulk(controller, job, hosts={"h1": 1})))
+    )
+    assert result.text == controller.halted
+    assert controller.job(job).live is None

@@ -5,7 +5,13 @@ import pytest
 from xce.control.controller import Input
 from xce.control.desk import Batch, Desk
 from xce.model.command import ProposePlan, SubmitJobs, Tick
-from xce.model.observation import AttemptStarted, HostDisconnected, HostJoined, Reported
+from xce.model.observation import (
+    AttemptStarted,
+    HostDisconnected,
+    HostJoined,
+    ReignBegan,
+    Reported,
+)
 from xce.model.refusal import RefusalCode
 from xce.testing.builders import ALICE, bulk, cluster, place, plan, submission, submit
 
@@ -174,3 +180,12 @@ def test_blobs_leave_with_the_entry_that_names_them(shell):
     shell.give(SubmitJobs(ALICE, (submission(),), blobs=(("hash", b"content"),)))
     shell.turn()
     assert shell.desk.next_batch().blobs == [("hash", b"content")]
+
+
+def test_a_jump_of_the_clock_is_decided_first_also_behind_trouble():
+    desk = Desk(cluster())
+    desk.give(Input(Tick()))
+    desk.give_first(Input(ReignBegan(is_jump=True)))
+    desk.set_trouble("no space left")
+    assert not desk.take_refused()
+    assert desk.has_work

@@ -6,9 +6,9 @@ import pytest
 from xce.model.command import Accepted, ApplyConfig, SetHostsOpen
 from xce.model.config import HostConfig
 from xce.model.effect import Launch, Terminate
+from xce.model.host_record import HostsOpened
 from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen
-from xce.model.record import HostsOpened
 from xce.model.refusal import RefusalCode
 from xce.model.request import Amount
 from xce.state.check import check_state

@@ -3,10 +3,11 @@
 import pytest
 
 from xce.model.command import SetHostsOpen
+from xce.model.host_record import AvoidanceLifted, HostsOpened
 from xce.model.ids import MINUTE_US, SECOND_US
 from xce.model.job import EndCause, Outcome
 from xce.model.observation import AttemptEnded, AttemptStarted, Reported
-from xce.model.record import AvoidanceLifted, HostsOpened, LaunchFailed
+from xce.model.record import LaunchFailed
 from xce.state.check import check_state
 from xce.state.view import ended_element, stat_of
 from xce.testing.builders import (

@@ -4,8 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from xce.daemon.components import find_daemons, plan_components
 from xce.daemon.processes import identify
+from xce.model.errors import ConfigError
 
 
 def test_a_cluster_has_one_worker_for_each_host() -> None:
@@ -14,6 +17,15 @@ def test_a_cluster_has_one_worker_for_each_host() -> None:
         "controller", "history", "scheduler", "apiserver", "worker-a", "worker-b",
     ]  # fmt: skip
     assert [component.kind for component in plan][-2:] == ["worker", "worker"]
+
+
+def test_a_machine_may_run_some_of_them_only() -> None:
+    plan = plan_components(Path("/d"), ["a", "b"], ["scheduler", "controller", "worker-b"])
+    assert [component.name for component in plan] == ["controller", "scheduler", "worker-b"]
+    plan = plan_components(Path("/d"), ["a", "b"], ["worker"])
+    assert [component.name for component in plan] == ["worker-a", "worker-b"]
+    with pytest.raises(ConfigError, match="no daemon is called worker-c: expected controller,"):
+        plan_components(Path("/d"), ["a", "b"], ["worker-c"])
 
 
 def test_of_processes_with_one_command_line_the_oldest_is_the_daemon(tmp_path: Path) -> None:

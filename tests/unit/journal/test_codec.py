@@ -11,7 +11,8 @@ from xce.journal.codec import (
 )
 from xce.model.entry import Cause, Entry
 from xce.model.errors import CorruptJournalError
-from xce.model.record import HostDown, JobsForgotten
+from xce.model.host_record import HostDown
+from xce.model.record import JobsForgotten
 
 
 def entries(first: int, last: int) -> list[Entry]:
@@ -106,12 +107,13 @@ def test_an_entry_with_wrong_types_is_refused_though_its_checksum_is_right() -> 
 def test_a_field_that_a_later_release_added_is_passed_over() -> None:
     class HostDownOfTomorrow(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
         host: int
+        silent: bool
         why: str
 
-    entry = Entry(1, 0, Cause("x"), (HostDownOfTomorrow(3, "fire"),))  # type: ignore[arg-type]
+    entry = Entry(1, 0, Cause("x"), (HostDownOfTomorrow(3, True, "fire"),))  # type: ignore[arg-type]
     content, _ = encode_batch([entry], FIRST_CRC)
     decoded, _ = decode_batch(content, previous_crc=FIRST_CRC, expected_seq=1)
-    assert decoded[0].records == (HostDown(3),)
+    assert decoded[0].records == (HostDown(3, silent=True),)
 
 
 def test_all_record_tags_are_known() -> None:

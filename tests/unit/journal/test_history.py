@@ -6,14 +6,17 @@ from counted import count_calls
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import HistoryError
+from xce.model.command import RequeueJobs
 from xce.model.entry import Cause, Entry
 from xce.model.job import EndCause, Outcome
 from xce.model.record import Ended
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
+    chosen,
     cluster,
     gang,
     kill,
+    leave_host,
     place,
     propose,
     replayed,
@@ -22,6 +25,7 @@ from xce.testing.builders import (
     run_job,
     submission,
     submit,
+    tick,
 )
 
 
@@ -233,3 +237,55 @@ def test_many_ended_elements_of_one_record_are_stored_with_few_statements(path):
     assert writer.seq == seq
     writer.close()
     assert calls < 10 * count
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
+    controller = cluster(["h1"])
+    job = submit(controller)
+    run_job(controller, job, exit_code=3)
+    steps = [len(controller.entries)]
+    again = RequeueJobs("alice", False, chosen(job), ("EXIT",))
+    controller.tell(again, by="alice")
+    steps.append(len(controller.entries))
+    run_job(controller, job)
+    steps.append(len(controller.entries))
+    for count in steps[-1:] if at_once else steps:
+        keep(path, controller.entries[:count])
+        past = read.job(job)
+        done, exited = {steps[0]: (0, 1), steps[1]: (0, 0), steps[2]: (1, 0)}[count]
+        assert (past.done, past.exited) == (done, exited)
+        assert len(past.elements) == done + exited
+    assert read.job(job).elements[0].ended.attempt == 2
+    assert read.outcomes([job]) == [(job, Outcome.DONE, 0)]
+
+
+def test_why_a_job_was_requeued_is_told_as_long_as_there_is_history(path, read):
+    controller = cluster(["h1", "h2"])
+    job = submit(controller, submission(rerunnable=True))
+    place(controller, job)
+    report_started(controller, job)
+    leave_host(controller, "h1")
+    tick(controller, after_us=120_000_000)
+    at_us = controller.now_us
+    run_job(controller, job, host="h2")
+    keep(path, controller.entries)
+    (element,) = read.job(job).elements
+    text = "host h1 was lost: it was away for 2m"
+    assert element.requeue == (EndCause.HOST_LOST, at_us, text)
+    assert element.ended.attempt == 2
+
+
+def test_an_end_that_was_opened_again_takes_its_detail_along(path, read):
+    controller = cluster(["h1"])
+    job = submit(controller)
+    run_job(controller, job, exit_code=3)
+    keep(path, controller.entries)
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO details VALUES (?, 0, 'the disk was full')", (job,))
+    assert read.job(job).elements[0].detail == "the disk was full"
+    controller.tell(RequeueJobs("alice", False, chosen(job), ("EXIT",)), by="alice")
+    run_job(controller, job)
+    keep(path, controller.entries)
+    (element,) = read.job(job).elements
+    assert (element.detail, element.requeue[0]) == ("", EndCause.REQUEUE_OWNER)

@@ -10,11 +10,15 @@ from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import Happening
 from xce.journal.history_search import FOREVER, START, Search
-from xce.model.command import ResumeJobs, Selection, StopJobs, Tick
+from xce.model.command import RequeueJobs, ResumeJobs, Selection, StopJobs, Tick
 from xce.model.job import EndCause, Outcome
+from xce.model.observation import AttemptSeen, HostDisconnected
 from xce.model.record import Requeued, SuspensionDone
+from xce.state.snapshot import dump, load
 from xce.testing.builders import (
+    chosen,
     cluster,
+    join_host,
     kill,
     place,
     report_ended,
@@ -109,11 +113,11 @@ def test_a_suspension_is_counted_as_whose_it_is(path, read):
     job = submit(controller, submission())
     place(controller, job)
     report_started(controller, job)
-    chosen = Selection(jobs=((job, ()),))
-    controller.tell(StopJobs("alice", False, chosen), by="alice")
+    whole = Selection(jobs=((job, ()),))
+    controller.tell(StopJobs("alice", False, whole), by="alice")
     write(controller, SuspensionDone([job], [0], True))
     controller.now_us += 7_000_000
-    controller.tell(ResumeJobs("alice", False, chosen), by="alice")
+    controller.tell(ResumeJobs("alice", False, whole), by="alice")
     write(controller, SuspensionDone([job], [0], False))
     keep(path, controller.entries)
     (course,) = courses(read, job, controller.now_us)
@@ -122,6 +126,83 @@ def test_a_suspension_is_counted_as_whose_it_is(path, read):
     assert course.spans_us["ssusp"] == 0
     words = [step.what for step in course.steps]
     assert words[-4:] == ["stop-asked", "suspended", "resume-asked", "resumed"]
+
+
+@pytest.mark.parametrize("hold", [False, True])
+def test_an_end_that_was_opened_again_counts_and_the_job_goes_on(path, read, hold):
+    controller = cluster({"h1": 2})
+    job = submit(controller, submission())
+    run_job(controller, job, exit_code=3)
+    again = RequeueJobs("alice", False, chosen(job), ("EXIT",), hold)
+    controller.tell(again, by="alice")
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    assert course.stat == ("PSUSP" if hold else "PEND")
+    (step,) = [step for step in course.steps if step.what == "reopened"]
+    assert (step.amount, step.by) == (EndCause.REQUEUE_OWNER, "alice")
+    if hold:
+        controller.tell(ResumeJobs("alice", False, chosen(job)), by="alice")
+    run_job(controller, job)
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    assert (course.stat, course.last.ended.attempt) == ("DONE", 2)
+    assert read.outcomes([job]) == [(job, Outcome.DONE, 0)]
+    # What it used before it was opened again was used.
+    sums = read.search().sums(Search())
+    assert (sums.done, sums.exited) == (1, 1)
+
+
+def test_a_job_that_is_held_when_it_was_requeued_is_told_so(path, read):
+    controller = cluster({"h1": 2})
+    job = submit(controller, submission())
+    place(controller, job)
+    report_started(controller, job)
+    controller.tell(RequeueJobs("alice", False, chosen(job), hold=True), by="alice")
+    report_ended(controller, job, signal=2)
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    assert course.stat == "PSUSP"
+    (step,) = [step for step in course.steps if step.what == "requeued"]
+    assert step.amount == EndCause.REQUEUE_OWNER
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_while_nothing_is_heard_of_a_host_its_jobs_are_unknown(path, read, at_once):
+    controller = cluster(["h1", "h2"])
+    job, other = submit(controller), submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    place(controller, other, host="h2")
+    report_started(controller, other)
+    began_us = controller.now_us
+    controller.tell(HostDisconnected("h1", silent=True), by="host h1")
+    steps = [len(controller.entries)]
+    controller.now_us += 9_000_000
+    join_host(controller, "h1", attempts=[AttemptSeen(job, 0, 1, True)])
+    steps.append(len(controller.entries))
+    for count in steps[-1:] if at_once else steps:
+        keep(path, controller.entries[:count])
+        (course,) = courses(read, job, controller.now_us)
+        assert course.stat == ("UNKWN" if count == steps[0] else "RUN")
+    assert course.spans_us["unkwn"] >= 9_000_000
+    assert [step.what for step in course.steps][-2:] == ["unknown", "known"]
+    assert course.steps[-2].at_us >= began_us
+    (course,) = courses(read, other, controller.now_us)
+    assert course.spans_us["unkwn"] == 0
+
+
+def test_a_history_that_begins_late_knows_which_hosts_are_away(path, read):
+    controller = cluster(["h1"])
+    job = submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    controller.tell(HostDisconnected("h1", silent=True), by="host h1")
+    writer = HistoryWriter(path)
+    writer.begin(load(dump(controller.state)), epoch=2)
+    writer.commit()
+    writer.close()
+    (course,) = courses(read, job, controller.now_us)
+    assert course.stat == "UNKWN"
 
 
 @pytest.mark.parametrize(

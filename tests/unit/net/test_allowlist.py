@@ -7,10 +7,12 @@ import pytest
 from xce.model.command import (
     ApplyConfig,
     Command,
+    DeclareHostsLost,
     EnrolHost,
     KillJobs,
     MakeHostToken,
     ProposePlan,
+    RequeueJobs,
     ResolveWindows,
     RevokeKeys,
     Selection,
@@ -21,7 +23,13 @@ from xce.model.command import (
 )
 from xce.model.config import ClusterConfig
 from xce.model.job import Owner
-from xce.model.observation import HostDisconnected, HostJoined, Observation, Reported
+from xce.model.observation import (
+    HostDisconnected,
+    HostJoined,
+    Observation,
+    ReignBegan,
+    Reported,
+)
 from xce.model.plan import Plan
 from xce.net import message as m
 from xce.net.allowlist import ALLOWED, OF_ADMINS, OF_USERS, Gate
@@ -39,7 +47,9 @@ OWNER = Owner("ann", 1001, 1001)
 COMMANDS: dict[type, Command] = {
     SubmitJobs: SubmitJobs(OWNER, ()),
     KillJobs: KillJobs("ann", False, Selection()),
+    RequeueJobs: RequeueJobs("ann", False, Selection()),
     SetHostsOpen: SetHostsOpen("ann", ("h1",), True),
+    DeclareHostsLost: DeclareHostsLost("ann", ("h1",)),
     ApplyConfig: ApplyConfig("ann", ClusterConfig()),
     TrustKey: TrustKey("ann", b"", "worker", "h1"),
     RevokeKeys: RevokeKeys("ann", ()),
@@ -49,11 +59,13 @@ COMMANDS: dict[type, Command] = {
     ResolveWindows: ResolveWindows(()),
     EnrolHost: EnrolHost("t", "d", "h1", b""),
 }
+_USERS = {SubmitJobs, KillJobs, RequeueJobs, SetHostsOpen, DeclareHostsLost, ApplyConfig}
+_ADMINS = {SetHostsOpen, DeclareHostsLost, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken}
 MAY_ASK = {
-    "apiserver": {SubmitJobs, KillJobs, SetHostsOpen, ApplyConfig},
+    "apiserver": _USERS,
     "scheduler": {ProposePlan},
-    "admin": {SetHostsOpen, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken},
-    "test": {SubmitJobs, KillJobs, SetHostsOpen, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken},
+    "admin": _ADMINS,
+    "test": _USERS | _ADMINS,
 }
 
 
@@ -76,7 +88,10 @@ def test_every_command_is_somebodys_or_the_shells_alone():
 
 def test_only_workers_report_and_none_that_its_connection_ended():
     reported = {role: set(rights.observations) for role, rights in ALLOWED.items()}
-    assert reported.pop("worker") == set(typing.get_args(Observation)) - {HostDisconnected}
+    assert reported.pop("worker") == set(typing.get_args(Observation)) - {
+        HostDisconnected,
+        ReignBegan,
+    }
     assert not any(reported.values())
 
 
@@ -105,7 +120,8 @@ def test_a_worker_reports_about_its_own_host_only():
     gate = Gate("worker", "h2")
     assert "that host only" in gate.refuse(JOINED)
     assert "that host only" in gate.refuse(m.Observe(Reported("h1", 1)))
-    assert "may not report" in gate.refuse(m.Observe(HostDisconnected("h2")))
+    for seen in (HostDisconnected("h2"), ReignBegan()):
+        assert "may not report" in gate.refuse(m.Observe(seen))
 
 
 def test_a_worker_joins_once_and_first():

@@ -17,7 +17,6 @@ import pytest
 import uvloop
 
 from xce.net import handshake, unix
-from xce.net.client import run_client
 from xce.net.frame import WireError, encode_frame
 from xce.net.handshake import ConnectionRefusedByPeerError, DialError
 from xce.net.message import PROTOCOL, Batch, Hello, Message, Ping, Pong, Refused, Welcome
@@ -368,62 +367,6 @@ def test_a_place_that_is_in_use_is_refused(run: Run, path: Path) -> None:
         long = path.parent / ("x" * 200)
         with pytest.raises(WireError, match="path too long"):
             await open_unix_server(long, 0o600, Server().accept)
-
-    run(story)
-
-
-def test_a_client_stays_connected(run: Run, path: Path) -> None:
-    async def story() -> None:
-        server = Server()
-        heard: asyncio.Queue[str] = asyncio.Queue()
-
-        def on_welcome(peer: Peer, welcome: Welcome) -> None:
-            heard.put_nowait(f"welcome {welcome.epoch}")
-            peer.send(Ping(len(server.peers)))
-
-        task = asyncio.create_task(
-            run_client(
-                path,
-                HELLO,
-                on_welcome,
-                lambda messages: heard.put_nowait(f"{messages}"),
-                lambda reason: heard.put_nowait(f"lost: {reason}"),
-            )
-        )
-        await asyncio.sleep(0.01)
-        listening = await open_unix_server(path, 0o600, server.accept)
-        for number in (1, 2):
-            assert await heard.get() == "welcome 3"
-            assert await heard.get() == f"[Pong(number={number})]"
-            server.peers[-1].abort("server restarts")
-            assert (await heard.get()).startswith("lost: ")
-        assert await heard.get() == "welcome 3"
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        while "client ends" not in await heard.get():
-            pass
-        await listening.close()
-
-    run(story)
-
-
-def test_a_client_that_is_refused_may_give_up(run: Run, path: Path) -> None:
-    async def story() -> None:
-        server = Server()
-        server.answer = Refused("wrong cluster")
-        refusals: list[str] = []
-
-        def on_refused(text: str) -> None:
-            refusals.append(text)
-            if len(refusals) == 2:
-                raise ConnectionRefusedByPeerError(text)
-
-        listening = await open_unix_server(path, 0o600, server.accept)
-        with pytest.raises(ConnectionRefusedByPeerError, match="wrong cluster"):
-            await run_client(path, HELLO, print, print, print, on_refused=on_refused)
-        await asyncio.sleep(0.01)
-        await listening.close()
 
     run(story)
 

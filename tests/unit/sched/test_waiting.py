@@ -4,8 +4,9 @@ from sessions import Scheduled
 
 from xce.model.command import SetHostsOpen
 from xce.model.entry import Cause, Entry
+from xce.model.host_record import HostDown
 from xce.model.reason import Wake
-from xce.model.record import HostDown, SessionRan, Started
+from xce.model.record import SessionRan, Started
 from xce.model.request import Amount
 from xce.sched.waiting import Memory
 from xce.testing.builders import (

@@ -94,7 +94,7 @@ def test_a_cluster_may_be_a_directory(tmp_path: Path) -> None:
         ),
         (CLUSTER + "events: [{at: 0, host: h2, state: ok}]\n", "no host is called 'h2'"),
         (CLUSTER + "events: [{at: 0, host: h1, state: gone}]\n", "allowed: closed, down"),
-        (CLUSTER + "events: [{at: 0, do: brequeue a}]\n", "'brequeue' is not built yet"),
+        (CLUSTER + "events: [{at: 0, do: bmod a}]\n", "'bmod' is not built yet"),
         (CLUSTER + "events: [{at: 0, host: h1}]\n", "an event is one of"),
         (CLUSTER + "events: [{at: 0, pool: p, total: 1}]\n", "no pool is called 'p'"),
         (CLUSTER + "expect: [{job: z, state: RUN}]\n", "no job has the id 'z'"),

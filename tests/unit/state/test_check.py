@@ -5,7 +5,7 @@ import pytest
 from xce.model.job import EndCause
 from xce.model.ranges import EMPTY
 from xce.model.request import Amount
-from xce.state.check import check_not_over_committed, check_state
+from xce.state.check import check_not_over_committed, check_state, find_usage_differences
 from xce.testing.builders import cluster, place, report_ended, request, submission, submit
 
 
@@ -140,3 +140,15 @@ def test_an_empty_range_is_no_place(state):
     state.jobs[2].pending = EMPTY
     with pytest.raises(AssertionError, match="elements in places"):
         check_state(state)
+
+
+def test_what_is_given_out_and_not_held_is_told_with_place_and_amounts(state):
+    assert find_usage_differences(state) == []
+    free_a_slot(state)
+    free_a_token(state)
+    miscount_attempts(state)
+    assert find_usage_differences(state) == [
+        "slots on host h1: 0 are given out, attempts hold 1",
+        "attempts on host h1: 2 are counted, 1 live",
+        "pool tokens: 0 are given out, attempts hold 1",
+    ]

@@ -39,7 +39,11 @@ def test_admins_may_do_everything():
 
 def test_stars_stand_for_all_verbs_and_for_everything():
     assert expand_permission("*") == tuple(Permission)
-    assert {item.value for item in expand_permission("host:*")} == {"host:open", "host:close"}
+    assert {item.value for item in expand_permission("host:*")} == {
+        "host:open",
+        "host:close",
+        "host:lost",
+    }
     for text in ("", "job", "job:", ":*", "job:k*", "jobs:*", "JOB:KILL", "job:kill "):
         assert expand_permission(text) == (), text
     for permissions in BUILT_IN_ROLES.values():

@@ -1,3 +1,5 @@
+import msgspec
+
 from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
 from xce.model.job import EndCause, Files, JobSpec, Owner
 from xce.model.observation import AttemptSeen
@@ -5,6 +7,7 @@ from xce.worker.action import (
     Appended,
     Ended,
     Forget,
+    Lease,
     Present,
     Report,
     Signal,
@@ -191,21 +194,26 @@ def test_a_waiting_attempt_that_is_ended_does_not_start() -> None:
     assert {end.attempt for end in batch.ended} == {1, 2}
 
 
+def only_gone(batch) -> bool:
+    """Whether a report says only that the attempt is gone."""
+    return batch[1:] == ((), (), (), ((1, 0, 1),))
+
+
 def test_an_attempt_that_nobody_wants_to_hear_of_is_ended_and_forgotten() -> None:
     state = running()
     assert state.take_effects(1, [kill(forget=True)], 50 * S) == [
         Signal(1, 0, 1, 2, EndCause.OWNER, 2)
     ]
     assert state.take_news([ended()], 51 * S) == [Forget(1, 0, 1, keep=False)]
-    assert not state.has_reports
+    assert only_gone(state.reports(51 * S))
     assert state.take_effects(1, [launch()], 52 * S) == []
     unreported = running()
     unreported.take_news([ended()], 51 * S)
     assert unreported.take_effects(1, [kill(forget=True)], 52 * S) == [Forget(1, 0, 1, keep=False)]
-    assert not unreported.has_reports
+    assert only_gone(unreported.reports(52 * S))
     unknown = HostState()
     assert unknown.take_effects(1, [kill(forget=True), launch()], 0) == []
-    assert not unknown.has_reports
+    assert only_gone(unknown.reports(0))
 
 
 def test_the_run_limit_warns_and_kills_after_the_grace() -> None:
@@ -360,3 +368,34 @@ def test_two_attempts_of_one_element_are_told_apart_in_a_list() -> None:
     newer = Listing(present(2, pid=79), launch(attempt=2), None)
     assert state.take_list([newer, older], 30 * S) == []
     assert state.joined() == ((AttemptSeen(1, 0, 2, running=True),), ((1, 0, 1),))
+
+
+def fenced(attempt: int = 1) -> Launch:
+    """A launch of a job that shall not outlive a lost contact by more than 60 s."""
+    return msgspec.structs.replace(launch(attempt=attempt), fence_us=60 * S)
+
+
+def test_a_job_that_is_to_be_fenced_has_a_lease_from_its_launch_on() -> None:
+    state = HostState()
+    state.contact(10 * S)
+    actions = state.take_effects(1, [fenced()], 30 * S)
+    assert actions == [Spawn(fenced(), [(0, 1)]), Lease([(1, 0, 1, 70 * S)])]
+    assert state.contact(40 * S) == [Lease([(1, 0, 1, 100 * S)])]
+    assert state.contact(35 * S) == [Lease([(1, 0, 1, 100 * S)])]
+
+
+def test_without_any_contact_a_lease_counts_from_the_launch() -> None:
+    state = HostState()
+    assert state.take_effects(1, [fenced()], 30 * S)[1] == Lease([(1, 0, 1, 90 * S)])
+
+
+def test_a_new_shepherd_is_told_of_the_leases() -> None:
+    state = HostState()
+    state.contact(10 * S)
+    state.take_effects(1, [fenced()], 30 * S)
+    assert Lease([(1, 0, 1, 70 * S)]) in state.take_list([], 31 * S)
+
+
+def test_other_jobs_have_no_lease() -> None:
+    state = running()
+    assert state.contact(40 * S) == []

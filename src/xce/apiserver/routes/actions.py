@@ -19,8 +19,10 @@ from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied
 from xce.model.command import (
     Accepted,
+    DeclareHostsLost,
     KillJobs,
     MoveJobs,
+    RequeueJobs,
     ResumeJobs,
     Selection,
     SetHostsOpen,
@@ -55,10 +57,14 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
 class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which jobs."""
 
-    action: Literal["kill", "stop", "resume", "signal", "top", "bottom"]
+    action: Literal["kill", "stop", "resume", "signal", "requeue", "top", "bottom"]
     select: SelectBody
     force: bool = False
     """With ``kill``: at once, without a chance to clean up."""
+    states: list[Literal["RUN", "USUSP", "SSUSP", "DONE", "EXIT", "PEND"]] = []
+    """With ``requeue``: only elements in these states; not given: those that run."""
+    hold: bool = False
+    """With ``requeue``: they are held then."""
     signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
     position: Annotated[int, Meta(ge=0, le=POSITION_MAX)] = 0
     """With ``top`` and ``bottom``: counted from there, from 1; not given: 1."""
@@ -96,7 +102,7 @@ class JobActions(msgspec.Struct, frozen=True):
 class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which hosts."""
 
-    action: Literal["open", "close"]
+    action: Literal["open", "close", "lost"]
     hosts: Annotated[list[Text], Meta(min_length=1)]
     comment: Text = ""
 
@@ -145,7 +151,7 @@ _QUEUES: Final = msgspec.json.Decoder(QueuesBody)
 
 
 async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
-    """Kill, stop, resume, signal or move jobs."""
+    """Kill, stop, resume, signal, requeue or move jobs."""
     body: ActionBody = decode(_JOBS, await call.body())
     caller = call.caller
     permission = access_of("POST", "/jobs/actions", body.action).permission
@@ -156,7 +162,7 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     if items and not selection.jobs:
         results = [item for item in items if isinstance(item, JobResult)]
         return answer(backend.replica.seq, JobActions(backend.replica.seq, results))
-    is_same_twice = body.action not in ("signal", "top", "bottom")
+    is_same_twice = body.action not in ("signal", "requeue", "top", "bottom")
     reply = await backend.write(command, caller, repeatable=is_same_twice)
     decided = deque(reply.results)
     results = []
@@ -181,7 +187,7 @@ def _next_results(
 
 def _command(
     body: ActionBody, selection: Selection, caller: Caller
-) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | MoveJobs:
+) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs:
     user, is_admin, groups = caller.user, caller.is_admin, caller.groups
     if body.force and body.action != "kill":
         raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
@@ -189,7 +195,12 @@ def _command(
         raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
     if body.position and body.action not in ("top", "bottom"):
         raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
+    if (body.states or body.hold) and body.action != "requeue":
+        raise refused(RefusalCode.BAD_REQUEST, "states and hold belong to requeue")
     match body.action:
+        case "requeue":
+            states = tuple(body.states) or ("RUN", "USUSP", "SSUSP")
+            return RequeueJobs(user, is_admin, selection, states, body.hold, groups)
         case "top" | "bottom":
             to_top = body.action == "top"
             return MoveJobs(user, is_admin, selection, to_top, body.position or 1, groups)
@@ -298,19 +309,21 @@ def _is_past(backend: Backend, caller: Caller, job: JobId) -> bool:
 
 
 async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
-    """Open or close hosts for new work."""
+    """Open or close hosts for new work, or give up hosts that are away."""
     body: HostsBody = decode(_HOSTS, await call.body())
     caller = call.caller
     permission = access_of("POST", "/hosts/actions", body.action).permission
     assert permission is not None
     if not backend.rights.basis(caller.actor, permission):
-        raise denied(
-            permission, refuse_hosts(is_open=body.action == "open").text, about=body.hosts[0]
-        )
+        raise denied(permission, refuse_hosts(permission).text, about=body.hosts[0])
     names = tuple(dict.fromkeys(body.hosts))
-    command = SetHostsOpen(
-        caller.user, names, body.action == "open", body.comment, caller.is_admin, caller.groups
-    )
+    command: SetHostsOpen | DeclareHostsLost
+    if body.action == "lost":
+        command = DeclareHostsLost(caller.user, names, caller.is_admin, caller.groups)
+    else:
+        command = SetHostsOpen(
+            caller.user, names, body.action == "open", body.comment, caller.is_admin, caller.groups
+        )
     reply = await backend.write(command, call.caller)
     results: list[HostResult] = []
     for name, item in zip(names, reply.results, strict=True):

@@ -65,6 +65,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _INDEX: Final = Parameter("index", "the element of an array", "integer")
+_AT: Final = Parameter("at", "seconds since the epoch: as it was at that instant")
 _FILTERS: Final = (
     Parameter("user", "a user, or `all`; without it and without ids: the caller"),
     Parameter("name", "job name, * stands for anything"),
@@ -109,6 +110,7 @@ ROUTES: Final = (
             Parameter("fields", "members of the rows, separated by commas"),
             Parameter("limit", "most rows", "integer"),
             Parameter("cursor", "`next` of the page before"),
+            _AT,
         ),
         gives=(JobsAnswer,),
     ),
@@ -137,7 +139,7 @@ ROUTES: Final = (
         path="/jobs/{id}",
         handler=jobs.show_job,
         summary="One job, element, or array with the counts of its elements",
-        parameters=(_INDEX,),
+        parameters=(_INDEX, _AT),
         gives=(Row, ArrayHead),
     ),
     Route(
@@ -145,7 +147,7 @@ ROUTES: Final = (
         path="/jobs/{id}/why",
         handler=jobs.show_why,
         summary="Why a job is where it is, what would let it start, and when it is expected to",
-        parameters=(_INDEX, Parameter("advice", "0: try nothing, only tell why", "integer")),
+        parameters=(_INDEX, Parameter("advice", "0: try nothing, only tell why", "integer"), _AT),
         gives=(WhyAnswer,),
     ),
     Route(
@@ -191,7 +193,7 @@ ROUTES: Final = (
         path="/arrays",
         handler=cluster.list_arrays,
         summary="List arrays with how many of their elements are in which state",
-        parameters=(*_FILTERS, Parameter("ids", "12,13: these")),
+        parameters=(*_FILTERS, Parameter("ids", "12,13: these"), _AT),
         gives=(cluster.ArraysAnswer,),
     ),
     Route(
@@ -199,7 +201,7 @@ ROUTES: Final = (
         path="/hosts",
         handler=cluster.list_hosts,
         summary="List the hosts",
-        parameters=(Parameter("select", "only those that this select expression takes"),),
+        parameters=(Parameter("select", "only those that this select expression takes"), _AT),
         gives=(cluster.HostsAnswer,),
     ),
     Route(
@@ -216,6 +218,7 @@ ROUTES: Final = (
         path="/queues",
         handler=cluster.list_queues,
         summary="List the queues",
+        parameters=(_AT,),
         gives=(cluster.QueuesAnswer,),
     ),
     Route(

@@ -37,7 +37,6 @@ ABSENT = {
     "bmod": "kill the job and submit it anew",
     "bpost": "let the job write a file",
     "bread": "let the job write a file",
-    "brequeue": "kill the job and submit it again",
     "brestart": "submit the job again",
     "bresize": "submit another job",
     "brlainfo": "use lshosts -l",

@@ -38,6 +38,7 @@ Usage: bsub [options] command [argument ...]
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
   -H  -K                hold until bresume; wait for the end
+  -r  -rn               start anew when the host fails, or never; without: as the queue has it
   --explain             print what was understood as JSON, and submit nothing
   --plan                tell whether, where and when it would run, and submit nothing
 """
@@ -91,7 +92,7 @@ _INSTEAD = {
 """Options of LSF that XCE has not, and what to use instead."""
 OPTIONS = Options(
     {
-        **dict.fromkeys(("-H", "-x", "-K", "--plan"), FLAG),
+        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn", "--plan"), FLAG),
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
@@ -110,7 +111,6 @@ OPTIONS = Options(
             ("-pack", "-json", "-yaml", "-jsdl", "-jsdl_strict"),
             f"{_PLAIN}; many jobs at once: an array (-J)",
         ),
-        **dict.fromkeys(("-r", "-rn"), "no job is run again by itself yet; leave it out"),
         **_INSTEAD,
         "-gpu": "no GPUs are scheduled yet",
         "-nnodes": 'use -n with -R "span[ptile=n]"',

@@ -77,6 +77,12 @@ def _by(step: Row) -> str:
     return f" by user or administrator <{step['by']}>" if step.get("by") else ""
 
 
+def _why(step: Row) -> str:
+    """Return why an element pends again."""
+    known = [text for text in (step.get("cause_text"), step.get("text")) if text]
+    return f" {', '.join(known)};" if known else ""
+
+
 _FIXED = {
     "held": "Suspended by the user or administrator;",
     "released": "Pending: Waiting for scheduling after resumed by administrator or user;",
@@ -84,7 +90,8 @@ _FIXED = {
     "resumed": "Running;",
     "system-stopped": "Suspended by the cluster: preempted, or the run windows are closed;",
     "system-resumed": "The cluster lets it go on;",
-    "requeued": "Pending: Requeued job is waiting for rescheduling;",
+    "unknown": "Unknown; unable to reach the execution host;",
+    "known": "Running; the execution host is back;",
 }
 """Events that are told in the same words always."""
 
@@ -97,6 +104,8 @@ def _asked(step: Row) -> str:
         "stop-asked": f"Suspension requested{_by(step)};",
         "resume-asked": f"Resumption requested{_by(step)};",
         "moved": f"Moved in its queue{_by(step)};",
+        "requeued": f"Pending: Requeued job is waiting for rescheduling;{_why(step)}",
+        "reopened": f"Pending: Requeued job is waiting for rescheduling{_by(step)};{_why(step)}",
         "start-failed": f"Pending: the start failed: {step.get('text') or 'nobody knows why'};",
     }
     return words.get(step["what"], f"{step['what']};")

@@ -65,8 +65,8 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
     add(_heading(row))
     add_dated(row.get("submit_at"), submission_text(row))
     lines.extend(limit_blocks(row))
-    if row.get("start_at") is not None:
-        add_dated(row["start_at"], _started(row))
+    for at_s, text in _middle(row, now_s):
+        add_dated(at_s, text)
     if is_finished(row):
         for text in _ended(row):
             add_dated(row.get("end_at"), text)
@@ -126,6 +126,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
             parts.append(f"{name} File{over} <{path}>")
     if row.get("exclusive"):
         parts.append("Exclusive Execution")
+    if row.get("rerunnable"):
+        parts.append("Re-runnable")
     least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
@@ -161,6 +163,19 @@ def _started(row: Row) -> str:
         f"{verb} {slots} Task(s) on Host(s) {hosts}, Allocated {slots} Slot(s) on Host(s) {hosts}, "
         f"Execution Home <{row.get('home') or ''}>, Execution CWD <{exec_cwd(row)}>;"
     )
+
+
+def _middle(row: Row, now_s: float) -> list[tuple[float | None, str]]:
+    """Return the statements between the submission and the end, with their instants."""
+    found: list[tuple[float | None, str]] = []
+    if row.get("requeued"):
+        why = f", {row['requeued_detail']}" if row.get("requeued_detail") else ""
+        found.append((row.get("requeued_at"), f"Requeued; {row['requeued']}{why};"))
+    if row.get("start_at") is not None:
+        found.append((row["start_at"], _started(row)))
+    if row["stat"] in {"UNKWN", "ZOMBI"}:
+        found.append((now_s, "Unknown; unable to reach the execution host;"))
+    return found
 
 
 def _ended(row: Row) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-_FAMILIES = (("-o", "-oo"), ("-e", "-eo"), ("-i", "-is"))
+_FAMILIES = (("-o", "-oo"), ("-e", "-eo"), ("-i", "-is"), ("-r", "-rn"))
 """Options of which a command line takes one, and which together override a script's."""
 _BARE_UNITS = {"KB": "K", "MB": "M", "GB": "G", "TB": "T", "CLASSIC": "K"}
 """``unit_for_limits`` -> the unit of a bare ``-M``; classic LSF means KB."""
@@ -94,6 +94,8 @@ def build_submission(
     if options.has("-sp"):
         body["priority"] = _priority(options.value("-sp"))
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
+    if options.has("-r") or options.has("-rn"):
+        body["rerunnable"] = not options.has("-rn")
     _add_files(body, options)
     _add_surroundings(body, options, environ)
     return body

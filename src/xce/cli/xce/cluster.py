@@ -111,7 +111,7 @@ def joined_hosts(face: ClusterFace | None, wanted: Iterable[str]) -> list[str]:
     """Return which of the wanted hosts have joined."""
     if face is None:
         return []
-    up = {row["name"] for row in face.hosts if row.get("status") != "unavail"}
+    up = {row["name"] for row in face.hosts if row.get("status") not in ("unavail", "unreach")}
     return [name for name in wanted if name in up]
 
 

@@ -78,6 +78,10 @@ def build_parser() -> argparse.ArgumentParser:
     up.add_argument("--hosts", metavar="NAMES", help='names instead of a number: "h[1-4]"')
     up.add_argument("--slots", type=int, metavar="S", help="slots of each host")
     up.add_argument("--mem", metavar="M", help="memory of each host: 4G")
+    up.add_argument(
+        "--only", default="", metavar="DAEMONS",
+        help="run only these here: controller,scheduler,history,apiserver,worker,worker-NAME",
+    )  # fmt: skip
     up.add_argument("--foreground", action="store_true", help="stay, until Ctrl-C")
     up.add_argument("--timeout", type=float, default=120, metavar="S", help="(default: 120)")
     down = add("down", "end the daemons; jobs go on")
@@ -102,7 +106,10 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     match options.name:
         case "up":
             wanted = HostsWanted(options.workers, options.hosts, options.slots, options.mem)
-            return run_up(settings, UpOptions(wanted, options.foreground, options.timeout))
+            only = tuple(filter(None, options.only.split(",")))
+            return run_up(
+                settings, UpOptions(wanted, options.foreground, options.timeout, only=only)
+            )
         case "down":
             return run_down(settings, with_jobs=options.jobs)
         case "status":

@@ -19,7 +19,12 @@ from xce.cli.xce.cluster import (
 )
 from xce.cli.xce.environment import render_how_to_go_on
 from xce.cli.xce.progress import Progress
-from xce.daemon.components import command_line, local_hosts, node_manager_arguments
+from xce.daemon.components import (
+    command_line,
+    local_hosts,
+    node_manager_arguments,
+    plan_components,
+)
 from xce.daemon.config_directory import load_config
 from xce.daemon.fresh_config import HostsWanted, write_fresh_config
 from xce.daemon.paths import Layout, StateDirectoryError, open_layout
@@ -29,6 +34,8 @@ from xce.model.errors import ConfigError
 
 FAILURES_MAX = 4
 """So many failed starts in a row of one daemon, and the start as a whole has failed."""
+STEADY_S = 1.0
+"""After so long a daemon that answers no user counts as started."""
 _LOOK_S = 0.05
 
 
@@ -39,6 +46,8 @@ class UpOptions(NamedTuple):
     is_foreground: bool
     timeout_s: float
     cluster_name: str = "xce"
+    only: tuple[str, ...] = ()
+    """Names or kinds of the daemons that run on this machine; empty: all."""
 
 
 def run_up(settings: Settings, options: UpOptions) -> int:
@@ -55,32 +64,56 @@ def run_up(settings: Settings, options: UpOptions) -> int:
             return 1
         write_fresh_config(layout.config, options.hosts, cluster_name=options.cluster_name)
         config = load_config(layout.config)
+        components = plan_components(layout.root, local_hosts(config), options.only)
     except (StateDirectoryError, ConfigError, OSError) as error:
         print(f"xce up: {error}", file=sys.stderr)
         return 1
-    hosts = local_hosts(config)
     if options.is_foreground and not runs:
-        return _run_foreground(layout)
+        return _run_foreground(layout, options.only)
     if not runs:
-        _start_node_manager(layout)
-    return _wait(settings, layout, hosts, options, is_new=not runs)
+        _start_node_manager(layout, options.only)
+    names = [one.name for one in components]
+    if "apiserver" not in names:
+        return _wait_for_daemons(layout, names, options, is_new=not runs)
+    here = [name.removeprefix("worker-") for name in names if name.startswith("worker-")]
+    return _wait(settings, layout, here, options, is_new=not runs)
 
 
-def _run_foreground(layout: Layout) -> int:
+def _wait_for_daemons(layout: Layout, names: list[str], options: UpOptions, *, is_new: bool) -> int:
+    """Wait until daemons run that answer no user; return the exit status."""
+    deadline_s = time.monotonic() + options.timeout_s
+    while time.monotonic() < deadline_s:
+        trouble = _find_trouble(layout, grace_over=deadline_s - time.monotonic() < 5)
+        if trouble is not None:
+            return _give_up(layout, trouble, is_new=is_new)
+        steady = [
+            one.name
+            for one in load_daemons(layout)
+            if one.running and time.time() - one.since_at > STEADY_S
+        ]
+        if set(names) <= set(steady):
+            print(f"running here: {', '.join(names)}\nstate:        {layout.root}")
+            return 0
+        time.sleep(_LOOK_S)
+    print(f"xce up: not steady after {options.timeout_s:.0f} s; see `xce logs`", file=sys.stderr)
+    return 1
+
+
+def _run_foreground(layout: Layout, only: tuple[str, ...]) -> int:
     """Become the node manager."""
     print("running in the foreground: Ctrl-C ends the daemons, jobs go on", flush=True)
-    words = command_line(node_manager_arguments(layout.root))
+    words = command_line(node_manager_arguments(layout.root, only))
     os.execv(words[0], words)
 
 
-def _start_node_manager(layout: Layout) -> None:
+def _start_node_manager(layout: Layout, only: tuple[str, ...]) -> None:
     """Start the node manager in a session of its own."""
     mode = 0o644 if os.geteuid() == 0 else 0o600
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     log = os.open(layout.log_file(NODE_MANAGER), flags, mode)
     try:
         subprocess.Popen(
-            command_line(node_manager_arguments(layout.root)),
+            command_line(node_manager_arguments(layout.root, only)),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -19,7 +19,7 @@ from xce.model.command import Command
 from xce.model.errors import TextError
 from xce.model.refusal import Refusal, RefusalCode
 from xce.net.ask import ConnectionLostError, Requests
-from xce.net.client import Destination
+from xce.net.destination import Destination
 from xce.net.handshake import ConnectionRefusedByPeerError, DialError, make_hello
 from xce.net.message import Answer, Ask, Message
 from xce.net.peer import Peer

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from xce.cli.xceadmin.journal import open_found
 from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 from xce.journal.audit import AuditRow
@@ -27,17 +28,20 @@ def run_audit(settings: Settings, *, user: str, since: str, denied: bool, as_jso
         return 2
     layout = find_layout(settings.state_dir)
     try:
-        if not layout.journal_file.exists():
-            print(f"xceadmin audit: there is no journal in {layout.journal}", file=sys.stderr)
-            return 3
-        found = (
-            row
-            for row in read_audit(layout.journal, layout.history_file)
-            if row.at >= since_s
-            and (not user or row.user == user)
-            and (not denied or row.result == "denied")
-        )
-        (_print_json if as_json else _print_table)(found)
+        reader = open_found(layout)
+        if isinstance(reader, int):
+            return reader
+        try:
+            found = (
+                row
+                for row in read_audit(reader, layout.history_file)
+                if row.at >= since_s
+                and (not user or row.user == user)
+                and (not denied or row.result == "denied")
+            )
+            (_print_json if as_json else _print_table)(found)
+        finally:
+            reader.close()
     except PermissionError:
         print(f"xceadmin audit: {layout.journal} is closed to you", file=sys.stderr)
         return 4

@@ -1,8 +1,10 @@
-"""`xceadmin hosts open|close`: let hosts take new work, or no more of it."""
+"""`xceadmin hosts open|close|drain|lost`: which hosts take work, and which are given up."""
 
+import argparse
 import json
 import sys
-from typing import Final
+import time
+from typing import Any, Final
 
 from xce.client.rest import Api, ProblemError, UnreachableError, make_key
 from xce.config.names import expand_names
@@ -12,27 +14,42 @@ from xce.model.errors import TextError
 
 STATUS_OF_CODE: Final = {"unknown-host": 3, "denied": 4, "not-yours": 4}
 """Exit statuses of refusals; all others are 1."""
+LOOK_S: Final = 1.0
+"""Between two looks at hosts that are being drained."""
+_QUESTION: Final = """\
+What runs on {hosts} is given up at once: rerunnable jobs start anew elsewhere, others end with
+TERM_HOST_LOST. Say yes only if nothing runs there any more, or if it may run twice.
+Give up {hosts}? [y/N] """
 
 
-def run_hosts(
-    settings: Settings,
-    action: str,
-    patterns: list[str],
-    *,
-    comment: str,
-    wait_s: float,
-    as_json: bool,
-) -> int:
-    """Open or close hosts; return 0 when all were, else the status of the first refusal."""
+def run_hosts(settings: Settings, options: argparse.Namespace) -> int:
+    """Open, close, drain or give up hosts; return 0 when it was done to all of them.
+
+    Args:
+        settings: Where the cluster is.
+        options: ``action``, ``hosts``, ``comment``, ``wait``, ``yes``, ``wait_daemon``, ``json``.
+    """
+    problem = _misused(options)
+    if problem:
+        print(f"xceadmin hosts: {problem}", file=sys.stderr)
+        return 2
     try:
-        names = list(expand_names(",".join(patterns)))
+        names = list(expand_names(",".join(options.hosts)))
     except TextError as error:
         print(f"xceadmin hosts: {error.message}", file=sys.stderr)
         return 2
-    api = Api(str(find_layout(settings.state_dir).api_socket), wait_s=wait_s, progress=_tell)
-    document = {"action": action, "hosts": names, "comment": comment}
+    if options.action == "lost" and not options.yes and not _confirms(names):
+        print("xceadmin hosts: nothing was done", file=sys.stderr)
+        return 1
+    api = Api(
+        str(find_layout(settings.state_dir).api_socket),
+        wait_s=options.wait_daemon,
+        progress=_tell,
+    )
     try:
-        answer = api.call("POST", "/hosts/actions", document=document, key=make_key())
+        status = _act(api, options, names)
+        if options.wait is not None and status == 0:
+            status = _wait_until_empty(api, names, limit_s=options.wait)
     except ProblemError as error:
         print(f"xceadmin hosts: {error.text}", file=sys.stderr)
         return STATUS_OF_CODE.get(error.code, 1)
@@ -41,7 +58,37 @@ def run_hosts(
         return 5
     finally:
         api.close()
-    if as_json:
+    return status
+
+
+def _misused(options: argparse.Namespace) -> str:
+    """Return which options belong to another action; empty: none."""
+    if options.wait is not None and options.action != "drain":
+        return "--wait belongs to drain"
+    if options.yes and options.action != "lost":
+        return "--yes belongs to lost"
+    if options.comment and options.action == "lost":
+        return "-C does not belong to lost"
+    return ""
+
+
+def _confirms(names: list[str]) -> bool:
+    """Ask; without a terminal the answer is no."""
+    if not sys.stdin.isatty():
+        print("xceadmin hosts: say --yes, since there is nobody to ask", file=sys.stderr)
+        return False
+    print(_QUESTION.format(hosts=", ".join(names)), end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _act(api: Api, options: argparse.Namespace, names: list[str]) -> int:
+    """Do it, and say what became of each host; return the status of the first refusal."""
+    action, comment = options.action, options.comment
+    if action == "drain":
+        action, comment = "close", comment or "draining"
+    document = {"action": action, "hosts": names, "comment": comment}
+    answer = api.call("POST", "/hosts/actions", document=document, key=make_key())
+    if options.json:
         print(json.dumps(answer["results"], indent=2))
     status = 0
     for result in answer["results"]:
@@ -49,9 +96,24 @@ def run_hosts(
         if refusal:
             print(f"{result['host']}: {refusal['text']}", file=sys.stderr)
             status = status or STATUS_OF_CODE.get(refusal["code"], 1)
-        elif not as_json:
-            print(f"{result['host']}: {result['text']}")
+        elif not options.json:
+            text = "draining" if options.action == "drain" else result["text"]
+            print(f"{result['host']}: {text}")
     return status
+
+
+def _wait_until_empty(api: Api, names: list[str], *, limit_s: float) -> int:
+    """Return 0 when nothing runs on the hosts any more, 1 after ``limit_s`` seconds (0: never)."""
+    until = time.monotonic() + limit_s
+    while True:
+        hosts: list[dict[str, Any]] = api.call("GET", "/hosts")["hosts"]
+        busy = [host["name"] for host in hosts if host["name"] in names and host["njobs"]]
+        if not busy:
+            return 0
+        if limit_s and time.monotonic() >= until:
+            print(f"xceadmin hosts: still busy: {', '.join(busy)}", file=sys.stderr)
+            return 1
+        time.sleep(LOOK_S if not limit_s else min(LOOK_S, max(0.01, until - time.monotonic())))
 
 
 def _tell(text: str) -> None:

@@ -9,11 +9,12 @@ from typing import Final, NoReturn
 
 from xce.cli.xceadmin.apply import run_apply
 from xce.cli.xceadmin.audit import run_audit
+from xce.cli.xceadmin.backup import run_backup, run_restore
 from xce.cli.xceadmin.check import run_check
 from xce.cli.xceadmin.history import run_history_export
 from xce.cli.xceadmin.hosts import run_hosts
 from xce.cli.xceadmin.init import add_init, run_init
-from xce.cli.xceadmin.journal import run_export, run_plot, run_verify
+from xce.cli.xceadmin.journal import add_journal, run_journal
 from xce.cli.xceadmin.keys import add_keys, run_keys, run_peers
 from xce.cli.xceadmin.lsf.command import run_import
 from xce.cli.xceadmin.rbac import add_users, run_logins, run_rbac
@@ -22,7 +23,6 @@ from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
 from xce.cli.xceadmin.trace import add_trace, run_trace
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
-from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings, SettingsError, load_settings
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(6)
@@ -32,30 +32,17 @@ NOT_BUILT: Final = {
     "supply": "supply is in the configuration files",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
-    "backup": "copy the state directory while the cluster is down",
     "upgrade": "install the new release, then `xce down` and `xce up`",
 }
-
-
-def _replay(settings: Settings, options: argparse.Namespace) -> int:
-    """Run recorded sessions again."""
-    return run_replay(
-        options.journal or find_layout(settings.state_dir).journal,
-        fresh=options.fresh,
-        as_json=options.json,
-        traces=options.trace,
-        session=options.session,
-    )
-
-
-COMPONENTS: Final = {
+RUNNERS: Final = {
     "init": run_init,
     "keys": run_keys,
     "peers": run_peers,
     "trace": run_trace,
-    "replay": _replay,
+    "journal": run_journal,
     "apply": run_apply,
     "history": run_history_export,
+    "hosts": run_hosts,
 }
 
 
@@ -124,19 +111,27 @@ def build_parser() -> argparse.ArgumentParser:
     )
     apply.add_argument("--wait-daemon", type=float, default=WAIT_S, metavar="S")
 
-    hosts = names.add_parser("hosts", parents=[common], help="open or close hosts for new work")
-    hosts.add_argument("action", choices=("open", "close", "drain"))
+    hosts = names.add_parser("hosts", parents=[common], help="open, close, drain or give up hosts")
+    hosts.add_argument("action", choices=("open", "close", "drain", "lost"))
     hosts.add_argument("hosts", nargs="+", metavar="NAME", help='"g[01-08]" means many')
     hosts.add_argument(
         "-C", "--comment", default="", metavar="TEXT", help="why; bhosts -l shows it"
     )
+    hosts.add_argument(
+        "--wait", type=float, nargs="?", const=0.0, metavar="S",
+        help="with drain: return when nothing runs there any more, or fail after S seconds",
+    )  # fmt: skip
+    hosts.add_argument("--yes", action="store_true", help="with lost: do not ask")
     hosts.add_argument(
         "--wait-daemon", type=float, default=WAIT_S, metavar="S",
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
     add_users(names, common)
-    _add_journal(names, common)
+    add_journal(names, common)
+    _add_backup(names, common)
+    _add_replay(names, common)
+    _add_exchange(names, common)
     add_trace(names, common, WAIT_S)
     add_sim(names)
     for name, text in NOT_BUILT.items():
@@ -144,19 +139,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_journal(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
-    """Add the commands that read a journal."""
-    journal = names.add_parser("journal", parents=[common], help="look into the journal")
-    journal.add_argument("action", choices=("verify", "export", "plot"))
-    journal.add_argument(
-        "place", nargs="?", type=Path, metavar="DIR", help="(default: of the state directory)"
-    )
-    journal.add_argument("--from", dest="from_seq", type=int, default=1, metavar="SEQ")
-    journal.add_argument("--to", dest="to_seq", type=int, default=0, metavar="SEQ")
-    journal.add_argument(
-        "--plot", type=Path, default=Path("journal.svg"), metavar="PATH",
-        help="draw into it: a file (.svg, .png), or a directory (default: journal.svg)",
-    )  # fmt: skip
+def _add_replay(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add ``replay``."""
     replay = names.add_parser(
         "replay", parents=[common], help="run recorded sessions again and compare their decisions"
     )
@@ -166,6 +150,12 @@ def _add_journal(names: "argparse._SubParsersAction[_Parser]", common: _Parser) 
     replay.add_argument(
         "--fresh", action="store_true", help="without what sessions remember of earlier ones"
     )
+    replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
+    replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
+
+
+def _add_exchange(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add what goes to accounting programs, and what comes from LSF."""
     history = names.add_parser("history", parents=[common], help="what ended jobs used")
     history.add_argument("action", choices=("export",))
     history.add_argument("--format", dest="form", choices=("json", "lsb.acct"), default="json")
@@ -175,17 +165,40 @@ def _add_journal(names: "argparse._SubParsersAction[_Parser]", common: _Parser) 
     moved = names.add_parser("import-lsf", help="make our configuration of LSF's")
     moved.add_argument("directory", type=Path, help="with lsf.conf, lsb.queues and the others")
     moved.add_argument("target", type=Path, help="a directory to be made")
-    replay.add_argument("--trace", type=Path, metavar="DIR", help="write what they decided there")
-    replay.add_argument("--session", type=int, metavar="N", help="with --trace: only this one")
+
+
+def _add_backup(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add ``backup`` and ``restore``."""
+    backup = names.add_parser(
+        "backup", parents=[common], help="write journal, history and configuration into a file"
+    )
+    backup.add_argument("file", type=Path)
+    restore = names.add_parser(
+        "restore", parents=[common], help="make an empty state directory what a backup says"
+    )
+    restore.add_argument("file", type=Path)
+    restore.add_argument(
+        "--at", default="", metavar="SEQ|TIME", help="up to this entry or instant (default: all)"
+    )
+    restore.add_argument("--dry-run", action="store_true", help="only say what would be done")
 
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
-    if options.name in COMPONENTS:
-        return COMPONENTS[options.name](settings, options)
+    if options.name in RUNNERS:
+        return RUNNERS[options.name](settings, options)
     match options.name, getattr(options, "action", ""):
         case "check", _:
             return run_check(settings, options.directory, as_json=options.json)
+        case "replay", _:
+            return run_replay(
+                settings,
+                options.journal,
+                fresh=options.fresh,
+                as_json=options.json,
+                traces=options.trace,
+                session=options.session,
+            )
         case "audit", _:
             return run_audit(
                 settings,
@@ -200,29 +213,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
             return run_rbac(
                 settings, options.user, options.permission, options.object, as_json=options.json
             )
-        case "hosts", "drain":
-            print("xceadmin hosts drain is not built yet: close it, and wait", file=sys.stderr)
-            return USAGE
-        case "hosts", action:
-            return run_hosts(
-                settings,
-                action,
-                options.hosts,
-                comment=options.comment,
-                wait_s=options.wait_daemon,
-                as_json=options.json,
-            )
+        case "backup", _:
+            return run_backup(settings, options.file, as_json=options.json)
         case _:
-            return _run_journal(options, settings)
-
-
-def _run_journal(options: argparse.Namespace, settings: Settings) -> int:
-    """Look into a journal."""
-    directory = options.place or find_layout(settings.state_dir).journal
-    match options.action:
-        case "verify":
-            return run_verify(directory, as_json=options.json)
-        case "plot":
-            return run_plot(directory, options.plot, to_seq=options.to_seq)
-        case _:
-            return run_export(directory, from_seq=options.from_seq, to_seq=options.to_seq)
+            return run_restore(settings, options.file, at=options.at, dry_run=options.dry_run)

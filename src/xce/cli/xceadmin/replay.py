@@ -5,16 +5,18 @@ from pathlib import Path
 
 import msgspec
 
-from xce.journal.sqlite import DATABASE
+from xce.cli.xceadmin.journal import open_place
+from xce.daemon.settings import Settings
 from xce.journal.trace_recorder import WholeRecorder
 from xce.journal.trace_store import open_writer
 from xce.model.display import render_utc
 from xce.model.errors import XceError
-from xce.sim.replay import Difference, ReplayReport, replay
+from xce.sim.replay import Difference, ReplayReport, replay_journal
 
 
 def run_replay(
-    directory: Path,
+    settings: Settings,
+    place: Path | None,
     *,
     fresh: bool,
     as_json: bool,
@@ -24,8 +26,9 @@ def run_replay(
     """Run the sessions again; return 0 when all decide as they did, 1 when one does not.
 
     Args:
-        directory: Of the journal.
-        fresh: Without what sessions remember.
+        settings: The state directory.
+        place: Directory of a journal of files; None: the cluster's own.
+        fresh: Without what sessions remember of earlier ones.
         as_json: JSON instead of text.
         traces: A directory to write to what the sessions decided, and from what.
         session: The only one to trace, from 1.
@@ -34,19 +37,17 @@ def run_replay(
         print("xceadmin replay: --session goes with --trace, and counts from 1", file=sys.stderr)
         return 2
     try:
-        exists = (directory / DATABASE).exists()
-    except PermissionError:
-        print(f"xceadmin replay: {directory} is closed to you", file=sys.stderr)
-        return 4
-    if not exists:
-        print(f"xceadmin replay: there is no journal in {directory}", file=sys.stderr)
-        return 3
-    try:
-        recorder = None
-        if traces is not None:
-            writer = open_writer(traces, first=session or 1)
-            recorder = WholeRecorder(writer, only=session or 0)
-        report = replay(directory, fresh=fresh, recorder=recorder)
+        reader = open_place(settings, place)
+        if isinstance(reader, int):
+            return reader
+        try:
+            recorder = None
+            if traces is not None:
+                writer = open_writer(traces, first=session or 1)
+                recorder = WholeRecorder(writer, only=session or 0)
+            report = replay_journal(reader, fresh=fresh, recorder=recorder)
+        finally:
+            reader.close()
     except XceError as error:
         print(f"xceadmin replay: {error}", file=sys.stderr)
         return 1

@@ -4,7 +4,7 @@ import re
 import shlex
 from typing import Any, Final
 
-from xce.cli.lsf import bkill, bresume, bstop, bsub, btop
+from xce.cli.lsf import bkill, brequeue, bresume, bstop, bsub, btop
 from xce.cli.lsf.bkill import build_action, parse_signal
 from xce.cli.lsf.control import build_selection
 from xce.cli.lsf.options import Options, Parsed, UsageError, parse_options
@@ -14,6 +14,7 @@ from xce.model.command import (
     Command,
     KillJobs,
     MoveJobs,
+    RequeueJobs,
     ResumeJobs,
     Selection,
     SignalJobs,
@@ -43,6 +44,7 @@ _TABLES: Final[dict[str, Options]] = {
     "bkill": bkill.OPTIONS,
     "bstop": bstop.OPTIONS,
     "bresume": bresume.OPTIONS,
+    "brequeue": brequeue.OPTIONS,
     "btop": btop.OPTIONS,
     "bbot": btop.OPTIONS,
 }
@@ -70,7 +72,7 @@ class CommandWords:
         return {**body, **_SURROUNDINGS, "command": command}, parsed.value("-q").split()
 
     def command(self, line: str, *, user: str, is_admin: bool, ids: dict[str, JobId]) -> Command:
-        """Return what ``bkill``, ``bstop``, ``bresume``, ``btop`` or ``bbot`` asks for.
+        """Return what another command than ``bsub`` asks for.
 
         Raises:
             WordsError: The command would refuse the line.
@@ -93,6 +95,9 @@ class CommandWords:
             return StopJobs(user, is_admin, selection)
         if name == "bresume":
             return ResumeJobs(user, is_admin, selection)
+        if name == "brequeue":
+            states = brequeue.chosen_states(parsed)
+            return RequeueJobs(user, is_admin, selection, states, parsed.has("-H"))
         return MoveJobs(user, is_admin, selection, name == "btop", position)
 
 

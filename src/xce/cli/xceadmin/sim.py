@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from xce.cli.xceadmin.journal import open_found
 from xce.cli.xceadmin.scenario_words import CommandWords
 from xce.daemon.config_directory import load_texts
 from xce.daemon.paths import find_layout
@@ -193,10 +194,13 @@ def _snapshot(options: argparse.Namespace) -> int:
     try:
         plotter = _plotter(options.plot)
         layout = find_layout(load_settings(options.dir).state_dir)
-        if not layout.journal_file.exists():
-            print(f"xceadmin sim: there is no journal in {layout.journal}", file=sys.stderr)
-            return NOT_FOUND
-        state = load_state(layout.journal)
+        reader = open_found(layout)
+        if isinstance(reader, int):
+            return reader
+        try:
+            state = load_state(reader)
+        finally:
+            reader.close()
         change = None
         if options.change is not None:
             base = Base(state.config, load_texts(layout.config))

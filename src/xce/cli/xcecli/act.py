@@ -1,13 +1,25 @@
-"""``kill``, ``stop``, ``resume``."""
+"""``kill``, ``stop``, ``resume``, ``requeue``."""
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from xce.cli.xcecli.listing import job_ref
 from xce.cli.xcecli.render import render_json
 from xce.cli.xcecli.session import OK, BadUsageError, Session, code_of
 
-_DONE = {"killed": "is being ended", "stopped": "is being stopped", "resumed": "is being resumed"}
+_DONE = {
+    "killed": "is being ended",
+    "stopped": "is being stopped",
+    "resumed": "is being resumed",
+    "requeued": "is being requeued",
+}
+_STATES: Final = {
+    "pend": ("PEND",),
+    "run": ("RUN",),
+    "susp": ("USUSP", "SSUSP"),
+    "done": ("DONE",),
+    "exit": ("EXIT",),
+}
 
 
 def run_action(session: Session, options: argparse.Namespace) -> int:
@@ -15,11 +27,23 @@ def run_action(session: Session, options: argparse.Namespace) -> int:
     body = {"action": options.name, "select": _selection(options)}
     if getattr(options, "force", False):
         body["force"] = True
+    if options.name == "requeue":
+        body |= {"states": _states(options.state), "hold": options.hold}
     answer = session.api.call("POST", "/jobs/actions", (), body)
     if options.json:
         session.say(render_json(answer["results"]))
     codes = [_tell(session, item, quiet=options.json) for item in answer["results"]]
     return next((code for code in codes if code != OK), OK)
+
+
+def _states(text: str) -> list[str]:
+    """Return the states that a list of words means."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in _STATES]
+    if unknown or not words:
+        what = repr(unknown[0]) if unknown else "nothing"
+        raise BadUsageError(f"--state: {what} is no state; there are: {', '.join(_STATES)}")
+    return [state for word in words for state in _STATES[word]]
 
 
 def _selection(options: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from xce.cli.lsf.values import BadValueError, parse_job_id
 from xce.cli.xcecli.render import Column, render_json, render_table, render_yaml
 from xce.cli.xcecli.session import NOT_FOUND, OK, BadUsageError, Session
 from xce.cli.xcecli.table import HOST_COLUMNS, JOB_FIELDS, QUEUE_COLUMNS, job_columns, label
+from xce.client.moment import FORMS, parse_moment
 
 PAGE: Final = 20_000
 WATCH_S: Final = 1.0
@@ -19,6 +20,8 @@ def run_jobs(session: Session, options: argparse.Namespace) -> int:
     """List jobs, once or again and again."""
     if not options.watch:
         return _list_jobs(session, options)
+    if options.at is not None:
+        raise BadUsageError("--watch shows what is now; --at does not go with it")
     shown = ""
     while True:
         rows, answer, _ = _find_jobs(session, options)
@@ -61,8 +64,23 @@ def _find_jobs(session: Session, options: argparse.Namespace) -> tuple[list[Any]
         finished=1 if options.all else None,
         fields=None if is_whole else JOB_FIELDS,
         limit=PAGE,
+        at=moment(options.at),
     )
     return rows, answer, answer["missing"]
+
+
+def moment(text: str | None) -> str | None:
+    """Return the instant that ``--at`` names as REST takes it.
+
+    Raises:
+        BadUsageError: It names none.
+    """
+    if text is None:
+        return None
+    found = parse_moment(text, now_s=time.time())
+    if found is None:
+        raise BadUsageError(f"--at {text!r} is no instant: {FORMS}")
+    return f"{found:.6f}"
 
 
 def job_ref(text: str) -> str:
@@ -79,14 +97,14 @@ def job_ref(text: str) -> str:
 
 def run_hosts(session: Session, options: argparse.Namespace) -> int:
     """List the hosts."""
-    rows = session.get("/hosts")["hosts"]
+    rows = session.get("/hosts", at=moment(options.at))["hosts"]
     session.out.write(_render(HOST_COLUMNS, rows, _name, options.output, session))
     return OK
 
 
 def run_queues(session: Session, options: argparse.Namespace) -> int:
     """List the queues."""
-    rows = session.get("/queues")["queues"]
+    rows = session.get("/queues", at=moment(options.at))["queues"]
     session.out.write(_render(QUEUE_COLUMNS, rows, _name, options.output, session))
     return OK
 

@@ -34,6 +34,7 @@ _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "kill": run_action,
     "stop": run_action,
     "resume": run_action,
+    "requeue": run_action,
     "wait": run_wait,
     "login": _run_login,
     "logout": _run_login,

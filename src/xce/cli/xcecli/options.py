@@ -2,16 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from xce.cli.xcecli.render import FORMATS
 from xce.cli.xcecli.session import USAGE
 from xce.cli.xcecli.trace import add_trace
+from xce.client.moment import FORMS
 from xce.client.version import VERSION
 
 _LATER: Final = "comes with a later release"
 NOT_BUILT: Final = {
-    "requeue": f"it {_LATER}; submit the job again",
     "modify": f"it {_LATER}; kill the job and submit it again",
     "top": f"it {_LATER}; 'xcecli jobs --watch' shows what goes on",
     "projects": f"projects with shares {_LATER}",
@@ -63,6 +64,7 @@ def build_parser() -> Parser:
     info = add("info", "show all about jobs")
     info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
     _add_format(info, ("json", "yaml"))
+    _add_moment(info)
     why = add("why", "tell why jobs are where they are, and what would let them start")
     why.add_argument("ids", nargs="+", metavar="ID")
     _add_format(why, ("json", "yaml"))
@@ -77,6 +79,25 @@ def build_parser() -> Parser:
         ("resume", "let stopped jobs go on"),
     ):
         _add_selection(add(name, text), has_force=name == "kill")
+    requeue = add("requeue", "let jobs pend again under their ids; what runs is ended first")
+    _add_selection(requeue, has_force=False)
+    requeue.add_argument(
+        "--state", metavar="LIST", default="run,susp",
+        help="only those in these states: any of pend,run,susp,done,exit (default: run,susp)",
+    )  # fmt: skip
+    requeue.add_argument("--hold", action="store_true", help="hold them until 'xcecli resume'")
+    _add_logins(add)
+    wait = add("wait", "wait for the end of jobs; the exit status is theirs")
+    wait.add_argument("ids", nargs="+", metavar="ID")
+    wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
+    for name in ("hosts", "queues"):
+        table = add(name, f"list the {name}")
+        _add_format(table, FORMATS)
+        _add_moment(table)
+    return parser
+
+
+def _add_logins(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     login = add("login", "log in at a cluster on another machine")
     login.add_argument(
         "url", nargs="?", default="", help="https://host:port; without it and XCE_URL: here"
@@ -88,12 +109,6 @@ def build_parser() -> Parser:
     logout = add("logout", "end a login")
     logout.add_argument("url", nargs="?", default="")
     logout.add_argument("--all", action="store_true", help="all logins, wherever they are")
-    wait = add("wait", "wait for the end of jobs; the exit status is theirs")
-    wait.add_argument("ids", nargs="+", metavar="ID")
-    wait.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
-    for name in ("hosts", "queues"):
-        _add_format(add(name, f"list the {name}"), FORMATS)
-    return parser
 
 
 def _add_patience(parser: argparse.ArgumentParser, default: object) -> None:
@@ -118,6 +133,10 @@ def _add_format(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> No
     parser.add_argument("-o", "--output", choices=formats, help="how to print it")
 
 
+def _add_moment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--at", metavar="TIME", help=f"as it was then: {FORMS}")
+
+
 def _add_submit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-f", "--file", metavar="SCRIPT", help="a job script instead of command words; -: stdin")
@@ -136,6 +155,10 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("-i", "--input", metavar="FILE")
     add("-o", "--output", metavar="FILE", help="output; %%J job id, %%I index")
     add("-e", "--error", metavar="FILE", help="error output")
+    add(
+        "--rerunnable", action=argparse.BooleanOptionalAction,
+        help="start anew when the host fails, or never (default: as the queue has it)",
+    )  # fmt: skip
     add("--hold", action="store_true", help="do not start before 'xcecli resume'")
     add("-w", "--after", metavar="CONDITION", help="start when done(12) && exit(13) and the like")
     add("--begin", metavar="TIME", help="not before 2026-01-31T12:00, or +10m")
@@ -161,6 +184,7 @@ def _add_jobs(parser: argparse.ArgumentParser) -> None:
     add("--name", dest="pattern", metavar="PATTERN", help="job name; * stands for anything")
     add("--state", metavar="LIST", help="any of pend,psusp,run,susp,done,exit")
     add("--watch", action="store_true", help="show it again and again, until Ctrl-C")
+    _add_moment(parser)
     _add_format(parser, FORMATS)
 
 

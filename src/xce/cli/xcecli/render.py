@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 FORMATS: Final = ("json", "yaml", "wide", "name")
 _COLOURS: Final[Mapping[str, str]] = {
     "RUN": "32", "DONE": "36", "EXIT": "31", "PEND": "33", "PSUSP": "35", "USUSP": "35",
-    "SSUSP": "35", "ok": "32", "unavail": "31", "closed_Adm": "35", "closed_Full": "33",
-    "closed_Excl": "33", "open": "32", "closed": "31",
+    "SSUSP": "35", "ok": "32", "unavail": "31", "unreach": "31", "closed_Adm": "35",
+    "closed_Full": "33", "closed_Excl": "33", "open": "32", "closed": "31",
 }  # fmt: skip
 _YAML_WORDS: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 """Words that mean a boolean or nothing to some readers of YAML."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from xce.cli.lsf.advice_text import render_advice
 from xce.cli.lsf.bsub import exit_status
-from xce.cli.xcecli.listing import job_ref
+from xce.cli.xcecli.listing import job_ref, moment
 from xce.cli.xcecli.render import paint, render_json, render_yaml
 from xce.cli.xcecli.session import (
     FAILED,
@@ -39,12 +39,13 @@ def split_ref(text: str) -> tuple[str, str | None]:
 
 def run_info(session: Session, options: argparse.Namespace) -> int:
     """Show all about jobs."""
-    found, code = _each(session, options.ids, "")
+    at = moment(options.at)
+    found, code = _each(session, options.ids, "", at)
     if options.output:
         render = render_json if options.output == "json" else render_yaml
         session.say(render(found[0] if len(options.ids) == 1 and found else found))
         return code
-    now = time.time()
+    now = time.time() if at is None else float(at)
     for place, row in enumerate(found):
         if place:
             session.say("")
@@ -53,14 +54,16 @@ def run_info(session: Session, options: argparse.Namespace) -> int:
     return code
 
 
-def _each(session: Session, ids: list[str], path: str) -> tuple[list[Any], int]:
+def _each(
+    session: Session, ids: list[str], path: str, at: str | None = None
+) -> tuple[list[Any], int]:
     """Return what is known of each job, and the exit status: that of the first trouble."""
     found: list[Any] = []
     code = OK
     for text in ids:
         number, index = split_ref(text)
         try:
-            found.append(session.get(f"/jobs/{number}{path}", index=index))
+            found.append(session.get(f"/jobs/{number}{path}", index=index, at=at))
         except ProblemError as error:
             session.tell(f"xcecli: {error.text}")
             code = code or code_of(error.code)

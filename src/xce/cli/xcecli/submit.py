@@ -95,6 +95,8 @@ def build_body(session: Session, options: argparse.Namespace) -> dict[str, Any]:
     }
     body.update((name, value) for name, value in texts.items() if value is not None)
     body.update({name: True for name in ("exclusive", "hold") if getattr(options, name)})
+    if options.rerunnable is not None:
+        body["rerunnable"] = options.rerunnable
     if options.tasks is not None:
         body["tasks"] = parse_tasks(options.tasks)
     if options.run_limit is not None:

@@ -38,6 +38,8 @@ SAMPLE_AGE_US: Final = 1_000_000
 """Younger attempts are not looked at: most are over before."""
 STEP_KILL: Final = 4
 """`xce.worker.ending.STEP_KILL`, which this program cannot import."""
+CAUSE_HOST_LOST: Final = 102
+"""`xce.model.job.EndCause.HOST_LOST`."""
 _LOOK_US: Final = 50_000
 """Between two looks at what is left of a job whose end is under way."""
 _RETRY_US: Final = 20_000
@@ -62,6 +64,8 @@ class Herd:
         self._attempts: dict[Key, Attempt] = {}
         self._leaving: dict[Key, Attempt] = {}
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._leases: dict[Key, int] = {}
+        """Until when attempts may run unless the worker says otherwise."""
         self._sample_us = 0
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
@@ -135,6 +139,8 @@ class Herd:
                     self._append((job, index, attempt), text)
                 case ["forget", job, index, attempt, keep]:
                     self._forget((job, index, attempt), keep=keep)
+                case ["lease", list(until)]:
+                    self._leases = {(job, index, att): at_us for job, index, att, at_us in until}
                 case ["read", *fields]:
                     self._read(*fields)
                 case _:
@@ -222,9 +228,19 @@ class Herd:
             if over or attempt.oom:
                 self.events.append(["usage", *attempt.key, attempt.max_mem_kib, attempt.oom])
 
+    def end_leases(self) -> None:
+        """Kill what has outlived its lease: somebody else may be about to start it."""
+        now_us = clock_us()
+        for key in [key for key, until_us in self._leases.items() if until_us <= now_us]:
+            attempt = self._attempts.get(key)
+            if attempt is not None and attempt.state == RUNNING and attempt.step < STEP_KILL:
+                self._reach.begin()
+                self._signal(key, signal.SIGKILL, CAUSE_HOST_LOST, STEP_KILL, 0)
+
     def next_due_us(self) -> int:
-        """Return when `check_leaving` or `look` has something to do; 0: not before an event."""
+        """Return when there is something to do; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
+        due += [until for key, until in self._leases.items() if key in self._attempts]
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
         return min(due, default=0)

@@ -83,6 +83,7 @@ class Shepherd:
                     self._herd.take_adopted(fd)
             if reap:
                 self._herd.reap()
+            self._herd.end_leases()
             self._herd.check_leaving()
             self._herd.look()
             self._flush()

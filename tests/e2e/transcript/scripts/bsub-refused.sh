@@ -30,8 +30,7 @@ $ bsub -u me@example.com true
 $ bsub -N true
 $ bsub -B true
 $ bsub -notify exit true
-$ bsub -r true
-$ bsub -rn true
+$ bsub -r -rn true
 $ bsub -a mpich true
 $ bsub -app short true
 $ bsub -g /group true

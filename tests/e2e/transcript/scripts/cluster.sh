@@ -95,7 +95,13 @@ $ bhosts -w
 $ xceadmin hosts close nosuch h1
 $ xceadmin hosts close --json h1
 $ xceadmin hosts open h1
-$ xceadmin hosts drain h1
+$ xceadmin hosts drain h1 --wait
+$ bhosts -w h1
+$ bhosts -l h1 | tail -2
+$ xceadmin hosts open h1
+$ xceadmin hosts open h1 --wait
+$ xceadmin hosts lost h1
+$ xceadmin hosts lost h1 nosuch --yes
 $ xceadmin hosts close
 $ xceadmin hosts close 'h[1'
 

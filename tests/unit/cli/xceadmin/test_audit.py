@@ -11,8 +11,8 @@ from xce.journal.codec import FIRST_CRC, encode_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.sqlite import SqliteJournal
 from xce.model.entry import Cause, Entry
+from xce.model.host_record import HostUp
 from xce.model.permission import Denial
-from xce.model.record import HostUp
 from xce.model.record_access import DenialsNoted, LoginRevoked
 
 AT_US = 1_700_000_000_000_000

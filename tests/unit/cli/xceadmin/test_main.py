@@ -53,9 +53,21 @@ def test_a_journal_that_is_not_there_is_not_found(tmp_path: Path) -> None:
 
 
 def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["hosts"], ["hosts", "close", "a[1-"], ["nonsense"], ["hosts", "drain", "a"]):
+    for words in (
+        ["hosts"],
+        ["hosts", "close", "a[1-"],
+        ["nonsense"],
+        ["hosts", "open", "a", "--wait"],
+        ["hosts", "drain", "a", "--yes"],
+        ["hosts", "lost", "a", "--yes", "-C", "why"],
+    ):
         try:
             status = main(words)
         except SystemExit as stop:
             status = stop.code
         assert status == 2, words
+
+
+def test_a_host_is_not_given_up_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hosts", "lost", "h1"]) == 1
+    assert "say --yes" in capsys.readouterr().err

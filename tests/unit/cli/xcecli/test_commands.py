@@ -114,6 +114,8 @@ def test_every_option_of_submit_arrives():
         (["why", "1[2-3]"], "name one element"),
         (["kill"], "name jobs, or say --all"),
         (["kill", "1", "--all"], "ids stand alone"),
+        (["requeue", "1", "--state", "gone"], "--state: 'gone' is no state"),
+        (["requeue"], "name jobs, or say --all"),
     ],
 )
 def test_what_cannot_be_understood_is_a_usage_error(words, text):
@@ -216,6 +218,26 @@ def test_jobs_are_killed_stopped_and_resumed():
         assert (ran.code, ran.out) == (3, "Job 1[2-3] is being ended.\n")
         ran = await cli(rest, "kill", "--all", "--json")
         assert [item["jobid"] for item in json.loads(ran.out)] == [1, 2]
+
+    run(story)
+
+
+def test_jobs_are_requeued_by_state_and_submitted_rerunnable():
+    async def story(rest):
+        ran = await cli(rest, "submit", "--rerunnable", "true")
+        assert ran.code == 0
+        place(rest.controller, 1)
+        report_started(rest.controller, 1)
+        report_ended(rest.controller, 1)
+        rest.link.pump()
+        ran = await cli(rest, "requeue", "1")
+        assert (ran.code, ran.out) == (1, "")
+        assert "already finished" in ran.err
+        ran = await cli(rest, "requeue", "--hold", "--state", "done,exit", "1")
+        assert (ran.code, ran.out) == (0, "Job 1 is being requeued.\n")
+        ran = await cli(rest, "info", "1", "-o", "json")
+        row = json.loads(ran.out)
+        assert (row["stat"], row["rerunnable"]) == ("PSUSP", True)
 
     run(story)
 

@@ -1,0 +1,43 @@
+"""Job rows of what only the history knows."""
+
+from xce.apiserver.rows import (
+    ALL_STATES,
+    Element,
+    at_s,
+    ended_element_row,
+    index_runs,
+    withdrawn_element,
+)
+from xce.journal.past import PastJob
+from xce.model.display import end_cause_text
+from xce.model.job import EndCause, Outcome
+
+
+def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[Element]:
+    """Return the rows of a job that only the history knows, in index order."""
+    found: list[Element] = []
+    limit = past.array.limit if past.array is not None else 0
+    for item in past.elements:
+        if ("done" if item.ended.outcome == Outcome.DONE else "exit") not in states:
+            continue
+        element = ended_element_row(past.job, item.index, past.submit_at_us, item.ended, item.hosts)
+        element.ended_by, element.detail = item.by, item.detail
+        if item.requeue is not None:
+            cause, at_us, element.requeued_detail = item.requeue
+            element.requeued, element.requeued_at = end_cause_text(EndCause(cause)), at_s(at_us)
+        found.append(element)
+    for gone in past.withdrawn if "exit" in states else ():
+        if past.array is None:
+            runs = [(0, 1, 1)]
+        else:
+            low = past.array.position_from(gone.first)
+            high = past.array.position_from(gone.last + 1) - 1
+            runs = index_runs(past.array, low, high)
+        for run in runs:
+            element = withdrawn_element(past.job, past.submit_at_us, run, gone.cause, gone.by)
+            element.end_at = at_s(gone.at_us)
+            found.append(element)
+    for element in found:
+        element.array_limit = limit
+    found.sort(key=lambda element: element.index)
+    return found

@@ -1,0 +1,52 @@
+"""Which journal a cluster has: files in its state directory, or a database."""
+
+from pathlib import Path
+
+from xce.config.site import SiteConfig
+from xce.daemon.config_directory import load_site
+from xce.daemon.paths import Layout
+from xce.journal.interface import Journal, JournalReader
+from xce.journal.postgres import PostgresJournal
+from xce.journal.postgres_line import PostgresTarget
+from xce.journal.postgres_reader import open_postgres_reader
+from xce.journal.sqlite import SqliteJournal, open_sqlite_reader
+
+
+def postgres_target(site: SiteConfig) -> PostgresTarget | None:
+    """Return the database that holds the journal; None: it is in the state directory."""
+    journal = site.journal
+    if not journal.postgres:
+        return None
+    return PostgresTarget(journal.postgres, journal.password_file, journal.password_env)
+
+
+def find_controllers(layout: Layout) -> tuple[Path, ...]:
+    """Return where controllers listen; by default the one of the state directory.
+
+    Raises:
+        ConfigError: The configuration cannot be used.
+    """
+    named = load_site(layout.config).controllers
+    return tuple(Path(path) for path in named) or (layout.controller_socket,)
+
+
+def open_journal(layout: Layout, site: SiteConfig) -> Journal:
+    """Return the journal for a process that is to lead; it begins with `Journal.lead`."""
+    target = postgres_target(site)
+    if target is None:
+        return SqliteJournal(layout.journal)
+    return PostgresJournal(target, lease_s=site.journal.lease_s)
+
+
+def open_reader(layout: Layout, site: SiteConfig) -> JournalReader:
+    """Open the journal for reading, beside a running controller or without one.
+
+    Raises:
+        CorruptJournalError: There is none, it is damaged, or of a newer release.
+        JournalTroubleError: It cannot be read for now.
+        JournalRefusedError: It cannot be read as it is configured.
+    """
+    target = postgres_target(site)
+    if target is None:
+        return open_sqlite_reader(layout.journal)
+    return open_postgres_reader(target)

@@ -1,0 +1,113 @@
+"""Records about hosts: they come and go, are opened and closed, given up and rid of what is stale.
+
+See `xce.model.record` for what holds of all records.
+"""
+
+from typing import ClassVar, Final, TypeAlias
+
+import msgspec
+
+from xce.model.ids import HostNumber, Index, JobId
+from xce.model.reason import Wake
+
+NO_WAKES: Final[frozenset[Wake]] = frozenset()
+
+
+class HostUp(msgspec.Struct, frozen=True, tag="host-up", array_like=True):
+    """A worker joined: the host can take work."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    host: HostNumber
+    boot_id: str
+    cpus: int
+    mem_mib: int
+    isolation: str = ""
+    version: str = ""
+    attributes: dict[str, int | str | bool] = {}
+    stale: tuple[tuple[JobId, Index, int], ...] = ()
+    """``(job, index, attempt)`` that were given up and still run there: nothing new starts there
+    until they are gone."""
+
+
+class HostDown(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
+    """The worker's connection ended; nothing new starts there."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    host: HostNumber
+    silent: bool = False
+    """Nothing had been heard of it for too long: its jobs are shown as unknown."""
+
+
+class ReignBegun(msgspec.Struct, frozen=True, tag="reign-begun", array_like=True):
+    """A leader begins, or its clock has jumped: these hosts are away, and get their whole grace."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    hosts: list[HostNumber]
+
+
+class HostsSilent(msgspec.Struct, frozen=True, tag="hosts-silent", array_like=True):
+    """These hosts have been away for so long that their jobs are shown as unknown."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    hosts: list[HostNumber]
+
+
+class HostsLost(msgspec.Struct, frozen=True, tag="hosts-lost", array_like=True):
+    """These hosts are given up; what becomes of their attempts follows in the same entry.
+
+    What still runs there is stale from now on: its reports are refused, and it is ended before the
+    host may take new work.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    hosts: list[HostNumber]
+    fences: list[int]
+    """How often each has been given up now."""
+    by: str = ""
+    """The administrator who said so; empty: their grace was over."""
+
+
+class StaleGone(msgspec.Struct, frozen=True, tag="stale-gone", array_like=True):
+    """Nothing is left of these stale attempts on a host. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    host: HostNumber
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
+class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=True):
+    """An administrator opened or closed hosts."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    hosts: list[HostNumber]
+    is_open: bool
+    comment: str = ""
+
+
+class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array_like=True):
+    """Jobs that failed to start on these hosts long ago may try them again."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    hosts: list[HostNumber]
+
+
+HostRecord: TypeAlias = (
+    HostUp
+    | HostDown
+    | ReignBegun
+    | HostsSilent
+    | HostsLost
+    | StaleGone
+    | HostsOpened
+    | AvoidanceLifted
+)

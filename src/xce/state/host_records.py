@@ -1,0 +1,90 @@
+"""Records about hosts. Used by `xce.state.apply` only."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from xce.model import host_record as h
+from xce.model.ids import HostNumber
+from xce.state.cluster import ClusterState
+
+
+def _host_up(state: ClusterState, record: h.HostUp) -> None:
+    hosts, number = state.hosts, record.host
+    hosts.boot_ids[number] = record.boot_id
+    hosts.cpus[number] = record.cpus
+    hosts.mem_mib[number] = record.mem_mib
+    hosts.isolation[number] = record.isolation
+    hosts.versions[number] = record.version
+    hosts.reported[number] = dict(record.attributes)
+    hosts.come(number, record.stale)
+    hosts.join(number)
+
+
+def _host_down(state: ClusterState, record: h.HostDown) -> None:
+    state.hosts.leave(record.host, state.now_us, silent=record.silent)
+
+
+def _reign_begun(state: ClusterState, record: h.ReignBegun) -> None:
+    for number in record.hosts:
+        state.hosts.leave(number, state.now_us)
+
+
+def _hosts_silent(state: ClusterState, record: h.HostsSilent) -> None:
+    for number in record.hosts:
+        state.hosts.is_silent[number] = True
+
+
+def _hosts_lost(state: ClusterState, record: h.HostsLost) -> None:
+    hosts = state.hosts
+    horizon_us = state.now_us - state.config.losses_window_us
+    for number, fence in zip(record.hosts, record.fences, strict=True):
+        hosts.is_lost[number] = hosts.is_silent[number] = True
+        hosts.fences[number] = fence
+        if not record.by:
+            lately = [at_us for at_us in hosts.losses_us[number] if at_us > horizon_us]
+            hosts.losses_us[number] = [*lately, state.now_us]
+        hosts.away.pop(number, None)
+    hosts.change += 1
+
+
+def _stale_gone(state: ClusterState, record: h.StaleGone) -> None:
+    gone = set(zip(record.jobs, record.indices, record.attempts, strict=True))
+    left = [key for key in state.hosts.stale.get(record.host, ()) if key not in gone]
+    state.hosts.set_stale(record.host, left)
+
+
+def _hosts_opened(state: ClusterState, record: h.HostsOpened) -> None:
+    for number in record.hosts:
+        state.hosts.is_open[number] = record.is_open
+        state.hosts.comments[number] = record.comment
+        state.hosts.failures[number] = 0
+        if record.is_open:
+            state.hosts.losses_us[number] = []
+            _lift_avoidance(state, number)
+    state.hosts.change += 1
+
+
+def _avoidance_lifted(state: ClusterState, record: h.AvoidanceLifted) -> None:
+    for number in record.hosts:
+        _lift_avoidance(state, number)
+
+
+def _lift_avoidance(state: ClusterState, number: HostNumber) -> None:
+    """Let the jobs that failed on a host try it again."""
+    state.hosts.fault_at_us[number] = 0
+    for job_id in state.avoiders.pop(number, {}):
+        job = state.jobs[job_id]
+        job.avoid = tuple(host for host in job.avoid if host != number)
+        job.revision += 1
+
+
+APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
+    h.HostUp: _host_up,
+    h.HostDown: _host_down,
+    h.ReignBegun: _reign_begun,
+    h.HostsSilent: _hosts_silent,
+    h.HostsLost: _hosts_lost,
+    h.StaleGone: _stale_gone,
+    h.HostsOpened: _hosts_opened,
+    h.AvoidanceLifted: _avoidance_lifted,
+}

@@ -1,0 +1,46 @@
+"""Spans by which hosts are given up."""
+
+import pytest
+
+from xce.config.parse import parse_config
+from xce.model.errors import ConfigError
+from xce.model.ids import SECOND_US
+
+
+def parse(text: str):
+    return parse_config({"hosts.yaml": "- {names: h1}", "xce.yaml": text})
+
+
+def test_the_defaults_give_a_host_two_minutes():
+    config = parse("cluster_name: c")
+    assert config.host_grace_us == 120 * SECOND_US
+    assert config.silence_us == 15 * SECOND_US
+    assert config.fence_us == 0
+
+
+def test_rerunnable_jobs_are_fenced_before_the_grace_is_over():
+    assert parse("self_fence: true").fence_us == 90 * SECOND_US
+    text = "self_fence: true\nfence_after_s: 100"
+    assert parse(text).fence_us == 100 * SECOND_US
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("host_grace_s: 20", "host_grace_s: 20s is too short: expected more than 20s"),
+        ("heartbeat_s: 60", "expected more than 3m 5s"),
+        ("heartbeat_s: 0.01", "expected 0.1 to 3600 seconds"),
+        ("fence_after_s: 60", "means nothing without 'self_fence: true'"),
+        ("self_fence: true\nfence_after_s: 110", "at most 1m 48s"),
+        ("self_fence: true\nfence_after_s: 10", "expected more than 15s"),
+        ("losses_max: 0", "expected 1 to"),
+    ],
+)
+def test_spans_that_make_no_sense_together_are_refused(text: str, expected: str):
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    assert expected in str(caught.value)
+
+
+def test_a_short_beat_allows_a_short_grace():
+    assert parse("heartbeat_s: 1\nhost_grace_s: 9").host_grace_us == 9 * SECOND_US

@@ -1,0 +1,59 @@
+import pytest
+
+from xce.config.parse import parse_config, parse_site_config
+from xce.config.site import JournalSite, SiteConfig
+from xce.model.config import ClusterConfig
+from xce.model.errors import ConfigError
+
+DSN = "postgresql://xce@db1,db2:5433/xce?sslmode=require"
+
+
+def site(text):
+    return parse_site_config({"xce.yaml": text})
+
+
+def test_without_a_word_the_journal_is_in_the_state_directory():
+    assert parse_site_config({}) == SiteConfig()
+    assert site("cluster_name: c\n") == SiteConfig()
+
+
+def test_a_database_is_named_with_where_its_password_is():
+    found = site(f"journal: {{postgres: '{DSN}', password_file: /etc/xce/pw, lease_s: 7}}")
+    assert found.journal == JournalSite(postgres=DSN, password_file="/etc/xce/pw", lease_s=7)
+
+
+def test_what_is_for_daemons_is_not_in_the_cluster_config():
+    text = f"journal: {{postgres: '{DSN}'}}\ncontrollers: [/a/c.sock, /b/c.sock]\n"
+    assert site(text).controllers == ("/a/c.sock", "/b/c.sock")
+    assert parse_config({"xce.yaml": text}) == ClusterConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("journal: {postgres: 'db1/xce'}", "names no database: expected postgresql://"),
+        ("journal: {postgres: 'postgresql://xce:secret@db/xce'}", "holds a password"),
+        ("journal: {postgres: 'postgresql://db/xce?password=x'}", "holds a password"),
+        ("journal: {postgres: 'postgresql:/xce:secret@db/xce'}", r"postgresql:/xce:\.\.\.@db/xce"),
+        ("journal: {lease_s: 9}", "lease_s is for a database: give postgres, too"),
+        ("journal: {postgres: 'postgresql://db/x', lease_s: 1}", "1 is out of range"),
+        ("journal: {postgres: 'postgresql://db/x', password_file: pw}", "no absolute path"),
+        ("journal: {postgres: 'postgresql://db/x', password_env: XCE_PW}", "belong to jobs"),
+        ("journal: {postgres: 'postgresql://db/x', password_env: A-B}", "no name of an env"),
+        (
+            "journal: {postgres: 'postgresql://db/x', password_env: A, password_file: /a}",
+            "exclude each other",
+        ),
+        ("journal: {sqlite: x}", "journal has no key 'sqlite'"),
+        ("controllers: [c1:1234]", "'c1:1234' is not built yet"),
+        ("controllers: [/a, /a]", "/a stands twice"),
+        ("controllers: /a", "is no list"),
+        (f"controllers: [/{'a' * 110}]", "too long for a socket"),
+    ],
+)
+def test_what_cannot_be_used_is_named(text, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        parse_config({"xce.yaml": text})
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ConfigError, match=said):
+        site(text)
