@@ -11,7 +11,7 @@ from xce.control.dependency import decide_dependency
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
-from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
+from xce.model.job import COMMAND_MAX, NAME_MAX, ArraySpec, JobSpec, Submission
 from xce.model.permission import Actor, Permission
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
 from xce.model.refusal import Refusal, RefusalCode
@@ -67,10 +67,7 @@ def _repeat(
         job = state.jobs.get(job_id)
         if job_id == 0:
             results.append(Refusal(RefusalCode.KEY_REUSED, "refused when it was first submitted"))
-        elif job is not None and (state.spec(job), job.array) != (
-            submission.spec,
-            submission.array,
-        ):
+        elif job is not None and not _is_same(state.spec(job), job.array, submission):
             # As far as it is known: a job that has left the state is taken for the same.
             text = f"this key was used to submit something else (job {job_id}): take a new one"
             results.append(Refusal(RefusalCode.KEY_REUSED, text))
@@ -78,6 +75,15 @@ def _repeat(
             queue = state.key(job).queue if job is not None else ""
             results.append(Accepted(job=job_id, text="submitted", queue=queue))
     return results
+
+
+def _is_same(spec: JobSpec, array: ArraySpec | None, submission: Submission) -> bool:
+    """Return whether a job is what is submitted; what its queue said counts as said."""
+    given = submission.rerunnable
+    wanted = msgspec.structs.replace(
+        submission.spec, rerunnable=spec.rerunnable if given is None else given
+    )
+    return spec == wanted and array == submission.array
 
 
 def _refuse_expired(

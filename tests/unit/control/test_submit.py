@@ -209,6 +209,17 @@ def test_a_key_that_was_used_for_something_else_is_refused(controller):
         assert f"something else (job {taken.job})" in refused.text
 
 
+def test_what_the_queue_says_about_reruns_is_no_difference_under_a_key():
+    controller = cluster(queues=(QueueConfig(name="normal", default=True, rerunnable=True),))
+    (taken,) = try_submit(controller, submission("one"), key="k")
+    assert controller.state.spec(controller.job(taken.job)).rerunnable
+    for rerunnable in (None, True):
+        (again,) = try_submit(controller, submission("one", rerunnable=rerunnable), key="k")
+        assert again.job == taken.job
+    (refused,) = try_submit(controller, submission("one", rerunnable=False), key="k")
+    assert refused.code == RefusalCode.KEY_REUSED
+
+
 def test_a_key_belongs_to_its_user(controller):
     assert submit(controller, key="k") == 1
     assert submit(controller, key="k", owner=BOB) == 2
