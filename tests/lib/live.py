@@ -211,7 +211,7 @@ class Live:
                 process = identify(pid)
                 host = runs.parent.name
                 if runs.parent.parent == self.layout.hosts and process is not None:
-                    # A job shell on its way still has its parent's command line.
+                    # One that waits for the lock of a dying one is younger.
                     rivals = (process, found.get(host, process))
                     found[host] = min(rivals, key=lambda one: (one.started_ticks, one.pid))
         return found

@@ -18,6 +18,7 @@ from typing import Any
 from worker_rig import sweep_groups, wait_until
 
 from xce.daemon.paths import Layout, open_layout
+from xce.daemon.processes import ProcessId, each_command_line, identify, send_signal
 from xce.model.effect import Effect, Launch
 from xce.model.job import Files, JobSpec, Owner
 from xce.model.observation import AttemptEnded, AttemptStarted, HostJoined, Reported, SuspensionSeen
@@ -171,18 +172,27 @@ class Host:
         self.worker.wait()
         wait_until(lambda: self.controller.peer is None, "the connection to end")
 
+    def shepherd(self) -> ProcessId | None:
+        """Return the shepherd that runs, never a job shell that it is just starting."""
+        root = str(self.layout.root)
+        for pid, words in each_command_line():
+            if any(word.endswith("shepherd/main.py") for word in words) and any(
+                root in word for word in words
+            ):
+                return identify(pid)
+        return None
+
     def shepherd_pid(self) -> int:
-        pids = [
-            int(entry.name)
-            for entry in Path("/proc").iterdir()
-            if entry.name.isdecimal() and self._is_shepherd(entry)
-        ]
-        return pids[0] if pids else 0
+        found = self.shepherd()
+        return 0 if found is None else found.pid
 
     def kill_shepherd(self) -> int:
-        pid = self.shepherd_pid()
-        os.kill(pid, signal.SIGKILL)
-        return pid
+        """Kill the shepherd, if there is one; return its pid, or 0."""
+        found = self.shepherd()
+        if found is None:
+            return 0
+        send_signal(found, signal.SIGKILL)
+        return found.pid
 
     def logs(self) -> str:
         return "".join(path.read_text() for path in sorted(self.layout.log.iterdir()))
@@ -220,9 +230,7 @@ class Host:
         if self.worker is not None:
             self.worker.kill()
             self.worker.wait()
-        pid = self.shepherd_pid()
-        if pid:
-            os.kill(pid, signal.SIGKILL)
+        self.kill_shepherd()
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal():
                 with contextlib.suppress(OSError):
@@ -231,12 +239,6 @@ class Host:
         self.controller.close()
         digest = blake2b(os.fsencode(self.layout.host("h1")), digest_size=6).hexdigest()
         sweep_groups(f"h1-{digest}")
-
-    def _is_shepherd(self, entry: Path) -> bool:
-        with contextlib.suppress(OSError):
-            line = (entry / "cmdline").read_bytes()
-            return b"shepherd/main.py" in line and str(self.layout.root).encode() in line
-        return False
 
 
 def me() -> Owner:

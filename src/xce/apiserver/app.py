@@ -96,7 +96,6 @@ class App:
         if path == OPENAPI:
             return raw_answer(backend.replica.seq, self._openapi)
         route, words = self._route(path, request.method)
-        _check_parameters(route, request)
         transport = request.transport
         if transport is None:
             raise ConnectionResetError
@@ -112,6 +111,7 @@ class App:
         charge = partial(backend.limits.charge, name)
         call = Call(request, caller, words, access, charge=charge)
         try:
+            _check_parameters(route, request)
             if access.about is About.CLUSTER and not access.action:
                 assert access.permission is not None
                 self._check(caller, access.permission, f"{route.method} {route.path}")

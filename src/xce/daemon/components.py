@@ -108,7 +108,7 @@ def find_daemons(state_dir: Path) -> dict[str, ProcessId]:
             continue
         name = words[module].removeprefix("xce.daemon.").replace("_", "-")
         name = f"{name}-{options[3]}" if options[2:3] == ["--host"] else name
-        # A child that a daemon has just forked still has its command line: the oldest is meant.
+        # One that was started beside a running one is about to be refused: the oldest is meant.
         found[name] = min(process, found.get(name, process), key=_age)
     return found
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _LISTENS = "00010000"
 """The flags of a listening socket in ``/proc/net/unix``."""
+_FORKED_ONLY = 0x40
+"""The kernel's flag (``PF_FORKNOEXEC``) of a process that runs no program of its own yet."""
 
 
 class ProcessId(NamedTuple):
@@ -42,7 +44,11 @@ def is_alive(process: ProcessId) -> bool:
 
 
 def each_command_line(uid: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Yield process id and words of every process of a user, by default of this one."""
+    """Yield process id and words of every process of a user, by default of this one.
+
+    A process between ``fork`` and ``exec`` still has its parent's words and is left out: it is
+    about to be something else, such as a job's shell, and who ends daemons must not end it.
+    """
     owner = os.geteuid() if uid is None else uid
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
@@ -50,10 +56,19 @@ def each_command_line(uid: int | None = None) -> Iterator[tuple[int, list[str]]]
         try:
             if entry.stat().st_uid != owner:
                 continue
+            # In this order: who runs a program of its own by now has its own words from then on.
+            if _is_forked_only(entry):
+                continue
             words = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
         except OSError:
             continue  # it ended meanwhile
         yield int(entry.name), [os.fsdecode(word) for word in words]
+
+
+def _is_forked_only(entry: Path) -> bool:
+    """Return whether a process has been forked and has not executed a program since."""
+    text = (entry / "stat").read_text(errors="replace")
+    return bool(int(text[text.rindex(")") + 2 :].split()[6]) & _FORKED_ONLY)
 
 
 def find_processes(arguments: Sequence[str]) -> list[ProcessId]:

@@ -5,8 +5,8 @@ from random import Random
 from typing import Final
 
 from xce.model.certificate import parse_certificate
-from xce.model.ids import SECOND_US, Micros
-from xce.net.message import Effects
+from xce.model.ids import SECOND_US, Epoch, Micros
+from xce.net.message import Effects, Welcome
 from xce.sim.certificates import make_certificate
 from xce.sim.network import Wire
 from xce.sim.oracles import demand
@@ -55,23 +55,29 @@ class Eavesdropper:
         self._rng = rng
         self._said: dict[Wire, deque[object]] = {}
         self._told: dict[str, deque[Effects]] = {}
+        self._epochs: dict[Wire, Epoch] = {}
+        """Of the controller that has welcomed a worker: before that it cannot know what is old."""
 
     def note(self, wire: Wire, side: int, message: object) -> None:
         """Hear a message that arrives; ``side`` 1: at the controller."""
         if wire.role != "worker":
             return
+        if isinstance(message, Welcome):
+            self._epochs[wire] = message.epoch
         if side == 1:
             self._said.setdefault(wire, deque(maxlen=KEPT)).append(message)
         elif isinstance(message, Effects):
             self._told.setdefault(wire.name, deque(maxlen=KEPT)).append(message)
 
-    def repeat(self, wires: list[Wire], epoch: int) -> None:
+    def repeat(self, wires: list[Wire]) -> None:
         """Say something again, to one side or the other."""
         workers = [wire for wire in wires if wire.role == "worker"]
         self._said = {wire: said for wire, said in self._said.items() if wire in workers}
+        self._epochs = {wire: epoch for wire, epoch in self._epochs.items() if wire in workers}
         if not workers:
             return
         wire = self._rng.choice(workers)
+        epoch = self._epochs.get(wire, 0)
         old = [told for told in self._told.get(wire.name, ()) if told.epoch < epoch]
         if old:
             self.repeated += 1

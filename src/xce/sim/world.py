@@ -326,7 +326,7 @@ class World:
 
     def _repeat(self) -> None:
         if self.leader is not None:
-            self.eavesdropper.repeat(self.network.wires, self.leader.epoch)
+            self.eavesdropper.repeat(self.network.wires)
 
     # A life.
 

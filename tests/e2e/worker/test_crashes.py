@@ -44,7 +44,7 @@ def ends(host: Host) -> set[int]:
 
 def crash(host: Host, dice: random.Random) -> None:
     what = dice.choice(("shepherd", "worker", "both", "connection"))
-    if what in ("shepherd", "both") and host.shepherd_pid():
+    if what in ("shepherd", "both"):
         host.kill_shepherd()
     if what in ("worker", "both"):
         host.kill_worker()

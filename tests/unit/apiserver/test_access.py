@@ -109,6 +109,22 @@ async def acted(rest, row, job, array):
     return "-"
 
 
+async def queued(rest, row):
+    """Send the request of a row about a queue."""
+    if row.path == "/plan":
+        status, document = await rest.post(row.path, {"command": "true"})
+        if not document["accepted"]:
+            assert document["error"]["permission"] == row.permission
+        return "y" if document["accepted"] else "n"
+    if row.path == "/queues/actions":
+        body = {"action": row.action, "queues": ["normal"]}
+        status, document = await rest.post(row.path, body)
+        undone = SetQueues("root", ("normal",), is_open=True, is_active=True, is_admin=True)
+        rest.controller.tell(undone, by="root")
+        return judged(row, status, document)
+    return judged(row, *await rest.post("/jobs", {"command": "true"}))
+
+
 async def outcome(rest, row, job, array, user):
     """Send the request of a row; return ``y``, ``n`` or ``-``."""
     match row.about:
@@ -118,11 +134,8 @@ async def outcome(rest, row, job, array, user):
             return judged(row, *await rest.get(row.path, job=str(job)))
         case About.CALLER if row.path == "/trace/actions":
             return judged(row, *await rest.post(row.path, {"action": "off"}))
-        case About.QUEUE if row.path == "/plan":
-            status, document = await rest.post(row.path, {"command": "true"})
-            if not document["accepted"]:
-                assert document["error"]["permission"] == row.permission
-            return "y" if document["accepted"] else "n"
+        case About.QUEUE:
+            return await queued(rest, row)
         case About.JOB:
             query = {"timeout": 0} if row.path.endswith("wait") else {}
             status, document = await rest.get(row.path.replace("{id}", str(job)), **query)
@@ -133,15 +146,6 @@ async def outcome(rest, row, job, array, user):
             return await remembered(rest, row, job, user)
         case About.JOBS:
             return await listed(rest, row, array if row.path == "/arrays" else job)
-        case About.QUEUE if row.path == "/queues/actions":
-            body = {"action": row.action, "queues": ["normal"]}
-            status, document = await rest.post(row.path, body)
-            undone = SetQueues("root", ("normal",), is_open=True, is_active=True, is_admin=True)
-            rest.controller.tell(undone, by="root")
-            return judged(row, status, document)
-        case About.QUEUE:
-            status, document = await rest.post("/jobs", {"command": "true"})
-            return judged(row, status, document)
         case About.USER if row.method == "POST":
             status, document = await rest.post(row.path, {"user": user, "session": "ab12"})
             return judged(row, status, document)

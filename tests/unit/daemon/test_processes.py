@@ -75,6 +75,20 @@ def test_processes_are_found_by_the_end_of_their_command_line(start) -> None:
     assert [process.pid for process in find_processes(["x", mark])] == [first.pid, second.pid]
 
 
+def test_a_forked_child_is_not_taken_for_its_parent_even_when_that_is_gone(start) -> None:
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    parent = start(mark, prepare="import os; os.fork() or os._exit(len(sys.stdin.read()))")
+    (pid,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    child = identify(int(pid))
+    assert child is not None
+    assert mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert [process.pid for process in find_processes([mark])] == [parent.pid]
+    parent.kill()
+    parent.wait()
+    assert is_alive(child)
+    assert find_processes([mark]) == []
+
+
 def test_one_that_ignores_term_is_killed_after_the_grace(start) -> None:
     child = start(prepare="signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     process = identify(child.pid)
