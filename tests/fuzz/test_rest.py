@@ -261,6 +261,10 @@ def test_nonsense_does_not_make_it_grow(served: Served) -> None:
                 )  # fmt: skip
 
         send(300)
-        before = resident_bytes()
-        send(900)
-        assert resident_bytes() - before < 8 * 1024 * 1024
+        grown = []
+        for _ in range(3):
+            before = resident_bytes()
+            send(300)
+            grown.append(resident_bytes() - before)
+        # What leaks grows every time; what the allocator keeps in reserve does not.
+        assert min(grown) < 2 * 1024 * 1024, grown

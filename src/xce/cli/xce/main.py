@@ -47,9 +47,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] in DAEMONS:
         _become_daemon(words[0], words[1:])
     try:
-        options = build_parser().parse_args(words)
-        status = _run(options, load_settings(options.dir))
-        sys.stdout.flush()
+        try:
+            options = build_parser().parse_args(words)
+            return _run(options, load_settings(options.dir))
+        finally:
+            sys.stdout.flush()  # also what --help says
     except SettingsError as error:
         print(f"xce: {error}", file=sys.stderr)
         return 2
@@ -58,7 +60,6 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
-    return status
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -66,30 +66,35 @@ def main(words: Sequence[str] | None = None) -> int:
         return USAGE
     if words and words[0] == "sim" and refuse_not_built(words[1:]):
         return USAGE
+    return _unbroken(lambda: _execute(words))
+
+
+def _execute(words: Sequence[str]) -> int:
     options = build_parser().parse_args(words)
     if options.name == "import-lsf":
-        return _unbroken(lambda: run_import(options.directory, options.target))
+        return run_import(options.directory, options.target)
     if options.name == "sim":
-        return _unbroken(lambda: run_sim(options))
+        return run_sim(options)
     try:
         settings = load_settings(options.dir)
     except SettingsError as error:
         print(f"xceadmin: {error}", file=sys.stderr)
         return USAGE
-    return _unbroken(lambda: _run(options, settings))
+    return _run(options, settings)
 
 
 def _unbroken(run: Callable[[], int]) -> int:
     """Run a command whose reader may go away."""
     try:
-        status = run()
-        sys.stdout.flush()
+        try:
+            return run()
+        finally:
+            sys.stdout.flush()  # also what --help says
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be flushed
         return 141
-    return status
 
 
 def build_parser() -> argparse.ArgumentParser:

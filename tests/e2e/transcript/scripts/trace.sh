@@ -15,7 +15,7 @@ $ xcecli trace 2 --now -o json | grep -e '"outcome"' -e '"code"'
 
 # A rule has a session run at once; what follows is told until it ends.
 $ xceadmin trace on --job 2 --for 5m
-$ xceadmin trace list | sed 's/[45]m.*/LEFT/'
+$ xceadmin trace list | sed 's/[45]m.*/LEFT/; s/  */ /g'
 % until_told WAITS 2
 $ told 2
 % bkill 1

@@ -83,13 +83,15 @@ def test_an_interrupt_while_a_command_loads_ends_it_without_a_word(
 
 
 def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
-    for words in (["xce", "--help"], ["xce", "status"], ["xceadmin", "check"], ["xce", "env"]):
+    environ = {**os.environ, "XCE_DIR": str(tmp_path)}
+    environ.pop("PYTHONUNBUFFERED", None)
+    for words in (["xce", "--help"], ["xce", "status"], ["xceadmin", "--help"], ["xce", "env"]):
         line = f"from xce.cli.{words[0]}.main import main; import sys; sys.exit(main({words[1:]}))"
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run(
             [sys.executable, "-c", line], stdout=writer, stderr=subprocess.PIPE, text=True,
-            check=False, env={**os.environ, "XCE_DIR": str(tmp_path)},
+            check=False, env=environ,
         )  # fmt: skip
         os.close(writer)
         assert "Traceback" not in done.stderr
