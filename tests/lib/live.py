@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from other_user import IS_ROOT, skip_unless_reachable
+
 from xce.cli.xce.launchers import store_launchers
 from xce.client.rest import Api, ProblemError, UnreachableError, make_key
 from xce.daemon.components import find_daemons, owner_of
@@ -32,9 +34,7 @@ from xce.daemon.processes import (
     wait_for_end,
 )
 
-NOBODY = 65534
 PATIENCE_S = 60.0
-IS_ROOT = os.geteuid() == 0
 KINDS = ("controller", "scheduler", "apiserver", "history", "worker", "shepherd", "node-manager")
 Row = dict[str, Any]
 DAEMONISE = """
@@ -139,6 +139,7 @@ class Live:
         """Return the command line that runs ``words`` as a user; None: whoever runs the test."""
         if uid is None:
             return list(words)
+        skip_unless_reachable()
         ids = ["--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
         return ["setpriv", *ids, *words]
 
@@ -445,6 +446,8 @@ def open_live(uid: int | None = None) -> Iterator[Live]:
 
     When the test fails, what the logs say of trouble is printed and the directory stays.
     """
+    if uid is not None:
+        skip_unless_reachable()
     place = Path(tempfile.mkdtemp(prefix="xce-live-"))
     place.chmod(0o755)
     live = Live(place, uid)

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from other_user import IS_ROOT, NOBODY, skip_unless_reachable
+
 from xce.worker.script import prepare_script
 from xce.worker.shepherd import main as shepherd_main
 
-NOBODY = 65534
 PATIENCE_S = 20.0
-MODES = ("cgroups", "sessions", "user") if os.geteuid() == 0 else ("user",)
+MODES = ("cgroups", "sessions", "user") if IS_ROOT else ("user",)
 """How jobs are held together: by root's control groups, by root's sessions, by a plain user's."""
 
 
@@ -52,8 +53,8 @@ class Shepherd:
         for path in (root, self.runs, self.kept, self.scripts):
             path.mkdir(exist_ok=True)
             path.chmod(0o755)
-        self.uid = NOBODY if mode == "user" and os.geteuid() == 0 else os.geteuid()
-        self.gid = NOBODY if mode == "user" and os.geteuid() == 0 else os.getegid()
+        self.uid = NOBODY if mode == "user" and IS_ROOT else os.geteuid()
+        self.gid = NOBODY if mode == "user" and IS_ROOT else os.getegid()
         if self.uid != os.geteuid():
             for path in (root, self.runs, self.kept):
                 os.chown(path, self.uid, self.gid)
@@ -245,6 +246,8 @@ def sweep_groups(label: str) -> None:
 @contextlib.contextmanager
 def open_shepherd(mode: str, **options: Any) -> Iterator[Shepherd]:
     """Have a shepherd for a while; with it goes everything that it started."""
+    if mode == "user" and IS_ROOT:
+        skip_unless_reachable()
     root = Path(tempfile.mkdtemp(prefix="xce-shepherd-"))
     shepherd = Shepherd(root, mode, **options)
     try:

@@ -2,7 +2,8 @@
 
 import pytest
 from crash_run import Plan, crash_run
-from live import IS_ROOT, NOBODY, open_live
+from live import open_live
+from other_user import IS_ROOT, NOBODY
 
 
 def test_what_was_acknowledged_ends_once_whatever_is_killed() -> None:

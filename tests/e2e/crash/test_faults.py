@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live import IS_ROOT, KINDS, Live, open_live, until
+from live import KINDS, Live, open_live, until
+from other_user import IS_ROOT
 
 from xce.client.rest import PREFIX, make_key, render_json
 from xce.daemon.components import command_line

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from live import IS_ROOT, KINDS, Live, Row, open_live, until
+from live import KINDS, Live, Row, open_live, until
+from other_user import IS_ROOT
 
 from xce.client.rest import ProblemError, UnreachableError, make_key
 

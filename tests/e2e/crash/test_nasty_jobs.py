@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live import DAEMONISE, IS_ROOT, NOBODY, Live, Row, is_alive, open_live, pid_in, until
+from live import DAEMONISE, Live, Row, is_alive, open_live, pid_in, until
+from other_user import IS_ROOT, NOBODY
 
 MODES = ("root", "user") if IS_ROOT else ("user",)
 FORKS = 1000

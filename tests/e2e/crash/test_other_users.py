@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from live import DAEMONISE, IS_ROOT, NOBODY, Live, is_alive, open_live, pid_in, until
+from live import DAEMONISE, Live, is_alive, open_live, pid_in, until
+from other_user import IS_ROOT, NOBODY
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root runs jobs of other users")
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from other_user import NOBODY
 from worker_controller import open_host
-from worker_rig import MODES, NOBODY, Shepherd, alive, open_shepherd, wait_until
+from worker_rig import MODES, Shepherd, alive, open_shepherd, wait_until
 
 from xce.worker.shepherd import rundir
 

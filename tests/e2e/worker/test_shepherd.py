@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from worker_rig import MODES, NOBODY, Shepherd, alive, open_shepherd, wait_until
+from other_user import NOBODY
+from worker_rig import MODES, Shepherd, alive, open_shepherd, wait_until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may take on other user ids")
 

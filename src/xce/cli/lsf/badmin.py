@@ -52,24 +52,28 @@ REFUSED = {
 }
 """Subcommands of LSF that XCE has not, and what to use instead."""
 _QUEUE_WORDS = {
-    "qopen": ("open", "opened"),
-    "qclose": ("close", "closed"),
-    "qact": ("activate", "activated"),
-    "qinact": ("inactivate", "inactivated"),
+    "qopen": ("open", "Queue <{}> is opened"),
+    "qclose": ("close", "Queue <{}> is closed"),
+    "qact": ("activate", "Queue <{}> is activated"),
+    "qinact": ("inactivate", "Queue <{}> is inactivated"),
 }
-_HOST_WORDS = {"hopen": ("open", "Open"), "hclose": ("close", "Close")}
+_HOST_WORDS = {
+    "hopen": ("open", "Open <{}> ...... done"),
+    "hclose": ("close", "Close <{}> ...... done"),
+}
 SUBCOMMANDS = (*_HOST_WORDS, *_QUEUE_WORDS, "ckconfig", "reconfig", "showconf", "showstatus")
 
 
-def _switch_queues(context: Context, word: str, names: list[str]) -> int:
-    """Open, close, activate or inactivate queues."""
-    action, done = _QUEUE_WORDS[word]
+def _switch(context: Context, kind: str, word: str, names: list[str]) -> int:
+    """Open or close hosts or queues (``kind``), or activate or inactivate queues."""
+    action, line = (_QUEUE_WORDS if kind == "queue" else _HOST_WORDS)[word]
+    several = f"{kind}s"
     if not names:
-        raise UsageError(f"{word}: name a queue, or all")
+        raise UsageError(f"{word}: name a {kind}, or all")
     if "all" in names:
-        names = [queue["name"] for queue in context.api.call("GET", "/queues")["queues"]]
-    document = {"action": action, "queues": names, "comment": context.parsed.value("-C")}
-    answer = context.api.call("POST", "/queues/actions", (), document, key=make_key())
+        names = [row["name"] for row in context.api.call("GET", f"/{several}")[several]]
+    document = {"action": action, several: names, "comment": context.parsed.value("-C")}
+    answer = context.api.call("POST", f"/{several}/actions", (), document, key=make_key())
     status = 0
     for result in answer["results"]:
         refused = result.get("error")
@@ -77,27 +81,7 @@ def _switch_queues(context: Context, word: str, names: list[str]) -> int:
             context.err((refused.get("lsf") or refused["text"]).rstrip("."))
             status = FAILED
         else:
-            context.out(f"Queue <{result['queue']}> is {done}")
-    return status
-
-
-def _switch_hosts(context: Context, word: str, names: list[str]) -> int:
-    """Open or close hosts."""
-    action, said = _HOST_WORDS[word]
-    if not names:
-        raise UsageError(f"{word}: name a host, or all")
-    if "all" in names:
-        names = [host["name"] for host in context.api.call("GET", "/hosts")["hosts"]]
-    document = {"action": action, "hosts": names, "comment": context.parsed.value("-C")}
-    answer = context.api.call("POST", "/hosts/actions", (), document, key=make_key())
-    status = 0
-    for result in answer["results"]:
-        refused = result.get("error")
-        if refused:
-            context.err((refused.get("lsf") or refused["text"]).rstrip("."))
-            status = FAILED
-        else:
-            context.out(f"{said} <{result['host']}> ...... done")
+            context.out(line.format(result[kind]))
     return status
 
 
@@ -194,9 +178,9 @@ def execute(context: Context) -> int:
     if word in REFUSED:
         raise UsageError(f"{word}: this subcommand of LSF is not in XCE; {REFUSED[word]}")
     if word in _QUEUE_WORDS:
-        return _switch_queues(context, word, names)
+        return _switch(context, "queue", word, names)
     if word in _HOST_WORDS:
-        return _switch_hosts(context, word, names)
+        return _switch(context, "host", word, names)
     if context.parsed.has("-C"):
         raise UsageError(f"-C: {word} takes no comment")
     if word == "showconf":

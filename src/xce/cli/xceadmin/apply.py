@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from xce.cli.xceadmin.hosts import STATUS_OF_CODE
+from xce.cli.xceadmin.apiserver import STATUS_OF_CODE
 from xce.client.rest import Api, ProblemError, UnreachableError
 from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings

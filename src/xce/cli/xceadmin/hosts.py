@@ -6,14 +6,11 @@ import sys
 import time
 from typing import Any, Final
 
-from xce.client.rest import Api, ProblemError, UnreachableError, make_key
+from xce.cli.xceadmin.apiserver import STATUS_OF_CODE, ask_apiserver, tell
 from xce.config.names import expand_names
-from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 from xce.model.errors import TextError
 
-STATUS_OF_CODE: Final = {"unknown-host": 3, "denied": 4, "not-yours": 4}
-"""Exit statuses of refusals; all others are 1."""
 LOOK_S: Final = 1.0
 """Between two looks at hosts that are being drained."""
 _QUESTION: Final = """\
@@ -41,23 +38,9 @@ def run_hosts(settings: Settings, options: argparse.Namespace) -> int:
     if options.action == "lost" and not options.yes and not _confirms(names):
         print("xceadmin hosts: nothing was done", file=sys.stderr)
         return 1
-    api = Api(
-        str(find_layout(settings.state_dir).api_socket),
-        wait_s=options.wait_daemon,
-        progress=_tell,
-    )
-    try:
-        status = _act(api, options, names)
-        if options.wait is not None and status == 0:
-            status = _wait_until_empty(api, names, limit_s=options.wait)
-    except ProblemError as error:
-        print(f"xceadmin hosts: {error.text}", file=sys.stderr)
-        return STATUS_OF_CODE.get(error.code, 1)
-    except UnreachableError as error:
-        print(f"xceadmin hosts: {error}", file=sys.stderr)
-        return 5
-    finally:
-        api.close()
+    status = _act(settings, options, names)
+    if options.wait is not None and status == 0:
+        status = _wait_until_empty(settings, options, names)
     return status
 
 
@@ -81,16 +64,20 @@ def _confirms(names: list[str]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _act(api: Api, options: argparse.Namespace, names: list[str]) -> int:
+def _act(settings: Settings, options: argparse.Namespace, names: list[str]) -> int:
     """Do it, and say what became of each host; return the status of the first refusal."""
     action, comment = options.action, options.comment
     if action == "drain":
         action, comment = "close", comment or "draining"
     document = {"action": action, "hosts": names, "comment": comment}
-    answer = api.call("POST", "/hosts/actions", document=document, key=make_key())
+    status, answer = ask_apiserver(
+        settings, "hosts", "POST", "/hosts/actions", document=document,
+        wait_s=options.wait_daemon, progress=tell,
+    )  # fmt: skip
+    if answer is None:
+        return status
     if options.json:
         print(json.dumps(answer["results"], indent=2))
-    status = 0
     for result in answer["results"]:
         refusal = result.get("error")
         if refusal:
@@ -102,11 +89,17 @@ def _act(api: Api, options: argparse.Namespace, names: list[str]) -> int:
     return status
 
 
-def _wait_until_empty(api: Api, names: list[str], *, limit_s: float) -> int:
-    """Return 0 when nothing runs on the hosts any more, 1 after ``limit_s`` seconds (0: never)."""
+def _wait_until_empty(settings: Settings, options: argparse.Namespace, names: list[str]) -> int:
+    """Return 0 when nothing runs on the hosts any more, 1 after ``options.wait`` s (0: never)."""
+    limit_s: float = options.wait
     until = time.monotonic() + limit_s
     while True:
-        hosts: list[dict[str, Any]] = api.call("GET", "/hosts")["hosts"]
+        status, answer = ask_apiserver(
+            settings, "hosts", "GET", "/hosts", wait_s=options.wait_daemon, progress=tell
+        )
+        if answer is None:
+            return status
+        hosts: list[dict[str, Any]] = answer["hosts"]
         busy = [host["name"] for host in hosts if host["name"] in names and host["njobs"]]
         if not busy:
             return 0
@@ -114,7 +107,3 @@ def _wait_until_empty(api: Api, names: list[str], *, limit_s: float) -> int:
             print(f"xceadmin hosts: still busy: {', '.join(busy)}", file=sys.stderr)
             return 1
         time.sleep(LOOK_S if not limit_s else min(LOOK_S, max(0.01, until - time.monotonic())))
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -2,12 +2,9 @@
 
 import argparse
 import json
-import sys
 from typing import Any
 
-from xce.cli.xceadmin.hosts import STATUS_OF_CODE
-from xce.client.rest import Api, ProblemError, UnreachableError
-from xce.daemon.paths import find_layout
+from xce.cli.xceadmin.apiserver import ask_apiserver
 from xce.daemon.settings import Settings
 
 WAIT_S = 10.0
@@ -40,7 +37,7 @@ def add_users(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: ANN
 def run_rbac(settings: Settings, user: str, permission: str, about: str, *, as_json: bool) -> int:
     """Say whether a user may do something, and why; return 0 for yes and 4 for no."""
     pairs = [("user", user), ("permission", permission), ("object", about)]
-    status, found = _ask(settings, "rbac", "GET", "/rbac", pairs)
+    status, found = ask_apiserver(settings, "rbac", "GET", "/rbac", pairs, wait_s=WAIT_S)
     if found is None:
         return status
     if as_json:
@@ -54,29 +51,9 @@ def run_rbac(settings: Settings, user: str, permission: str, about: str, *, as_j
 def run_logins(settings: Settings, user: str, session: str) -> int:
     """End one login of a user, or all that he has; return the exit status."""
     document = {"user": user, "session": session}
-    status, found = _ask(settings, "logins", "POST", "/logins/revoke", [], document)
+    status, found = ask_apiserver(
+        settings, "logins", "POST", "/logins/revoke", document=document, wait_s=WAIT_S
+    )
     if found is not None:
         print(f"{'login ' + session if session else 'every login'} of {user} is ended")
     return status
-
-
-def _ask(
-    settings: Settings,
-    name: str,
-    method: str,
-    path: str,
-    pairs: list[tuple[str, str]],
-    document: object = None,
-) -> tuple[int, Any]:
-    """Return an answer of the apiserver, or None and an exit status, with the trouble told."""
-    api = Api(str(find_layout(settings.state_dir).api_socket), wait_s=WAIT_S)
-    try:
-        return 0, api.call(method, path, pairs, document)
-    except ProblemError as error:
-        print(f"xceadmin {name}: {error.text}", file=sys.stderr)
-        return {"unknown-job": 3, "unknown-queue": 3, **STATUS_OF_CODE}.get(error.code, 1), None
-    except UnreachableError as error:
-        print(f"xceadmin {name}: {error}", file=sys.stderr)
-        return 5, None
-    finally:
-        api.close()

@@ -5,18 +5,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from xce.client.rest import Api, ProblemError, UnreachableError, make_key
-from xce.daemon.paths import find_layout
+from xce.cli.xceadmin.apiserver import STATUS_OF_CODE, ask_apiserver, tell
 from xce.daemon.settings import Settings
 from xce.model.errors import TextError
 from xce.model.units import parse_span_us, render_span
-
-STATUS_OF_CODE: Final = {
-    "unknown-job": 3, "unknown-rule": 3, "unknown-queue": 3, "denied": 4, "not-yours": 4,
-}  # fmt: skip
-"""Exit statuses of refusals; all others are 1."""
 
 
 def add_trace(names: Any, common: argparse.ArgumentParser, wait_s: float) -> None:  # noqa: ANN401
@@ -44,21 +38,17 @@ def run_trace(settings: Settings, options: argparse.Namespace) -> int:
     except TextError as error:
         print(f"xceadmin trace: {error.message}", file=sys.stderr)
         return 2
-    socket = str(find_layout(settings.state_dir).api_socket)
-    api = Api(socket, wait_s=options.wait_daemon, progress=_tell)
-    try:
-        if document is None:
-            return _show(api.call("GET", "/trace/rules"), options)
-        answer = api.call("POST", "/trace/actions", document=document, key=make_key())
-        return _report(answer["results"], options)
-    except ProblemError as error:
-        print(f"xceadmin trace: {error.text}", file=sys.stderr)
-        return STATUS_OF_CODE.get(error.code, 1)
-    except UnreachableError as error:
-        print(f"xceadmin trace: {error}", file=sys.stderr)
-        return 5
-    finally:
-        api.close()
+    wait_s = options.wait_daemon
+    if document is None:
+        status, answer = ask_apiserver(
+            settings, "trace", "GET", "/trace/rules", wait_s=wait_s, progress=tell
+        )
+        return status if answer is None else _show(answer, options)
+    status, answer = ask_apiserver(
+        settings, "trace", "POST", "/trace/actions", document=document,
+        wait_s=wait_s, progress=tell,
+    )  # fmt: skip
+    return status if answer is None else _report(answer["results"], options)
 
 
 def _document(options: argparse.Namespace) -> dict[str, object] | None:
@@ -132,7 +122,3 @@ def _what(rule: dict[str, Any]) -> str:
 
 def _left(until: float) -> str:
     return render_span(int(max(0.0, until - time.time() + 0.999) * 1_000_000))
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xce.cli.xceadmin import rbac
+from xce.cli.xceadmin import apiserver, rbac
 from xce.client.rest import ProblemError, UnreachableError
 from xce.daemon.settings import load_settings
 
@@ -12,10 +12,10 @@ class Canned:
 
     answer: object = None
 
-    def __init__(self, path, *, wait_s):
+    def __init__(self, path, *, wait_s, progress):
         self.path = path
 
-    def call(self, method, path, pairs, document):
+    def call(self, method, path, pairs, document, *, key):
         if path == "/logins/revoke":
             assert method == "POST"
             return document
@@ -31,7 +31,7 @@ class Canned:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    monkeypatch.setattr(rbac, "Api", Canned)
+    monkeypatch.setattr(apiserver, "Api", Canned)
 
     def check(answer, **options):
         Canned.answer = answer
