@@ -76,9 +76,10 @@ def declare_lost(live: Live, job: int) -> None:
 
 def drain(live: Live) -> None:
     """Let a host run empty, and see a job requeued by hand."""
-    job = live.submit("sleep 2", hosts="h1 others")
+    job = live.submit("while [ ! -e go ]; do sleep 0.1; done", hosts="h1 others")
     live.until_stat(job, "run")
     assert "still busy: h1" in live.xceadmin("hosts", "drain", "h1", "--wait", "0.1", status=1)
+    (live.home / "go").touch()
     assert live.xceadmin("hosts", "drain", "h1", "--wait") == "h1: draining\n"
     assert status_of(live, "h1") == "closed_Adm"
     assert live.until_ended(job)["stat"] == "DONE"

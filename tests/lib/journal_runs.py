@@ -3,11 +3,13 @@
 import hashlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from xce.journal.recover import read_entries
+from xce.journal.recover import check_batch
 from xce.journal.sqlite import SqliteReader, open_sqlite_reader
 from xce.journal.verify import verify
+from xce.journal.whole import read_whole
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {"PYTHONPATH": str(HERE), "PATH": "/usr/bin:/bin"}
@@ -37,15 +39,17 @@ def check_everything_is_there(directory: Path, last_acknowledged: int) -> None:
         for stored in reader.read(max(last_acknowledged - 500, 1)) if last_acknowledged else ():
             text = b"blob of %d" % stored.last
             assert reader.blob(hashlib.blake2b(text, digest_size=16).hexdigest()) == text
-        seen = [
-            entry.records[0].jobs[0]
-            for entries, _ in read_entries(reader, report.first_seq - 1, first_crc(reader))
-            for entry in entries
-        ]
+        seen = list(written(reader))
         assert seen == list(range(report.first_seq, report.last_good_seq + 1))
     finally:
         reader.close()
 
 
-def first_crc(reader: SqliteReader) -> int:
-    return next(iter(reader.read(1))).crc_before
+def written(reader: SqliteReader) -> Iterator[int]:
+    """Yield the number that stands in each entry, the archived ones too, chained anew."""
+    after: tuple[int, int] | None = None
+    for stored in read_whole(reader, 1):
+        seq, crc = after or (stored.first - 1, stored.crc_before)
+        entries, crc = check_batch(stored, after_seq=seq, after_crc=crc, place=reader.place())
+        after = (stored.last, crc)
+        yield from (entry.records[0].jobs[0] for entry in entries)

@@ -148,8 +148,6 @@ class App:
 
     async def _serve_past(self, route: Route, call: Call) -> web.Response:
         """Answer a read as it was at an instant, to those who may read that now."""
-        if not any(parameter.name == "at" for parameter in route.parameters):
-            raise refused(RefusalCode.BAD_REQUEST, f"{route.path} takes no instant (at)")
         backend = self._backend
         response = await backend.past_desk.answer(
             route.path,
