@@ -8,7 +8,7 @@ first and closes at the second, so that it is open whenever the clock on the wal
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from xce.model.command import ResolveWindows
 from xce.model.config import ClusterConfig, WindowConfig
@@ -21,15 +21,6 @@ RESOLVE_EVERY_US: Final[Micros] = 12 * 3_600_000_000
 _WEEK: Final = 7
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
-
-
-def is_zone(name: str) -> bool:
-    """Return whether there is a time zone of this name."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 def resolve_windows(config: ClusterConfig, now_us: Micros) -> ResolveWindows:

@@ -25,7 +25,7 @@ from xce.client.version import VERSION
 from xce.daemon.api_door import ApiDoor, load_token_key
 from xce.daemon.components import command_line
 from xce.daemon.config_directory import load_config
-from xce.daemon.journals import find_controllers
+from xce.daemon.leaders import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from xce.calendars.windows import is_zone
+from xce.calendars.zones import is_zone
 from xce.config.parse import parse_config, parse_site_config
 from xce.config.schema import FILES
 from xce.config.site import SiteConfig

@@ -21,7 +21,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.journals import find_controllers
+from xce.daemon.leaders import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.signals import stop_event

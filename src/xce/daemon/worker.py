@@ -19,8 +19,8 @@ import uvloop
 from xce.client.version import VERSION
 from xce.daemon.enrolment import enrol_host, load_enrolled, worker_stem
 from xce.daemon.host_token import TokenError, load_token
-from xce.daemon.journals import find_controllers
 from xce.daemon.key_files import check_key, key_pair, load_controllers, store_controllers
+from xce.daemon.leaders import find_controllers
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event

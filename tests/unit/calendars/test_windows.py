@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from xce.calendars.windows import each_interval, is_zone, resolve_windows
+from xce.calendars.windows import each_interval, resolve_windows
 from xce.config.values import parse_windows
 from xce.model.config import ClusterConfig, QueueConfig
 
@@ -88,9 +88,3 @@ def test_only_queues_with_windows_are_named() -> None:
     )
     command = resolve_windows(ClusterConfig(queues=queues), micros(DAY))
     assert [name for name, _ in command.queues] == ["night"]
-
-
-def test_zones_are_iana_names() -> None:
-    assert is_zone("Europe/Berlin")
-    assert not is_zone("Mars/Olympus")
-    assert not is_zone("../etc/passwd")

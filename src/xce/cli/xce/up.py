@@ -128,7 +128,7 @@ def _wait(
     settings: Settings, layout: Layout, hosts: list[str], options: UpOptions, *, is_new: bool
 ) -> int:
     """Wait until all is ready, telling how far it is; return the exit status."""
-    progress = Progress()
+    progress = Progress(sys.stderr)
     deadline_s = time.monotonic() + options.timeout_s
     face: ClusterFace | None = None
     try:
