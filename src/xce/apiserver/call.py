@@ -82,6 +82,13 @@ class Call:
             raise _too_large(length, most)
         if not request.body_exists:
             return b""
+        if length is not None and request.content.is_eof():
+            # It came with the request: nothing is to be waited for.
+            content = request.content.read_nowait()
+            if len(content) > most:
+                raise _too_large(len(content), most)
+            self.charge(len(content))
+            return content
         parts: list[bytes] = []
         size = 0
         async for part in request.content.iter_any():

@@ -192,15 +192,23 @@ class ControllerLink:
 
         Raises:
             _UndecidedError: There is none, since the journal cannot be written.
+            TimeoutError: There is none yet.
         """
         asked = self._requests.start(peer, make)
         self._asking.add(asked)
         if self.trouble:
             self._tell_later(asked)
+
+        def end() -> None:
+            if not asked.done():
+                asked.set_exception(TimeoutError())
+
+        # A bare timer: `asyncio.timeout` costs several times as much, at each submit.
+        timer = asyncio.get_running_loop().call_later(ANSWER_S, end)
         try:
-            async with asyncio.timeout(ANSWER_S):
-                return await asked
+            return await asked
         finally:
+            timer.cancel()
             self._asking.discard(asked)
 
     def _send(self, message: Message) -> None:
