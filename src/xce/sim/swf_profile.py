@@ -46,12 +46,6 @@ class Profile:
         fits: Flags = sizes <= least[times.searchsorted(now + spans) - 1]
         return fits
 
-    def begins(self, sizes: Numbers) -> Numbers:
-        """Return when so many are free for the first time, however short: the earliest begins."""
-        most = np.maximum.accumulate(np.array(self._free, np.int64))
-        times: Numbers = np.array(self._times, np.int64)[most.searchsorted(sizes)]
-        return times
-
     def reserve(self, size: int, span: int) -> int:
         """Take ``size`` for ``span`` as early as that is free throughout; return from when."""
         times, free = self._times, self._free

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from xce.sim import swf_conservative
+from xce.sim import swf_core
 from xce.sim.swf import SwfJob
 from xce.sim.swf_core import simulate
 
@@ -147,7 +147,7 @@ def test_reservations_that_are_put_off_change_no_start(
             jobs.append(job(number, at, run, size, run + rng.choice((0, 5, 90))))
         starts = []
         for lazy_from in (0, 10**9):
-            monkeypatch.setattr(swf_conservative, "LAZY_FROM", lazy_from)
+            monkeypatch.setattr(swf_core, "LAZY_FROM", lazy_from)
             result = simulate(
                 jobs, procs, policy=policy, backfill="conservative", each_event=each_event
             )
