@@ -170,7 +170,6 @@ class Herd:
                 attempt.system_us += int(usage.ru_stime * 1e6)
                 attempt.max_mem_kib = max(attempt.max_mem_kib, usage.ru_maxrss)
         if self._leaving:
-            self._reach.begin()
             self.check_leaving(at_once=True)
 
     def take_adopted(self, pidfd: int) -> None:
@@ -184,12 +183,12 @@ class Herd:
         else:
             attempt.leave(code=found[0], signal=found[1], now_us=clock_us())
         self._leaving[attempt.key] = attempt
-        self._reach.begin()
         self.check_leaving(at_once=True)
 
     def check_leaving(self, *, at_once: bool = False) -> None:
         """End what has nothing left; kill what is left of the others."""
         now_us = clock_us()
+        self._reach.begin()  # what was left at the last look may be gone, and its pids others'
         if self._groups is None:
             self._reach.look_for_orphans()
         for attempt in list(self._leaving.values()):
