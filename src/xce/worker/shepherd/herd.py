@@ -13,7 +13,7 @@ import signal
 import time
 from typing import Any, Final
 
-from xce.worker.shepherd import attempts, rundir
+from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.log import write_log
@@ -468,6 +468,8 @@ class Herd:
         A shell writes it before anything of the user's runs, so one that is not found has done
         nothing, and its attempt may be started as if it never had been.
         """
+        if unsure:
+            proc.wait_for_execs(5.0)  # their shells may have been started just now
         self._reach.begin()
         for attempt in unsure:
             for pid in self._reach.pids(attempt):
