@@ -1,9 +1,6 @@
 """Which journal a cluster has: files in its state directory, or a database."""
 
-from pathlib import Path
-
 from xce.config.site import SiteConfig
-from xce.daemon.config_directory import load_site
 from xce.daemon.paths import Layout
 from xce.journal.interface import Journal, JournalReader
 from xce.journal.postgres import PostgresJournal
@@ -18,16 +15,6 @@ def postgres_target(site: SiteConfig) -> PostgresTarget | None:
     if not journal.postgres:
         return None
     return PostgresTarget(journal.postgres, journal.password_file, journal.password_env)
-
-
-def find_controllers(layout: Layout) -> tuple[Path, ...]:
-    """Return where controllers listen; by default the one of the state directory.
-
-    Raises:
-        ConfigError: The configuration cannot be used.
-    """
-    named = load_site(layout.config).controllers
-    return tuple(Path(path) for path in named) or (layout.controller_socket,)
 
 
 def open_journal(layout: Layout, site: SiteConfig) -> Journal:
