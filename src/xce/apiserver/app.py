@@ -15,8 +15,8 @@ from aiohttp import web
 from xce.apiserver.access import About, Access, route_access
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import ENCODER, Call, problem_answer, raw_answer
-from xce.apiserver.door import GuardedHandler, GuardedServer, Server, address_of
-from xce.apiserver.identity import Caller, peer_credentials
+from xce.apiserver.door import GuardedHandler, GuardedServer, Handler, Server, address_of
+from xce.apiserver.identity import Caller
 from xce.apiserver.limits import STRANGER_PER_S
 from xce.apiserver.openapi import render_openapi
 from xce.apiserver.problems import (
@@ -170,7 +170,9 @@ class App:
         """
         identities, connection = self._backend.identities, transport.get_extra_info("socket")
         if connection.family == socket.AF_UNIX:
-            return identities.caller(*peer_credentials(connection))
+            handler = request.protocol
+            assert isinstance(handler, Handler)
+            return identities.caller(*handler.credentials(connection))
         origin = address_of(transport)
         stranger = Caller(Owner("", NOBODY, NOBODY), is_admin=False, may_run=False, origin=origin)
         if access.about is About.NOTHING:

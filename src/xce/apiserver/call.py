@@ -82,6 +82,13 @@ class Call:
             raise _too_large(length, most)
         if not request.body_exists:
             return b""
+        if length is not None and request.content.is_eof():
+            # It came with the request: nothing is to be waited for.
+            content = request.content.read_nowait()
+            if len(content) > most:
+                raise _too_large(len(content), most)
+            self.charge(len(content))
+            return content
         parts: list[bytes] = []
         size = 0
         async for part in request.content.iter_any():
@@ -110,10 +117,17 @@ def decode(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:  # noqa: 
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
-        raise refused(RefusalCode.BAD_REQUEST, str(error)) from error
+        raise refused(RefusalCode.BAD_REQUEST, _place_first(str(error))) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         what = "there is no body" if not content else f"the body is no JSON: {error}"
         raise refused(RefusalCode.BAD_REQUEST, what) from error
+
+
+def _place_first(text: str) -> str:
+    """Return ``env[3]: expected ...`` for ``Expected ... - at `$.env[3]```: a command shows it."""
+    what, at, place = text.rpartition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    return f"{place}: {what[:1].lower()}{what[1:]}" if at and place else text
 
 
 def answer(seq: int, value: object, *, status: int = 200) -> web.Response:

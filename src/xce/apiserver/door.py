@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from xce.apiserver.call import problem_answer
+from xce.apiserver.identity import peer_credentials
 from xce.apiserver.problems import make_problem
 from xce.model.refusal import RefusalCode
 
@@ -54,7 +55,20 @@ class Crowd:
 class Handler(RequestHandler):
     """One connection."""
 
-    __slots__ = ()
+    __slots__ = ("_credentials",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as aiohttp's
+        super().__init__(*args, **kwargs)
+        self._credentials: tuple[int, int] | None = None
+
+    def credentials(self, connection: Any) -> tuple[int, int]:  # noqa: ANN401 - or uvloop's
+        """Return user and group id of who connected over the unix socket.
+
+        The kernel noted them when he did, so they are asked for once.
+        """
+        if self._credentials is None:
+            self._credentials = peer_credentials(connection)
+        return self._credentials
 
     def handle_error(
         self,

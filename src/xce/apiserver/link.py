@@ -27,7 +27,7 @@ from xce.net.ask import ConnectionLostError, Requests
 from xce.net.destination import Destination
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive, Step
 from xce.net.frame import WireError
-from xce.net.leader import LeaderClient
+from xce.net.leader import LeaderClient, tell_changes
 from xce.net.message import (
     Answer,
     Ask,
@@ -94,6 +94,7 @@ class ControllerLink:
         replica: What to keep.
         log: Where things are told.
         away_s: How long a write waits for the controller.
+        on_controllers: Told of the certificates that controllers have now.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class ControllerLink:
         log: Logger,
         *,
         away_s: float = AWAY_S,
+        on_controllers: Callable[[tuple[bytes, ...]], object] | None = None,
     ) -> None:
         self.failed: asyncio.Future[XceError] = asyncio.get_running_loop().create_future()
         """Set when the replica cannot be kept any more."""
@@ -112,6 +114,7 @@ class ControllerLink:
         self._replica = replica
         self._log = log
         self._away_s = away_s
+        self._on_controllers = on_controllers
         self._requests = Requests()
         self._follower = Follower(decode_batch)
         self._peer: Peer | None = None
@@ -127,17 +130,15 @@ class ControllerLink:
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
-
-        def note_refusal(text: str) -> None:
-            self._log.warning("connection-refused", extra={"why": text})
-
         client = LeaderClient(
             self._destinations,
             self._hello,
             self._welcome,
             self._take,
             self._lose,
-            on_refused=note_refusal,
+            on_refused=tell_changes(self._log, "connection-refused"),
+            on_failed=tell_changes(self._log, "controller-not-reached"),
+            on_controllers=self._on_controllers,
         )
         await client.run()
 
@@ -192,15 +193,23 @@ class ControllerLink:
 
         Raises:
             _UndecidedError: There is none, since the journal cannot be written.
+            TimeoutError: There is none yet.
         """
         asked = self._requests.start(peer, make)
         self._asking.add(asked)
         if self.trouble:
             self._tell_later(asked)
+
+        def end() -> None:
+            if not asked.done():
+                asked.set_exception(TimeoutError())
+
+        # A bare timer: `asyncio.timeout` costs several times as much, at each submit.
+        timer = asyncio.get_running_loop().call_later(ANSWER_S, end)
         try:
-            async with asyncio.timeout(ANSWER_S):
-                return await asked
+            return await asked
         finally:
+            timer.cancel()
             self._asking.discard(asked)
 
     def _send(self, message: Message) -> None:

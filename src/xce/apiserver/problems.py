@@ -25,6 +25,8 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.DENIED: 403,
     RefusalCode.UNREACHABLE_HOST: 503,
     RefusalCode.UNKNOWN_RULE: 404,
+    RefusalCode.TOKEN_REVOKED: 401,
+    RefusalCode.TOKEN_REUSED: 401,
 }
 """Every other refusal is a 422: what was asked for is well formed and not to be had."""
 

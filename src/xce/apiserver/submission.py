@@ -134,6 +134,7 @@ class SubmissionCompiler:
             self._config = config
             self._requests.clear()
             self._names.clear()
+        _check_words(body)
         text, command = _program(body)
         env = _environment(body.env)
         name, array, index_list = self._name(body, config)
@@ -341,6 +342,20 @@ def _arguments(body: SubmissionBody) -> tuple[str, ...]:
             RefusalCode.TOO_LARGE, f"args are longer than {ARGS_MAX} characters, or hold NUL"
         )
     return tuple(body.args)
+
+
+def _check_words(body: SubmissionBody) -> None:
+    """Check what stands in listings as a word."""
+    for what, text in (("project", body.project), ("from_host", body.from_host)):
+        if text.isprintable():
+            continue
+        for at, character in enumerate(text):
+            if character < " " or "\x7f" <= character <= "\x9f":
+                raise refused(
+                    RefusalCode.BAD_REQUEST,
+                    f"{what} may not hold {character!r} (column {at + 1})",
+                    lsf="Bad project name" if what == "project" else "",
+                )
 
 
 def _check_paths(body: SubmissionBody) -> None:

@@ -54,6 +54,8 @@ class _Payload(msgspec.Struct, frozen=True):
     login: Login
     audience: str
     expires_at: int
+    turn: int = 0
+    """Of a token that prolongs: how many of its login came before it; each is used once."""
 
 
 _PAYLOAD: Final = msgspec.json.Decoder(_Payload)
@@ -75,7 +77,9 @@ class Tokens:
         self._key = key
         self._clock = clock
 
-    def write(self, kind: str, login: Login, audience: str, *, life_s: float) -> tuple[str, int]:
+    def write(
+        self, kind: str, login: Login, audience: str, *, life_s: float, turn: int = 0
+    ) -> tuple[str, int]:
         """Return a token and when it expires: after ``life_s``, and with its login at the latest.
 
         Args:
@@ -83,9 +87,10 @@ class Tokens:
             login: Whose it is.
             audience: The cluster that it is for.
             life_s: How long it counts.
+            turn: Of a token that prolongs: how many came before it.
         """
         expires_at = min(int(self._clock() + life_s), login.ends_at)
-        payload = msgspec.json.encode(_Payload(login, audience, expires_at))
+        payload = msgspec.json.encode(_Payload(login, audience, expires_at, turn))
         signed = f"{kind}.{_encode(payload)}"
         return f"{signed}.{_encode(self._mac(signed))}", expires_at
 
@@ -95,6 +100,18 @@ class Tokens:
         Raises:
             TokenError: It does not count.
         """
+        return self._open(kind, token, audience, revoked).login
+
+    def read_turn(self, token: str, audience: str, revoked: LoginTable) -> tuple[Login, int]:
+        """Return whose token a `REFRESH` is, and how many of that login came before it.
+
+        Raises:
+            TokenError: It does not count.
+        """
+        payload = self._open(REFRESH, token, audience, revoked)
+        return payload.login, payload.turn
+
+    def _open(self, kind: str, token: str, audience: str, revoked: LoginTable) -> _Payload:
         signed, _, mac = token.rpartition(".")
         head, _, body = signed.partition(".")
         try:
@@ -115,7 +132,7 @@ class Tokens:
             raise TokenError(BAD, "the login is in the future: is a clock wrong?")
         if revoked.is_revoked(login.user, login.session, login.began_at_us):
             raise TokenError(REVOKED, "the login was revoked: log in again")
-        return login
+        return payload
 
     def _mac(self, signed: str) -> bytes:
         return hmac.new(self._key, signed.encode("ascii"), hashlib.sha256).digest()

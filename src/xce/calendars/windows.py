@@ -7,13 +7,15 @@ first and closes at the second, so that it is open whenever the clock on the wal
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from xce.model.command import ResolveWindows
 from xce.model.config import ClusterConfig, WindowConfig
 from xce.model.ids import Micros
-from xce.state.cluster import ClusterState
+
+if TYPE_CHECKING:  # whoever reads the configuration need not load the state
+    from xce.state.cluster import ClusterState
 
 DAYS_AHEAD: Final = 15
 """Windows are resolved for so long; long before its end they are resolved again."""
@@ -98,7 +100,7 @@ class Resolver:
     def __init__(self) -> None:
         self._at_us: Micros = 0
 
-    def due(self, state: ClusterState, now_us: Micros) -> ResolveWindows | None:
+    def due(self, state: "ClusterState", now_us: Micros) -> ResolveWindows | None:
         """Return the windows as instants when the configuration or half a day has passed."""
         if not (
             state.windows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 SIZE_MAX = 1 << 20
@@ -89,6 +90,26 @@ def store_login(path: str, login: Mapping[str, Any]) -> None:
         os.replace(aside, path)
     except OSError as error:
         raise LoginFileError(f"{path}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def lock_login(path: str) -> Iterator[None]:
+    """Keep other commands of this user from prolonging the same login meanwhile.
+
+    Where no lock can be had it goes on without: then the server bears with it for a minute.
+    """
+    import fcntl  # noqa: PLC0415 - most commands need no lock
+
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = -1
+    with contextlib.suppress(OSError):
+        descriptor = os.open(f"{path}.lock", flags, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def remove_login(path: str) -> None:

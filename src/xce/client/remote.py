@@ -9,7 +9,7 @@ import ssl
 import time
 
 from xce.client.json_text import render_json
-from xce.client.login_file import LoginFileError, load_login, login_path, store_login
+from xce.client.login_file import LoginFileError, load_login, lock_login, login_path, store_login
 from xce.client.rest import (
     READ_TIMEOUT_S,
     WAIT_S,
@@ -108,6 +108,27 @@ class RemoteApi(Api):
         Raises:
             ProblemError: The login has ended or was revoked.
         """
+        if not self._login_file:
+            self._exchange()
+            return
+        with lock_login(self._login_file):
+            if not self._take_stored():
+                self._exchange()
+
+    def _take_stored(self) -> bool:
+        """Take what another command may have stored; return whether a new token is among it."""
+        try:
+            found = load_login(self._login_file)
+        except LoginFileError:
+            return False
+        if not found or found.get("session") != self.login.get("session"):
+            return False
+        is_new = found.get("refresh_token") != self.login.get("refresh_token")
+        self.login.update(found)
+        return is_new and self.login.get("access_expires_at", 0) - EARLY_S >= time.time()
+
+    def _exchange(self) -> None:
+        """Have the server give new tokens for the one that prolongs the login, once."""
         token = self.login.get("refresh_token")
         if not token:
             raise _ended("nobody is logged in")
@@ -126,7 +147,7 @@ class RemoteApi(Api):
             try:
                 store_login(self._login_file, self.login)
             except LoginFileError:
-                return  # the next command refreshes again
+                return  # the login ends soon: what is stored was used
 
     def _connect(self) -> None:
         """Open the connection, unless there is one; nothing is sent to whom is not trusted."""

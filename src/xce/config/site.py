@@ -21,6 +21,7 @@ from xce.config.document import (
 )
 from xce.config.report import Report
 from xce.config.values import read_count
+from xce.model.address import parse_address
 from xce.model.errors import TextError
 
 FILE: Final = "xce.yaml"
@@ -48,7 +49,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     journal: JournalSite = JournalSite()
     controllers: tuple[str, ...] = ()
-    """Where controllers listen, one of which leads; empty: the one of the state directory."""
+    """Where controllers listen, one of which leads: paths of sockets, or ``host:port``; empty: the
+    one of the state directory."""
 
 
 def _read_dsn(place: Place) -> str:
@@ -112,14 +114,18 @@ def _read_controllers(place: Place) -> tuple[str, ...]:
     for item in each_item(place, "where controllers listen"):
         text = scalar_text(item)
         if not text.startswith("/"):
-            item.problem(
-                f"{text[:80]!r} is not built yet: a controller is named by the path of "
-                "its socket (run/peer/c.sock of its state directory)"
-            )
-        elif len(text.encode()) > 107:
-            item.problem(f"{text[:40]!r}... is too long for a socket: at most 107 bytes")
-        elif text in found:
+            try:
+                text = str(parse_address(text))
+            except TextError:
+                item.problem(
+                    f"{text[:80]!r} names no controller: expected host:port, or the path of its "
+                    "socket (run/peer/c.sock of its state directory)"
+                )
+                continue
+        if text in found:
             item.problem(f"{text} stands twice")
+        elif len(text.encode()) > 107 and text.startswith("/"):
+            item.problem(f"{text[:40]!r}... is too long for a socket: at most 107 bytes")
         found.append(text)
     return tuple(found)
 

@@ -1,12 +1,12 @@
-"""`NoteDenials`, `NoteLogin` and `RevokeLogin` to records."""
+"""`NoteDenials`, `NoteLogin`, `RefreshLogin` and `RevokeLogin` to records."""
 
 from typing import Final
 
-from xce.model.command import Accepted, NoteDenials, NoteLogin, RevokeLogin
+from xce.model.command import Accepted, NoteDenials, NoteLogin, RefreshLogin, RevokeLogin
 from xce.model.ids import SECOND_US, Micros
 from xce.model.permission import Actor, Permission
 from xce.model.record import Record
-from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.rights import OWNER
@@ -18,6 +18,9 @@ SESSIONS_MAX: Final = 1_000
 """Most single logins of one user that are remembered as revoked."""
 REMEMBERED_US: Final = 31 * 86_400 * SECOND_US
 """No login lasts longer."""
+AGAIN_US: Final = 60 * SECOND_US
+"""So long the token before the last one may be shown again: an answer may have been lost, and
+commands that run side by side read one file."""
 
 Decided = tuple[list[Record], list[Accepted | Refusal]]
 
@@ -37,6 +40,31 @@ def decide_note(command: NoteDenials | NoteLogin) -> Decided:
     if count > ROWS_MAX or any(len(text) > TEXT_MAX for text in texts):
         return [], [Refusal(RefusalCode.TOO_LARGE, "too many at once, or too long a text")]
     return ([record] if count else []), [Accepted(text="noted")]
+
+
+def decide_refresh(state: ClusterState, command: RefreshLogin, now_us: Micros) -> Decided:
+    """Return the record of an exchange, or that which ends a login whose token is shown again.
+
+    A token that was exchanged before is in two hands, and nobody can tell which is the right one.
+    """
+    user, session, turn = command.by, command.session, command.turn
+    if state.logins.is_revoked(user, session, command.began_at_us):
+        return [], [Refusal(RefusalCode.TOKEN_REVOKED, "the login was revoked: log in again")]
+    last = state.logins.refreshed.get((user, session))
+    if last is None and state.logins.count_refreshed(user) >= SESSIONS_MAX:
+        text = f"{user} has {SESSIONS_MAX} logins already: end some of them"
+        return [], [Refusal(RefusalCode.TOO_LARGE, text)]
+    if last is not None and turn < last.turn:
+        if turn == last.turn - 1 and now_us - last.at_us <= AGAIN_US:
+            return [], [Accepted(text="refreshed", number=last.turn)]
+        is_full = state.logins.count(user) >= SESSIONS_MAX
+        # Dated by the login itself: whatever clocks say, it is over.
+        at_us = max(now_us, command.began_at_us)
+        ended = LoginRevoked(user, "" if is_full else session, at_us, at_us + REMEMBERED_US)
+        text = "the token was used before, so somebody else may have it: the login is over"
+        return [ended], [Refusal(RefusalCode.TOKEN_REUSED, text)]
+    record = LoginRefreshed(user, session, turn + 1, now_us, command.ends_at_us)
+    return [record], [Accepted(text="refreshed", number=turn + 1)]
 
 
 def basis_of(state: ClusterState, command: RevokeLogin) -> str:

@@ -32,6 +32,7 @@ from xce.model.command import (
     NoteDenials,
     NoteLogin,
     ProposePlan,
+    RefreshLogin,
     RequeueJobs,
     ResolveWindows,
     ResumeJobs,
@@ -72,6 +73,7 @@ Setup: TypeAlias = (
     | NoteDenials
     | NoteLogin
     | RevokeLogin
+    | RefreshLogin
     | TrustKey
     | RevokeKeys
     | MakeHostToken
@@ -242,6 +244,8 @@ class Controller:
                 records, results = windows.decide_windows(state, body, now_us), []
             case NoteDenials() | NoteLogin():
                 records, results = access.decide_note(body)
+            case RefreshLogin():
+                records, results = access.decide_refresh(state, body, now_us)
             case RevokeLogin():
                 records, results = access.decide_revoke(state, body, now_us)
                 given = with_basis(given, access.basis_of(state, body))

@@ -147,7 +147,7 @@ def _judge(
         )
     )
     if cls not in draft.warnings:
-        draft.warnings[cls] = describe_misfit(state, key)
+        draft.warnings[cls] = _misfit(state, cls, key)
     return Accepted(
         job=job, text="submitted", queue=queue.name, warning=draft.warnings[cls], at_us=now_us
     )
@@ -377,6 +377,19 @@ def _spec(state: ClusterState, draft: _Draft, spec: JobSpec) -> int:
         draft.next_spec += 1
         draft.records.append(SpecStored(spec_id, spec))
     return spec_id
+
+
+def _misfit(state: ClusterState, cls: int, key: ClassKey) -> str:
+    """Return `describe_misfit`, for a known class as it was found when hosts changed last."""
+    known = state.classes.get(cls)
+    if known is None:
+        return describe_misfit(state, key)
+    change, text = known.misfit
+    if change != state.hosts.change:
+        # Pools and queues change with the hosts, by the same record.
+        text = describe_misfit(state, key)
+        known.misfit = (state.hosts.change, text)
+    return text
 
 
 def describe_misfit(state: ClusterState, key: ClassKey) -> str:

@@ -25,7 +25,7 @@ from xce.client.version import VERSION
 from xce.daemon.api_door import ApiDoor, load_token_key
 from xce.daemon.components import command_line
 from xce.daemon.config_directory import load_config
-from xce.daemon.leaders import find_controllers
+from xce.daemon.dialling import find_ways
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
@@ -90,8 +90,9 @@ async def run(layout: Layout, log: Logger) -> int:
     listening = open_api_socket(layout.api_socket, shared=identities.runs_as_root)
     inode = layout.api_socket.lstat().st_ino
     replica = Replica()
-    hello = make_hello("apiserver", f"apiserver-{os.getpid()}", VERSION)
-    link = ControllerLink(find_controllers(layout), hello, replica, log)
+    ways = find_ways(layout, "apiserver", log)
+    hello = make_hello("apiserver", ways.name or f"apiserver-{os.getpid()}", VERSION)
+    link = ControllerLink(ways.destinations, hello, replica, log, on_controllers=ways.learn)
     history = HistoryReader(layout.history_file)
     site = Site(
         host=socket.gethostname(),

@@ -28,6 +28,10 @@ CONTROLLER_KEYS_SINCE: Final = 2
 """The protocol that has `xce.net.message.ControllerKeys`."""
 
 
+TOLD_OF_CONTROLLERS: Final = frozenset(["worker", "apiserver", "scheduler", "history", "standby"])
+"""Roles that stay connected, and must know whom to trust tomorrow."""
+
+
 class Refusals:
     """Counts what was refused, and tells the log of the 1st, 2nd, 4th, 8th, ... of a kind."""
 
@@ -77,7 +81,7 @@ class Doorkeeper:
         self._change = -1
         """`TrustTable.change` when connections were last looked at."""
         self._told: tuple[bytes, ...] = ()
-        """Certificates of controllers that workers were last told of."""
+        """Certificates of controllers that they were last told of."""
         self._by_key: dict[str, dict[Peer, tuple[str, str]]] = {}
         """Connections by the key that they were made with: role and name of each."""
         self._noted: set[str] = set(load_revoked(keys))
@@ -135,7 +139,7 @@ class Doorkeeper:
         expires_us = state.trust.keys[key].expires_at_us
         if expires_us and (not self._next_expiry_us or expires_us < self._next_expiry_us):
             self._next_expiry_us = expires_us
-        if hello.role == "worker" and peer.protocol >= CONTROLLER_KEYS_SINCE:
+        if hello.role in TOLD_OF_CONTROLLERS and peer.protocol >= CONTROLLER_KEYS_SINCE:
             # Behind the welcome.
             asyncio.get_running_loop().call_soon(self._tell_keys, peer, state)
 
@@ -174,14 +178,14 @@ class Doorkeeper:
             self._tell_controllers(state)
 
     def _tell_controllers(self, state: ClusterState) -> None:
-        """Tell all workers of other hosts when controllers have got or lost a key."""
+        """Tell components of other machines when controllers have got or lost a key."""
         controllers = self.controllers(state)
         if controllers == self._told:
             return
         self._told = controllers
         for peers in self._by_key.values():
             for peer, (role, _) in peers.items():
-                if role == "worker" and peer.protocol >= CONTROLLER_KEYS_SINCE:
+                if role in TOLD_OF_CONTROLLERS and peer.protocol >= CONTROLLER_KEYS_SINCE:
                     self._tell_keys(peer, state)
 
     def _write_revoked(self, state: ClusterState) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.leaders import find_controllers
+from xce.daemon.dialling import find_ways
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
@@ -28,7 +28,7 @@ from xce.journal.lock import DirectoryLock
 from xce.model.errors import XceError
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
-from xce.net.leader import LeaderClient
+from xce.net.leader import LeaderClient, tell_changes
 from xce.net.message import (
     Batch,
     CaughtUp,
@@ -165,17 +165,17 @@ async def run(layout: Layout, log: Logger) -> int:
     keeper = HistoryKeeper(writer, log)
     log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
 
-    def note_refusal(text: str) -> None:
-        log.warning("connection-refused", extra={"why": text})
-
+    ways = find_ways(layout, "history", log)
     client = asyncio.create_task(
         LeaderClient(
-            find_controllers(layout),
-            make_hello("history", "history", VERSION),
+            ways.destinations,
+            make_hello("history", ways.name or "history", VERSION),
             keeper.welcome,
             keeper.take,
             keeper.lose,
-            on_refused=note_refusal,
+            on_refused=tell_changes(log, "connection-refused"),
+            on_failed=tell_changes(log, "controller-not-reached"),
+            on_controllers=ways.learn,
         ).run()
     )
     stopping = asyncio.create_task(stop.wait())

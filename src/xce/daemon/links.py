@@ -83,7 +83,7 @@ class FollowerLink:
         self._late_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
-        peer.on_writable = self.send_stored
+        self._listen()
 
     @property
     def peer(self) -> Peer:
@@ -102,11 +102,16 @@ class FollowerLink:
         except Exception as error:
             self._on_damage(error)
             raise
+        self._listen()
         for message in messages:
             self._peer.send(message)
         if not self._feed.is_live and self._retry is None:
             # The journal may be away for now; else the peer calls when it has read.
             self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._send_again)
+
+    def _listen(self) -> None:
+        """Hear that the peer has read, while there is more for it: each write costs a timer."""
+        self._peer.on_writable = None if self._feed.is_live else self.send_stored
 
     def _send_again(self) -> None:
         self._retry = None

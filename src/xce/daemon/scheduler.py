@@ -21,7 +21,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.leaders import find_controllers
+from xce.daemon.dialling import find_ways
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.signals import stop_event
@@ -35,7 +35,7 @@ from xce.net import message as m
 from xce.net.ask import ConnectionLostError, Requests
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
-from xce.net.leader import LeaderClient
+from xce.net.leader import LeaderClient, tell_changes
 from xce.net.peer import Peer
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
@@ -189,23 +189,27 @@ class Scheduler:
         self._timer = asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._plan)
 
 
-def make_client(layout: Layout, scheduler: Scheduler) -> LeaderClient:
+def make_client(layout: Layout, scheduler: Scheduler, log: logging.Logger) -> LeaderClient:
     """Return the connection that keeps a scheduler warm, and lets it plan for its own controller.
 
     Beside each controller there is a scheduler. All of them follow whoever leads; only the one on
     the leader's own machine plans, so that there is one at a time.
     """
     own = layout.controller_socket
+    ways = find_ways(layout, "scheduler", log)
 
     def welcome(peer: Peer, welcomed: m.Welcome) -> None:
         scheduler.welcome(peer, welcomed, may_plan=client.destination == own)
 
     client = LeaderClient(
-        find_controllers(layout),
-        make_hello("scheduler", "scheduler", VERSION),
+        ways.destinations,
+        make_hello("scheduler", ways.name or "scheduler", VERSION),
         welcome,
         scheduler.hear,
         scheduler.lose,
+        on_refused=tell_changes(log, "connection-refused"),
+        on_failed=tell_changes(log, "controller-not-reached"),
+        on_controllers=ways.learn,
     )
     return client
 
@@ -228,7 +232,7 @@ async def _run(directory: Path) -> int:
         stop.set()
 
     asyncio.get_running_loop().set_exception_handler(fail)
-    client = asyncio.create_task(make_client(layout, scheduler).run())
+    client = asyncio.create_task(make_client(layout, scheduler, log).run())
     stopped = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({client, stopped}, return_when=asyncio.FIRST_COMPLETED)
     client.cancel()

@@ -17,45 +17,31 @@ from pathlib import Path
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.enrolment import enrol_host, load_enrolled, worker_stem
+from xce.daemon.dialling import Ways, find_ways, find_ways_by_key
+from xce.daemon.enrolment import enrol_host, load_enrolled, parse_addresses, worker_stem
 from xce.daemon.host_token import TokenError, load_token
-from xce.daemon.key_files import check_key, key_pair, load_controllers, store_controllers
-from xce.daemon.leaders import find_controllers
+from xce.daemon.key_files import check_key, key_pair
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
 from xce.journal.interface import JournalHeldError
 from xce.journal.lock import DirectoryLock
-from xce.model.address import parse_address
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
-from xce.net.tls import TlsDialler
 from xce.worker.link import ShepherdOptions
 from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
 
-def worker_options(
-    layout: Layout, options: argparse.Namespace, dialler: TlsDialler | None
-) -> WorkerOptions:
+def worker_options(layout: Layout, options: argparse.Namespace, ways: Ways) -> WorkerOptions:
     """Return what a worker is told, from its command line and the machine."""
-
-    def keep(controllers: tuple[bytes, ...]) -> None:
-        if dialler is None or not controllers or controllers == dialler.controllers:
-            return
-        dialler.controllers = controllers
-        try:
-            store_controllers(layout.keys, controllers)
-        except OSError as error:  # a full disk; it is told again with the next connection
-            open_log(f"worker-{options.host}").error("keys-not-stored", extra={"why": str(error)})
-
     directory = layout.host(options.host)
     digest = hashlib.blake2b(os.fsencode(directory), digest_size=6).hexdigest()
     return WorkerOptions(
         host=options.host,
         directory=directory,
-        controllers=find_controllers(layout) if dialler is None else (dialler,),
+        controllers=ways.destinations,
         shepherd=ShepherdOptions(
             socket=layout.shepherd_socket(options.host),
             runs=directory / "attempts",
@@ -69,7 +55,7 @@ def worker_options(
         cpus=options.slots or len(os.sched_getaffinity(0)),
         mem_mib=options.mem or _memory_mib(),
         retention_s=options.retention,
-        on_controllers=keep,
+        on_controllers=ways.learn,
     )
 
 
@@ -77,10 +63,10 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
 
 
-def find_dialler(layout: Layout, options: argparse.Namespace) -> TlsDialler | None:
-    """Return how the controller of another host is reached, enrolling before where that is asked.
+def find_own_ways(layout: Layout, options: argparse.Namespace) -> Ways | None:
+    """Return how controllers are reached, enrolling before where that is asked.
 
-    ``options.host`` is set where it was not said. None: the controller is on this host.
+    ``options.host`` is set where it was not said. None: nobody has said which host this is.
 
     Raises:
         XceError: It cannot be reached, refuses, or this host has not enrolled.
@@ -91,26 +77,29 @@ def find_dialler(layout: Layout, options: argparse.Namespace) -> TlsDialler | No
         token = load_token(options.enrol)
         if options.host not in (None, token.host):
             raise TokenError(f"the token is for host {token.host}, not for {options.host}")
-        asyncio.run(enrol_host(layout.keys, token, parse_address(options.connect), VERSION))
+        asyncio.run(enrol_host(layout.keys, token, parse_addresses(options.connect), VERSION))
         print(f"host {token.host} has enrolled", flush=True)  # noqa: T201 - for people
     enrolled = load_enrolled(layout.keys)
     if options.connect is None and (enrolled is None or options.host not in (None, enrolled.host)):
-        return None
+        if options.host is None:
+            return None
+        return find_ways(layout, "worker", open_log(f"worker-{options.host}"))
     if enrolled is None:
         raise TokenError("this host has not enrolled: see `xceadmin keys token` and --enrol")
     if options.host not in (None, enrolled.host):
         raise TokenError(f"this host enrolled as {enrolled.host}, not as {options.host}")
     options.host = enrolled.host
-    address = parse_address(options.connect) if options.connect else enrolled.address
+    addresses = parse_addresses(options.connect) if options.connect else enrolled.addresses
     pair = check_key(key_pair(layout.keys, worker_stem(enrolled.host)))
-    return TlsDialler(address, pair, load_controllers(layout.keys))
+    log = open_log(f"worker-{enrolled.host}")
+    return find_ways_by_key(layout.keys, addresses, pair, log)
 
 
-async def _run(options: argparse.Namespace, dialler: TlsDialler | None) -> int:
+async def _run(options: argparse.Namespace, ways: Ways) -> int:
     log = open_log(f"worker-{options.host}")
     stop = stop_event()
     layout = open_layout(Path(options.dir))
-    given = worker_options(layout, options, dialler)
+    given = worker_options(layout, options, ways)
     try:
         store = Store(given.directory)
         lock = DirectoryLock(given.directory / "lock", holder="worker")
@@ -154,7 +143,7 @@ def main() -> int:
     parser.add_argument("--dir", required=True, help="the state directory")
     parser.add_argument("--host", help="this host's name in the cluster")
     parser.add_argument(
-        "--connect", metavar="HOST:PORT", help="where the controller of another host listens"
+        "--connect", metavar="HOST:PORT", help="where controllers of other hosts listen, by commas"
     )
     parser.add_argument(
         "--enrol", metavar="FILE", help="a token; -: on standard input; env: in $XCE_TOKEN"
@@ -175,14 +164,14 @@ def main() -> int:
     )
     options = parser.parse_args()
     try:
-        dialler = find_dialler(open_layout(Path(options.dir)), options)
+        ways = find_own_ways(open_layout(Path(options.dir)), options)
     except XceError as error:
         print(f"xce worker: {error}", file=sys.stderr)  # noqa: T201 - for people
         return 1
-    if options.host is None:
+    if ways is None:
         parser.error("--host NAME is needed, or --connect HOST:PORT on a host that has enrolled")
     gc.set_threshold(50_000, 20, 100)
-    return uvloop.run(_run(options, dialler))
+    return uvloop.run(_run(options, ways))
 
 
 if __name__ == "__main__":

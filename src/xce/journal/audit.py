@@ -10,7 +10,7 @@ from xce.model.entry import Entry
 from xce.model.host_record import HostsLost, HostsOpened
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
-from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 
 OF_USERS: Final = frozenset(
@@ -119,6 +119,8 @@ def _told(record: r.Record) -> list[str]:
             return [f"configuration {record.version}"]
         case LoginBegan():
             return [f"login {record.session} by {record.way}"]
+        case LoginRefreshed():
+            return [f"login {record.session}"]
         case LoginRevoked():
             return [f"login {record.session or 'all'} of {record.user}"]
         case KeyTrusted():

@@ -438,5 +438,5 @@ def open_sqlite_reader(directory: Path) -> SqliteReader:
 
 def _identity(path: Path) -> tuple[int, int]:
     """Return what tells one file from another of the same name."""
-    found = path.stat()
+    found = os.stat(path)  # noqa: PTH116 - at each commit: half of what Path takes
     return found.st_dev, found.st_ino

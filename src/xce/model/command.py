@@ -249,6 +249,17 @@ class NoteLogin(msgspec.Struct, frozen=True, tag="note-login", array_like=True):
     way: str
 
 
+class RefreshLogin(msgspec.Struct, frozen=True, tag="refresh-login", array_like=True):
+    """Exchange the token with which a login is prolonged; one that was used before ends it."""
+
+    by: str
+    session: str
+    turn: int
+    """Which of the login's tokens was shown, from 0."""
+    began_at_us: Micros
+    ends_at_us: Micros
+
+
 class RevokeLogin(msgspec.Struct, frozen=True, tag="revoke-login", array_like=True):
     """Let a login of a user count no more, or (``session`` empty) all that he has."""
 
@@ -298,6 +309,7 @@ Command: TypeAlias = (
     | NoteDenials
     | NoteLogin
     | RevokeLogin
+    | RefreshLogin
     | ProposePlan
     | Tick
 )
@@ -312,9 +324,10 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
     ``resumed``, ``moved``, ``requeued``, ``opened``, ``closed``, ``lost``, ``started``,
-    ``traced``, ``not-traced``, ``trusted``, ``revoked``, ``made``, ``enrolled``."""
+    ``refreshed``, ``traced``, ``not-traced``, ``trusted``, ``revoked``, ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0
     number: int = 0
-    """Of a moved job: its position, from 1; of what is traced: the rule's number."""
+    """Of a moved job: its position, from 1; of what is traced: the rule's number; of a login: which
+    of its tokens counts now."""

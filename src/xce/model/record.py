@@ -15,7 +15,7 @@ from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
-from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
@@ -465,4 +465,5 @@ Record: TypeAlias = (
     | DenialsNoted
     | LoginBegan
     | LoginRevoked
+    | LoginRefreshed
 )

@@ -28,6 +28,20 @@ class LoginBegan(msgspec.Struct, frozen=True, tag="login-began", array_like=True
     """``unix``, ``oidc`` or ``munge``."""
 
 
+class LoginRefreshed(msgspec.Struct, frozen=True, tag="login-refreshed", array_like=True):
+    """The token with which a login is prolonged was exchanged for the next one."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset()
+
+    user: str
+    session: str
+    turn: int
+    """How many were exchanged."""
+    at_us: Micros
+    ends_at_us: Micros
+    """When the login ends: until then it must be remembered."""
+
+
 class LoginRevoked(msgspec.Struct, frozen=True, tag="login-revoked", array_like=True):
     """A login of a user counts no more."""
 

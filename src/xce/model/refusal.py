@@ -46,6 +46,9 @@ class RefusalCode(enum.StrEnum):
     UNKNOWN_KEY = "unknown-key"
     KEY_REVOKED = "key-revoked"
     BAD_TOKEN = "bad-token"
+    TOKEN_REVOKED = "token-revoked"
+    TOKEN_REUSED = "token-reused"
+    """A token that can be used once was shown again: the login that it belongs to is over."""
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

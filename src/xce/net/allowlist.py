@@ -17,6 +17,7 @@ from xce.model.command import (
     NoteDenials,
     NoteLogin,
     ProposePlan,
+    RefreshLogin,
     RequeueJobs,
     ResumeJobs,
     RevokeKeys,
@@ -52,8 +53,8 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SetHostsOpen,
-    DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, NoteDenials, NoteLogin, StartTrace,
-    StopTrace,
+    DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin,
+    StartTrace, StopTrace,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

@@ -6,6 +6,7 @@ a lower epoch than the one who leads now, and is left when that one answers.
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -14,7 +15,7 @@ from typing import Final
 from xce.model.ids import Epoch
 from xce.net.destination import Destination, dial_destination
 from xce.net.handshake import HANDSHAKE_S, ConnectionRefusedByPeerError, DialError
-from xce.net.message import Hello, Message, Ping, Pong, Welcome
+from xce.net.message import ControllerKeys, Hello, Message, Ping, Pong, Welcome
 from xce.net.peer import OnLost, OnMessages, Peer
 
 BACK_OFF_FIRST_S: Final = 0.05
@@ -30,6 +31,19 @@ FAILED_DIALS_MAX_S: Final = 0.5
 """Longest pause between rounds when there are several: a failover shall be found soon."""
 
 
+def tell_changes(log: logging.Logger, event: str) -> Callable[[str], None]:
+    """Return what logs a text as a warning, unless it is the one that it has logged last."""
+    last = ""
+
+    def tell(why: str) -> None:
+        nonlocal last
+        if why != last:
+            last = why
+            log.warning(event, extra={"why": why})
+
+    return tell
+
+
 class LeaderClient:
     """Dials controllers in turn, again and again.
 
@@ -40,8 +54,9 @@ class LeaderClient:
         on_messages: What comes in.
         on_lost: Called for each connection that was welcomed, with the reason of its end.
         on_refused: Called with the text of each refusal; it may raise to give up.
-        on_failed: Called when the only one could not be reached and why, once for each other
-            reason. Of several, those that stand by never answer: then it is not called.
+        on_failed: Called when none could be reached and why, once for each other reason.
+        on_controllers: Called with the certificates that controllers have now, which then come no
+            more with the messages.
     """
 
     def __init__(
@@ -54,6 +69,7 @@ class LeaderClient:
         *,
         on_refused: Callable[[str], object] | None = None,
         on_failed: Callable[[str], object] | None = None,
+        on_controllers: Callable[[tuple[bytes, ...]], object] | None = None,
     ) -> None:
         assert destinations, "a controller must be named"
         self.destination: Destination | None = None
@@ -65,6 +81,9 @@ class LeaderClient:
         self._on_lost = on_lost
         self._on_refused = on_refused
         self._on_failed = on_failed
+        self._on_controllers = on_controllers
+        self._failures: list[str] = []
+        """Why each that was dialled in this round could not be reached."""
         self._last_failure = ""
         self._was_refused = False
         self._rng = Random()
@@ -82,16 +101,18 @@ class LeaderClient:
         back_off_s = BACK_OFF_FIRST_S
         while True:
             self._was_refused = False
+            self._failures.clear()
             for destination in self._destinations:
                 if await self._try(destination):
                     back_off_s = BACK_OFF_FIRST_S
+            self._tell_failures()
             await asyncio.sleep(back_off_s * self._rng.uniform(0.7, 1.0))
             back_off_s = min(2 * back_off_s, self._longest_s())
 
     def _longest_s(self) -> float:
         """Return the longest pause between two rounds as things are."""
         if self.is_choosing:
-            return FAILED_DIALS_MAX_S
+            return BACK_OFF_MAX_S if self._was_refused else FAILED_DIALS_MAX_S
         return REFUSED_BACK_OFF_MAX_S if self._was_refused else BACK_OFF_MAX_S
 
     async def _try(self, destination: Destination) -> bool:
@@ -119,7 +140,7 @@ class LeaderClient:
                 self._on_refused(str(error))
             return False
         except DialError as error:
-            self._note_failure(str(error))
+            self._failures.append(str(error))
             return False
         self._last_failure = ""
         if self.is_choosing and welcome.epoch < self._epoch:
@@ -135,12 +156,14 @@ class LeaderClient:
             peer.close("the client ends")
         return True
 
-    def _note_failure(self, why: str) -> None:
-        """Tell why it could not be reached; of several, most do not listen, and that is well."""
-        if self._on_failed is None or self.is_choosing or self._last_failure == why:
+    def _tell_failures(self) -> None:
+        """Tell why none could be reached; that some of several do not listen is well."""
+        if self._on_failed is None or len(self._failures) < len(self._destinations):
             return
-        self._last_failure = why
-        self._on_failed(why)
+        why = "; ".join(self._failures)
+        if self._last_failure != why:
+            self._last_failure = why
+            self._on_failed(why)
 
     async def _stay(self, peer: Peer, ended: asyncio.Event) -> None:
         """Return when the connection has ended; end it when nothing is heard any more."""
@@ -165,6 +188,10 @@ class LeaderClient:
         if self.is_choosing:
             # Answers to our own beats have numbers below zero, and are nobody else's business.
             messages = [one for one in messages if not (isinstance(one, Pong) and one.number < 0)]
-            if not messages:
-                return
-        self._on_messages(messages)
+        if self._on_controllers is not None:
+            for one in messages:
+                if isinstance(one, ControllerKeys):
+                    self._on_controllers(one.controllers)
+            messages = [one for one in messages if not isinstance(one, ControllerKeys)]
+        if messages:
+            self._on_messages(messages)

@@ -45,7 +45,7 @@ def parse_job_name(text: str, *, max_size: int) -> tuple[str, ArraySpec | None, 
             column=NAME_MAX + 1,
         )
     for at, character in enumerate(text):
-        if character < " " or character == "\x7f" or "\ud800" <= character <= "\udfff":
+        if character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff":
             raise JobNameError(
                 f"a job name may not hold {character!r} (column {at + 1})", text=text, column=at + 1
             )

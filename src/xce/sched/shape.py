@@ -62,6 +62,10 @@ class Shape:
         """The least that it takes on a host; all that a serial attempt takes."""
         self.tile: Column = self.unit if full == least else self.per_task * full + once
         """What it takes on a host that ``span[]`` wants filled."""
+        self.asked: Column = np.flatnonzero(self.per_task + self.per_host)
+        """The resources of which it takes some on each host."""
+        self.is_loose = not self.is_spanned and bool((self.per_first == self.per_host).all())
+        """Whether its tasks may lie anywhere, and hosts differ by what they have free alone."""
         self.order = compile_order(request.order)
         self.program = compile_select(request.select) if request.select else None
         self.select_moves = self.program is not None and not MOVING.isdisjoint(self.program.names)

@@ -5,23 +5,15 @@ literature's results hang on. It has no hosts and no requests, so that logs of 1
 seconds; scenarios run the real session instead.
 """
 
-import heapq
-from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import Final, NamedTuple
 
 from xce.sim.swf import SwfJob
-from xce.sim.swf_profile import Profile
+from xce.sim.swf_conservative import Conservative
+from xce.sim.swf_machine import Machine
 
 POLICIES: Final = ("fcfs", "sjf")
-LAZY_FROM: Final = 20
-"""With so many jobs it is worth asking first whether any of them might start."""
 BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
-
-Place: TypeAlias = tuple[int, int, int]
-"""A job in a queue: what it is ordered by, and its number."""
 
 
 class Result(NamedTuple):
@@ -72,80 +64,6 @@ def simulate(
     else:
         _run_batches(machine, session)
     return Result(machine.starts, machine.order, machine.sessions, machine.events, machine.tried)
-
-
-class Machine:
-    """What waits and what runs."""
-
-    def __init__(self, jobs: Sequence[SwfJob], procs: int, *, shortest_first: bool) -> None:
-        self.jobs = jobs
-        self.free = procs
-        self.starts = [-1] * len(jobs)
-        self.order: list[int] = []
-        self.queue: list[Place] = []
-        """In the order of the policy."""
-        self.by_length: list[Place] | None = None
-        """The same jobs, the shortest first, where the backfill asks for it."""
-        self.arrived: list[Place] | None = None
-        """Those that came since the last session, where the backfill asks for it."""
-        self.believed: list[tuple[int, int, int]] = []
-        """What runs as ``(believed end, place in order, processors)``, sorted."""
-        self.ends: list[tuple[int, int, int]] = []
-        """Heap of ``(end, place in order, job)``."""
-        self.ended_early = False
-        """Something ended before it was believed to since the last session."""
-        self.sessions = 0
-        self.events = 0
-        self.tried = 0
-        self._shortest_first = shortest_first
-
-    def place(self, number: int) -> Place:
-        """Return a job's place in the queue's order."""
-        job = self.jobs[number]
-        return (job.request if self._shortest_first else 0, job.submit, number)
-
-    def submit(self, number: int) -> None:
-        """Let a job wait."""
-        job = self.jobs[number]
-        self.events += 1
-        place = self.place(number)
-        insort(self.queue, place)
-        if self.by_length is not None:
-            insort(self.by_length, (job.request, job.submit, number))
-        if self.arrived is not None:
-            self.arrived.append(place)
-
-    def start(self, place: Place, now: int) -> None:
-        """Start a waiting job; whoever calls takes it out of ``queue``."""
-        number = place[2]
-        job = self.jobs[number]
-        self.starts[number] = now
-        rank = len(self.order)
-        self.order.append(number)
-        self.free -= job.size
-        insort(self.believed, (now + job.request, rank, job.size))
-        heapq.heappush(self.ends, (now + job.run, rank, number))
-        if self.by_length is not None:
-            key = (job.request, job.submit, number)
-            del self.by_length[bisect_left(self.by_length, key)]
-
-    def end(self, now: int) -> None:
-        """Let the job that ends first be over."""
-        _, rank, number = heapq.heappop(self.ends)
-        job = self.jobs[number]
-        self.events += 1
-        key = (self.starts[number] + job.request, rank, job.size)
-        at = bisect_left(self.believed, key)
-        if at < len(self.believed) and self.believed[at] == key:
-            del self.believed[at]
-            self.free += job.size
-            self.ended_early = self.ended_early or key[0] > now
-
-    def release(self, now: int) -> None:
-        """Count what is believed to end by now as gone, though its end is still to be handled."""
-        count = bisect_left(self.believed, (now + 1,))
-        self.free += sum(item[2] for item in self.believed[:count])
-        del self.believed[:count]
 
 
 def _run_batches(machine: Machine, session: Callable[[Machine, int], None]) -> None:
@@ -230,65 +148,3 @@ def _reserve(machine: Machine, size: int) -> tuple[int, int]:
         free += held
         shadow = end
     return shadow, free - size
-
-
-class Conservative:
-    """Every job has a reservation; all are made anew, in queue order, after an early end.
-
-    With a long queue a reservation is found out only when it may matter: as long as what is free
-    now, beside the known ones, suffices for none of the others, none of them starts, since further
-    reservations only take more. That puts off most of them until all are made anew anyway.
-    """
-
-    def __init__(self, machine: Machine) -> None:
-        machine.arrived = []
-        self._sizes = np.array([job.size for job in machine.jobs], np.int64)
-        self._spans = np.array([job.request for job in machine.jobs], np.int64)
-        self._open: list[int] = []
-        """Jobs whose reservation is not found out yet, in the order in which they get one."""
-        self._known: list[tuple[int, Place]] = []
-        """A heap of reservations: when, and who."""
-        self._profile = Profile(0, [(0, machine.free)])
-
-    def __call__(self, machine: Machine, now: int) -> None:
-        """Run a session."""
-        assert machine.arrived is not None
-        if machine.ended_early:
-            self._make_anew(machine, now)
-        else:
-            self._open += [place[2] for place in sorted(machine.arrived)]
-        machine.arrived.clear()
-        machine.ended_early = False
-        self._profile.forget(now)
-        self._find_out(machine)
-        begin: list[Place] = []
-        while self._known and self._known[0][0] <= now:
-            begin.append(heapq.heappop(self._known)[1])
-        for place in sorted(begin):
-            del machine.queue[bisect_left(machine.queue, place)]
-            machine.start(place, now)
-
-    def _make_anew(self, machine: Machine, now: int) -> None:
-        """Forget all reservations."""
-        self._known.clear()
-        self._open = [place[2] for place in machine.queue]
-        steps = [(now, machine.free), *((end, size) for end, _, size in machine.believed)]
-        self._profile = Profile(now, steps)
-
-    def _find_out(self, machine: Machine) -> None:
-        """Find out reservations, up to the last job that might start now."""
-        profile = self._profile
-        while self._open:
-            last = len(self._open)
-            if last > LAZY_FROM:
-                numbers = np.array(self._open, np.int64)
-                might = profile.fits_now(self._sizes[numbers], self._spans[numbers])
-                last = int(might.argmax()) + 1 if might.any() else 0
-            if not last:
-                return
-            machine.tried += last
-            for number in self._open[:last]:
-                job = machine.jobs[number]
-                at = profile.reserve(job.size, job.request)
-                heapq.heappush(self._known, (at, machine.place(number)))
-            del self._open[:last]

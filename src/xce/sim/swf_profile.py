@@ -46,23 +46,45 @@ class Profile:
         fits: Flags = sizes <= least[times.searchsorted(now + spans) - 1]
         return fits
 
+    def frees(self, sizes: Numbers) -> Numbers:
+        """Return when so many are free for the first time, however short."""
+        most = np.maximum.accumulate(np.array(self._free, np.int64))
+        times: Numbers = np.array(self._times, np.int64)[most.searchsorted(sizes)]
+        return times
+
+    def begins_before(self, size: int, span: int, until: int) -> bool:
+        """Return whether ``size`` is free for ``span`` from an instant before ``until`` on."""
+        times = self._times
+        return times[self._find(size, span, bisect_left(times, until))[0]] < until
+
     def reserve(self, size: int, span: int) -> int:
         """Take ``size`` for ``span`` as early as that is free throughout; return from when."""
         times, free = self._times, self._free
-        first = last = 0
-        while True:
-            while free[first] < size:
-                first += 1
-            end = times[first] + span
-            last = max(first, last)
-            while last < len(times) and times[last] < end and free[last] >= size:
-                last += 1
-            if last == len(times) or times[last] >= end:
-                break
-            first = last + 1
+        first, last = self._find(size, span, len(times))
+        end = times[first] + span
         if last == len(times) or times[last] > end:
             times.insert(last, end)
             free.insert(last, free[last - 1])
         for place in range(first, last):
             free[place] -= size
         return times[first]
+
+    def _find(self, size: int, span: int, stop: int) -> tuple[int, int]:
+        """Return the first step from which on ``size`` is free for ``span``, and the one behind.
+
+        The search is given up at the step ``stop``, or the first behind it where enough is free.
+        """
+        times, free = self._times, self._free
+        first = last = 0
+        while True:
+            while free[first] < size:
+                first += 1
+            if first >= stop:
+                return first, first
+            end = times[first] + span
+            last = max(first, last)
+            while last < len(times) and times[last] < end and free[last] >= size:
+                last += 1
+            if last == len(times) or times[last] >= end:
+                return first, last
+            first = last + 1

@@ -15,7 +15,7 @@ from xce.model.errors import IllegalTransitionError
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
-from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
 from xce.model.trace import TracesChanged
 from xce.state import host_records, live, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
@@ -408,6 +408,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.KeysForgotten: _keys_forgotten,
     DenialsNoted: lambda _state, _record: None,
     LoginBegan: lambda _state, _record: None,
+    LoginRefreshed: lambda state, record: state.logins.take_turn(record),
     LoginRevoked: lambda state, record: state.logins.take(record, state.now_us),
     r.JobsReleased: _jobs_released,
     r.DelaysPassed: _delays_passed,

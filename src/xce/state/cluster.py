@@ -29,8 +29,8 @@ class RequestClass:
     """All jobs with an equal key: what it asks for in columns, who waits, and why."""
 
     __slots__ = (
-        "cls", "delays", "forms", "held", "jobs", "key", "live", "moved", "pending", "reason",
-        "resreq", "sorted", "suspended", "waiting",
+        "cls", "delays", "forms", "held", "jobs", "key", "live", "misfit", "moved", "pending",
+        "reason", "resreq", "sorted", "suspended", "waiting",
     )  # fmt: skip
 
     def __init__(self, cls: int, key: ClassKey, resreq: str) -> None:
@@ -54,6 +54,8 @@ class RequestClass:
         """The ways to run it: one for each alternative of its request."""
         self.delays = delays_of(key.request)
         """So long after a job was submitted its request asks for less, rising."""
+        self.misfit: tuple[int, str] = (-1, "")
+        """Why it fits on no idle cluster, and at which `HostTable.change` that was found out."""
 
     def compile(self, hosts: HostTable) -> None:
         """Lay the request's amounts out along the rows of ``hosts``."""

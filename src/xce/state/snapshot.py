@@ -18,7 +18,7 @@ from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
-from xce.model.record_access import LoginRevoked
+from xce.model.record_access import LoginRefreshed, LoginRevoked
 from xce.model.request import ClassKey
 from xce.model.trace import TraceRule
 from xce.model.trust import HostToken, RevokedKey, TrustedKey
@@ -93,6 +93,7 @@ class _Head(msgspec.Struct, array_like=True):
     tokens: list[HostToken] = []
     logins: list[LoginRevoked] = []
     switches: dict[str, Switch] = {}
+    refreshed: list[LoginRefreshed] = []
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -141,12 +142,7 @@ def dump(state: ClusterState) -> list[bytes]:
             for n in range(table.count)
         ],
         keys=[(user, key, use) for (user, key), use in state.keys.items()],
-        classes=[
-            _Class(
-                c.cls, c.key, c.resreq, c.reason, c.jobs, c.pending, c.held, c.live, c.suspended
-            )
-            for _, c in sorted(state.classes.items())
-        ],
+        classes=[_dump_class(found) for _, found in sorted(state.classes.items())],
         finished=list(state.finished),
         reservations=[
             item
@@ -166,6 +162,7 @@ def dump(state: ClusterState) -> list[bytes]:
         revoked=[item for _, item in sorted(state.trust.revoked.items())],
         tokens=[item for _, item in sorted(state.trust.tokens.items())],
         logins=list(state.logins.revoked.values()),
+        refreshed=list(state.logins.refreshed.values()),
         switches=dict(sorted(state.switches.items())),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
@@ -177,6 +174,13 @@ def dump(state: ClusterState) -> list[bytes]:
         specs = [(spec_id, state.specs[spec_id]) for spec_id in fresh]
         parts.append(_ENCODER.encode(_Part(specs, chunk)))
     return parts
+
+
+def _dump_class(found: RequestClass) -> _Class:
+    return _Class(
+        found.cls, found.key, found.resreq, found.reason, found.jobs, found.pending, found.held,
+        found.live, found.suspended,
+    )  # fmt: skip
 
 
 def load(parts: Sequence[bytes]) -> ClusterState:
@@ -215,7 +219,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
     state.traces = {rule.number: rule for rule in head.traces}
     state.next_trace = head.next_trace
     state.trust.load(head.trusted, head.revoked, head.tokens)
-    state.logins = LoginTable(head.logins)
+    state.logins = LoginTable(head.logins, head.refreshed)
     _load_jobs(state, bodies)
     state.finished.clear()
     state.finished.extend(head.finished)

@@ -43,7 +43,10 @@ def test_they_run_as_themselves_and_reach_nothing_of_the_cluster(live: Live) -> 
     daemons, shepherds = live.daemons(), live.shepherds()
     pids = " ".join(str(process.pid) for process in [*daemons.values(), *shepherds.values()])
     look = f'for file in {paths}; do [ -e "$file" ] && echo "$file"; done'
-    command = f"{look}; for pid in {pids}; do kill -9 $pid && echo $pid; done; exit 0"
+    # While a shepherd starts a shell (decision X-24) it has the user's real id, and this job may
+    # begin before it has its own again.
+    wait = 'until grep -q "^Uid:[[:space:]]*0" /proc/$pid/status; do :; done'
+    command = f"{look}; for pid in {pids}; do {wait}; kill -9 $pid && echo $pid; done; exit 0"
     job = submit(live, command, "-e", "/dev/null")
     live.until_ended(job)
     assert live.output(job) == b""

@@ -407,7 +407,8 @@ def test_no_signal_is_ignored_or_blocked_in_a_job(shepherd: Shepherd) -> None:
 
 
 def test_a_job_may_remove_its_directory_and_can_still_be_ended(shepherd: Shepherd) -> None:
-    shepherd.spawn("rm -rf $XCE_JOB_HOST_DIR; touch ready; sleep 600")
+    # No child: one that is started just when the signal is sent would not get it.
+    shepherd.spawn("rm -rf $XCE_JOB_HOST_DIR; touch ready; exec sleep 600")
     wait_until((shepherd.root / "ready").exists, "the job to begin")
     shepherd.order(["signal", 1, 0, 1, 15, 14, 3, 0])
     assert shepherd.ended()["cause"] == 14

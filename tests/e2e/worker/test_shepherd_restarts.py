@@ -81,6 +81,24 @@ def test_an_adopted_shell_that_is_killed_is_known_by_the_kernel_or_said_to_be_lo
     assert (end["code"], end["signal"]) == (137, 9) or end["cause"] == 100
 
 
+def test_what_outlives_an_adopted_shell_is_seen_to_end_by_itself(shepherd: Shepherd) -> None:
+    # What ignores the signal goes on until the file is there; nobody else gives the shepherd a
+    # reason to look again.
+    shepherd.spawn(
+        "(trap '' TERM; touch ready; while [ ! -e go ]; do sleep 0.02; done) & touch begun; wait"
+    )
+    for name in ("begun", "ready"):
+        wait_until((shepherd.root / name).exists, "the job to begin")
+    shepherd.restart()
+    shepherd.order(["signal", 1, 0, 1, 15, 5, 3, 0])
+    assert [e for e in shepherd.quiet(0.5) if e[0] == "ended"] == []
+    (shepherd.root / "go").touch()
+    began = time.monotonic()
+    end = shepherd.ended()
+    assert end["cause"] == 5
+    assert time.monotonic() - began < 5
+
+
 def test_after_another_boot_what_ran_has_ended_with_the_host(shepherd: Shepherd) -> None:
     shepherd.spawn("sleep 600")
     shepherd.expect("started", 1, 0, 1)

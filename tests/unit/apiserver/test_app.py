@@ -1,10 +1,12 @@
 import asyncio
 import contextlib
+import gzip
 import json
 import logging
 
 from rest_cluster import run_rest
 
+from xce.apiserver.call import Call
 from xce.apiserver.openapi import render_openapi
 from xce.apiserver.routes.table import PREFIX, ROUTES
 
@@ -133,5 +135,41 @@ def test_a_parameter_that_a_route_does_not_take_is_refused_by_name():
             "GET /jobs has no parameter 'usr'; known are: user, name, finished, queue, host, "
             "state, ids, fields, limit, cursor, at"
         )
+
+    run_rest(story)
+
+
+def test_a_body_is_the_same_whether_it_comes_with_the_head_or_in_pieces():
+    async def story(rest):
+        head = b"POST /xce/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n\r\n"
+        body = b'{"command":"true"}'
+        reader, writer = await asyncio.open_unix_connection(rest.socket)
+        for pieces in ((head + body,), (head, body), (head + body[:5], body[5:]), (head + body,)):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.02)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 201 "), answer
+            length = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+            assert b'"jobid"' in await reader.readexactly(length)
+        writer.close()
+        await writer.wait_closed()
+
+    run_rest(story)
+
+
+def test_a_body_that_is_small_only_while_it_is_packed_is_too_large_all_the_same(monkeypatch):
+    async def story(rest):
+        packed = gzip.compress(b'{"command":"' + b"x" * 100_000 + b'"}')
+        assert len(packed) < 1_000
+        monkeypatch.setattr(Call.body, "__defaults__", (50_000,))
+        answer = await raw(
+            rest,
+            b"POST /xce/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (len(packed), packed),
+        )
+        assert b" 413 " in answer
+        assert b'"code":"too-large"' in answer
 
     run_rest(story)

@@ -348,3 +348,34 @@ def test_text_that_is_no_unicode_is_refused_with_words(raw):
             assert "no JSON" in problem["detail"] or "UTF-8" in problem["detail"], problem
 
     run_rest(story)
+
+
+@pytest.mark.parametrize("member", ["name", "project", "from_host"])
+@pytest.mark.parametrize("character", ["\n", "\x1b", "\x7f", "\x9b"])
+def test_a_word_of_listings_holds_no_control_character(member, character):
+    async def story(rest):
+        body = {"command": "true", member: f"a{character}b"}
+        status, document = await rest.post("/jobs", body)
+        assert status == 400
+        assert f"may not hold {character!r} (column 2)" in document["detail"]
+        assert not rest.link.asked
+        status, document = await rest.post("/jobs", {"command": "true", member: "naïve\xa0☃"})
+        assert status == 201, document
+
+    run_rest(story)
+
+
+def test_what_has_not_the_right_form_is_named_first():
+    async def story(rest):
+        for body, detail in (
+            ({"command": "true", "dependency": "x" * 70_000},
+             "dependency: expected `str` of length <= 65536"),
+            ({"command": "true", "env": ["A=1", 2]}, "env[1]: expected `str`, got `int`"),
+            ({"jobs": [{"command": "true", "umask": 512}]}, "jobs[0].umask: expected `int` <= 511"),
+            ({"commant": "true"}, "Object contains unknown field `commant`"),
+        ):  # fmt: skip
+            status, document = await rest.post("/jobs", body)
+            assert status == 400
+            assert document["detail"].startswith(detail), document["detail"]
+
+    run_rest(story)

@@ -28,6 +28,12 @@ def test_what_is_for_daemons_is_not_in_the_cluster_config():
     assert parse_config({"xce.yaml": text}) == ClusterConfig()
 
 
+def test_controllers_of_other_machines_are_named_by_address():
+    assert site("controllers: [c1:7820, '[fd00::2]:7820', /a/c.sock]\n").controllers == (
+        "c1:7820", "[fd00::2]:7820", "/a/c.sock",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -45,7 +51,8 @@ def test_what_is_for_daemons_is_not_in_the_cluster_config():
             "exclude each other",
         ),
         ("journal: {sqlite: x}", "journal has no key 'sqlite'"),
-        ("controllers: [c1:1234]", "'c1:1234' is not built yet"),
+        ("controllers: [c1]", "'c1' names no controller: expected host:port"),
+        ("controllers: [c1:7820, 'c1:7820']", "c1:7820 stands twice"),
         ("controllers: [/a, /a]", "/a stands twice"),
         ("controllers: /a", "is no list"),
         (f"controllers: [/{'a' * 110}]", "too long for a socket"),

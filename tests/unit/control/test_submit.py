@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from xce.model.command import Accepted, SubmitJobs
-from xce.model.config import HostConfig, QueueConfig
+from xce.model.command import Accepted, ApplyConfig, SubmitJobs
+from xce.model.config import HostConfig, PoolConfig, QueueConfig
 from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US
 from xce.model.job import COMMAND_MAX, NAME_MAX, ArraySpec
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, SpecStored
@@ -376,3 +376,33 @@ def test_a_host_without_declared_slots_counts_its_cpus():
     controller = cluster([HostConfig(name="h1")])
     assert try_submit(controller, submission(tasks=4))[0].warning == ""
     assert try_submit(controller, submission(tasks=5))[0].warning
+
+
+def test_a_warning_follows_what_the_configuration_says_now(controller):
+    def warns(asks, **more):
+        (result,) = try_submit(controller, submission(asks=asks, **more))
+        return bool(result.warning)
+
+    def configure(**changes):
+        config = msgspec.structs.replace(controller.state.config, **changes)
+        controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
+
+    asks, pools = request(9), request(1, amounts=[Amount("tokens", 5, "job")])
+    small = request(3)
+    for _ in range(2):
+        assert (warns(asks), warns(pools), warns(small, queue="small")) == (True, True, False)
+    state = controller.state
+    hosts = [msgspec.structs.replace(host, slots=9) for host in state.config.hosts]
+    configure(hosts=tuple(hosts))
+    assert (warns(asks), warns(pools)) == (False, True)
+    configure(pools=(PoolConfig(name="tokens", total=5),))
+    assert (warns(asks), warns(pools)) == (False, False)
+    hosts = [msgspec.structs.replace(host, slots=2) for host in state.config.hosts]
+    configure(hosts=tuple(hosts))
+    assert (warns(asks), warns(small, queue="small"), warns(small)) == (True, True, False)
+    queues = [
+        msgspec.structs.replace(queue, hosts=()) if queue.name == "small" else queue
+        for queue in state.config.queues
+    ]
+    configure(queues=tuple(queues))
+    assert not warns(small, queue="small")

@@ -22,6 +22,7 @@ from xce.daemon import api_door
 from xce.daemon.api_door import load_token_key
 from xce.model.api import ApiConfig
 from xce.model.command import ApplyConfig
+from xce.model.record_access import DenialsNoted, LoginRefreshed
 
 
 def mode_of(path):
@@ -95,6 +96,78 @@ def test_an_expired_token_is_refreshed_by_the_client(tmp_path):
         with pytest.raises(ProblemError) as raised:
             await outside.call("GET", "/cluster")
         assert (raised.value.status, raised.value.code) == (401, "not-logged-in")
+
+    run_outside(story, tmp_path)
+
+
+async def exchange(outside, token):
+    """Show a token with which a login is prolonged; return status, code and answer."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    async with outside.rest.session.post(
+        f"{outside.url}/xce/v1/login/refresh", json={"refresh_token": token}, ssl=context
+    ) as answer:
+        document = await answer.json()
+        return answer.status, document.get("code"), document
+
+
+def test_who_shows_a_token_that_was_exchanged_before_ends_the_login(tmp_path):
+    async def story(outside):
+        stolen = (await outside.log_in())["refresh_token"]
+        other = await outside.log_in()
+        path = login_path(outside.environ, outside.url)
+        status, _, owner = await exchange(outside, stolen)
+        assert status == 200
+        # An answer may be lost, and commands run side by side: for a minute it is borne with.
+        status, _, again = await exchange(outside, stolen)
+        assert (status, again["user"]) == (200, "alice")
+        status, _, owner = await exchange(outside, owner["refresh_token"])
+        assert status == 200
+        assert await outside.status("/cluster", f"Bearer {owner['access_token']}") == (200, None)
+        assert (await exchange(outside, stolen))[:2] == (401, "token-reused")
+        # Whose it was, too, has nothing left: who of the two is the thief cannot be told.
+        assert (await exchange(outside, owner["refresh_token"]))[:2] == (401, "token-revoked")
+        for token in (owner, again):
+            assert await outside.status("/cluster", f"Bearer {token['access_token']}") == (
+                401, "token-revoked",
+            )  # fmt: skip
+        assert await outside.status("/cluster", f"Bearer {other['access_token']}") == (200, None)
+        # It is noted, for the audit.
+        await outside.rest.until(
+            lambda: any(
+                row.permission == "login" and "used before" in row.about
+                for entry in outside.rest.controller.entries
+                for record in entry.records
+                if isinstance(record, DenialsNoted)
+                for row in record.rows
+            )
+        )
+        # The commands of who is thrown out say so.
+        store_login(path, {**owner, "access_expires_at": 0})
+        with pytest.raises(ProblemError, match="log in again"):
+            await outside.call("GET", "/cluster")
+
+    run_outside(story, tmp_path)
+
+
+def test_commands_that_run_side_by_side_prolong_a_login_once(tmp_path):
+    async def story(outside):
+        outside.rest.controller.now_us = time.time_ns() // 1_000  # the commands' own clock
+        answer = await outside.log_in()
+        path = login_path(outside.environ, outside.url)
+        store_login(path, {**answer, "access_expires_at": 0})
+        before = len(outside.rest.controller.entries)
+        found = await asyncio.gather(*(outside.call("GET", "/cluster") for _ in range(8)))
+        assert {item["user"] for item in found} == {"alice"}
+        exchanged = [
+            record
+            for entry in outside.rest.controller.entries[before:]
+            for record in entry.records
+            if isinstance(record, LoginRefreshed)
+        ]
+        assert [record.turn for record in exchanged] == [1]
+        assert load_login(path)["refresh_token"] != answer["refresh_token"]
+        assert mode_of(f"{path}.lock") == 0o600
 
     run_outside(story, tmp_path)
 

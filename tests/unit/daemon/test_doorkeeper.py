@@ -161,6 +161,20 @@ def test_workers_are_told_of_the_controllers_when_they_come_and_when_these_chang
     asyncio.run(story())
 
 
+def test_everybody_who_follows_from_another_machine_is_told_of_the_controllers(door):
+    async def story():
+        door.trust(CONTROLLER, "controller", "c")
+        for role in ("apiserver", "history", "scheduler", "standby", "admin"):
+            certificate = make_certificate(role.encode().ljust(32, b"."))
+            door.trust(certificate, role, "front")
+            guest = Guest(parse_certificate(certificate).fingerprint)
+            await door.let_in(guest, role=role, name="front")
+            told = [ControllerKeys((CONTROLLER,))] if role != "admin" else []
+            assert guest.sent == told, role
+
+    asyncio.run(story())
+
+
 def test_keys_that_an_older_journal_does_not_know_as_revoked_are_named(door, tmp_path):
     (tmp_path / "revoked").write_text(f"{KEY}\n")
     again = Door(tmp_path)

@@ -1,4 +1,7 @@
+# ruff: noqa: ASYNC110 - small waits in a loop that does nothing else
+
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,8 +10,8 @@ import pytest
 
 import xce.net.leader
 from xce.net.handshake import ConnectionRefusedByPeerError
-from xce.net.leader import LeaderClient
-from xce.net.message import PROTOCOL, Hello, Message, Ping, Pong, Refused, Welcome
+from xce.net.leader import LeaderClient, tell_changes
+from xce.net.message import PROTOCOL, ControllerKeys, Hello, Message, Ping, Pong, Refused, Welcome
 from xce.net.peer import Peer
 from xce.net.unix import open_unix_server
 
@@ -218,3 +221,57 @@ def test_one_that_does_not_answer_holds_nobody_up(run: Run, tmp_path: Path, quic
         await listening.close()
 
     run(story)
+
+
+def test_why_none_of_several_can_be_reached_is_told_once(
+    run: Run, tmp_path: Path, quick: None
+) -> None:
+    async def story() -> None:
+        told: list[str] = []
+        paths = tmp_path / "a", tmp_path / "b"
+        client = LeaderClient(paths, HELLO, print, print, print, on_failed=told.append)
+        running = asyncio.create_task(client.run())
+        while not told:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert len(told) == 1
+        assert f"{paths[0]}: " in told[0]
+        assert f"{paths[1]}: " in told[0]
+        # Where one of them leads, the silence of the others is as it should be.
+        server = Server()
+        listening = await open_unix_server(paths[1], 0o600, server.accept)
+        while client.destination is None:
+            await asyncio.sleep(0.01)
+        assert len(told) == 1
+        running.cancel()
+        await listening.close()
+
+    run(story)
+
+
+def test_certificates_of_controllers_are_heard_apart(run: Run, path: Path) -> None:
+    async def story() -> None:
+        server = Server()
+        listening = await open_unix_server(path, 0o600, server.accept)
+        kept: asyncio.Queue[tuple[bytes, ...]] = asyncio.Queue()
+        heard: list[Message] = []
+        client = LeaderClient(
+            [path], HELLO, lambda *_: None, heard.extend, print, on_controllers=kept.put_nowait
+        )
+        running = asyncio.create_task(client.run())
+        while not server.peers:
+            await asyncio.sleep(0.01)
+        server.peers[0].send(ControllerKeys((b"one", b"two")))
+        assert await kept.get() == (b"one", b"two")
+        assert heard == []
+        running.cancel()
+        await listening.close()
+
+    run(story)
+
+
+def test_what_goes_on_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    tell = tell_changes(logging.getLogger("test-leader"), "not-reached")
+    for why in ("a", "a", "b", "a"):
+        tell(why)
+    assert [getattr(record, "why", "") for record in caplog.records] == ["a", "b", "a"]

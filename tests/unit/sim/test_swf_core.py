@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from xce.sim import swf_core
+from xce.sim import swf_conservative
 from xce.sim.swf import SwfJob
 from xce.sim.swf_core import simulate
 
@@ -147,7 +147,7 @@ def test_reservations_that_are_put_off_change_no_start(
             jobs.append(job(number, at, run, size, run + rng.choice((0, 5, 90))))
         starts = []
         for lazy_from in (0, 10**9):
-            monkeypatch.setattr(swf_core, "LAZY_FROM", lazy_from)
+            monkeypatch.setattr(swf_conservative, "LAZY_FROM", lazy_from)
             result = simulate(
                 jobs, procs, policy=policy, backfill="conservative", each_event=each_event
             )
@@ -155,3 +155,19 @@ def test_reservations_that_are_put_off_change_no_start(
             tried[lazy_from] = tried.get(lazy_from, 0) + result.tried
         assert starts[0] == starts[1]
     assert tried[0] < tried[10**9] / 2
+
+
+def test_a_long_queue_costs_few_reservations_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    # All come within minutes, and each early end makes every reservation anew.
+    rng = random.Random(11)
+    jobs = []
+    for number in range(400):
+        run = rng.randint(1, 600)
+        size = rng.choice((1, 1, 2, 4, 8, 16))
+        jobs.append(job(number, number // 4, run, size, run * rng.choice((1, 2, 5))))
+    results = []
+    for lazy_from in (20, 10**9):
+        monkeypatch.setattr(swf_conservative, "LAZY_FROM", lazy_from)
+        results.append(simulate(jobs, 32, backfill="conservative"))
+    assert results[0].starts == results[1].starts
+    assert results[0].tried < results[1].tried / 4

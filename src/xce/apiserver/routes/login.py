@@ -15,7 +15,7 @@ from xce.apiserver.logins import LoginError
 from xce.apiserver.problems import ProblemError, denied, from_refusal, refused
 from xce.apiserver.provider import Described, OidcError
 from xce.apiserver.tokens import ACCESS, REFRESH, Login, TokenError
-from xce.model.command import NoteLogin, RevokeLogin
+from xce.model.command import NoteLogin, RefreshLogin, RevokeLogin
 from xce.model.refusal import Refusal, RefusalCode
 
 LOGIN_REFUSED: Final = "login-refused"
@@ -155,13 +155,15 @@ async def _prove(backend: Backend, call: Call, body: LoginBody) -> tuple[Caller,
     )  # fmt: skip
 
 
-def _answer(backend: Backend, login: Login) -> LoginAnswer:
+def _answer(backend: Backend, login: Login, turn: int = 0) -> LoginAnswer:
     tokens, config = backend.logins.tokens, backend.replica.state.config
     audience = f"xce:{config.cluster_name}"
     access, expires_at = tokens.write(
         ACCESS, login, audience, life_s=config.api.access_us / 1_000_000
     )
-    refresh, _ = tokens.write(REFRESH, login, audience, life_s=config.api.session_us / 1_000_000)
+    refresh, _ = tokens.write(
+        REFRESH, login, audience, life_s=config.api.session_us / 1_000_000, turn=turn
+    )
     return LoginAnswer(
         login.user, login.session, access, expires_at, refresh, login.ends_at,
         backend.door.url, backend.door.fingerprint,
@@ -169,20 +171,31 @@ def _answer(backend: Backend, login: Login) -> LoginAnswer:
 
 
 async def refresh_login(backend: Backend, call: Call) -> web.StreamResponse:
-    """Give a new access token for a login that still counts."""
+    """Give new tokens for a login that still counts; the one that was shown is used up by it."""
     body: RefreshBody = decode(_REFRESH, await call.body(BODY_MAX))
     state = backend.replica.state
     try:
-        login = backend.logins.tokens.read(
-            REFRESH, body.refresh_token, f"xce:{state.config.cluster_name}", state.logins
+        login, turn = backend.logins.tokens.read_turn(
+            body.refresh_token, f"xce:{state.config.cluster_name}", state.logins
         )
     except TokenError as error:
         raise refused(error.code, str(error), status=401) from error
-    if backend.identities.logged_in(login, origin=call.caller.origin) is None:
+    caller = backend.identities.logged_in(login, origin=call.caller.origin)
+    if caller is None:
         raise refused(
             LOGIN_REFUSED, f"{login.user} has no account on this machine any more", status=401
         )
-    return answer(backend.replica.seq, _answer(backend, login))
+    command = RefreshLogin(
+        login.user, login.session, turn, login.began_at_us, login.ends_at * 1_000_000
+    )
+    reply = await backend.write(command, caller)
+    (result,) = reply.results
+    if isinstance(result, Refusal):
+        if result.code is RefusalCode.TOKEN_REUSED:
+            about = f"refresh: login {login.session}: {result.text}"
+            backend.denials.note_name(login.user, "login", about, origin=call.caller.origin)
+        raise ProblemError(from_refusal(result))
+    return answer(reply.seq, _answer(backend, login, result.number))
 
 
 async def revoke_login(backend: Backend, call: Call) -> web.StreamResponse:

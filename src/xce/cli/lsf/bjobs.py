@@ -182,7 +182,7 @@ def _list_custom(context: Context, query: Query) -> int:
     environ = context.environ
     text = parsed.value("-o") or environ.get("LSB_BJOBS_FORMAT") or DEFAULT_JSON
     wanted: Format = custom.parse_format(text)
-    pages = Pages(context.api, query, wanted.members or "stat")
+    pages = Pages(context.api, query, wanted.members or "stat", is_plain=not parsed.has("-json"))
     hms = parsed.has("-hms") or environ.get("LSB_HMS_TIME_FORMAT", "") in {"Y", "y"}
     unit = environ.get("LSB_UNIT_FOR_JOBS_DISPLAY", "")
     records: list[str] = []

@@ -8,6 +8,7 @@ from xce.cli.lsf.history_times import parse_span
 from xce.cli.lsf.jobs_query import id_groups
 from xce.cli.lsf.options import FLAG, VALUE, UsageError
 from xce.cli.lsf.values import parse_job_id
+from xce.client.plain_text import make_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class HistoryPages:
                 self.now_s = float(answer["now"])
                 self.missing += [one for one in answer["missing"] if one not in self.missing]
                 if answer["rows"]:
+                    make_plain(answer["rows"])
                     yield answer["rows"]
                 cursor = answer.get("next") or ""
                 if not cursor:

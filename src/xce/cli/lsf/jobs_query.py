@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xce.cli.lsf.options import Parsed, UsageError
 from xce.cli.lsf.values import BadValueError, parse_job_id
+from xce.client.plain_text import make_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,10 +170,15 @@ def id_groups(ids: list[str]) -> Iterator[str]:
 class Pages:
     """The answers to a query, read one after the other; what was missing is known at the end."""
 
-    __slots__ = ("_api", "_fields", "_query", "found", "missing", "now_s", "unfinished")
+    __slots__ = (
+        "_api", "_fields", "_is_plain", "_query", "found", "missing", "now_s", "unfinished",
+    )  # fmt: skip
 
-    def __init__(self, api: Api, query: Query, fields: str) -> None:
-        """Args: the cluster; what is wanted; members of a row, or an empty text for all."""
+    def __init__(self, api: Api, query: Query, fields: str, *, is_plain: bool = True) -> None:
+        """Args: the cluster; what is wanted; members of a row, or an empty text for all; whether
+        texts are made fit for lines.
+        """
+        self._is_plain = is_plain
         self._api = api
         self._query = query
         self._fields = fields
@@ -201,6 +207,8 @@ class Pages:
                 rows = self._query.choose(answer["jobs"])
                 if rows:
                     self.found = True
+                    if self._is_plain:
+                        make_plain(rows)
                     self.unfinished = self.unfinished or any(
                         row["stat"] not in {"DONE", "EXIT"} for row in rows
                     )

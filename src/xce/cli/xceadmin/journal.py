@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from xce.cli.xceadmin.blob_users import find_blob_users, render_damaged_blobs
 from xce.config.parse import parse_site_config
 from xce.config.site import JournalSite, SiteConfig
 from xce.daemon.config_directory import load_site
@@ -20,8 +19,6 @@ from xce.journal.sqlite import DATABASE, open_sqlite_reader
 from xce.journal.transfer import Contents, Tally, contents_of, fill_postgres, fill_sqlite, tally
 from xce.journal.verify import JournalReport, export_journal, verify_journal
 from xce.model.errors import ConfigError, XceError
-from xce.sim.journal_chart import read_chart
-from xce.sim.plot import PlotError, Plotter
 
 FILES: Final = "files"
 """What ``--to`` says for a journal in the state directory."""
@@ -133,6 +130,9 @@ def run_export(settings: Settings, place: Path | None, *, from_seq: int, to_seq:
 
 def run_plot(settings: Settings, place: Path | None, path: Path, *, to_seq: int) -> int:
     """Draw what a journal tells: utilisation, queue length, waits, who ran where."""
+    from xce.sim.journal_chart import read_chart
+    from xce.sim.plot import PlotError, Plotter
+
     try:
         reader = open_place(settings, place)
         if isinstance(reader, int):
@@ -318,5 +318,8 @@ def render_report(report: JournalReport) -> str:
 def print_damaged_blobs(reader: JournalReader, report: JournalReport) -> None:
     """Print which blobs are damaged and what that means for which jobs."""
     if report.damaged_blobs:
+        # It applies all entries; what does that is loaded where blobs are damaged.
+        from xce.cli.xceadmin.blob_users import find_blob_users, render_damaged_blobs
+
         users = find_blob_users(reader, report.damaged_blobs)
         print("\n".join(render_damaged_blobs(users, report.damaged_blobs)))

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from xce.client.plain_text import plain
+
 FORMATS: Final = ("json", "yaml", "wide", "name")
 _COLOURS: Final[Mapping[str, str]] = {
     "RUN": "32", "DONE": "36", "EXIT": "31", "PEND": "33", "PSUSP": "35", "USUSP": "35",
@@ -44,7 +46,7 @@ def render_table(
 
 
 def _cut(text: str, *, wide: bool) -> str:
-    text = " ".join(text.split("\n"))
+    text = plain(" ".join(text.split("\n")))
     return text if wide or len(text) <= _CUT else text[: _CUT - 1] + "…"
 
 

@@ -17,6 +17,7 @@ from xce.cli.xcecli.session import (
     code_of,
 )
 from xce.cli.xcecli.table import hosts_text, instant, label, run_time, span
+from xce.client.plain_text import plain
 from xce.client.rest import ProblemError
 
 WAIT_S: Final = 60
@@ -93,7 +94,7 @@ def _info_lines(row: dict[str, Any], now: float, *, colour: bool) -> list[str]:
         pairs.append(("Elements", counted))
     if row["named"]:
         pairs.append(("Name", row["name"]))
-    pairs += [(title, str(row[name])) for name, title in _LINES if row.get(name)]
+    pairs += [(title, plain(str(row[name]))) for name, title in _LINES if row.get(name)]
     least, most = row["tasks_min"], row["tasks_max"]
     pairs.append(("Tasks", str(least) if least == most else f"{least} to {most}"))
     if row["run_limit_s"]:
@@ -138,9 +139,9 @@ def run_why(session: Session, options: argparse.Namespace) -> int:
     for place, answer in enumerate(found):
         if place:
             session.say("")
-        session.say(answer["sentence"])
+        session.say(plain(answer["sentence"]))
         for line in answer["next"]:
-            session.say(f"  {line}")
+            session.say(f"  {plain(line)}")
         advice = answer["advice"]
         lines = render_advice(advice, now) if advice is not None else []
         if lines:

@@ -5,7 +5,7 @@ import numpy as np
 from xce.sched.place.capacity import Room
 from xce.sched.place.domains import Lie, Trail, lay_in_domains, most_tasks
 from xce.sched.shape import Shape
-from xce.state.hosts import Column
+from xce.state.hosts import Column, Flags
 
 
 def lie_of(shape: Shape) -> Lie:
@@ -39,6 +39,38 @@ def most_without_domains(shape: Shape, room: Room) -> int:
     lie = lie_of(shape)._replace(wish=None, codes=None)
     pieces = pieces_of(shape.groups, room)
     return max((most_tasks(piece, lie, Trail()) for piece in pieces), default=0)
+
+
+def find_loose(
+    shape: Shape, free: Column, left: Flags, ranked: Column, tasks_max: int
+) -> tuple[Column, Column] | None:
+    """Return what `find_simple` returns, of a request that lets its tasks lie anywhere.
+
+    Where a task fits on each host that is left, as the filters see to, no more hosts than tasks
+    need be looked at, and they are filled one after the other.
+
+    Args:
+        shape: What is placed; its ``is_loose`` holds.
+        free: What is free.
+        left: The hosts that count.
+        ranked: All host numbers, the best one first.
+        tasks_max: Not more than so many tasks.
+    """
+    numbers = ranked[left[ranked]][:tasks_max]
+    sizes: Column | None = None
+    for row in shape.asked.tolist():
+        room = free[row, numbers] - shape.per_host[row]
+        fits = room // shape.per_task[row] if shape.per_task[row] else (room >= 0) * tasks_max
+        sizes = fits if sizes is None else np.minimum(sizes, fits)
+    assert sizes is not None, "a task takes something"
+    behind = np.cumsum(np.maximum(sizes, 0))
+    tasks = min(tasks_max, int(behind[-1]) if len(behind) else 0)
+    if tasks < max(shape.tasks_min, 1):
+        return None
+    last = int(behind.searchsorted(tasks))
+    numbers, sizes = numbers[: last + 1], sizes[: last + 1]
+    sizes[last] -= behind[last] - tasks
+    return numbers, sizes
 
 
 def find_simple(

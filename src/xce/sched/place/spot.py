@@ -16,7 +16,7 @@ from xce.sched.place import bulk, pools
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates, Laid, amounts_on, find_compound
 from xce.sched.place.domains import Trail
-from xce.sched.place.simple import find_simple
+from xce.sched.place.simple import find_loose, find_simple
 from xce.sched.policy import Policy, sift
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
@@ -93,8 +93,11 @@ def find_gang(
     tasks = pools.most_tasks(shape, pools_free)
     if tasks < shape.tasks_min:
         return None
-    room = room_on(shape, ground.free, left, policy.ranking(shape, ground, facts))
-    found = find_simple(shape, room, tasks, Trail())
+    ranked = policy.ranking(shape, ground, facts)
+    if shape.is_loose:
+        found = find_loose(shape, ground.free, left, ranked, tasks)
+    else:
+        found = find_simple(shape, room_on(shape, ground.free, left, ranked), tasks, Trail())
     return None if found is None else _simple_spot(shape, *found)
 
 

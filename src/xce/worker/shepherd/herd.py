@@ -13,7 +13,7 @@ import signal
 import time
 from typing import Any, Final
 
-from xce.worker.shepherd import attempts, rundir
+from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.log import write_log
@@ -170,7 +170,6 @@ class Herd:
                 attempt.system_us += int(usage.ru_stime * 1e6)
                 attempt.max_mem_kib = max(attempt.max_mem_kib, usage.ru_maxrss)
         if self._leaving:
-            self._reach.begin()
             self.check_leaving(at_once=True)
 
     def take_adopted(self, pidfd: int) -> None:
@@ -184,12 +183,12 @@ class Herd:
         else:
             attempt.leave(code=found[0], signal=found[1], now_us=clock_us())
         self._leaving[attempt.key] = attempt
-        self._reach.begin()
         self.check_leaving(at_once=True)
 
     def check_leaving(self, *, at_once: bool = False) -> None:
         """End what has nothing left; kill what is left of the others."""
         now_us = clock_us()
+        self._reach.begin()  # what was left at the last look may be gone, and its pids others'
         if self._groups is None:
             self._reach.look_for_orphans()
         for attempt in list(self._leaving.values()):
@@ -469,6 +468,8 @@ class Herd:
         A shell writes it before anything of the user's runs, so one that is not found has done
         nothing, and its attempt may be started as if it never had been.
         """
+        if unsure:
+            proc.wait_for_execs(5.0)  # their shells may have been started just now
         self._reach.begin()
         for attempt in unsure:
             for pid in self._reach.pids(attempt):

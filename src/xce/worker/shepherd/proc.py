@@ -10,6 +10,7 @@ A pid is used again by the kernel, so what was once found out is kept under (pid
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -19,6 +20,9 @@ _READ_MAX: Final = 4096
 _ENVIRON_MAX: Final = 4 * 1024 * 1024
 PAGE_KIB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 TICK_US: Final = 1_000_000 // os.sysconf("SC_CLK_TCK")
+_NEVER_IN_EXEC: Final = 0x0020_0004
+"""Flags of kernel threads, and of processes that are exiting."""
+_EXEC_LOOK_S: Final = 0.005
 
 
 class Process(NamedTuple):
@@ -75,6 +79,31 @@ def load_children(pid: int) -> list[int] | None:
     if not content and not os.path.exists(path):  # noqa: PTH110
         return None
     return [int(word) for word in content.split()]
+
+
+def wait_for_execs(patience_s: float) -> bool:
+    """Wait until no process is in the middle of `exec`; return whether that came to be.
+
+    It has closed what is to be closed by then, and its new environment cannot be read yet: it would
+    be taken for somebody else. That takes some 50 us, unless the machine is overloaded.
+    """
+    until = time.monotonic() + patience_s
+    left = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
+    while left := [pid for pid in left if _is_in_exec(pid)]:
+        if time.monotonic() > until:
+            return False
+        time.sleep(_EXEC_LOOK_S)
+    return True
+
+
+def _is_in_exec(pid: int) -> bool:
+    if load_file(f"/proc/{pid}/cmdline", 1):
+        return False
+    content = load_file(f"/proc/{pid}/stat")
+    fields = content[content.rfind(b")") + 2 :].split()
+    if len(fields) < 22 or fields[0] in (b"Z", b"X"):
+        return False
+    return not int(fields[6]) & _NEVER_IN_EXEC
 
 
 def load_mark(pid: int) -> str:

@@ -19,8 +19,9 @@ environment: that is stronger than a start time, which two starts in one clock t
 Directories and their files are used again for later attempts of the same user (`RunDirectories`).
 A filesystem like ext4 does not reuse an inode for five seconds after its removal, and searches
 longer and longer for one that it may use: three new files a job cost 1 ms each at some hundred jobs
-a second, a rename costs 10 us. Nothing is truncated to nothing, since ext4 then writes the file out
-when it is closed; what is left of a longer old text is cut off behind the new one.
+a second, a rename costs 10 us. Before a file is written again it is cut to one byte, which is no
+line: a writer that is killed leaves nothing of the attempt before. It is not cut to nothing, since
+ext4 then writes the file out when it is closed.
 """
 
 import contextlib
@@ -246,9 +247,9 @@ def _store(path: str, content: bytes) -> int:
     """Write a small file, new or used before; return it open: more goes behind."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        os.ftruncate(fd, 1)
         if os.write(fd, content) != len(content):
             os.write(fd, b"\n")  # raises: there is no room
-        os.ftruncate(fd, len(content))
     except OSError:
         os.close(fd)
         raise

@@ -101,3 +101,17 @@ $ bjobs -J "it's/a/path:with,many=(odd).marks" -noheader -o jobid
 $ bjobs -J 'na*日*' -noheader -o jobid
 $ bjobs -UF 22 | grep '^Job'
 $ bkill 0
+
+# What stands in a listing is one line, and moves nothing on a terminal.
+$ bsub -H -P "$(printf 'two\nlines')" true
+$ bsub -H -J "$(printf 'up\033[A')" true
+$ bsub -w "$(printf 'x%.0s' $(seq 70000))" true
+$ bsub -H -o "$(printf 'a\nb\033[31m')" -cwd "$(printf 'x\ty\nz')" "$(printf 'echo \033[1m \a')"
+$ bjobs -w
+$ bjobs -noheader -o 'jobid output_file sub_cwd command delimiter=";"'
+$ bjobs -json -o 'output_file command'
+$ bjobs -UF | grep -c .
+$ bhist -UF $J | grep Submitted
+$ xcecli jobs
+$ xcecli info $J | sed -n '/^Command/,/^Output/p'
+$ bkill 0

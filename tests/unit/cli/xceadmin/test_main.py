@@ -1,9 +1,16 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from xce.cli.xceadmin.main import NOT_BUILT, main
+from xce.cli.xceadmin.commands import COMMANDS
+from xce.cli.xceadmin.main import NOT_BUILT, build_parser, main
+from xce.client.rest import ProblemError
+
+NUMBERS = {"backup", "history", "init", "restore"}
+"""Subcommands that come to the state, whose columns are NumPy's."""
 
 
 def test_check_tells_what_a_valid_directory_means(
@@ -71,3 +78,50 @@ def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_host_is_not_given_up_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hosts", "lost", "h1"]) == 1
     assert "say --yes" in capsys.readouterr().err
+
+
+def test_the_whole_help_names_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    for name in (*COMMANDS, *NOT_BUILT):
+        assert f"\n    {name} " in said
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_subcommand_is_the_same_alone_and_among_the_others(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    helps = []
+    for parser in (build_parser(name), build_parser()):
+        with pytest.raises(SystemExit):
+            parser.parse_args([name, "--help"])
+        helps.append(capsys.readouterr().out)
+    assert helps[0] == helps[1]
+    assert f"usage: xceadmin {name}" in helps[0]
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"sim", "replay"}))
+def test_a_subcommand_loads_what_it_needs(name: str) -> None:
+    code = (
+        "import sys; from xce.cli.xceadmin.main import build_parser; "
+        f"build_parser({name!r}); print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not [one for one in loaded if one.startswith("xce.sim")]
+    if name not in NUMBERS:
+        assert "numpy" not in loaded
+
+
+def test_a_refusal_begins_with_the_commands_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ProblemError(403, {"code": "denied", "detail": "you lack the permission"})
+
+    monkeypatch.setattr("xce.cli.xceadmin.apiserver.Api.call", refuse)
+    for words in (["apply"], ["hosts", "open", "h1"]):
+        assert main([*words, "--dir", str(tmp_path)]) == 4
+        assert capsys.readouterr().err == f"xceadmin {words[0]}: you lack the permission\n"
