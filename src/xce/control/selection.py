@@ -167,9 +167,9 @@ def _matching(
         jobs = sorted(jobs, key=lambda job: job.id)
     found: list[Selected] = []
     for job in jobs:
-        basis = basis_of(state, job, actor, permission)
+        basis = OWNER if job.owner.user == actor.user else basis_of(state, job, actor, permission)
         if basis:
-            found.append(Selected(job.id, None, basis=basis))
+            found.append(Selected(job.id, None, -1, -1, basis))
     return found
 
 

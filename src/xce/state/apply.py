@@ -279,18 +279,23 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     shared: dict[Ranges, tuple[Withdrawal]] = {}
     for job, ranges in each_run(state, record):
-        from_pending = subtract(ranges, job.held)
-        demand(contains_all(job.pending, from_pending), job, "withdrawn")
-        found = state.classes[job.cls]
-        size, from_pending_size = count(ranges), count(from_pending)
-        found.pending -= from_pending_size
-        found.held -= size - from_pending_size
-        job.pending = subtract(job.pending, ranges)
-        job.held = subtract(job.held, ranges)
         withdrawal = shared.get(ranges)
         if withdrawal is None:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
             shared[ranges] = withdrawal
+        found = state.classes[job.cls]
+        if ranges is ZERO and job.pending is ZERO and not job.held:
+            size = 1
+            found.pending -= 1
+            job.pending = EMPTY
+        else:
+            from_pending = subtract(ranges, job.held)
+            demand(contains_all(job.pending, from_pending), job, "withdrawn")
+            size, from_pending_size = count(ranges), count(from_pending)
+            found.pending -= from_pending_size
+            found.held -= size - from_pending_size
+            job.pending = subtract(job.pending, ranges)
+            job.held = subtract(job.held, ranges)
         job.withdrawn = job.withdrawn + withdrawal if job.withdrawn else withdrawal
         job.exited += size
         job.revision += 1
