@@ -4,12 +4,13 @@
 #   make demo        a cluster on this machine with real jobs, in about 20 seconds
 #   make test        everything but the long forms
 #   make bench       measures and prints a table; BENCH="noop single" for some of it
+#   make swarm       many simulated clusters with faults; SEEDS=0-1999 JOBS=2
 #   make check       format, lint, types, contracts, unit tests: before every push
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := install
-.PHONY: install demo check test test-long bench docs clean
+.PHONY: install demo check test test-long bench swarm docs clean
 
 export LC_ALL := C.UTF-8
 BIN := .venv/bin
@@ -54,6 +55,11 @@ test-long: install
 
 bench: install
 	$(BIN)/python bench/run.py $(BENCH)
+
+SEEDS ?= 0-1999
+JOBS ?= 2
+swarm: install
+	@$(BIN)/python -m xce.sim.swarm --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
 docs: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

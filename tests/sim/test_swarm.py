@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from xce.sim.swarm import try_all
+from xce.sim.swarm import live_all
 from xce.sim.world import World
 
 SEEDS = int(os.environ.get("XCE_SEEDS", "2000"))
@@ -31,8 +31,8 @@ def digest_of(seed):
 @pytest.mark.timeout(1_200)
 def test_no_seed_shows_anything_untrue_or_stuck():
     """Again: ``python -m xce.sim.swarm --seeds N`` for a seed N that fails here."""
-    failures = try_all(0, SEEDS - 1, workers=min(2, os.cpu_count() or 1))
-    texts = [f"seed {seed}:\n{text}" for seed, text in failures[:3]]
+    failures = live_all(0, SEEDS - 1, jobs=min(2, os.cpu_count() or 1)).failures
+    texts = [f"seed {seed}:\n{failure.trace}" for seed, failure in failures[:3]]
     assert not failures, f"seeds {[seed for seed, _ in failures]} fail\n" + "\n".join(texts)
 
 

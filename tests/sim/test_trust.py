@@ -1,26 +1,15 @@
 """Keys that are revoked and expire, frames that come again, leaders that are gone: in worlds."""
 
 import pytest
+from rough_worlds import DistrustfulWorld
 
 from xce.net.allowlist import Gate
-from xce.sim.faults import Faults
 from xce.sim.leader import Leader
 from xce.sim.oracles import UntrueError
-from xce.sim.world import StuckError, World
+from xce.sim.world import StuckError
 from xce.worker.core import HostState
 
 SEEDS = range(15)
-
-
-class DistrustfulWorld(World):
-    """Much trouble with trust, and some of the other kinds."""
-
-    def __init__(self, seed):
-        faults = Faults(
-            until_us=15_000_000, break_permille=5, controller_crashes=3, worker_crashes=2, cuts=3,
-            partitions=1, snapshots=2, revocations=5, expiries=4, repeats=40,
-        )  # fmt: skip
-        super().__init__(seed, faults)
 
 
 def complaint(world_class):

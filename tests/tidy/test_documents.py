@@ -66,3 +66,14 @@ def test_decision_records_are_numbered_and_whole() -> None:
         text = record.read_text()
         for part in ("Status:", "## Context", "## Decision", "## Rejected", "## Consequences"):
             assert part in text, f"{record.name}: {part}"
+
+
+def test_every_alarm_is_told() -> None:
+    """What is logged as an error wants a person, who finds in the guide what to do."""
+    said = re.compile(r'\b_?log\.(?:error|exception)\(\s*"([a-z-]+)"')
+    sources = (ROOT / "src" / "xce").rglob("*.py")
+    events = {event for path in sources for event in said.findall(path.read_text())}
+    assert len(events) > 20
+    events -= {"request-failed"}  # of one request, whose answer says where to look
+    text = (DOCS / "operations.md").read_text()
+    assert sorted(event for event in events if f"`{event}`" not in text) == []

@@ -39,6 +39,8 @@ from xce.state.rights import Rights
 
 REPLICA_S: Final = 10.0
 """How long a write waits until the replica has what it caused."""
+_PASSES_S: Final = {RefusalCode.JOURNAL_AWAY: 1, RefusalCode.OVERLOADED: 1}
+"""Refusals of a command as a whole that pass by themselves: when to come again."""
 BLOBS_REMEMBERED: Final = 20_000
 BLOB_S: Final = 600.0
 """How long a blob counts as known to the controller."""
@@ -191,8 +193,8 @@ class Backend:
             origin=caller.origin,
         )
         for result in answer.results[:1]:
-            if isinstance(result, Refusal) and result.code is RefusalCode.JOURNAL_AWAY:
-                raise ProblemError(from_refusal(result), retry_after_s=1)
+            if isinstance(result, Refusal) and result.code in _PASSES_S:
+                raise ProblemError(from_refusal(result), retry_after_s=_PASSES_S[result.code])
         if self.replica.seq < answer.seq:
             await self.replica.reach(answer.seq, REPLICA_S)
         return answer

@@ -46,6 +46,7 @@ from xce.net.message import (
     Welcome,
 )
 from xce.net.peer import Peer
+from xce.state.cluster import ClusterState
 
 AWAY_S: Final = 10.0
 """How long a write waits for the controller."""
@@ -127,6 +128,11 @@ class ControllerLink:
     def is_connected(self) -> bool:
         """Whether the controller is there now."""
         return self._connected.is_set()
+
+    def begin_warm(self, state: ClusterState, follower: Follower) -> None:
+        """Begin with a state from elsewhere; before `run`."""
+        self._replica.begin_with(state)
+        self._follower = follower
 
     async def run(self) -> None:
         """Stay connected until cancelled."""

@@ -25,6 +25,7 @@ from xce.model.refusal import RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
 from xce.state.job import Job
+from xce.state.names import all_jobs_of
 
 LIMIT_MAX: Final = 1_000_000
 SLICE: Final = 5_000
@@ -237,11 +238,7 @@ class JobLister:
         state, query = self._replica.state, self._query
         jobs: list[JobId]
         if query.states & {"done", "exit"}:
-            if query.user:
-                named = state.names.get(query.user, {})
-                jobs = [job for ids in named.values() for job in ids]
-            else:
-                jobs = list(state.jobs)
+            jobs = all_jobs_of(state.names, query.user) if query.user else list(state.jobs)
         elif query.user:
             jobs = list(state.unfinished.get(query.user, ()))
         else:

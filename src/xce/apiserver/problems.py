@@ -20,6 +20,7 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.KEY_REUSED: 409,
     RefusalCode.JOURNAL_FULL: 503,
     RefusalCode.JOURNAL_AWAY: 503,
+    RefusalCode.OVERLOADED: 429,
     RefusalCode.WRONG_STATE: 409,
     RefusalCode.STALE: 409,
     RefusalCode.DENIED: 403,

@@ -92,7 +92,11 @@ class Replica:
 
     def begin(self, parts: Sequence[bytes]) -> None:
         """Throw the state away for that of a snapshot; no parts: the empty state."""
-        self.state = load(parts) if parts else ClusterState()
+        self.begin_with(load(parts) if parts else ClusterState())
+
+    def begin_with(self, state: ClusterState) -> None:
+        """Throw the state away for another one."""
+        self.state = state
         self.gangs.clear()
         self._whole.clear()
         self._wake()

@@ -180,6 +180,7 @@ CLUSTER: Final = Table(
         "fence_after_s": Key("fence_after_us", read_seconds),
         "losses_max": Key("losses_max", read_count(1, 1_000_000)),
         "settle_max_s": Key("settle_max_us", read_seconds),
+        "controller_memory": Key("controller_memory_mib", read_supply_mib),
         "losses_window_s": Key("losses_window_us", read_seconds),
         "mode": Key("mode", read_choice(*MODES)),
         "listen": Key("listen", read_address),

@@ -18,6 +18,7 @@ from xce.resreq.dependency import (
 )
 from xce.resreq.errors import DependencySyntaxError, NotBuiltError, UnknownJobError
 from xce.state.cluster import ClusterState
+from xce.state.names import Named, jobs_of
 from xce.state.view import probe
 
 Past: TypeAlias = dict[tuple[JobId, Index], tuple[int, int]]
@@ -98,11 +99,14 @@ def _missing_element(state: ClusterState, past: Past, tree: Dependency) -> str:
             return next(filter(None, (_missing_element(state, past, part) for part in parts)), "")
 
 
-def matching_jobs(names: dict[str, dict[JobId, None]], pattern: str) -> list[JobId]:
+def matching_jobs(names: dict[str, Named], pattern: str) -> list[JobId]:
     """Return the ids of the jobs whose name matches ``pattern`` (``*`` stands for anything)."""
     if "*" not in pattern:
-        return list(names.get(pattern, ()))
-    found = [job for name, jobs in names.items() if matches(name, pattern) for job in jobs]
+        named = names.get(pattern)
+        return [] if named is None else list(jobs_of(named))
+    found = [
+        job for name, named in names.items() if matches(name, pattern) for job in jobs_of(named)
+    ]
     return sorted(found)
 
 

@@ -5,10 +5,14 @@ One batch is being made durable; what is decided meanwhile is the next one. Repl
 followers see a batch when it is committed, in order, and never before.
 """
 
+from typing import Final
+
 import msgspec
 
 from xce.control.controller import Controller, Input, Reply
 from xce.control.effects import owed
+from xce.control.inbox import Inbox, weigh
+from xce.control.kill import SLICE
 from xce.model.command import ProposePlan, SubmitJobs, Tick
 from xce.model.effect import Effect
 from xce.model.entry import Entry
@@ -16,6 +20,8 @@ from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Reported
 from xce.model.refusal import Refusal, RefusalCode
 
+OPEN_MAX: Final = 50_000
+"""So many jobs at most are decided about while the batch before is being written."""
 _GOES_ON = (Reported, HostJoined, HostDisconnected, ReignBegan)
 """Inputs that wait while the journal is in trouble; others are refused."""
 
@@ -51,7 +57,11 @@ class Desk:
         """Last entry that is committed."""
         self.trouble = ""
         """Why the journal cannot be written now; empty: it can."""
-        self._inbox: list[Input] = []
+        self.overload = ""
+        """Why no new jobs are taken now; empty: they are."""
+        self._inbox = Inbox()
+        self._open_weight = 0
+        """How much was decided that is not handed to the journal yet."""
         self._open = Batch()
         self._flying: Batch | None = None
         self._refused: list[Reply] = []
@@ -59,18 +69,28 @@ class Desk:
     @property
     def has_work(self) -> bool:
         """Whether `turn` would decide something."""
+        # A slow disk must not let what is decided, and is in nobody's hands yet, grow for ever.
+        if self._open_weight >= OPEN_MAX and self._flying is not None:
+            return False
         return bool(self._inbox) or self.controller.has_more
 
     def give(self, given: Input) -> None:
         """Take an input; it is decided at the next `turn`."""
         if self.trouble and not isinstance(given.body, _GOES_ON) and not self._repeats(given):
-            self._refuse(given)
+            text = f"nothing can be written now, what was accepted is kept: {self.trouble}"
+            self._refuse(given, self._trouble_code, text)
             return
-        self._inbox.append(given)
+        why = self._inbox.refuse(given)
+        if self.overload and isinstance(given.body, SubmitJobs) and not self._repeats(given):
+            why = self.overload
+        if why:
+            self._refuse(given, RefusalCode.OVERLOADED, f"{why}; come again a little later")
+            return
+        self._inbox.add(given)
 
     def give_first(self, given: Input) -> None:
         """Take an input that is decided before all that came before it."""
-        self._inbox.insert(0, given)
+        self._inbox.add_first(given)
 
     def _repeats(self, given: Input) -> bool:
         """Return whether this repeats a submit that was decided: if that is not durable yet it may
@@ -81,20 +101,20 @@ class Desk:
             return False
         return (body.owner.user, body.key) in self.controller.state.keys
 
-    def _refuse(self, given: Input) -> None:
+    def _refuse(self, given: Input, code: RefusalCode, text: str) -> None:
         if isinstance(given.body, Tick) or not given.ticket:
             return
         results: tuple[Refusal, ...] = ()
         if not isinstance(given.body, ProposePlan):
-            text = f"nothing can be written now, what was accepted is kept: {self.trouble}"
-            results = (Refusal(self._trouble_code, text),)
+            results = (Refusal(code, text),)
         self._refused.append(Reply(given.ticket, self.durable_seq, results))
 
     def turn(self, now_us: Micros) -> None:
         """Decide what came. While the journal is in trouble nothing more is decided."""
         if self.trouble or not self.has_work:
             return
-        inputs, self._inbox = self._inbox, []
+        inputs = self._inbox.take()
+        self._open_weight += sum(map(weigh, inputs)) + SLICE * self.controller.has_more
         step = self.controller.step(inputs, now_us)
         batch = self._open
         tickets = {given.ticket for given in inputs if isinstance(given.body, HostJoined)}
@@ -123,6 +143,7 @@ class Desk:
         if self._flying is not None or self._open.is_empty:
             return None
         self._flying, self._open = self._open, Batch()
+        self._open_weight = 0
         return self._flying
 
     def committed(self, batch: Batch) -> Batch:
@@ -137,8 +158,7 @@ class Desk:
         """Note that the journal cannot be written (``text`` says why), or can again (empty)."""
         self.trouble = text
         if text:
-            waiting, self._inbox = self._inbox, []
-            for given in waiting:
+            for given in self._inbox.take_all():
                 self.give(given)
 
     def take_refused(self) -> list[Reply]:

@@ -8,7 +8,7 @@ from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsO
 from xce.model.host_record import HostDown, HostsOpened, HostUp, ReignBegun
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Phase
-from xce.model.observation import HostDisconnected, HostJoined, ReignBegan
+from xce.model.observation import HOLLOW, HostDisconnected, HostJoined, ReignBegan
 from xce.model.permission import Actor, Permission
 from xce.model.record import ConfigApplied, Ended, Record
 from xce.model.refusal import Refusal, RefusalCode
@@ -132,6 +132,11 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
         return Refusal(
             RefusalCode.UNKNOWN_HOST,
             f"host {seen.host!r} is not in hosts.yaml; add it and apply the configuration",
+        )
+    if seen.isolation.startswith(HOLLOW) and state.config.mode == "production":
+        return Refusal(
+            RefusalCode.DENIED,
+            f"host {seen.host!r} is hollow, and the cluster is in mode production",
         )
     known = {(item.job, item.index): item.attempt for item in seen.attempts}
     known |= {(job, index): attempt for job, index, attempt in seen.unreported}

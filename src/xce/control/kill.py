@@ -27,7 +27,7 @@ from xce.model.command import (
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, positions, subtract, unite
+from xce.model.ranges import EMPTY, ZERO, Ranges, from_sorted, intersect, positions, subtract, unite
 from xce.model.record import (
     EndDecided,
     Ended,
@@ -78,6 +78,12 @@ class Runs:
 
     def add(self, job: Job, positions: Ranges) -> None:
         """Add the elements at these positions."""
+        if positions is ZERO and job.array is None:
+            # By far the most frequent: a command may be about a million of them.
+            self.jobs.append(job.id)
+            self.firsts.append(0)
+            self.lasts.append(0)
+            return
         for first, last in index_runs(job, positions):
             self.jobs.append(job.id)
             self.firsts.append(first)
@@ -94,7 +100,10 @@ class Fresh:
         """Return what of ``positions`` is named for the first time."""
         if not positions:
             return EMPTY
-        before = self._named.get(job.id, EMPTY)
+        before = self._named.get(job.id)
+        if before is None:
+            self._named[job.id] = positions
+            return positions
         self._named[job.id] = unite(before, positions)
         return subtract(positions, before)
 
@@ -146,20 +155,16 @@ def decide_kill(
     decided: dict[EndCause, Runs] = {}
     removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
     fresh = Fresh()
+    own = _cause(command, is_own=True)
+    others = _cause(command, is_own=False)
     for item, job, waiting, live in _each_meant(state, items, results):
-        cause = _cause(job, command)
-        news = EMPTY
-        if live:
-            news = from_sorted(
-                place
-                for place in live_positions(job, item.positions)
-                if _is_news(job, place, force=command.force)
-            )
-            if command.force:
-                away = from_sorted(p for p in positions(live) if _is_away(state, job, p))
-                news = unite(news, away)
-        withdrawn.setdefault(cause, Runs()).add(job, fresh.take(job, waiting))
-        fresh_news = fresh.take(job, news)
+        cause = own if job.owner.user == command.by else others
+        if waiting:
+            withdrawn.setdefault(cause, Runs()).add(job, fresh.take(job, waiting))
+        if not live:
+            results.append(Accepted(item.job, item.first, item.last, "killed"))
+            continue
+        fresh_news = fresh.take(job, _live_news(state, job, item, live, force=command.force))
         decided.setdefault(cause, Runs()).add(job, fresh_news)
         if command.force:
             _remove(state, job, fresh_news, removed, (cause, now_us))
@@ -177,6 +182,18 @@ def decide_kill(
     if removed.jobs:
         records.append(removed)
     return records, results
+
+
+def _live_news(
+    state: ClusterState, job: Job, item: Selected, live: Ranges, *, force: bool
+) -> Ranges:
+    """Return the live attempts about which a kill says something new."""
+    news = from_sorted(
+        place for place in live_positions(job, item.positions) if _is_news(job, place, force=force)
+    )
+    if not force:
+        return news
+    return unite(news, from_sorted(p for p in positions(live) if _is_away(state, job, p)))
 
 
 def _is_away(state: ClusterState, job: Job, position: int) -> bool:
@@ -199,11 +216,10 @@ def _remove(
             removed.causes[-1] = int(cause)
 
 
-def _cause(job: Job, command: KillJobs | SignalJobs) -> EndCause:
-    own = job.owner.user == command.by
+def _cause(command: KillJobs | SignalJobs, *, is_own: bool) -> EndCause:
     if isinstance(command, KillJobs) and command.force:
-        return EndCause.FORCE_OWNER if own else EndCause.FORCE_ADMIN
-    return EndCause.OWNER if own else EndCause.ADMIN
+        return EndCause.FORCE_OWNER if is_own else EndCause.FORCE_ADMIN
+    return EndCause.OWNER if is_own else EndCause.ADMIN
 
 
 def _is_news(job: Job, position: int, *, force: bool) -> bool:
@@ -224,7 +240,7 @@ def decide_signal(
     for item, job, waiting, live in _each_meant(state, items, results):
         signaled.add(job, fresh.take(job, live))
         if waiting and command.signal in _ENDING_SIGNALS:
-            cause = _cause(job, command)
+            cause = _cause(command, is_own=job.owner.user == command.by)
             withdrawn.setdefault(cause, Runs()).add(job, fresh.take(job, waiting))
         elif not live:
             text = f"job {item.job} has not started, so signal {command.signal} reaches nobody"

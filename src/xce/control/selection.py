@@ -10,6 +10,7 @@ from xce.model.ranges import Ranges, unite
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
+from xce.state.names import all_jobs_of
 from xce.state.rights import OWNER
 
 
@@ -150,9 +151,7 @@ def _matching(
     if not state.rights.may_anywhere(actor, permission):
         users = [user for user in users if user == actor.user]
     if with_finished:
-        ids = sorted(
-            job for user in users for named in state.names.get(user, {}).values() for job in named
-        )
+        ids = sorted(job for user in users for job in all_jobs_of(state.names, user))
     else:
         ids = [job for user in users for job in state.unfinished.get(user, ())]
     jobs = [state.jobs[job] for job in ids]
@@ -168,9 +167,9 @@ def _matching(
         jobs = sorted(jobs, key=lambda job: job.id)
     found: list[Selected] = []
     for job in jobs:
-        basis = basis_of(state, job, actor, permission)
+        basis = OWNER if job.owner.user == actor.user else basis_of(state, job, actor, permission)
         if basis:
-            found.append(Selected(job.id, None, basis=basis))
+            found.append(Selected(job.id, None, -1, -1, basis))
     return found
 
 

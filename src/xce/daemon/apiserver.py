@@ -31,6 +31,7 @@ from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
+from xce.daemon.warm import load_warm
 from xce.journal.history_reader import HistoryReader
 from xce.model.errors import XceError
 from xce.model.ids import Micros
@@ -107,6 +108,9 @@ async def run(layout: Layout, log: Logger) -> int:
     backend = Backend(
         replica, link, history, identities, log, site=site, token_key=load_token_key(layout.keys)
     )
+    warm = load_warm(layout, log)
+    if warm is not None:
+        link.begin_warm(warm.state, warm.follower())
     following = asyncio.create_task(link.run())
     await wait_until_live(replica, stop)
     gc.collect()

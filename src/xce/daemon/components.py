@@ -108,6 +108,9 @@ def find_daemons(state_dir: Path) -> dict[str, ProcessId]:
             continue
         name = words[module].removeprefix("xce.daemon.").replace("_", "-")
         name = f"{name}-{options[3]}" if options[2:3] == ["--host"] else name
+        if "--hollow" in options:
+            # They are told apart by their prefix, so that all of them are found and ended.
+            name = " ".join([f"{name}-hollow", *options[2:]])
         # One that was started beside a running one is about to be refused: the oldest is meant.
         found[name] = min(process, found.get(name, process), key=_age)
     return found

@@ -120,6 +120,16 @@ def _raise_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def check_allocations(controller: Controller, log: logging.Logger) -> None:
+    """Let nothing be started where what is given out is not the sum of what runs, and say what
+    differs: whatever was started on top of it might be too much for a host.
+    """
+    differences = find_usage_differences(controller.state)
+    if differences:
+        controller.halted = f"nothing is started, since {differences[0]}"
+        log.error("allocations-differ", extra={"what": differences[:20], "count": len(differences)})
+
+
 async def _run(
     layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead, *, is_shared: bool
 ) -> int:
@@ -137,11 +147,7 @@ async def _run(
     # A database comes back by itself; a disk must be made room on.
     code = RefusalCode.JOURNAL_AWAY if is_shared else RefusalCode.JOURNAL_FULL
     desk = Desk(Controller(lead.state), trouble_code=code)
-    differences = find_usage_differences(lead.state)
-    if differences:
-        # Whatever was started on top of this might be too much for a host.
-        desk.controller.halted = f"nothing is started, since {differences[0]}"
-        log.error("allocations-differ", extra={"what": differences[:20], "count": len(differences)})
+    check_allocations(desk.controller, log)
     shell = ControllerShell(desk, journal, epoch=lead.epoch, crc=lead.crc, log=log, on_fatal=fail)
     lead.watch.listen(lambda error: loop.call_soon_threadsafe(fail, error))
     _settle(shell, config)

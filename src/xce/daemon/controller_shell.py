@@ -19,6 +19,7 @@ from xce.control.liveness import Watch
 from xce.control.reign import Reign
 from xce.control.settle import SettleWindow
 from xce.daemon.links import FollowerLink, WorkerLink
+from xce.daemon.memory import MemoryGuard, used_mib
 from xce.journal.batch import make_batch
 from xce.journal.interface import Journal, StoredBatch
 from xce.journal.writer import CommitThread
@@ -86,6 +87,7 @@ class ControllerShell:
             on_fatal=on_fatal,
         )
         self.watch = Watch()
+        self._guard = MemoryGuard(desk, log)
         self._resolver = Resolver()
         table = self.state.hosts
         expected = [name for name, is_up in zip(table.names, table.is_up, strict=True) if is_up]
@@ -184,6 +186,7 @@ class ControllerShell:
         is_settling = self._settling.is_open(self.workers.keys(), self._now_us)
         self.reign.give(Tick(self.history_seq, is_settling))
         self._cut_silent()
+        self._guard.look(self.state.config.controller_memory_mib, used_mib())
         self.on_look(self._now_us)
         wait_s = min(TICK_S, self.state.config.heartbeat_us / 2_000_000)
         due_us = next_due_us(self.state)

@@ -221,6 +221,7 @@ cluster_name: CLUSTER
 # losses_max: 3             # a host that is lost so often is closed
 # losses_window_s: 3600     # ... within this time
 # settle_max_s: 60          # so long at most nothing is given up after a start or a failover
+# controller_memory: 4G     # then no new jobs are taken; without it: a fifth of the machine's
 # new_privileges: false     # may jobs gain privileges by set-id programs such as sudo?
 # start_failures_max: 3     # failed starts in a row until a host is closed
 # start_retry_s: 300        # until a job tries a host again on which its start failed

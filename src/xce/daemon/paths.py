@@ -142,6 +142,10 @@ class Layout(NamedTuple):
         """Return the directory of one host: run directories, scripts, kept output."""
         return self.hosts / host
 
+    def hollow(self, prefix: str) -> Path:
+        """Return the directory that hollow hosts with one prefix share; no host is called so."""
+        return self.hosts / f".{prefix}"
+
     @property
     def bin(self) -> Path:
         """Launchers, where they cannot lie beside the interpreter's environment."""

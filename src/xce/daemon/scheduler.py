@@ -26,6 +26,7 @@ from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.signals import stop_event
 from xce.daemon.tracing import Tracing
+from xce.daemon.warm import Warm, load_warm
 from xce.journal.codec import decode_batch
 from xce.journal.interface import JournalHeldError
 from xce.journal.lock import DirectoryLock
@@ -66,6 +67,11 @@ class Scheduler:
         self._answer_seq: Seq = 0
         self._planned_seq: Seq = 0
         """The last entry in the view of the last plan."""
+
+    def begin_warm(self, warm: Warm) -> None:
+        """Begin with a state from elsewhere; before the first connection."""
+        self._state = warm.state
+        self._follower = warm.follower()
 
     def welcome(self, peer: Peer, welcome: m.Welcome, *, may_plan: bool = True) -> None:
         """Begin to follow on a new connection, and to plan when ``may_plan``."""
@@ -219,6 +225,9 @@ async def _run(directory: Path) -> int:
     stop = stop_event()
     layout = find_layout(directory)
     scheduler = Scheduler(log, layout.traces)
+    warm = load_warm(layout, log)
+    if warm is not None:
+        scheduler.begin_warm(warm)
     failures: list[BaseException] = []
 
     def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

@@ -15,7 +15,7 @@ State = TypeVar("State")
 def recover(
     journal: JournalReader,
     *,
-    restore: Callable[[list[bytes]], State],
+    restore: Callable[[Iterator[bytes]], State],
     empty: Callable[[], State],
     apply_entry: Callable[[State, Entry], object],
 ) -> tuple[State, Seq, int]:
@@ -23,7 +23,7 @@ def recover(
 
     Args:
         journal: Where to read.
-        restore: Makes a state of a snapshot's parts.
+        restore: Makes a state of a snapshot's parts, which are read one by one.
         empty: Makes the state before the first entry.
         apply_entry: Applies an entry to a state.
 
@@ -35,7 +35,7 @@ def recover(
     if snapshot is None:
         state, seq, crc = empty(), 0, FIRST_CRC
     else:
-        state, seq, crc = restore(list(snapshot.parts())), snapshot.seq, snapshot.crc
+        state, seq, crc = restore(snapshot.parts()), snapshot.seq, snapshot.crc
         stored = journal.stored_seq()
         if stored < seq:
             raise CorruptJournalError(

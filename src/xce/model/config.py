@@ -212,6 +212,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     losses_window_us: Micros = HOUR_US
     settle_max_us: Micros = 60 * SECOND_US
     """So long at most a new reign waits for the hosts that were up, before any is given up."""
+    controller_memory_mib: int = 0
+    """With so much in memory a controller takes no new jobs; 0: a fifth of what its machine, or its
+    control group, has."""
 
     @property
     def silence_us(self) -> Micros:

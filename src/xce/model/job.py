@@ -125,7 +125,7 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
 """Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
 
 
-class Owner(msgspec.Struct, frozen=True, array_like=True):
+class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Who submitted: always from peer credentials, never from a body."""
 
     user: str
@@ -133,7 +133,7 @@ class Owner(msgspec.Struct, frozen=True, array_like=True):
     gid: int
 
 
-class Files(msgspec.Struct, frozen=True, array_like=True):
+class Files(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a job's three streams go. Paths may hold ``%J`` and ``%I``; empty: not given."""
 
     input: str = ""
@@ -146,7 +146,7 @@ class Files(msgspec.Struct, frozen=True, array_like=True):
     """``-is``: hash of the input that was spooled at submission; then ``input`` is its name."""
 
 
-class JobSpec(msgspec.Struct, frozen=True, array_like=True):
+class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What runs. Immutable; identical ones are stored once in the state."""
 
     name: str = ""
@@ -182,7 +182,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     """``-r``, or the queue's word: it is started anew when its host fails."""
 
 
-class ArraySpec(msgspec.Struct, frozen=True, array_like=True):
+class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The elements of an array, and how many of them may run at once.
 
     ``runs`` are ``(first, last, step)``, sorted and one behind the other: each run's last index is

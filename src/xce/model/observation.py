@@ -1,11 +1,14 @@
 """Observations: what a worker or a connection reports. Late and repeated ones are dropped."""
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
+
+HOLLOW: Final = "hollow"
+"""What a host without real jobs says of its isolation first."""
 
 
 class AttemptStarted(msgspec.Struct, frozen=True, array_like=True):

@@ -37,6 +37,8 @@ class RefusalCode(enum.StrEnum):
     JOURNAL_FULL = "journal-full"
     JOURNAL_AWAY = "journal-away"
     """It passes by itself: clients of ours try again."""
+    OVERLOADED = "overloaded"
+    """Too much waits, or too much is remembered: nothing was done, and it passes."""
     WRONG_STATE = "wrong-state"
     STALE = "stale"
     DENIED = "denied"

@@ -12,22 +12,30 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     KillJobs,
+    MakeHostToken,
     MoveJobs,
+    NoteDenials,
+    NoteLogin,
     RequeueJobs,
     ResumeJobs,
     RevokeKeys,
+    RevokeLogin,
     Selection,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
+    StartTrace,
     StopJobs,
+    StopTrace,
     SubmitJobs,
     TrustKey,
 )
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
 from xce.model.job import Owner, Submission
+from xce.model.permission import Denial
 from xce.model.refusal import Refusal, RefusalCode
+from xce.model.trace import TraceKind
 from xce.net import message as m
 from xce.sim.loop import Loop, Process
 from xce.sim.network import Network, Wire
@@ -150,6 +158,23 @@ class Client(Process):
     def revoke(self, key: str) -> None:
         """Wish that a key is never trusted again."""
         self._wish(Wish(lambda: RevokeKeys(self.owner.user, (key,))))
+
+    def note_something(self, dice: Random) -> None:
+        """Wish that something is kept that no job feels."""
+        by, number = self.owner.user, len(self.wishes)
+        later_us = self._wall_us() + dice.choice((1, 60)) * SECOND_US
+        of_admins: tuple[Command, ...] = (
+            MakeHostToken(by, f"token{number}", "digest", "h1", later_us),
+        )
+        of_users: tuple[Command, ...] = (
+            StartTrace(by, self.is_admin, TraceKind.USER, 5 * SECOND_US, name=by),
+            StopTrace(by, self.is_admin),
+            NoteLogin(by, f"session{number}", "test"),
+            RevokeLogin(by, by, wall_us=self._wall_us()),
+            NoteDenials((Denial(by, "kill-jobs", "", "alice", 1, later_us),)),
+        )
+        command = dice.choice(of_admins if self._role == "admin" else of_users)
+        self._wish(Wish(lambda: command))
 
     def some_job(self) -> tuple[JobId, tuple[tuple[Index, Index], ...]] | None:
         """Return one of this user's jobs, or some of its elements."""

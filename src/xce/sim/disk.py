@@ -17,11 +17,15 @@ from xce.journal.interface import Blob, JournalOrderError, StoredBatch
 from xce.journal.snapshot import Manifest, PartDigest, Snapshot
 from xce.model.entry import Entry
 from xce.model.ids import Epoch, Micros, Seq
+from xce.sim.coverage import Strikes
 from xce.sim.faults import Faults
 from xce.sim.loop import Loop
 
-OnStored = Callable[[list[Entry]], object]
+OnStored = Callable[[StoredBatch, list[Entry]], object]
 KEPT_BATCHES: Final = 3
+SLOW_US_MAX: Final = 1_500_000
+LATE_US_MAX: Final = 700_000
+"""So long what was said to have failed may take to come through."""
 
 
 class StoredParts(Snapshot, frozen=True, kw_only=True):
@@ -51,12 +55,17 @@ class _Write(msgspec.Struct):
 class Disk:
     """The journal's storage, as `xce.journal.interface.JournalReader` reads it."""
 
-    def __init__(self, loop: Loop, rng: Random, faults: Faults, on_stored: OnStored) -> None:
+    def __init__(
+        self, loop: Loop, rng: Random, faults: Faults, on_stored: OnStored, strikes: Strikes
+    ) -> None:
         self.batches: list[StoredBatch] = []
         self.archive: list[StoredBatch] = []
         self.blobs: dict[str, bytes] = {}
         self.epoch: Epoch = 0
         self.is_failing = False
+        self.slow_until_us: Micros = 0
+        """Until then every commit takes long."""
+        self._strikes = strikes
         self._snapshot: StoredParts | None = None
         self._loop = loop
         self._rng = rng
@@ -91,6 +100,8 @@ class Disk:
         assert epoch not in self._flying, "two batches are being written at once"
         write = self._flying[epoch] = _Write(batch, blobs, on_end, on_fenced, epoch)
         span_us: Micros = 30 + self._rng.randrange(self._faults.commit_us_max)
+        if self.slow_until_us > self._loop.now_us:
+            span_us += self._rng.randrange(SLOW_US_MAX)
         self._loop.after(span_us, self._end, write)
 
     def _end(self, write: _Write) -> None:
@@ -102,14 +113,33 @@ class Disk:
             write.on_end(True)
         elif write.epoch != self.epoch:
             write.on_fenced()
+        elif self._is_here(write.batch):
+            write.on_end(True)  # an earlier try has come through
+        elif self.is_failing:
+            write.on_end(False)
+        elif self._rng.random() * 1000 < self._faults.late_permille:
+            self._strikes.note("late_permille")
+            self._loop.after(
+                self._rng.choice((0, LATE_US_MAX // 2, LATE_US_MAX)), self._late, write
+            )
+            write.on_end(False)
         else:
-            if not self.is_failing:
-                self.append(write.batch, write.blobs)
-            write.on_end(not self.is_failing)
+            self.append(write.batch, write.blobs)
+            write.on_end(True)
+
+    def _is_here(self, batch: StoredBatch) -> bool:
+        return batch.last == self.stored_seq() and batch.crc == self.last_crc
+
+    def _late(self, write: _Write) -> None:
+        """Let what was said to have failed come through, unless another reign has begun."""
+        follows = write.batch.first == self.stored_seq() + 1
+        if write.epoch == self.epoch and follows and not self.is_failing:
+            self.append(write.batch, write.blobs)
 
     def _decide(self, write: _Write) -> None:
         """Store what is on its way, or leave it unstored."""
         can = write.epoch == self.epoch and not (self.is_failing or write.is_stored)
+        can = can and not self._is_here(write.batch)
         if can and self._rng.random() < 0.5:
             write.is_stored = True
             self.append(write.batch, write.blobs)
@@ -129,7 +159,7 @@ class Disk:
         entries, _ = decode_batch(batch.content, previous_crc=last_crc, expected_seq=batch.first)
         self.batches.append(msgspec.structs.replace(batch, epoch=self.epoch))
         self.blobs.update(blobs)
-        self._on_stored(entries)
+        self._on_stored(batch, entries)
 
     def store_snapshot(self, seq: Seq, crc: int, parts: Iterable[bytes]) -> None:
         """Store a snapshot, and move most of what lies before it to the archive."""

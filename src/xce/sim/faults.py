@@ -1,5 +1,6 @@
 """What goes wrong in a world, drawn from its seed."""
 
+from collections.abc import Iterable
 from random import Random
 from typing import Final
 
@@ -51,14 +52,64 @@ class Faults(msgspec.Struct):
     """Keys of hosts that expire; the host gets another a while later."""
     repeats: int = 0
     """Frames that are played again."""
+    seam_crashes: int = 0
+    """Processes that are killed between two acts of their shell, see `xce.sim.loop`."""
+    one_ways: int = 0
+    """Connections on which only one side still hears the other."""
+    slow_spells: int = 0
+    """Times in which the disk takes very long."""
+    late_permille: int = 0
+    """Of commits: they are said to have failed, and are stored all the same, now or later."""
+    linger_permille: int = 0
+    """Of connections that break: what is under way still arrives, beside what is said on the next
+    connection."""
 
     def stop(self) -> None:
         """Let nothing go wrong any more."""
-        self.break_permille = self.slow_permille = 0
-        self.bad_starts_permille = self.lost_status_permille = 0
+        self.break_permille = self.slow_permille = self.late_permille = 0
+        self.bad_starts_permille = self.lost_status_permille = self.linger_permille = 0
+
+    def leave_out(self, dials: Iterable[str]) -> None:
+        """Set dials (see `DIALS`) to where they do least."""
+        for name in dials:
+            setattr(self, name, DIALS[name])
 
 
 NONE: Final = Faults()
+DIALS: Final = {
+    "break_permille": 0,
+    "slow_permille": 0,
+    "delay_us_max": 500,
+    "commit_us_max": 300,
+    "bad_starts_permille": 0,
+    "lost_status_permille": 0,
+    "late_permille": 0,
+    "linger_permille": 0,
+}
+"""What is no count, and where it does least."""
+COUNTED: Final = (
+    "controller_crashes",
+    "scheduler_crashes",
+    "worker_crashes",
+    "shepherd_crashes",
+    "reboots",
+    "cuts",
+    "partitions",
+    "disk_troubles",
+    "clock_jumps",
+    "snapshots",
+    "closures",
+    "growths",
+    "cutoffs",
+    "outages",
+    "declarations",
+    "promotions",
+    "seam_crashes",
+    "one_ways",
+    "slow_spells",
+)
+"""What happens so many times in a life."""
+COUNTED_OF_TRUST: Final = ("revocations", "expiries", "repeats")
 
 
 def add_trust_faults(faults: Faults, rng: Random) -> None:
@@ -102,4 +153,9 @@ def draw_faults(rng: Random) -> Faults:
         outages=some(2),
         declarations=some(3),
         promotions=some(2),
+        seam_crashes=some(6),
+        one_ways=some(3),
+        slow_spells=some(2),
+        late_permille=some(100),
+        linger_permille=some(900),
     )

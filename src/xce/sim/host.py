@@ -65,8 +65,10 @@ class Worker(Process):
             self.after(20_000, self._find_shepherd)
             return
         self._shepherd = shepherd
+        self.seam("shepherd found")
         listed = shepherd.attach(self._hear_news)
         self._do(self.core.take_list(listed, self.loop.now_us))
+        self.seam("list taken")
         if not self._has_list:
             self._has_list = True
             self._dial()
@@ -79,7 +81,9 @@ class Worker(Process):
 
     def _hear_news(self, news: list[News]) -> None:
         if self.is_alive:
+            self.seam("news came")
             self._do(self.core.take_news(news, self.loop.now_us))
+            self.seam("news taken")
             self._look()
 
     def _do(self, actions: Sequence[Action]) -> None:
@@ -88,6 +92,7 @@ class Worker(Process):
             return
         for action in actions:
             shepherd.after(20, shepherd.take, action)  # in order, as on a socket
+            self.seam("order given")
 
     # The controller's side.
 
@@ -120,6 +125,7 @@ class Worker(Process):
                 if not self.core.meet(epoch):
                     wire.cut()
                     return
+                self.seam("welcomed")
                 self._join(wire)
                 self._beat = Beat(beat_us, now_us)
                 self._send_beat(wire)
@@ -128,9 +134,12 @@ class Worker(Process):
                 if contact_us:
                     self._do(self.core.contact(contact_us))
             case m.Effects(epoch, effects):
+                self.seam("effects came")
                 self._do(self.core.take_effects(epoch, effects, now_us))
+                self.seam("effects taken")
             case m.ReportsTaken(number):
                 self._do(self.core.acknowledged(number, now_us))
+                self.seam("reports taken")
             case _:
                 raise AssertionError(f"a worker is told {message!r}")
         self._look()
@@ -140,6 +149,7 @@ class Worker(Process):
         boot = f"boot-{self.ground.boot}"
         seen = HostJoined(self.ground.name, boot, self._cpus, self._mem_mib, attempts, unreported)
         wire.send(self, m.Observe(seen))
+        self.seam("joined")
         self._is_joined = True
 
     def _send_beat(self, wire: Wire) -> None:
@@ -153,6 +163,7 @@ class Worker(Process):
         number = self._beat.take(now_us)
         if number:
             wire.send(self, m.Ping(number))
+            self.seam("beat")
         self.after(self._beat.next_us() - now_us, self._send_beat, wire)
 
     def _look(self) -> None:
@@ -169,6 +180,7 @@ class Worker(Process):
                 break
             reported = Reported(self.ground.name, *found)
             wire.send(self, m.Observe(reported))
+            self.seam("reported")
         due_us = self.core.next_due_us()
         if due_us is not None and due_us != self._due_us:
             self._due_us = due_us

@@ -14,6 +14,7 @@ from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
 from xce.control.liveness import Watch
 from xce.control.reign import Reign
+from xce.control.settle import SettleWindow
 from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.recover import recover
@@ -77,6 +78,9 @@ class Leader(Process):
         self._gates: dict[Wire, Gate] = {}
         self.refused = 0
         """Messages that were not allowed."""
+        table = self.state.hosts
+        expected = [name for name, is_up in zip(table.names, table.is_up, strict=True) if is_up]
+        self._settling = SettleWindow(expected, self.now_us() + self.state.config.settle_max_us)
         self._settle(config, first_keys)
         self.after(TICK_US, self._tick)
         self.after(REPEAT_US, self._repeat)
@@ -123,12 +127,14 @@ class Leader(Process):
         self.after(self._rng.randrange(200), self._turn)
 
     def _turn(self) -> None:
+        self.seam("turn")
         now_us = self.now_us()
         jumped, self._has_jumped = self._has_jumped, False
         self.reign.turn(now_us, has_jumped=jumped)
 
     def write(self, batch: Batch) -> None:
         """Give a batch to the virtual disk."""
+        self.seam("decided")
         stored = make_batch(batch.entries, crc_before=self._crc)
         self._crc = stored.crc
         self._write(batch, stored)
@@ -139,8 +145,10 @@ class Leader(Process):
                 return
             if not is_stored:
                 self.reign.set_trouble("no space left on the virtual disk")
+                self.seam("trouble told")
                 self.after(RETRY_US, self._write, batch, stored)
                 return
+            self.seam("durable")
             if self.desk.trouble:
                 self.desk.set_trouble("")
             for wire, feed in list(self.feeds.items()):
@@ -148,17 +156,20 @@ class Leader(Process):
                     wire.send(self, m.Batch(stored.first, stored.last, stored.content))
                 else:
                     self._send_stored(wire, feed)
+                self.seam("follower told")
             self.reign.tell(batch)
             self.look_at_keys()
             self.reign.pump()
 
         self.disk.write(self.epoch, stored, batch.blobs, end, self.kill)
+        self.seam("written")
 
     def send_effects(self, host: str, effects: tuple[Effect, ...]) -> None:
         """Tell the worker of a host, if its join is durable."""
         link = self.workers.get(host)
         if link is not None and link in self._joined:
             link.send(self, m.Effects(self.epoch, effects))
+            self.seam("effects told")
 
     def _send_stored(self, wire: Wire, feed: FollowerFeed) -> None:
         for message in feed.next_messages(0):
@@ -169,7 +180,8 @@ class Leader(Process):
         now_us = self.now_us()
         for wire, gate in list(self._gates.items()):
             if self.refuse_key(wire, gate.role, gate.name, now_us):
-                wire.cut()
+                wire.close(self)
+                self.lose(wire)
 
     def refuse_key(self, wire: Wire, role: str, name: str, now_us: Micros) -> str:
         """Return why a peer is not wanted; who has no key is on the same machine."""
@@ -178,12 +190,14 @@ class Leader(Process):
         return self.state.trust.refuse(wire.key, role, name, now_us)
 
     def _tick(self) -> None:
+        self.seam("tick")
         self.look_at_keys()
         windows = self._resolver.due(self.state, self.now_us())
         if windows is not None:
             self.reign.give(windows)
         stored_seq = max(0, self.desk.durable_seq - self._rng.randrange(40))
-        self.reign.give(Tick(history_seq=stored_seq))
+        is_settling = self._settling.is_open(self.workers.keys(), self._now_us)
+        self.reign.give(Tick(stored_seq, is_settling))
         self._cut_silent()
         due_us = next_due_us(self.state)
         span_us = min(TICK_US, self.state.config.heartbeat_us // 2)
@@ -215,6 +229,7 @@ class Leader(Process):
         if self.refuse_key(wire, role, name, self.now_us()):
             return False
         self._gates[wire] = Gate(role, name)
+        self.seam("accepted")
         if role == "worker":
             earlier = self.workers.get(name)
             self.workers[name] = wire
@@ -227,6 +242,7 @@ class Leader(Process):
             self,
             m.Welcome(m.PROTOCOL, self.epoch, cluster, "sim", self.desk.durable_seq, beat_us),
         )
+        self.seam("welcomed")
         return True
 
     def hear(self, wire: Wire, message: object) -> None:
@@ -238,6 +254,7 @@ class Leader(Process):
             self.refused += 1
             wire.cut()
             return
+        self.seam("heard")
         role, name = gate.role, gate.name
         if role == "worker" and self.workers.get(name) is wire:
             note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
@@ -261,6 +278,7 @@ class Leader(Process):
     def _ask(self, wire: Wire, role: str, ask: m.Ask) -> None:
         def answer(reply: Reply) -> None:
             wire.send(self, m.Answer(ask.id, reply.seq, reply.results))
+            self.seam("answered")
 
         by = "scheduler" if role == "scheduler" else ask.by
         self.give(ask.command, by=by, basis=ask.basis or "component", on_reply=answer)
@@ -270,6 +288,7 @@ class Leader(Process):
             assert not reply.results, f"host {name} is refused"
             if wire in self._gates:
                 self._joined[wire] = None
+            self.seam("joins told")
 
         self.give(seen, by=f"host {name}", basis="component", on_reply=joined)
 

@@ -1,10 +1,34 @@
-"""Virtual time: a heap of instants, and processes whose plans die with them."""
+"""Virtual time: a heap of instants, and processes whose plans die with them.
+
+A process names the *seams* of its shell: the places between two acts where it can be killed with
+the one done and the other not.
+"""
 
 import heapq
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from xce.model.ids import Micros
+
+
+class Doom(msgspec.Struct):
+    """At which seam a process dies."""
+
+    seam: str
+    """Its name; empty: any."""
+    left: int
+    """It dies when it comes there so many times more."""
+
+
+class DiedError(Exception):
+    """A process was killed at a seam; nothing of what it was about to do is done."""
+
+    def __init__(self, process: "Process", seam: str) -> None:
+        super().__init__(seam)
+        self.process = process
+        self.seam = seam
 
 
 class Loop:
@@ -24,25 +48,48 @@ class Loop:
 
     def after(self, span_us: Micros, call: Callable[..., object], *args: object) -> None:
         """Have ``call(*args)`` made ``span_us`` from now."""
-        self.at(self.now_us + span_us, call, *args)
+        self._number += 1
+        heapq.heappush(self._heap, (self.now_us + max(span_us, 0), self._number, call, args))
 
-    def run_until(self, at_us: Micros, check: Callable[[], object]) -> None:
-        """Make every call up to an instant; ``check`` follows each."""
+    def run_until(self, at_us: Micros) -> None:
+        """Make every call up to an instant; who dies at a seam takes only himself along."""
         heap = self._heap
         while heap and heap[0][0] <= at_us:
             self.now_us, _, call, args = heapq.heappop(heap)
             self.calls += 1
-            call(*args)
-            check()
+            try:
+                call(*args)
+            except DiedError as death:
+                death.process.on_death(death.process, death.seam)
         self.now_us = at_us
 
 
 class Process:
-    """Something that can be killed at any instant."""
+    """Something that can be killed at any instant, and at any seam."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.is_alive = True
+        self.doom: Doom | None = None
+        self.on_death: Callable[[Process, str], object] = lambda process, _: process.kill()
+        """Called when it dies at a seam; kills it."""
+
+    def kill(self) -> None:
+        """Die at once."""
+        self.is_alive = False
+
+    def seam(self, name: str) -> None:
+        """Come to a place where it may be killed.
+
+        Raises:
+            DiedError: It is.
+        """
+        doom = self.doom
+        if doom is not None and doom.seam in ("", name):
+            doom.left -= 1
+            if doom.left <= 0:
+                self.doom = None
+                raise DiedError(self, name)
 
     def after(self, span_us: Micros, call: Callable[..., object], *args: object) -> None:
         """Have a call made later, unless the process is killed before."""

@@ -1,8 +1,9 @@
 """A virtual network: connections that keep order, are slow, break, and cannot be had for a while.
 
 As with real streams nothing is lost, repeated or changed places inside a connection that lives;
-what was on its way when it broke is gone, one end may learn of it long after the other, and what
-was said on two connections may arrive in any order.
+what was on its way when it broke is gone or, where it lingers, still arrives until its end is
+learned of, one end may learn of that long after the other, and what was said on two connections may
+arrive in any order. For a while one side may hear nothing: later it hears all of it, or never.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from random import Random
 from typing import Protocol
 
 from xce.model.ids import Micros
+from xce.sim.coverage import Strikes
 from xce.sim.faults import Faults
 from xce.sim.loop import Loop, Process
 
@@ -35,7 +37,8 @@ class Wire:
     """One connection between the end that dialled and the end that accepted."""
 
     __slots__ = (
-        "_arrives_us", "_network", "_told", "ends", "is_cut", "is_stalled", "key", "name", "role",
+        "_arrives_us", "_held", "_is_deaf", "_network", "_told", "ends", "is_cut", "is_stalled",
+        "key", "lingers", "name", "role",
     )  # fmt: skip
 
     def __init__(
@@ -50,9 +53,14 @@ class Wire:
         self.is_cut = False
         self.is_stalled = False
         """Nothing arrives any more, and nobody knows it yet."""
+        self.lingers = False
+        """It is broken, and what was under way still arrives."""
         self._network = network
         self._arrives_us = [0, 0]
         self._told = [False, False]
+        self._is_deaf = [False, False]
+        self._held: list[object] = []
+        """What the deaf side has not heard yet."""
 
     def send(self, sender: End, message: object) -> None:
         """Send a message to the other end; it may never arrive."""
@@ -69,9 +77,30 @@ class Wire:
 
     def _arrive(self, side: int, message: object) -> None:
         end = self.ends[side]
-        if not (self.is_cut or self.is_stalled or self._told[side]) and end.is_alive:
-            self._network.watch(self, side, message)
-            end.hear(self, message)
+        is_gone = (self.is_cut and not self.lingers) or self.is_stalled or self._told[side]
+        if is_gone or not end.is_alive:
+            return
+        if self._is_deaf[side]:
+            self._held.append(message)
+            return
+        if self.is_cut:
+            self._network.strikes.note("linger_permille")
+        self._network.watch(self, side, message)
+        end.hear(self, message)
+
+    def deafen(self, side: int) -> None:
+        """Let one end hear nothing for now."""
+        if not any(self._is_deaf):
+            self._is_deaf[side] = True
+
+    def heal(self) -> None:
+        """Let both ends hear again, and what was said meanwhile first."""
+        held, self._held = self._held, []
+        for side in (0, 1):
+            if self._is_deaf[side]:
+                self._is_deaf[side] = False
+                for message in held:
+                    self._arrive(side, message)
 
     def inject(self, side: int, message: object) -> None:
         """Let one end hear something that the other has not said now."""
@@ -83,6 +112,7 @@ class Wire:
         if self.is_cut:
             return
         self.is_cut = True
+        self.lingers = self._network.lingers()
         self._network.forget(self)
         for side in (0, 1):
             span_us = self._network.notice_us(late_us)
@@ -102,8 +132,11 @@ class Wire:
 class Network:
     """All connections; ``accept`` is the listening controller, None while there is none."""
 
-    def __init__(self, loop: Loop, rng: Random, faults: Faults) -> None:
+    def __init__(
+        self, loop: Loop, rng: Random, faults: Faults, strikes: Strikes | None = None
+    ) -> None:
         self.loop = loop
+        self.strikes = strikes or Strikes(loop)
         self.listener: Callable[[Wire, str, str], bool] | None = None
         """``(wire, role, name)`` -> whether the connection is taken."""
         self.listening: End | None = None
@@ -145,6 +178,17 @@ class Network:
                 wire.is_stalled = True
                 self.loop.after(span_us // 2, wire.cut)
 
+    def deafen(self, name: str, span_us: Micros, *, side: int, heals: bool) -> None:
+        """Let only one side of the connections of ``name`` be heard for a while.
+
+        New ones cannot be had meanwhile. Afterwards all that was said is heard late, or they break.
+        """
+        self._away[name] = self.loop.now_us + span_us
+        for wire in list(self._wires):
+            if wire.name == name:
+                wire.deafen(side)
+                self.loop.after(span_us, wire.heal if heals else wire.cut)
+
     def cut_all(self, end: End) -> None:
         """End every connection of a process that was killed."""
         for wire in list(self._wires):
@@ -162,11 +206,20 @@ class Network:
 
     def breaks(self) -> bool:
         """Return whether a message breaks its connection."""
-        return self._rng.random() * 1000 < self._faults.break_permille
+        is_broken = self._rng.random() * 1000 < self._faults.break_permille
+        if is_broken:
+            self.strikes.note("break_permille")
+        return is_broken
+
+    def lingers(self) -> bool:
+        """Return whether what is under way on a broken connection still arrives."""
+        permille = self._faults.linger_permille
+        return permille > 0 and self._rng.random() * 1000 < permille
 
     def delay_us(self) -> Micros:
         """Return how long a message takes."""
         if self._rng.random() * 1000 < self._faults.slow_permille:
+            self.strikes.note("slow_permille")
             return self._rng.randrange(self._faults.slow_us_max)
         return 50 + self._rng.randrange(self._faults.delay_us_max)
 

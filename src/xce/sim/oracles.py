@@ -12,6 +12,7 @@ from xce.model.entry import Entry
 from xce.model.host_record import HostsLost, HostUp
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome
+from xce.model.ranges import contains
 from xce.model.record import (
     Ended,
     JobSubmitted,
@@ -23,6 +24,7 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.sim.disk import Disk
+from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
 from xce.state.check import check_not_over_committed, check_state
 from xce.state.cluster import ClusterState
@@ -311,6 +313,8 @@ class Truth:
             if key in self.stale:
                 continue
             request = self.state.classes[self.state.jobs[key[0]].cls].key.request
+            # What comes back early may be others' already.
+            amounts = [amount for amount in request.amounts if not amount.duration_us]
             tasks = sum(count for _, count in launch.hosts)
             has_slots = not self._gave_slots(key)
             for place, (host, count) in enumerate(launch.hosts):
@@ -318,12 +322,12 @@ class Truth:
                 guests[host] += 1
                 if request.exclusive:
                     lonely.add(host)
-                for amount in request.amounts:
+                for amount in amounts:
                     if amount.per == "task":
                         used[host, amount.resource] += amount.value * count
                     elif amount.per == "host" or place == 0:
                         used[host, amount.resource] += amount.value
-            for amount in request.amounts:
+            for amount in amounts:
                 times = tasks if amount.per == "task" else 1
                 used["", amount.resource] += amount.value * times
         config = self.state.config
@@ -367,3 +371,39 @@ class Truth:
         check_state(self.state)
         demand(not self.state.hosts.used.any(), "amounts are still given out")
         demand(not any(self.state.pools.used.values()), "pools are still in use")
+
+
+def check_books(ledger: Ledger, state: ClusterState) -> None:
+    """The state and the books, which were kept apart, agree.
+
+    Raises:
+        UntrueError: They do not.
+    """
+    demand(ledger.jobs.keys() == state.jobs.keys(), "books and state know other jobs")
+    for job_id, kept in ledger.jobs.items():
+        job = state.jobs[job_id]
+        for index, one in kept.elements.items():
+            position = job.position(index)
+            assert position is not None
+            attempt = state.attempt(job_id, position)
+            demand(
+                one.place == _place(job, position, is_live=attempt is not None),
+                f"{job_id}[{index}] is {one.place} in the books, and not in the state",
+            )
+            number = attempt.number if attempt is not None else one.attempt
+            demand(number == one.attempt, f"{job_id}[{index}]: another attempt lives in the books")
+    table = state.hosts
+    for (host, resource), value in ledger.used.items():
+        if host:
+            said = table.used[table.row[resource] if resource != "slots" else 0, table.number[host]]
+        else:
+            said = state.pools.used.get(resource, 0)
+        demand(said == value, f"{resource} on {host}: books {value}, state {said}")
+
+
+def _place(job: Job, position: int, *, is_live: bool) -> str:
+    if is_live:
+        return LIVE
+    if contains(job.pending, position, position):
+        return PENDING
+    return HELD if contains(job.held, position, position) else ENDED

@@ -69,12 +69,14 @@ class Planner(Process):
         """Take a message."""
         match message:
             case m.Welcome():
+                self.seam("welcomed")
                 self._in_flight = False
                 self._answer_seq = 0
                 wire.send(self, self._follower.follow(message.epoch))
             case m.SnapshotPart() | m.Batch() | m.CaughtUp():
                 self._take(wire, message)
             case m.Answer():
+                self.seam("answered")
                 if message.id == self._asked:
                     self._in_flight = False
                     if message.seq <= self.state.seq and message.seq <= self._planned_seq:
@@ -88,12 +90,14 @@ class Planner(Process):
         self._plan_soon()
 
     def _take(self, wire: Wire, message: m.SnapshotPart | m.Batch | m.CaughtUp) -> None:
+        self.seam("batch came")
         for step in self._follower.take(message):
             match step:
                 case Came(entries):
                     for entry in entries:
                         apply(self.state, entry)
                         self._memory.note(entry)
+                        self.seam("entry applied")
                 case Began(_, parts):
                     self.state = load(parts) if parts else ClusterState()
                     self._memory = Memory()
@@ -128,6 +132,7 @@ class Planner(Process):
             return
         now_us = max(self.state.now_us, self._wall_us())
         plan = self.make_plan(now_us)
+        self.seam("planned")
         if plan.is_empty:
             self._plan_soon()
             return
@@ -135,6 +140,7 @@ class Planner(Process):
         self._planned_seq = plan.seq
         self._asked += 1
         wire.send(self, m.Ask(self._asked, ProposePlan(plan)))
+        self.seam("proposed")
 
     def make_plan(self, now_us: Micros) -> Plan:
         """Run a session; now and then also on a fresh view, which must give the same plan."""

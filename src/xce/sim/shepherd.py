@@ -13,6 +13,7 @@ import msgspec
 from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.job import EndCause
+from xce.sim.coverage import Strikes
 from xce.sim.faults import Faults
 from xce.sim.loop import Loop, Process
 from xce.worker import action as a
@@ -79,8 +80,9 @@ class Ground:
     """
 
     def __init__(
-        self, loop: Loop, rng: Random, faults: Faults, oracle: Oracle, name: str, *, is_bad: bool
-    ) -> None:
+        self, loop: Loop, rng: Random, faults: Faults, oracle: Oracle, name: str, *, is_bad: bool,
+        strikes: Strikes | None = None,
+    ) -> None:  # fmt: skip
         self.loop = loop
         self.name = name
         self.boot = 1
@@ -90,6 +92,7 @@ class Ground:
         self._rng = rng
         self._oracle = oracle
         self._is_bad = is_bad
+        self._strikes = strikes or Strikes(loop)
         self._pid = 100
 
     def start(self, launch: Launch, key: a.Key) -> RunDirectory:
@@ -103,6 +106,7 @@ class Ground:
         )  # fmt: skip
         self.directories[key] = one
         if self._is_bad and self._rng.random() * 1000 < self.faults.bad_starts_permille:
+            self._strikes.note("bad_starts_permille")
             one.is_over, one.host_fault, one.detail = True, True, "no space left on the host"
             one.pid, one.code, one.cause = 0, 1, EndCause.START_FAILED
             one.ended_us = self.loop.now_us
@@ -127,6 +131,7 @@ class Ground:
             signal == _KILL or self._rng.random() * 1000 < self.faults.lost_status_permille
         )
         if is_lost:
+            self._strikes.note("lost_status_permille")
             one.code, one.signal = 1, 0
             one.cause = one.cause or EndCause.STATUS_LOST
             one.detail = "its shell and the shepherd were both killed"
@@ -224,6 +229,7 @@ class Shepherd(Process):
 
     def take(self, action: a.Action) -> None:
         """Carry out an order; one that was carried out before changes nothing."""
+        self.seam("ordered")
         match action:
             case a.Spawn(launch, elements):
                 for index, attempt in elements:
@@ -234,6 +240,7 @@ class Shepherd(Process):
                 one = self._living((job, index, attempt))
                 if one is not None:
                     self.ground.suspend(one, suspended=suspended)
+                    self.seam("suspended")
                     self._tell(a.Suspended(job, index, attempt, suspended))
             case a.Report(launch, end, _):
                 found = self.ground.directories.get((launch.job, end.index, end.attempt))
@@ -248,16 +255,19 @@ class Shepherd(Process):
                 found = self.ground.directories.get((job, index, attempt))
                 if found is not None and found.is_over:
                     del self.ground.directories[found.key]
+                    self.seam("forgotten")
 
     def spawn(self, launch: Launch, key: a.Key) -> None:
         """Start an attempt unless there is a run directory of it."""
         if key in self.ground.directories:
             return
         one = self.ground.start(launch, key)
+        self.seam("started")
         if one.is_over:
             self._tell(_ended(one))
         else:
             self._tell(a.Started(*key, one.pid, one.started_us))
+        self.seam("told")
         self._end_leases()
 
     def _end_leases(self) -> None:
@@ -284,6 +294,7 @@ class Shepherd(Process):
             self.ground.suspend(one, suspended=False)
             self._tell(a.Suspended(*one.key, suspended=False))
         self.ground.send_signal(one, order.number)
+        self.seam("signalled")
 
 
 def _present(one: RunDirectory) -> a.Present:

@@ -1,7 +1,9 @@
 """What the users of a world want, drawn from its seed."""
 
 import hashlib
+from datetime import datetime
 from random import Random
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -21,14 +23,19 @@ from xce.model.config import (
     ResourceConfig,
     WindowConfig,
 )
-from xce.model.ids import HOUR_US, SECOND_US
+from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.request import Amount, HostChoice, Request
 from xce.sim.client import Client
 
 START_US = 1_800_000_000 * SECOND_US
-"""What the clock on the wall says when a world begins."""
-_DAY_MIN = 24 * 60
+"""What the clock on the wall says about when a world begins."""
+FORWARD_US = 1_806_195_600 * SECOND_US
+"""When clocks in Berlin are set forward in 2027."""
+BACK_US = 1_824_944_400 * SECOND_US
+"""When they are set back."""
+BERLIN = "Europe/Berlin"
+MINUTE_US = 60 * SECOND_US
 HOPELESS_TASKS = 999
 QUEUES = (
     QueueConfig(name="urgent", priority=50),
@@ -37,34 +44,50 @@ QUEUES = (
 )
 
 
-def draw_windows(rng: Random) -> tuple[WindowConfig, ...]:
-    """Return windows that are closed for the first minutes of a world, or for its second one."""
-    now_min = START_US // (60 * SECOND_US) % _DAY_MIN
-    shut = now_min + rng.randint(0, 2)
-    opens = shut + rng.randint(1, 2)
-    return (WindowConfig(start_min=opens % _DAY_MIN, end_min=shut % _DAY_MIN),)
+def draw_start(rng: Random) -> tuple[Micros, str]:
+    """Return when a world begins and in which time zone; now and then clocks are changed in it."""
+    begin_us, zone = rng.choice(
+        ((START_US, "UTC"), (START_US, "UTC"), (FORWARD_US, BERLIN), (BACK_US, BERLIN))
+    )
+    return begin_us - rng.randrange(5, 55) * SECOND_US, zone
 
 
-def draw_queues(rng: Random) -> tuple[QueueConfig, ...]:
+def draw_windows(rng: Random, start_us: Micros, zone: str) -> tuple[WindowConfig, ...]:
+    """Return windows that are closed for the first minute of a world, or for a while soon."""
+    shut_us = start_us + rng.randint(0, 1) * MINUTE_US
+    return (
+        WindowConfig(
+            start_min=_wall_min(shut_us + MINUTE_US, zone), end_min=_wall_min(shut_us, zone)
+        ),
+    )
+
+
+def _wall_min(at_us: Micros, zone: str) -> int:
+    """Return the minute of the day that the clocks of a zone show."""
+    wall = datetime.fromtimestamp(at_us // SECOND_US, ZoneInfo(zone))
+    return wall.hour * 60 + wall.minute
+
+
+def draw_queues(rng: Random, start_us: Micros, zone: str) -> tuple[QueueConfig, ...]:
     """Return the queues, with some kind of backfill."""
     return tuple(
         msgspec.structs.replace(
             queue,
             policy=rng.choice(("fcfs", "fcfs", "sjf", "fairshare")),
-            run_windows=draw_windows(rng) if rng.random() < 0.2 else (),
+            run_windows=draw_windows(rng, start_us, zone) if rng.random() < 0.2 else (),
             preemption=rng.choice(("suspend", "requeue", "kill")),
             preempt=rng.choice(((), ("night",), ("normal", "night")))
             if queue.name == "urgent"
             else (),
-            backfill=rng.choice(("none", "easy", "easy", "conservative")),
-            reservations=rng.choice((0, 0, 2)),
+            backfill=rng.choice(("none", "none", "none", "easy", "easy", "conservative")),
+            reservations=rng.choice((0, 0, 1)),
             rerunnable=rng.random() < 0.3,
         )
         for queue in QUEUES
     )
 
 
-def draw_config(rng: Random) -> ClusterConfig:
+def draw_config(rng: Random, start_us: Micros = START_US, zone: str = "UTC") -> ClusterConfig:
     """Return a small cluster."""
     hosts = tuple(
         HostConfig(
@@ -79,7 +102,8 @@ def draw_config(rng: Random) -> ClusterConfig:
         hosts=hosts,
         resources=(ResourceConfig(name="lic", kind="counter"),),
         pools=(PoolConfig(name="tokens", total=3),),
-        queues=draw_queues(rng),
+        queues=draw_queues(rng, start_us, zone),
+        time_zone=zone,
         admins=("root",),
         clean_period_us=rng.choice((5 * SECOND_US, HOUR_US)),
         orphan_grace_us=rng.choice((0, 0, 3 * SECOND_US)),
@@ -87,9 +111,10 @@ def draw_config(rng: Random) -> ClusterConfig:
         kill_interval_us=SECOND_US,
         key_window_us=HOUR_US,
         start_retry_us=5 * SECOND_US,
-        heartbeat_us=SECOND_US // 2,
+        heartbeat_us=rng.choice((SECOND_US // 2, SECOND_US)),
         host_grace_us=rng.choice((4, 8, 60)) * SECOND_US,
         self_fence=rng.random() < 0.5,
+        settle_max_us=rng.choice((1, 5, 20)) * SECOND_US,
         fairshare_chunk=rng.choice((1, 3, 100)),
         fairshare_half_life_us=rng.choice((0, 5 * SECOND_US, HOUR_US)),
     )
@@ -121,7 +146,8 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
     slots = [host.slots or 1 for host in config.hosts]
     amounts = []
     if rng.random() < 0.3:
-        amounts.append(Amount("mem", rng.randint(100, 4_000), rng.choice(("task", "job"))))
+        span_us = rng.choice((0, 0, 0, SECOND_US // 2))
+        amounts.append(Amount("mem", rng.randint(100, 4_000), rng.choice(("task", "job")), span_us))
     if rng.random() < 0.2:
         amounts.append(Amount("lic", 1, rng.choice(("host", "job"))))
     if rng.random() < 0.2:

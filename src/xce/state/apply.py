@@ -32,6 +32,7 @@ from xce.state.index import (
     index_job,
     next_wait_us,
     refresh_waiting,
+    use_spec,
 )
 from xce.state.job import (
     DOOMED,
@@ -40,6 +41,7 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
+from xce.state.names import forget_name
 from xce.state.switches import apply_queues_switched, keep_switches
 
 _GONE_MAX: Final = 1_000
@@ -132,6 +134,7 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
 
 
 def _spec_stored(state: ClusterState, record: r.SpecStored) -> None:
+    state.sharing.share_spec(record.spec)
     state.specs[record.spec_id] = record.spec
     state.spec_ids[record.spec] = record.spec_id
     state.spec_uses[record.spec_id] = 0
@@ -158,7 +161,7 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
         id=record.job,
         spec_id=record.spec_id,
         cls=record.cls,
-        owner=record.owner,
+        owner=state.sharing.share_owner(record.owner),
         submit_at_us=record.submit_at_us,
         size=size,
         array=record.array,
@@ -170,7 +173,7 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     )
     state.next_job = record.job + 1
     state.jobs[record.job] = job
-    state.spec_uses[record.spec_id] += 1
+    use_spec(state, record.spec_id)
     found = state.classes[record.cls]
     found.jobs += 1
     if record.hold:
@@ -276,18 +279,23 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     shared: dict[Ranges, tuple[Withdrawal]] = {}
     for job, ranges in each_run(state, record):
-        from_pending = subtract(ranges, job.held)
-        demand(contains_all(job.pending, from_pending), job, "withdrawn")
-        found = state.classes[job.cls]
-        size, from_pending_size = count(ranges), count(from_pending)
-        found.pending -= from_pending_size
-        found.held -= size - from_pending_size
-        job.pending = subtract(job.pending, ranges)
-        job.held = subtract(job.held, ranges)
         withdrawal = shared.get(ranges)
         if withdrawal is None:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
             shared[ranges] = withdrawal
+        found = state.classes[job.cls]
+        if ranges is ZERO and job.pending is ZERO and not job.held:
+            size = 1
+            found.pending -= 1
+            job.pending = EMPTY
+        else:
+            from_pending = subtract(ranges, job.held)
+            demand(contains_all(job.pending, from_pending), job, "withdrawn")
+            size, from_pending_size = count(ranges), count(from_pending)
+            found.pending -= from_pending_size
+            found.held -= size - from_pending_size
+            job.pending = subtract(job.pending, ranges)
+            job.held = subtract(job.held, ranges)
         job.withdrawn = job.withdrawn + withdrawal if job.withdrawn else withdrawal
         job.exited += size
         job.revision += 1
@@ -366,13 +374,7 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
     gone = set(record.jobs)
     for job_id in record.jobs:
         job = state.jobs.pop(job_id)
-        names = state.names[job.owner.user]
-        name = state.spec(job).name
-        names[name].pop(job_id, None)
-        if not names[name]:
-            del names[name]
-        if not names:
-            del state.names[job.owner.user]
+        forget_name(state.names, job.owner.user, state.spec(job).name, job_id)
         _drop_spec(state, job.spec_id)
         _drop_class(state, job.cls)
     while state.finished and state.finished[0][1] in gone:
@@ -383,10 +385,11 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
 
 
 def _drop_spec(state: ClusterState, spec_id: int) -> None:
-    state.spec_uses[spec_id] -= 1
-    if state.spec_uses[spec_id] == 0:
-        del state.spec_uses[spec_id]
+    uses = state.spec_uses.pop(spec_id, 1) - 1
+    if uses == 0:
         del state.spec_ids[state.specs.pop(spec_id)]
+    elif uses > 1:
+        state.spec_uses[spec_id] = uses
 
 
 def _drop_class(state: ClusterState, cls: int) -> None:

@@ -20,8 +20,10 @@ from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
 from xce.state.logins import LoginTable
+from xce.state.names import Names
 from xce.state.needs import Form, compile_forms, delays_of
 from xce.state.rights import Rights
+from xce.state.sharing import Sharing
 from xce.state.trust import TrustTable
 
 
@@ -118,7 +120,8 @@ class ClusterState:
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
-        self.spec_ids: dict[JobSpec, int] = {}
+        """How many jobs use a spec, unless it is one."""
+        self.spec_ids, self.sharing = dict[JobSpec, int](), Sharing()
         self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs: dict[JobId, Job] = {}
         self.keys: dict[tuple[str, str], KeyUse] = {}
@@ -139,8 +142,7 @@ class ClusterState:
         """Classes with waiting jobs, by number: a session looks at no others."""
         self.unfinished: dict[str, dict[JobId, None]] = {}
         """By user."""
-        self.names: dict[str, dict[str, dict[JobId, None]]] = {}
-        """By user and job name, finished jobs too."""
+        self.names: Names = {}
         self.on_host: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Live attempts ``(job, position)`` by their first host."""
         self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}

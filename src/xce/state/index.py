@@ -12,6 +12,14 @@ from xce.resreq.dependency import subjects_of
 from xce.state import usage
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
+from xce.state.names import note_name
+
+
+def use_spec(state: ClusterState, spec_id: int) -> None:
+    """Count a job more that uses a spec."""
+    uses = state.spec_uses.pop(spec_id, 1) + 1
+    if uses > 1:
+        state.spec_uses[spec_id] = uses
 
 
 def index_job(state: ClusterState, job: Job) -> None:
@@ -20,10 +28,22 @@ def index_job(state: ClusterState, job: Job) -> None:
     if job.is_finished:
         state.finished.append((job.finished_at_us, job.id, state.seq))
     else:
-        state.unfinished.setdefault(owner, {})[job.id] = None
+        unfinished = state.unfinished.get(owner)
+        if unfinished is None:
+            unfinished = state.unfinished[owner] = {}
+        unfinished[job.id] = None
         for host in job.avoid:
             state.avoiders.setdefault(host, {})[job.id] = None
-    state.names.setdefault(owner, {}).setdefault(state.spec(job).name, {})[job.id] = None
+        if state.classes[job.cls].delays:
+            await_delay(state, job)
+    note_name(state.names, owner, state.specs[job.spec_id].name, job.id)
+    if job.waits:
+        _index_waits(state, job)
+    refresh_waiting(state, job)
+
+
+def _index_waits(state: ClusterState, job: Job) -> None:
+    """Index what a job waits for besides room."""
     if job.waits & WAITS_DEPENDENCY and job.dependency is not None:
         for subject in subjects_of(job.dependency):
             state.dependents.setdefault(subject, {})[job.id] = None
@@ -31,16 +51,13 @@ def index_job(state: ClusterState, job: Job) -> None:
         state.wait_until(job.begin_at_us, job.id)
     if job.waits & DOOMED and job.doomed_until_us > 0:
         state.wait_until(job.doomed_until_us, job.id)
-    if not job.is_finished:
-        await_delay(state, job)
-    refresh_waiting(state, job)
 
 
 def refresh_waiting(state: ClusterState, job: Job) -> None:
     """Keep the class's list of jobs that have elements which may start now."""
     found = state.classes[job.cls]
     waiting = found.moved if job.offset else found.waiting
-    if job.pending and not job.waits and state.room(job) > 0:
+    if job.pending and not job.waits and (job.array is None or state.room(job) > 0):
         if job.id not in waiting:
             state.waiting[job.cls] = found
             if waiting is found.waiting and waiting and next(reversed(waiting)) > job.id:

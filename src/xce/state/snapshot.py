@@ -5,7 +5,7 @@ format number; one of another format is not read, since it can be made again fro
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
-from xce.state.index import await_return, index_job, settle_owed
+from xce.state.index import await_return, index_job, settle_owed, use_spec
 from xce.state.job import EndedChunk, Job
 from xce.state.logins import LoginTable
 
@@ -183,17 +183,17 @@ def _dump_class(found: RequestClass) -> _Class:
     )  # fmt: skip
 
 
-def load(parts: Sequence[bytes]) -> ClusterState:
-    """Return the state that `dump` gave as ``parts``.
+def load(parts: Iterable[bytes]) -> ClusterState:
+    """Return the state that `dump` gave as ``parts``, which are taken one by one.
 
     Raises:
         CorruptJournalError: The parts are no snapshot of this format.
     """
+    rest = iter(parts)
     try:
-        head = _HEAD.decode(parts[0])
-        bodies = [_PART.decode(part) for part in parts[1:]]
-    except (msgspec.DecodeError, IndexError) as error:
-        raise CorruptJournalError(f"the snapshot cannot be read: {error}") from error
+        head = _HEAD.decode(next(rest, b""))
+    except msgspec.DecodeError as error:
+        raise _unreadable(error) from error
     if head.format != FORMAT:
         raise CorruptJournalError(f"the snapshot has format {head.format}, expected {FORMAT}")
     state = ClusterState()
@@ -220,7 +220,7 @@ def load(parts: Sequence[bytes]) -> ClusterState:
     state.next_trace = head.next_trace
     state.trust.load(head.trusted, head.revoked, head.tokens)
     state.logins = LoginTable(head.logins, head.refreshed)
-    _load_jobs(state, bodies)
+    _load_jobs(state, rest)
     state.finished.clear()
     state.finished.extend(head.finished)
     for item in head.reservations:
@@ -257,21 +257,54 @@ def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
         state.class_ids[item.key] = item.cls
 
 
-def _load_jobs(state: ClusterState, bodies: Iterable[_Part]) -> None:
-    for body in bodies:
-        for spec_id, spec in body.specs:
-            state.specs[spec_id] = spec
-            state.spec_ids[spec] = spec_id
-            state.spec_uses[spec_id] = 0
+def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
+    """Load the jobs: there may be millions, and somebody waits."""
+    jobs, share_job = state.jobs, state.sharing.share_job
+    serial: dict[tuple[int, int], dict[HostNumber, int]] = {}
+    for part in parts:
+        try:
+            body = _PART.decode(part)
+        except msgspec.DecodeError as error:
+            raise _unreadable(error) from error
+        unused = _load_specs(state, body)
         for job in body.jobs:
-            state.jobs[job.id] = job
-            state.spec_uses[job.spec_id] += 1
+            jobs[job.id] = job
+            if job.spec_id in unused:
+                unused.discard(job.spec_id)
+            else:
+                use_spec(state, job.spec_id)
+            share_job(job)
             index_job(state, job)
-            for position in job.live or {}:
-                _index_live(state, job, position)
+            if job.live:
+                for position in job.live:
+                    _index_live(state, job, position, serial)
+    for (cls, stage), counts in serial.items():
+        usage.take_bulk(state, state.classes[cls], list(counts), list(counts.values()), stage=stage)
 
 
-def _index_live(state: ClusterState, job: Job, position: int) -> None:
+def _load_specs(state: ClusterState, body: _Part) -> set[int]:
+    """Load the specs of a part; return which: none of them has been counted yet."""
+    specs, spec_ids, share_spec = state.specs, state.spec_ids, state.sharing.share_spec
+    for spec_id, spec in body.specs:
+        share_spec(spec)
+        specs[spec_id] = spec
+        spec_ids[spec] = spec_id
+    return {spec_id for spec_id, _ in body.specs}
+
+
+def _unreadable(error: Exception) -> CorruptJournalError:
+    return CorruptJournalError(f"the snapshot cannot be read: {error}")
+
+
+def _index_live(
+    state: ClusterState,
+    job: Job,
+    position: int,
+    serial: dict[tuple[int, int], dict[HostNumber, int]],
+) -> None:
+    """Index a live attempt; those of serial requests are counted in ``serial``, by class and what
+    they have returned, and by host.
+    """
     assert job.live is not None
     attempt = job.live[position]
     state.on_host.setdefault(attempt.hosts[0], {})[job.id, position] = None
@@ -286,7 +319,8 @@ def _index_live(state: ClusterState, job: Job, position: int) -> None:
         shares.note_started(state, attempt, started_at_us)
         attempt.started_at_us = started_at_us
     if found.key.request.is_serial:
-        usage.take_bulk(state, found, attempt.hosts, [1], stage=attempt.returned)
+        counts = serial.setdefault((attempt.cls, attempt.returned), {})
+        counts[attempt.hosts[0]] = counts.get(attempt.hosts[0], 0) + 1
     else:
         usage.take_gang(state, found, attempt)
     if attempt.gave_slots:

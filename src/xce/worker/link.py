@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -53,6 +53,23 @@ class ShepherdList(NamedTuple):
 
 OnList = Callable[[ShepherdList], object]
 OnEvents = Callable[[list[Event]], object]
+
+
+class Shepherding(Protocol):
+    """What a worker asks of a shepherd, real or not."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether orders reach a shepherd."""
+        ...
+
+    def send(self, frame: OrderFrame) -> None:
+        """Send orders; into the void while there is no shepherd."""
+        ...
+
+    async def run(self) -> None:
+        """Stay with a shepherd until cancelled."""
+        ...
 
 
 class ShepherdLink(asyncio.Protocol):

@@ -43,8 +43,9 @@ from xce.worker.action import (
 )
 from xce.worker.beat import Beat
 from xce.worker.core import HostState
+from xce.worker.hollow import HollowOptions, HollowShepherd
 from xce.worker.launcher import Launcher, Prepared
-from xce.worker.link import ShepherdLink, ShepherdList, ShepherdOptions
+from xce.worker.link import Shepherding, ShepherdLink, ShepherdList, ShepherdOptions
 from xce.worker.order import AppendOrder, OrderFrame, ReadOrder
 from xce.worker.report import render_report
 from xce.worker.store import Store
@@ -65,7 +66,8 @@ class WorkerOptions(NamedTuple):
     """The host's own: run directories, scripts, kept output."""
     controllers: tuple[Destination, ...]
     """Where controllers listen, one of which leads."""
-    shepherd: ShepherdOptions
+    shepherd: ShepherdOptions | HollowOptions
+    """How jobs are run, or simulated."""
     version: str
     cpus: int
     mem_mib: int
@@ -77,14 +79,20 @@ class WorkerOptions(NamedTuple):
 class Worker:
     """One host's worker."""
 
-    def __init__(self, options: WorkerOptions, store: Store, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions,
+        store: Store,
+        log: logging.Logger,
+        accounts: Accounts | None = None,
+    ) -> None:
         self._options = options
         self._store = store
         self._log = log
-        self._accounts = Accounts()
+        self._accounts = accounts or Accounts()
         self._launcher = Launcher(options.host, store, self._accounts)
         self._state = HostState()
-        self._link = ShepherdLink(options.shepherd, self._take_list, self._take_events, log)
+        self._link = self._make_link(options.shepherd)
         self._listed = asyncio.Event()
         self._greeting: Greeting | None = None
         self._peer: Peer | None = None
@@ -97,6 +105,11 @@ class Worker:
         self._asked: dict[int, tuple[str, ...]] = {}
         self._reads: dict[int, int] = {}
         self._lookups: set[asyncio.Task[None]] = set()
+
+    def _make_link(self, how: ShepherdOptions | HollowOptions) -> Shepherding:
+        if isinstance(how, HollowOptions):
+            return HollowShepherd(how, self._take_list, self._take_events)
+        return ShepherdLink(how, self._take_list, self._take_events, self._log)
 
     async def run(self) -> None:
         """Work until cancelled; jobs and shepherd go on."""

@@ -230,7 +230,7 @@ def test_a_state_is_recovered_from_a_snapshot_and_what_follows(make: Make) -> No
     journal.trim(5)
     seen, seq, crc = recover(
         journal,
-        restore=lambda parts: parts[0].decode().split(),
+        restore=lambda parts: next(parts).decode().split(),
         empty=list,
         apply_entry=lambda state, one: state.append(str(one.seq)),
     )

@@ -4,8 +4,11 @@ import json
 import pytest
 from rest_cluster import run_rest
 
+from xce.apiserver.routes import submit as submit_route
 from xce.model.config import QueueConfig
 from xce.model.job import ArraySpec
+from xce.model.refusal import Refusal, RefusalCode
+from xce.net.message import Answer
 from xce.testing.builders import run_job, submit
 
 
@@ -377,5 +380,63 @@ def test_what_has_not_the_right_form_is_named_first():
             status, document = await rest.post("/jobs", body)
             assert status == 400
             assert document["detail"].startswith(detail), document["detail"]
+
+    run_rest(story)
+
+
+def overloaded(times):
+    """Return a link's `ask` that is refused so often first."""
+
+    def wrap(link):
+        ask = link.ask
+
+        async def asked(command, **more):
+            nonlocal times
+            if times:
+                times -= 1
+                refusal = Refusal(RefusalCode.OVERLOADED, "5 jobs wait; come again a little later")
+                return Answer(1, 0, (refusal,))
+            return await ask(command, **more)
+
+        link.ask = asked
+
+    return wrap
+
+
+def test_a_controller_with_too_much_to_do_makes_clients_come_again():
+    async def story(rest):
+        overloaded(1)(rest.link)
+        status, document = await rest.post("/jobs", {"command": "x"})
+        assert (status, document["code"]) == (429, "overloaded")
+        assert rest.headers["Retry-After"] == "1"
+        status, _ = await rest.post("/jobs", {"command": "x"})
+        assert status == 201
+
+    run_rest(story)
+
+
+def test_a_bulk_waits_for_a_controller_with_too_much_to_do(monkeypatch):
+    monkeypatch.setattr(submit_route, "OVERLOAD_PAUSE_S", 0.001)
+
+    async def story(rest):
+        overloaded(3)(rest.link)
+        body = lines({"command": "a"}, {"command": "b"})
+        status, document = await rest.post("/jobs", body, NDJSON)
+        assert status == 201
+        assert [result["jobid"] for result in document["results"]] == [1, 2]
+
+    run_rest(story)
+
+
+def test_a_bulk_of_which_a_command_is_refused_as_a_whole_says_so_of_each_line(monkeypatch):
+    monkeypatch.setattr(submit_route, "OVERLOAD_S", 0.0)
+
+    async def story(rest):
+        overloaded(1)(rest.link)
+        body = lines({"command": "a"}, {"command": "b"})
+        status, document = await rest.post("/jobs", body, NDJSON)
+        assert status == 201
+        codes = [result["error"]["code"] for result in document["results"]]
+        assert codes == ["overloaded", "overloaded"]
 
     run_rest(story)

@@ -3,8 +3,10 @@
 import pytest
 
 from xce.control.controller import Input
-from xce.control.desk import Batch, Desk
-from xce.model.command import ProposePlan, SubmitJobs, Tick
+from xce.control.desk import OPEN_MAX, Batch, Desk
+from xce.control.inbox import SHARE_MAX
+from xce.model.command import KillJobs, ProposePlan, Selection, SubmitJobs, Tick
+from xce.model.job import Owner
 from xce.model.observation import (
     AttemptStarted,
     HostDisconnected,
@@ -24,9 +26,9 @@ class Shell:
         self.desk = Desk(self.controller)
         self.tickets = 0
 
-    def give(self, body):
+    def give(self, body, by=""):
         self.tickets += 1
-        self.desk.give(Input(body, ticket=self.tickets))
+        self.desk.give(Input(body, by, ticket=self.tickets))
         return self.tickets
 
     def turn(self):
@@ -189,3 +191,57 @@ def test_a_jump_of_the_clock_is_decided_first_also_behind_trouble():
     desk.set_trouble("no space left")
     assert not desk.take_refused()
     assert desk.has_work
+
+
+def test_a_user_who_asks_for_too_much_is_told_to_come_again_and_nothing_of_it_is_done(shell):
+    many = SubmitJobs(ALICE, (submission(),) * 2_000)
+    tickets = [shell.give(many) for _ in range(SHARE_MAX // 2_000 + 2)]
+    refused = {reply.ticket: reply.results for reply in shell.desk.take_refused()}
+    assert list(refused) == tickets[-2:]
+    (refusal,) = refused[tickets[-1]]
+    assert refusal.code == RefusalCode.OVERLOADED
+    assert "come again" in refusal.text
+    while shell.desk.has_work:
+        shell.turn()
+        shell.desk.committed(shell.desk.next_batch())
+    assert len(shell.controller.state.jobs) == SHARE_MAX
+
+
+def test_while_a_batch_is_written_no_more_is_decided_than_may_wait_for_the_disk(shell):
+    shell.give(submits())
+    shell.turn()
+    flying = shell.desk.next_batch()
+    for user in ("u1", "u2"):
+        owner = Owner(user, 5, 5)
+        for _ in range(20):
+            shell.give(SubmitJobs(owner, (submission(),) * 2_000), by=user)
+    while shell.desk.has_work:
+        shell.turn()
+    assert OPEN_MAX <= len(shell.controller.state.jobs) < OPEN_MAX + 2 * 10_000
+    shell.desk.committed(flying)
+    batch = shell.desk.next_batch()
+    assert shell.desk.has_work
+    while shell.desk.has_work:
+        shell.turn()
+    shell.desk.committed(batch)
+    assert len(shell.controller.state.jobs) == 80_001
+
+
+def test_an_overloaded_controller_refuses_new_jobs_and_nothing_else(shell):
+    done = shell.give(SubmitJobs(ALICE, (submission(),), key="k"))
+    shell.turn()
+    shell.desk.committed(shell.desk.next_batch())
+    shell.desk.overload = "there is no memory left"
+    new = shell.give(submits())
+    again = shell.give(SubmitJobs(ALICE, (submission(),), key="k"))
+    end = shell.give(KillJobs("alice", False, Selection(all=True)))
+    (reply,) = shell.desk.take_refused()
+    assert (reply.ticket, reply.results[0].code) == (new, RefusalCode.OVERLOADED)
+    assert "no memory left" in reply.results[0].text
+    shell.turn()
+    replies = {reply.ticket: reply.results for reply in shell.desk.next_batch().replies}
+    assert set(replies) == {again, end}
+    assert done
+    shell.desk.overload = ""
+    shell.give(submits())
+    assert shell.desk.take_refused() == []

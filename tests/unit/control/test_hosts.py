@@ -8,7 +8,7 @@ from xce.model.config import HostConfig
 from xce.model.effect import Launch, Terminate
 from xce.model.host_record import HostsOpened
 from xce.model.job import EndCause
-from xce.model.observation import AttemptSeen
+from xce.model.observation import HOLLOW, AttemptSeen, HostJoined
 from xce.model.refusal import RefusalCode
 from xce.model.request import Amount
 from xce.state.check import check_state
@@ -229,3 +229,18 @@ def test_counters_and_pools_may_come_go_and_change_places_under_running_jobs():
     report_ended(controller, job)
     check_state(controller.state)
     assert not table.used.any()
+
+
+def test_a_hollow_host_is_refused_in_mode_production_and_taken_in_mode_test():
+    seen = HostJoined("h1", "boot", 1, 1_000, isolation=f"{HOLLOW}: jobs are simulated")
+    for mode, text in (
+        ("production", "is hollow, and the cluster is in mode production"),
+        ("test", ""),
+    ):
+        controller = cluster([HostConfig(name="h1")], join=False)
+        controller.tell(
+            ApplyConfig("root", config([HostConfig(name="h1")], mode=mode), is_admin=True)
+        )
+        results = controller.tell(seen, by="host h1")
+        assert [text in result.text for result in results if text] == ([True] if text else [])
+        assert controller.state.hosts.usable().any() == (not text)

@@ -217,9 +217,18 @@ def test_specs_and_classes_are_counted_by_their_jobs(controller):
         r.JobSubmitted(1, 1, 1, Owner("alice", 1, 1), 5),
     )
     apply(state, entry(state, *records))
-    assert state.spec_uses == {1: 1}
+    assert (list(state.specs), state.spec_uses) == ([1], {})
     assert state.classes[1].jobs == 1
     assert (state.next_spec, state.next_class, state.next_job) == (2, 2, 2)
+    for job in (2, 3):
+        apply(state, entry(state, r.JobSubmitted(job, 1, 1, Owner("alice", 1, 1), 5)))
+    assert state.spec_uses == {1: 3}
+    withdrawn = r.Withdrawn([1, 2, 3], [0, 0, 0], [0, 0, 0], EndCause.OWNER, "alice", 6)
+    apply(state, entry(state, withdrawn))
+    for jobs, uses in (([1], {1: 2}), ([3], {}), ([2], {})):
+        apply(state, entry(state, r.JobsForgotten(jobs)))
+        assert state.spec_uses == uses
+    assert (state.specs, state.spec_ids, state.names) == ({}, {}, {})
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Sub
 from xce.model.errors import TextError
 from xce.model.ids import Index, JobId
 from xce.model.refusal import Refusal, RefusalCode
+from xce.net.message import Answer
 from xce.resreq.dependency import parse_dependency
 
 LINES: Final = 2_000
@@ -36,6 +37,9 @@ COMMAND_BYTES: Final = 8 * 1024 * 1024
 """With so many bytes of blobs and specs a command is sent, however few its jobs are."""
 IN_FLIGHT: Final = 2
 """So many commands wait for their answers while the next is made ready."""
+OVERLOAD_S: Final = 30.0
+"""So long a bulk waits for a controller that has too much to do; then lines are refused."""
+OVERLOAD_PAUSE_S: Final = 0.5
 LINE_MAX: Final = BODY_MAX
 KEY_MAX: Final = 128
 
@@ -383,19 +387,17 @@ class _Bulk:
             is_admin=caller.is_admin,
             groups=caller.groups,
         )
-        answer = await backend.link.ask(
-            command,
-            by=caller.user,
-            basis=backend.basis(caller),
-            repeatable=bool(self._key),
-            origin=caller.origin,
-        )
+        answer = await self._decided(command)
         self._seq = max(self._seq, answer.seq)
+        decided = answer.results
+        if len(decided) < len(jobs):
+            # The command was refused as a whole.
+            decided = decided[:1] * len(jobs)
         results = [
             SubmitResult(error=from_refusal(result))
             if isinstance(result, Refusal)
             else _submitted(result, compiled)
-            for compiled, result in zip(jobs, answer.results, strict=True)
+            for compiled, result in zip(jobs, decided, strict=True)
         ]
         refusals = [result for result in answer.results if isinstance(result, Refusal)]
         for refusal in refusals:
@@ -404,6 +406,24 @@ class _Bulk:
         if not refusals:
             backend.sent.note(blobs)
         return results
+
+    async def _decided(self, command: SubmitJobs) -> Answer:
+        """Return the controller's answer; while it has too much to do, wait with the rest."""
+        backend, caller = self._backend, self._call.caller
+        deadline = time.monotonic() + OVERLOAD_S
+        while True:
+            answer = await backend.link.ask(
+                command,
+                by=caller.user,
+                basis=backend.basis(caller),
+                repeatable=bool(self._key),
+                origin=caller.origin,
+            )
+            result = answer.results[0]
+            is_overloaded = isinstance(result, Refusal) and result.code is RefusalCode.OVERLOADED
+            if not is_overloaded or time.monotonic() >= deadline:
+                return answer
+            await asyncio.sleep(OVERLOAD_PAUSE_S)
 
     def cancel(self) -> None:
         """Forget about what runs: whoever asked is gone, or hears of a trouble."""

@@ -1,0 +1,379 @@
+"""A second opinion on the journal: what its records say of jobs and hosts, kept in plain books.
+
+It shares nothing with the state that the deciders use (`xce.state`): no ranges, no columns, no
+indexes, one row for each element. What it refuses must never be written.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+import msgspec
+
+from xce.model import host_record as h
+from xce.model import record as r
+from xce.model.config import ClusterConfig
+from xce.model.entry import Entry
+from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.job import Stop
+from xce.model.request import Request
+
+PENDING: Final = "pending"
+HELD: Final = "held"
+LIVE: Final = "live"
+ENDED: Final = "ended"
+Usage = Counter[tuple[str, str]]
+"""By ``(host, resource)``; host empty: a pool."""
+
+
+class BooksError(AssertionError):
+    """A record says what cannot follow from the records before it."""
+
+
+def check(holds: object, what: str) -> None:
+    """Complain unless something holds.
+
+    Raises:
+        BooksError: It does not.
+    """
+    if not holds:
+        raise BooksError(what)
+
+
+class Runs(Protocol):
+    """A record that names runs of elements."""
+
+    @property
+    def jobs(self) -> list[JobId]: ...  # noqa: D102
+    @property
+    def firsts(self) -> list[Index]: ...  # noqa: D102
+    @property
+    def lasts(self) -> list[Index]: ...  # noqa: D102
+
+
+class Element(msgspec.Struct):
+    """One element of a job."""
+
+    job: JobId
+    index: Index
+    place: str
+    attempt: int = 0
+    """The last one that was made."""
+    hosts: tuple[tuple[HostNumber, int], ...] = ()
+    """Of the live attempt, with the tasks on each."""
+    stops: int = 0
+    gave_slots: bool = False
+    hold: bool = False
+    """It is to be held when the live attempt is gone."""
+    returned: int = 0
+    """How many times something of what it holds came back before its end."""
+
+
+class Kept(msgspec.Struct):
+    """One job."""
+
+    cls: int
+    limit: int
+    waits: int
+    """For how many things: its begin time, its dependency."""
+    elements: dict[Index, Element]
+
+    def live(self) -> int:
+        """Return how many elements are live."""
+        return sum(one.place == LIVE for one in self.elements.values())
+
+
+class Ledger:
+    """The books of one journal."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobId, Kept] = {}
+        self.used: Usage = Counter()
+        self.ends: Counter[tuple[JobId, Index]] = Counter()
+        """How often each element has ended, and was not opened again."""
+        self._last_job = 0
+        self._seq = 0
+        self._now_us: Micros = 0
+        self._config = ClusterConfig()
+        self._names: tuple[str, ...] = ()
+        self._room: dict[tuple[str, str], int] = {}
+        self._requests: dict[int, Request] = {}
+        self._up: set[HostNumber] = set()
+        self._lost: set[HostNumber] = set()
+        self._stale: dict[HostNumber, set[tuple[JobId, Index, int]]] = {}
+        self._guests: dict[HostNumber, set[tuple[JobId, Index]]] = {}
+        self._forgotten: dict[JobId, int] = {}
+        """The highest attempt of each job that was forgotten."""
+        self._moved: dict[tuple[str, str], None] = {}
+        """What the present entry has changed the use of."""
+        self._touched: dict[HostNumber, None] = {}
+        self._keys: dict[tuple[str, str, int], JobId] = {}
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Take entries into the books.
+
+        Raises:
+            BooksError: One cannot be true.
+        """
+        for entry in entries:
+            check(entry.seq == self._seq + 1, f"entry {entry.seq} comes behind {self._seq}")
+            check(entry.at_us >= self._now_us, f"entry {entry.seq} is from before the last one")
+            self._seq, self._now_us = entry.seq, entry.at_us
+            for record in entry.records:
+                self._take(record)
+            self._check_room(entry)
+
+    def last_attempt(self, job: JobId, index: Index) -> int:
+        """Return which attempt of an element was made last; 0: none."""
+        kept = self.jobs.get(job)
+        return kept.elements[index].attempt if kept is not None else self._forgotten.get(job, 0)
+
+    def _take(self, record: r.Record) -> None:
+        match record:
+            case r.ConfigApplied():
+                self._configure(record)
+            case r.ClassStored():
+                self._requests[record.cls] = record.key.request
+            case r.JobSubmitted() | r.JobsReleased() | r.JobsForgotten() | r.KeyUsed():
+                self._take_job(record)
+            case r.Held() | r.Unheld() | r.Withdrawn():
+                self._take_waiting(record)
+            case r.BulkPlaced() | r.GangPlaced():
+                self._place(record)
+            case r.Ended() | r.Requeued() | r.LaunchFailed() | r.Reopened():
+                self._take_end(record)
+            case r.StopsChanged() | r.EndDecided():
+                self._take_wish(record)
+            case r.SuspensionDone() | r.AmountsReturned() | r.Started():
+                self._take_live(record)
+            case h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun():
+                self._take_host(record)
+            case _:
+                pass
+
+    # The cluster.
+
+    def _configure(self, record: r.ConfigApplied) -> None:
+        self._config, self._names = record.config, record.hosts
+        self._room = {("", pool.name): pool.total for pool in record.config.pools}
+        for host in record.config.hosts:
+            if host.slots is not None:
+                self._room[host.name, "slots"] = host.slots
+            if host.mem_mib is not None:
+                self._room[host.name, "mem"] = host.mem_mib
+            for name, total in host.counters.items():
+                self._room[host.name, name] = total
+
+    def _take_host(
+        self, record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun
+    ) -> None:
+        match record:
+            case h.HostUp(host=host):
+                self._up.add(host)
+                self._lost.discard(host)
+                self._stale[host] = set(record.stale)
+            case h.HostDown(host=host):
+                self._up.discard(host)
+            case h.ReignBegun(hosts=hosts):
+                self._up.difference_update(hosts)
+            case h.HostsLost(hosts=hosts):
+                for host in hosts:
+                    check(host not in self._up, f"host {host} is up and given up")
+                self._lost.update(hosts)
+                self._touched.update(dict.fromkeys(hosts))
+            case h.StaleGone(host=host):
+                gone = zip(record.jobs, record.indices, record.attempts, strict=True)
+                self._stale[host].difference_update(gone)
+
+    # Jobs.
+
+    def _take_job(
+        self, record: r.JobSubmitted | r.JobsReleased | r.JobsForgotten | r.KeyUsed
+    ) -> None:
+        match record:
+            case r.JobSubmitted(job=job, array=array):
+                check(job > self._last_job, f"job {job} comes behind {self._last_job}")
+                self._last_job = job
+                count = array.count if array is not None else 1
+                indices = [array.index_of(at) if array is not None else 0 for at in range(count)]
+                place = HELD if record.hold else PENDING
+                waits = (record.begin_at_us > 0) + (record.dependency is not None)
+                elements = {index: Element(job, index, place) for index in indices}
+                limit = array.limit if array is not None else 0
+                self.jobs[job] = Kept(record.cls, limit, waits, elements)
+            case r.JobsReleased(jobs=jobs):
+                for job in jobs:
+                    check(self.jobs[job].waits > 0, f"job {job} waits for nothing")
+                    self.jobs[job].waits -= 1
+            case r.JobsForgotten(jobs=jobs):
+                for job in jobs:
+                    kept = self.jobs.pop(job)
+                    is_over = all(one.place == ENDED for one in kept.elements.values())
+                    check(is_over, f"job {job} is forgotten and has not ended")
+                    made = (one.attempt for one in kept.elements.values())
+                    self._forgotten[job] = max(made)
+            case r.KeyUsed(user=user, key=key):
+                for line, job in enumerate(record.jobs, record.line):
+                    before = self._keys.setdefault((user, key, line), job)
+                    check(before == job, f"line {line} of key {key} made jobs {before} and {job}")
+
+    def _each(self, record: Runs) -> Iterator[Element]:
+        for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            for index, element in self.jobs[job].elements.items():
+                if first <= index <= last:
+                    yield element
+
+    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn) -> None:
+        for one in self._each(record):
+            name = f"{one.job}[{one.index}]"
+            match record:
+                case r.Held():
+                    check(one.place == PENDING, f"{name} is held and was {one.place}")
+                    one.place = HELD
+                case r.Unheld():
+                    check(one.place == HELD, f"{name} is let go and was {one.place}")
+                    one.place = PENDING
+                case r.Withdrawn():
+                    check(one.place in (PENDING, HELD), f"{name} is withdrawn and was {one.place}")
+                    self._end(one)
+
+    def _end(self, one: Element) -> None:
+        one.place = ENDED
+        self.ends[one.job, one.index] += 1
+        check(self.ends[one.job, one.index] == 1, f"{one.job}[{one.index}] ends twice")
+
+    # Attempts.
+
+    def _place(self, record: r.BulkPlaced | r.GangPlaced) -> None:
+        request = self._requests[record.cls]
+        if isinstance(record, r.GangPlaced):
+            hosts = tuple(zip(record.hosts, record.tasks, strict=True))
+            self._begin(self.jobs[record.job].elements[record.index], request, hosts)
+            return
+        found = list(self._each(record))
+        counted = zip(record.hosts, record.counts, strict=True)
+        given = [host for host, count in counted for _ in range(count)]
+        check(len(found) == len(given), f"{len(found)} elements are given {len(given)} places")
+        for one, host in zip(found, given, strict=True):
+            self._begin(one, request, ((host, request.tasks_max),))
+
+    def _begin(
+        self, one: Element, request: Request, hosts: tuple[tuple[HostNumber, int], ...]
+    ) -> None:
+        name = f"{one.job}[{one.index}]"
+        kept = self.jobs[one.job]
+        check(one.place == PENDING, f"{name} is placed and was {one.place}")
+        check(not kept.waits, f"{name} is placed and waits for something")
+        tasks = sum(count for _, count in hosts)
+        is_asked = request.tasks_min <= tasks <= request.tasks_max
+        check(is_asked, f"{name} has {tasks} tasks on {hosts}")
+        for host, _ in hosts:
+            check(host in self._up, f"{name} is placed on host {host}, which is not there")
+            check(not self._stale.get(host), f"{name} is placed beside {self._stale.get(host)}")
+            guests = self._guests.setdefault(host, set())
+            guests.add((one.job, one.index))
+            self._touched[host] = None
+        one.place, one.hosts = LIVE, hosts
+        one.attempt += 1
+        one.stops = one.returned = 0
+        one.gave_slots = one.hold = False
+        self._use(one, 1)
+        live = kept.live() if kept.limit else 0
+        check(live <= kept.limit, f"{live} elements of job {one.job} are live")
+
+    def _amounts(self, one: Element) -> Iterator[tuple[str, str, int]]:
+        """Yield what a live attempt holds: host (empty: a pool), resource, value."""
+        request = self._requests[self.jobs[one.job].cls]
+        spans = sorted({0, *(amount.duration_us for amount in request.amounts)})
+        gone = set(spans[1 : one.returned + 1])
+        amounts = [amount for amount in request.amounts if amount.duration_us not in gone]
+        for place, (host, count) in enumerate(one.hosts):
+            name = self._names[host]
+            if not one.gave_slots:
+                yield name, "slots", count
+            for amount in amounts:
+                if ("", amount.resource) in self._room:
+                    continue
+                if amount.per == "task":
+                    yield name, amount.resource, amount.value * count
+                elif amount.per == "host" or place == 0:
+                    yield name, amount.resource, amount.value
+        tasks = sum(count for _, count in one.hosts)
+        for amount in amounts:
+            if ("", amount.resource) in self._room:
+                yield "", amount.resource, amount.value * (tasks if amount.per == "task" else 1)
+
+    def _use(self, one: Element, sign: int) -> None:
+        for host, resource, value in self._amounts(one):
+            self.used[host, resource] += sign * value
+            self._moved[host, resource] = None
+
+    def _free(self, one: Element, place: str, what: str) -> None:
+        check(one.place == LIVE, f"{one.job}[{one.index}] {what} and was {one.place}")
+        self._use(one, -1)
+        for host, _ in one.hosts:
+            self._guests[host].discard((one.job, one.index))
+        one.place, one.hosts = place, ()
+
+    def _take_end(self, record: r.Ended | r.Requeued | r.LaunchFailed | r.Reopened) -> None:
+        for at, (job, index) in enumerate(zip(record.jobs, record.indices, strict=True)):
+            one = self.jobs[job].elements[index]
+            name = f"{job}[{index}]"
+            match record:
+                case r.Ended():
+                    number = record.attempts[at]
+                    check(number == one.attempt, f"attempt {number} of {name} ends, not the last")
+                    self._free(one, ENDED, "ends")
+                    self._end(one)
+                case r.Requeued():
+                    self._free(one, HELD if one.hold else PENDING, "is requeued")
+                case r.LaunchFailed():
+                    self._free(one, PENDING, "failed to start")
+                case r.Reopened():
+                    check(one.place == ENDED, f"{name} is opened again and was {one.place}")
+                    one.place = HELD if record.hold else PENDING
+                    self.ends[job, index] -= 1
+
+    def _take_live(self, record: r.SuspensionDone | r.AmountsReturned | r.Started) -> None:
+        for at, (job, index) in enumerate(zip(record.jobs, record.indices, strict=True)):
+            one = self.jobs[job].elements[index]
+            check(one.place == LIVE, f"{job}[{index}] is said to run and was {one.place}")
+            self._use(one, -1)
+            if isinstance(record, r.AmountsReturned):
+                one.returned = record.stages[at]
+            elif isinstance(record, r.SuspensionDone) and record.suspended:
+                one.gave_slots = one.gave_slots or bool(one.stops & Stop.PREEMPTED)
+            self._use(one, 1)
+
+    def _take_wish(self, record: r.StopsChanged | r.EndDecided) -> None:
+        for one in self._each(record):
+            if one.place != LIVE:
+                continue
+            if isinstance(record, r.EndDecided):
+                one.hold = record.hold
+                continue
+            self._use(one, -1)
+            one.stops = one.stops | record.stop if record.is_on else one.stops & ~record.stop
+            if record.stop is Stop.PREEMPTED and not record.is_on:
+                one.gave_slots = False
+            self._use(one, 1)
+
+    def _check_room(self, entry: Entry) -> None:
+        """Nothing is given out twice, and who wants to be alone is."""
+        for place in self._moved:
+            value, room = self.used[place], self._room.get(place)
+            fits = value >= 0 and (room is None or value <= room)
+            check(fits, f"entry {entry.seq}: {value} of {place} are given out, of {room}")
+        for host in self._touched:
+            self._check_guests(host, self._guests.get(host, set()))
+        self._moved.clear()
+        self._touched.clear()
+
+    def _check_guests(self, host: HostNumber, guests: set[tuple[JobId, Index]]) -> None:
+        for job, index in guests:
+            kept = self.jobs[job]
+            is_alone = len(guests) == 1 or not self._requests[kept.cls].exclusive
+            check(is_alone, f"{job}[{index}] shares host {host}")
+            # Parts of one whose first host is another are ended there before.
+            is_lost = host in self._lost and kept.elements[index].hosts[0][0] == host
+            check(not is_lost, f"{job}[{index}] lives on lost host {host}")

@@ -1,0 +1,253 @@
+"""All parts of a world: the processes of a cluster, its hosts, its disk and its users.
+
+The controller, the state, the scheduler's session, the hosts' state machine, the journal's codec
+and recovery and the followers' protocol are those that run live.
+"""
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from xce.control.controller import Controller
+from xce.journal.interface import StoredBatch
+from xce.model.config import ClusterConfig
+from xce.model.effect import Launch
+from xce.model.entry import Entry
+from xce.model.ids import Micros, Seq
+from xce.model.job import Owner
+from xce.net import message as m
+from xce.sim import workload
+from xce.sim.client import Client
+from xce.sim.coverage import Strikes
+from xce.sim.disk import Disk
+from xce.sim.faults import Faults, add_trust_faults, draw_faults
+from xce.sim.host import Worker
+from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
+from xce.sim.leader import Leader
+from xce.sim.ledger import Ledger
+from xce.sim.loop import Loop, Process
+from xce.sim.network import Network, Wire
+from xce.sim.oracles import Truth, demand
+from xce.sim.planner import Planner
+from xce.sim.schedule import Item, draw_schedule
+from xce.sim.shepherd import Ground, Shepherd
+from xce.state.cluster import ClusterState
+from xce.state.snapshot import digest
+from xce.worker.core import HostState
+
+USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
+ROOT: Final = Owner("root", 0, 0)
+
+
+class Parts:
+    """A cluster, and what will happen to it.
+
+    Subclasses plant bugs by other classes of its parts.
+    """
+
+    controller_class: type[Controller] = Controller
+    leader_class: type[Leader] = Leader
+    planner_class: type[Planner] = Planner
+    worker_class: type[Worker] = Worker
+    shepherd_class: type[Shepherd] = Shepherd
+    machine_class: type[HostState] = HostState
+
+    def __init__(
+        self,
+        seed: int,
+        faults: Faults | None = None,
+        *,
+        keep: frozenset[int] | None = None,
+        without: Iterable[str] = (),
+    ) -> None:
+        self.seed = seed
+        self._rng = Random(seed)
+        self.faults = faults if faults is not None else draw_faults(self._rng)
+        self._trust_rng = Random(~seed)
+        if faults is None:
+            add_trust_faults(self.faults, self._trust_rng)
+        self.start_us, self.zone = workload.draw_start(self._rng)
+        self.config = self._draw_config()
+        items = draw_schedule(self._fork(), self._trust_rng, self.faults, users=len(USERS))
+        self.schedule: dict[int, Item] = {
+            number: item for number, item in enumerate(items) if keep is None or number in keep
+        }
+        """What will happen, by number."""
+        self.faults.leave_out(without)
+        self.loop = Loop()
+        self.truth = Truth()
+        self.ledger = Ledger()
+        self._contents: dict[Seq, bytes] = {}
+        """What is stored, by its last entry."""
+        self.strikes = Strikes(self.loop)
+        self.network = Network(self.loop, self._fork(), self.faults, self.strikes)
+        self.disk = Disk(self.loop, self._fork(), self.faults, self._note_stored, self.strikes)
+        self.wall_shift_us: Micros = 0
+        self.leader: Leader | None = None
+        self.planner: Planner | None = None
+        self.grounds = [self._ground(host.name, is_bad=host is self.config.hosts[0])
+                        for host in self.config.hosts]  # fmt: skip
+        self.workers: dict[str, Worker | None] = {}
+        self.keyring = Keyring()
+        self._first_keys = tuple(
+            (ground.name, self.keyring.make(ground.name)) for ground in self.grounds
+        )
+        self.eavesdropper = Eavesdropper(self._trust_rng)
+        self.trust_oracle = TrustOracle()
+        self.network.watch = self._watch
+        self._seam_rng = self._fork()
+        self.start_leader()
+        self.start_planner()
+        for ground in self.grounds:
+            self.start_shepherd(ground)
+            self.start_worker(ground)
+        self.clients = [self._client(owner) for owner in USERS]
+        self.admin = self._client(ROOT)
+        self.keeper = self._client(ROOT, role="admin")
+
+    def _ground(self, name: str, *, is_bad: bool) -> Ground:
+        return Ground(
+            self.loop, self._fork(), self.faults, self.truth, name,
+            is_bad=is_bad, strikes=self.strikes,
+        )  # fmt: skip
+
+    def _fork(self) -> Random:
+        return Random(self._rng.getrandbits(64))
+
+    def _draw_config(self) -> ClusterConfig:
+        """Return the cluster to begin with."""
+        return workload.draw_config(self._rng, self.start_us, self.zone)
+
+    def wall_us(self) -> Micros:
+        """Return what the wall clocks say."""
+        return self.start_us + self.loop.now_us + self.wall_shift_us
+
+    def _note_stored(self, batch: StoredBatch, entries: list[Entry]) -> None:
+        """Learn that a batch is durable."""
+        self._contents[batch.last] = batch.content
+        self.truth.note_stored(entries)
+        self.ledger.note(entries)
+        self.strikes.note_entries(entries)
+
+    # Processes.
+
+    def _watch(self, wire: Wire, side: int, message: object) -> None:
+        """See each message that arrives."""
+        if isinstance(message, m.Batch):
+            is_stored = self._contents.get(message.last) == message.content
+            demand(is_stored, f"a follower is told entry {message.last}, which is not stored")
+        elif isinstance(message, m.Effects):
+            self._check_effects(message)
+        if side == 1:
+            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us)
+        self.eavesdropper.note(wire, side, message)
+
+    def _check_effects(self, message: m.Effects) -> None:
+        """A worker is told only what is in the journal."""
+        for effect in message.effects:
+            if isinstance(effect, Launch):
+                for index, attempt in zip(effect.indices, effect.attempts, strict=True):
+                    known = self.ledger.last_attempt(effect.job, index)
+                    demand(known >= attempt, f"{effect.job}[{index}] is launched, not placed")
+
+    def _client(self, owner: Owner, *, role: str = "apiserver") -> Client:
+        return Client(
+            self.loop, self.network, self._fork(), self.truth,
+            owner=owner, wall_us=self.wall_us, is_admin=owner is ROOT, role=role,
+        )  # fmt: skip
+
+    def start_leader(self) -> None:
+        """Begin a reign."""
+        self.leader = self.leader_class(
+            self.loop, self.network, self.disk, self._fork(),
+            config=self.config, wall_us=self.wall_us, controller=self.controller_class,
+            first_keys=self._first_keys,
+        )  # fmt: skip
+        self.leader.on_death = self._lose_leader
+        self.check_equal(self.leader.state, "the recovered")
+
+    def start_planner(self) -> None:
+        """Start the scheduler."""
+        self.planner = self.planner_class(self.loop, self.network, self._fork(), self.wall_us)
+        self.planner.on_death = self._lose_planner
+
+    def start_shepherd(self, ground: Ground) -> None:
+        """Start the shepherd of a host."""
+        shepherd = self.shepherd_class(ground, self._fork())
+        shepherd.on_death = lambda _, seam: self._lose_shepherd(ground, seam)
+
+    def start_worker(self, ground: Ground) -> None:
+        """Start the worker of a host."""
+        worker = self.workers[ground.name] = self.worker_class(
+            self.network, ground, self._fork(), cpus=4, mem_mib=8_192,
+            machine=self.machine_class, keyring=self.keyring,
+        )  # fmt: skip
+        worker.on_death = lambda _, seam: self._lose_worker(ground, seam)
+
+    # Ends of processes.
+
+    def down_us(self) -> Micros:
+        """Return how long a process is down that was killed at a seam."""
+        return self._seam_rng.choice((1_000, 200_000, 3_000_000))
+
+    def _lose_leader(self, leader: Process, seam: str) -> None:
+        self.strikes.note_seam("controller", seam)
+        leader.kill()
+        if leader is self.leader:
+            self.leader = None
+            self.loop.after(self.down_us(), self.start_leader_again)
+
+    def start_leader_again(self) -> None:
+        """Start a controller unless another one leads by now."""
+        if self.leader is None:
+            self.start_leader()
+
+    def _lose_planner(self, planner: Process, seam: str) -> None:
+        self.strikes.note_seam("scheduler", seam)
+        planner.kill()
+        self.planner = None
+        self.loop.after(self.down_us(), self.start_planner)
+
+    def _lose_worker(self, ground: Ground, seam: str) -> None:
+        self.strikes.note_seam("worker", seam)
+        self.end_worker(ground)
+        self.loop.after(self.down_us(), self.restart_worker, ground, ground.boot)
+
+    def end_worker(self, ground: Ground) -> None:
+        """Kill the worker of a host, if one lives."""
+        worker = self.workers[ground.name]
+        if worker is not None:
+            worker.kill()
+            self.workers[ground.name] = None
+
+    def restart_worker(self, ground: Ground, boot: int) -> None:
+        """Start a worker unless the host was restarted meanwhile."""
+        if ground.boot == boot and self.workers[ground.name] is None:
+            self.start_worker(ground)
+
+    def _lose_shepherd(self, ground: Ground, seam: str) -> None:
+        self.strikes.note_seam("shepherd", seam)
+        self.end_shepherd(ground)
+        self.loop.after(self.down_us(), self.restart_shepherd, ground, ground.boot)
+
+    def end_shepherd(self, ground: Ground) -> None:
+        """Kill the shepherd of a host, if one lives."""
+        if ground.shepherd is not None:
+            ground.shepherd.kill()
+        worker = self.workers[ground.name]
+        if worker is not None:
+            worker.note_shepherd_killed()
+
+    def restart_shepherd(self, ground: Ground, boot: int) -> None:
+        """Start a shepherd unless the host was restarted meanwhile."""
+        if ground.boot == boot and ground.shepherd is None:
+            self.start_shepherd(ground)
+
+    def check_equal(self, state: ClusterState, whose: str) -> None:
+        """Every state at the last stored entry is the one that the entries made."""
+        if state.seq == self.truth.state.seq:
+            demand(digest(state) == digest(self.truth.state), f"{whose} state is another")
+
+    def renew_key(self, host: str) -> None:
+        """Give a host another key; it may use it before that is trusted."""
+        self.keeper.trust(self.keyring.make(host), host)
