@@ -79,6 +79,8 @@ MATRIX: Final = (
     Access("POST", "/hosts/actions", "open", About.CLUSTER, _P.HOST_OPEN, "nnnyy"),
     Access("POST", "/hosts/actions", "close", About.CLUSTER, _P.HOST_CLOSE, "nnnyy"),
     Access("POST", "/hosts/actions", "lost", About.CLUSTER, _P.HOST_LOST, "nnnyy"),
+    Access("POST", "/hosts/actions", "open-devices", About.CLUSTER, _P.HOST_OPEN, "nnnyy"),
+    Access("POST", "/hosts/actions", "close-devices", About.CLUSTER, _P.HOST_CLOSE, "nnnyy"),
     Access("GET", "/queues", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
     Access("POST", "/queues/actions", "open", About.QUEUE, _P.QUEUE_OPEN, "nnnyy"),
     Access("POST", "/queues/actions", "close", About.QUEUE, _P.QUEUE_CLOSE, "nnnyy"),

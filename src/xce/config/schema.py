@@ -83,7 +83,7 @@ HOST: Final = Table(
         "state": Key("state", read_choice("ok", "closed")),
     },
     required=("names",),
-    not_built=frozenset({"gpus", "tmp", "swp", "model_factor"}),
+    not_built=frozenset({"tmp", "swp", "model_factor"}),
 )
 """Beside these: ``attributes``, ``labels``, and a key for each declared counter."""
 

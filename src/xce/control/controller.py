@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, move, queues, requeue, trust, windows
+from xce.control import access, devices, hosts, kill, move, queues, requeue, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -37,6 +37,7 @@ from xce.model.command import (
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
+    SetDevicesOpen,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -65,6 +66,7 @@ from xce.state.cluster import ClusterState
 JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
 Setup: TypeAlias = (
     SetHostsOpen
+    | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
     | ApplyConfig
@@ -232,6 +234,9 @@ class Controller:
                     records, results = hosts.decide_open(state, body)
                 else:
                     records, results = hosts.decide_lost(state, body, now_us)
+            case SetDevicesOpen():
+                records, results = devices.decide_devices(state, body)
+                given = with_basis(given, devices.basis_of(state, body))
             case SetQueues():
                 records, results = queues.decide_queues(state, body)
                 given = with_basis(given, queues.basis_of(state, body))

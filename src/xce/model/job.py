@@ -184,6 +184,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     roles: tuple[Role, ...] = ()
     """As a jobspec gives them; empty: the job has the parts of its request, and one command."""
     relations: tuple[Relation, ...] = ()
+    gpu_asked: str = ""
+    """``-gpu`` as asked for; empty: not given."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True):

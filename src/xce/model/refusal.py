@@ -21,6 +21,7 @@ class RefusalCode(enum.StrEnum):
     QUEUE_REFUSES_EXCLUSIVE = "queue-refuses-exclusive"
     OVER_QUEUE_LIMIT = "over-queue-limit"
     UNKNOWN_HOST = "unknown-host"
+    UNKNOWN_DEVICE = "unknown-device"
     UNKNOWN_RESOURCE = "unknown-resource"
     BAD_RESREQ = "bad-resreq"
     BAD_DEPENDENCY = "bad-dependency"
@@ -46,6 +47,7 @@ class RefusalCode(enum.StrEnum):
     UNKNOWN_KEY = "unknown-key"
     KEY_REVOKED = "key-revoked"
     BAD_TOKEN = "bad-token"
+    BAD_SPEC = "bad-spec"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

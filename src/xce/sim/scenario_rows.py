@@ -1,11 +1,11 @@
 """What a run of a scenario came to: a row for each element, the summary, the whole object."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from xce.model.config import ClusterConfig
 from xce.model.display import end_cause_text
-from xce.model.ids import SECOND_US, Index, Micros
+from xce.model.ids import SECOND_US, HostNumber, Index, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import contains
 from xce.model.reason import render_lsf, render_plain
@@ -70,6 +70,17 @@ class Element:
                 name = run.state.hosts.names[host]
                 found[name] = found.get(name, 0) + tasks
         return found
+
+    def gpus_by_host(self, run: ScenarioRun) -> dict[str, list[str]]:
+        """Return the names of the GPUs on each host, sorted."""
+        found: dict[str, set[str]] = {}
+        placement = self.placement
+        for place, places in enumerate(placement.devices if placement is not None else ()):
+            if placement is not None and places:
+                host = placement.hosts[place]
+                mine = found.setdefault(run.state.hosts.names[host], set())
+                mine.update(_gpus(run, host, places))
+        return {host: sorted(names) for host, names in found.items()}
 
 
 def elements(run: ScenarioRun, outcome: Outcome) -> Iterator[Element]:
@@ -175,14 +186,16 @@ def _placement(run: ScenarioRun, placement: Placement | None) -> list[dict[str, 
     seen_parts: set[int] = set()
     seen: set[tuple[int, int]] = set()
     rank = 0
-    for host, tasks, part in zip(placement.hosts, placement.tasks, parts, strict=True):
+    for place, (host, tasks, part) in enumerate(
+        zip(placement.hosts, placement.tasks, parts, strict=True)
+    ):
         role, request = role_of(whole, part)
         rows.append(
             {
                 "host": run.state.hosts.names[host],
                 "role": role,
                 "slots": tasks,
-                "gpus": [],
+                "gpus": _gpus(run, host, placement.devices[place] if placement.devices else ()),
                 "amounts": entry_amounts(
                     request,
                     tasks,
@@ -196,3 +209,9 @@ def _placement(run: ScenarioRun, placement: Placement | None) -> list[dict[str, 
         seen.add((part, host))
         rank += tasks
     return rows
+
+
+def _gpus(run: ScenarioRun, host: HostNumber, places: Iterable[int]) -> list[str]:
+    """Return the GPUs of an entry by UUID, by index where they have none; each once."""
+    devices = run.state.hosts.devices.hosts[host].devices
+    return list(dict.fromkeys(devices[place].name for place in places))

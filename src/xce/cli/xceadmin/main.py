@@ -118,6 +118,13 @@ def build_parser() -> argparse.ArgumentParser:
 
     hosts = names.add_parser("hosts", parents=[common], help="open, close, drain or give up hosts")
     hosts.add_argument("action", choices=("open", "close", "drain", "lost"))
+    hosts.add_argument(
+        "--gpu",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="with open or close: only this GPU of the one host, by index or UUID",
+    )
     hosts.add_argument("hosts", nargs="+", metavar="NAME", help='"g[01-08]" means many')
     hosts.add_argument(
         "-C", "--comment", default="", metavar="TEXT", help="why; bhosts -l shows it"

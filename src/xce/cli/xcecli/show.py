@@ -16,7 +16,7 @@ from xce.cli.xcecli.session import (
     Session,
     code_of,
 )
-from xce.cli.xcecli.table import hosts_text, instant, label, run_time, span
+from xce.cli.xcecli.table import gpus_text, hosts_text, instant, label, run_time, span
 from xce.client.rest import ProblemError
 
 WAIT_S: Final = 60
@@ -74,6 +74,7 @@ _LINES: Final = (
     ("user", "User"), ("queue", "Queue"), ("project", "Project"), ("command", "Command"),
     ("cwd", "Directory"), ("cwd_given", "Subdirectory"), ("input", "Input"),
     ("output", "Output"), ("error", "Error output"), ("resreq_asked", "Requirement"),
+    ("gpu_asked", "GPUs asked"),
     ("dependency", "After"), ("hosts_asked", "Hosts asked"), ("from_host", "From host"),
     ("cause_text", "Ended because"), ("ended_by", "Ended by"), ("detail", "Detail"),
 )  # fmt: skip
@@ -111,6 +112,8 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
     pairs = []
     if row.get("hosts"):
         pairs.append(("Hosts", hosts_text(row)))
+    if row.get("gpus"):
+        pairs.append(("GPUs", gpus_text(row)))
     if row.get("start_at") is not None:
         pairs.append(("Started", instant(row["start_at"])))
     if row.get("end_at") is not None:
