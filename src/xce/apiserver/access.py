@@ -68,6 +68,7 @@ MATRIX: Final = (
     Access("GET", "/jobs/{id}/why", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/jobs/{id}/output", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
     Access("GET", "/jobs/{id}/script", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
+    Access("GET", "/jobs/{id}/spec", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
     Access("GET", "/jobs/{id}/wait", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("POST", "/plan", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy"),
     Access("GET", "/trace", "", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),

@@ -246,7 +246,7 @@ class SubmissionCompiler:
             return ask_spec(
                 spec,
                 config,
-                unit=body.unit_for_limits or config.lsf_unit_for_limits,
+                unit="MB",
                 hosts=body.hosts,
                 exclusive=body.exclusive,
                 group=body.placement_group,

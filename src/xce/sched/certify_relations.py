@@ -24,7 +24,8 @@ class Placed(NamedTuple):
     """A placement, and what is around it."""
 
     form: Form
-    hosts: Sequence[HostNumber]
+    numbers: Sequence[HostNumber]
+    """Hosts in rank order."""
     tasks: Sequence[int]
     parts: Sequence[int]
     alone: Sequence[HostNumber]
@@ -67,8 +68,8 @@ def _domain(number: HostNumber, level: str, placed: Placed) -> str:
 def _examine(constraint: Constraint, places: list[int], placed: Placed) -> tuple[Proof, list[str]]:
     """Return what the certificate must say of a constraint, and why it does not hold."""
     entries = [
-        (host, size)
-        for host, size, part in zip(placed.hosts, placed.tasks, placed.parts, strict=True)
+        (number, size)
+        for number, size, part in zip(placed.numbers, placed.tasks, placed.parts, strict=True)
         if part in places
     ]
     levels = constraint.levels if isinstance(constraint, Colocate | Near) else (constraint.level,)
@@ -80,8 +81,8 @@ def _examine(constraint: Constraint, places: list[int], placed: Placed) -> tuple
             chosen, is_met = level, True
             break
     counts: Counter[str] = Counter()
-    for host, size in entries:
-        counts[_domain(host, chosen, placed)] += size
+    for number, size in entries:
+        counts[_domain(number, chosen, placed)] += size
     listed, most = list(counts), 0
     if isinstance(constraint, Spread):
         listed.sort(key=lambda name: -counts[name])
@@ -110,7 +111,7 @@ def _faults_at(
     entries: Sequence[tuple[HostNumber, int]],
     placed: Placed,
 ) -> list[str]:
-    domains = [_domain(host, level, placed) for host, _ in entries]
+    domains = [_domain(number, level, placed) for number, _ in entries]
     match constraint:
         case Colocate():
             if "" in domains or len(set(domains)) != 1:
@@ -126,7 +127,7 @@ def _faults_at(
         case Exclusive():
             if "" in domains:
                 return [f"a task lies in no {level}"]
-            shared = {_domain(host, level, placed) for host in placed.busy} & set(domains)
+            shared = {_domain(number, level, placed) for number in placed.busy} & set(domains)
             if shared:
                 return [f"another job is in {level} {min(shared)}"]
     return []
@@ -138,7 +139,7 @@ def _faults_of_near(
     others = placed.where.get(subject)
     if others is None:
         return []
-    theirs = {_domain(host, level, placed) for host in others} - {""}
+    theirs = {_domain(number, level, placed) for number in others} - {""}
     if is_apart:
         if theirs & set(domains) or (others and "" in domains):
             return [f"{subject} is in the same {level}"]
@@ -155,14 +156,14 @@ def _alone(names: Sequence[str], placed: Placed) -> list[HostNumber]:
         if not isinstance(constraint, Exclusive):
             continue
         used = {
-            _domain(host, constraint.level, placed)
-            for host, part in zip(placed.hosts, placed.parts, strict=True)
+            _domain(number, constraint.level, placed)
+            for number, part in zip(placed.numbers, placed.parts, strict=True)
             if names[part] in constraint.roles
         }
         found.update(
-            host
-            for host in range(placed.table.count)
-            if _domain(host, constraint.level, placed) in used - {""}
+            number
+            for number in range(placed.table.count)
+            if _domain(number, constraint.level, placed) in used - {""}
         )
     return sorted(found)
 
@@ -179,7 +180,7 @@ def _faults_of_order(placed: Placed) -> list[str]:
     if has_first and list(placed.parts) == sorted(placed.parts):
         return []
     levels = (OWN_LEVEL, *(placed.config.levels or LEVELS))
-    rows = [[_domain(host, level, placed) for level in levels] for host in placed.hosts]
+    rows = [[_domain(number, level, placed) for level in levels] for number in placed.numbers]
     faults = []
     for depth, level in enumerate(levels):
         around: dict[str, set[tuple[str, ...]]] = {}

@@ -11,7 +11,7 @@ from xce.sched.columns import HostFacts
 from xce.sched.ground import Ground
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates
-from xce.sched.place.narrow import Demand, bounds_of, good_domains
+from xce.sched.place.narrow import Demand, bounds_of, good_domains, sums_of
 from xce.sched.prove import name_of
 from xce.sched.shape import Shape
 from xce.sched.ties import Bond, Quota, Tie, levels_of, wish_of
@@ -148,8 +148,26 @@ class _Search:
         there = np.ones(bond.width, np.bool_)
         for other in others:
             there &= enough[other]
-        room_there = np.where(there, room[part], 0) if there.any() else room[part]
+        room_there = np.minimum(
+            np.where(there, room[part], 0) if there.any() else room[part],
+            self._beside(part, others, bond),
+        )
         return self._best_domain(part, level, codes, room_there, others)
+
+    def _beside(self, part: int, others: tuple[int, ...], bond: Bond) -> Column:
+        """Return how many tasks of a part each domain could take beside all of the others."""
+        demand = self.demands[part]
+        usable = np.any([self.caps[one] > 0 for one in (part, *others)], axis=0)
+        most = np.full(bond.width, demand.tasks - 1, np.int64)
+        for row in np.flatnonzero(demand.per_task).tolist():
+            values = np.where(usable, np.maximum(self.ground.free[row], 0), 0)
+            taken = sum(
+                int(self.demands[other].per_task[row]) * self.demands[other].tasks
+                for other in others
+            )
+            left = sums_of(bond.codes, values, bond.width) - taken
+            np.minimum(most, left // int(demand.per_task[row]), out=most)
+        return most.clip(min=0)
 
     def _best_domain(
         self, part: int, level: str, codes: Column, room: Column, others: tuple[int, ...]

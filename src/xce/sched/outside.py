@@ -37,15 +37,16 @@ def _hosts_of(state: ClusterState, subject: str) -> Column | None:
     kind, _, name = subject.partition(":")
     hosts: list[HostNumber] = []
     if kind == "group":
-        for job_id, position in state.members.get(subject, ()):
-            attempt = state.attempt(job_id, position)
-            assert attempt is not None, f"element {position} of job {job_id} is not live"
+        for owner, position in state.members.get(subject, ()):
+            attempt = state.attempt(owner, position)
+            assert attempt is not None, f"element {position} of job {owner} is not live"
             hosts += attempt.hosts
         return np.unique(np.asarray(hosts, np.int64)) if hosts else None
     job = state.jobs.get(int(name))
     if job is None or job.is_finished:
         return None
-    for attempt in (job.live or {}).values():
+    live = job.live or {}
+    for attempt in live.values():
         hosts += attempt.hosts
     return np.unique(np.asarray(hosts, np.int64))
 

@@ -40,6 +40,8 @@ def split_ref(text: str) -> tuple[str, str | None]:
 def run_info(session: Session, options: argparse.Namespace) -> int:
     """Show all about jobs."""
     at = moment(options.at)
+    if options.spec:
+        return _show_specs(session, options)
     found, code = _each(session, options.ids, "", at)
     if options.output:
         render = render_json if options.output == "json" else render_yaml
@@ -51,6 +53,21 @@ def run_info(session: Session, options: argparse.Namespace) -> int:
             session.say("")
         for line in _info_lines(row, now, colour=session.has_colour):
             session.say(line)
+    return code
+
+
+def _show_specs(session: Session, options: argparse.Namespace) -> int:
+    """Show jobs as jobspecs, in YAML as separate documents."""
+    if options.at:
+        raise BadUsageError("--spec shows a job as it was submitted, which --at does not change")
+    found, code = _each(session, options.ids, "/spec")
+    if options.output == "json":
+        session.say(render_json(found[0] if len(options.ids) == 1 and found else found))
+        return code
+    for place, spec in enumerate(found):
+        if place:
+            session.say("---")
+        session.say(render_yaml(spec))
     return code
 
 

@@ -5,7 +5,7 @@ possible first; what led nowhere is remembered, and what the hosts behind cannot
 begun. It is asked only when parts cannot be placed one after the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
@@ -86,7 +86,7 @@ def search(
     free: list[tuple[int, ...]],
     hosts_max: int,
     steps: Steps,
-    caps: list[Cap],
+    caps: Sequence[Cap] = (),
 ) -> list[Share] | None:
     """Return what each part has on each host, or None: there is no placement.
 
@@ -110,7 +110,7 @@ class _Search:
         free: list[tuple[int, ...]],
         hosts_max: int,
         steps: Steps,
-        caps: list[Cap],
+        caps: Sequence[Cap],
     ) -> None:
         self.parts, self.free, self.hosts_max = parts, free, hosts_max
         self.steps, self.caps = steps, caps
