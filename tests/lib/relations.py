@@ -1,4 +1,4 @@
-"""Small random clusters with levels, requests with relations, and a search that tries everything."""
+"""Small random clusters with levels, requests with relations, and a search that tries all."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -27,7 +27,8 @@ def resolve_relations(
             continue
         kind, _, name = constraint.subject.partition(":")
         if kind == "group":
-            subject = f"group:{command.owner.user}/{name}"
+            # One that was resolved before stays as it is.
+            subject = f"group:{name}" if "/" in name else f"group:{command.owner.user}/{name}"
         else:
             job = _job(state, command, name)
             if isinstance(job, Refusal):
