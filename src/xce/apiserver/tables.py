@@ -47,6 +47,8 @@ class HostRow(msgspec.Struct, frozen=True):
     losses: int = 0
     """How often it was given up."""
     gpus: list[GpuRow] = []
+    labels: dict[str, str] = {}
+    """By level of the topology: in which domain it lies."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -142,6 +144,7 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 away_since=table.down_at_us[number] / SECOND_US or None,
                 lost=table.is_lost[number],
                 losses=table.fences[number],
+                labels=dict(table.config[number].labels),
                 gpus=gpu_rows(state, number, gpu_users.get(number, {})),
             )
         )

@@ -9,7 +9,7 @@ from xce.config.gpus import read_gpus
 from xce.config.names import BUILT_IN_ATTRIBUTES, HOSTS_MAX
 from xce.config.report import render_allowed
 from xce.config.schema import HOST
-from xce.config.topology import check_nesting, read_labels
+from xce.config.topology import read_labels
 from xce.config.values import AMOUNT_MAX, read_count, read_flag, read_line, read_thousandths
 from xce.model.config import HostConfig, ResourceConfig
 from xce.model.errors import TextError
@@ -44,7 +44,6 @@ def read_hosts(
             hosts[name] = msgspec.convert(
                 {"name": name, "counters": counters, **fields}, HostConfig
             )
-    check_nesting(place, hosts, levels)
     return hosts
 
 

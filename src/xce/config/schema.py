@@ -9,7 +9,7 @@ from typing import Final
 from xce.config.document import Key, Reader, Table
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RESOURCE_NAME
 from xce.config.shares import read_shares
-from xce.config.topology import read_levels
+from xce.config.topology import read_later, read_levels
 from xce.config.values import (
     read_address,
     read_beat,
@@ -89,7 +89,12 @@ HOST: Final = Table(
 
 TOPOLOGY: Final = Table(
     noun="topology.yaml",
-    keys=_same(levels=read_levels, default_level=read_name(RESOURCE_NAME, "a level", ())),
+    keys=_same(
+        levels=read_levels,
+        default_level=read_name(RESOURCE_NAME, "a level", ()),
+        domains=read_later,
+        gpus=read_later,
+    ),
 )
 
 QUEUE: Final = Table(

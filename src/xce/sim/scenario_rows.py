@@ -109,6 +109,7 @@ def render_run(run: ScenarioRun, expect: list[dict[str, Any]]) -> dict[str, Any]
                     slots=sum(element.slots_by_host(run).values()),
                     queue=element.queue,
                     project=element.project,
+                    gpus_milli=_gpus_milli(run, element.placement),
                 )
     return {
         "scenario": run.scenario.name,
@@ -116,7 +117,7 @@ def render_run(run: ScenarioRun, expect: list[dict[str, Any]]) -> dict[str, Any]
         "events": run.events,
         "digest": run.digest,
         "jobs": rows,
-        "summary": summary.render(_slots(run, run.state.config)),
+        "summary": summary.render(_slots(run, run.state.config), _gpu_count(run)),
         "commands": run.commands,
         "expect": expect,
     }
@@ -215,3 +216,24 @@ def _gpus(run: ScenarioRun, host: HostNumber, places: Iterable[int]) -> list[str
     """Return the GPUs of an entry by UUID, by index where they have none; each once."""
     devices = run.state.hosts.devices.hosts[host].devices
     return list(dict.fromkeys(devices[place].name for place in places))
+
+
+def _gpu_count(run: ScenarioRun) -> int:
+    """Return how many GPUs are given out in all."""
+    hosts = run.state.hosts.devices.hosts
+    return sum(
+        place not in host.gone and not host.is_split(place)
+        for host in hosts
+        for place in range(len(host.devices))
+    )
+
+
+def _gpus_milli(run: ScenarioRun, placement: Placement) -> int:
+    """Return how much of GPUs a placement has, in thousandths."""
+    whole = placed_request(run.placements.keys[placement.cls].request, placement.alternative)
+    parts = placement.parts or (0,) * len(placement.hosts)
+    total = 0
+    for part, places in zip(parts, placement.devices, strict=False):
+        wish = role_of(whole, part)[1].gpu
+        total += len(places) * wish.milli if wish is not None else 0
+    return total

@@ -20,6 +20,7 @@ from xce.cli.xceadmin.lsf.command import run_import
 from xce.cli.xceadmin.rbac import add_users, run_logins, run_rbac
 from xce.cli.xceadmin.replay import run_replay
 from xce.cli.xceadmin.sim import add_sim, refuse_not_built, run_sim
+from xce.cli.xceadmin.topology.command import READERS, run_topology
 from xce.cli.xceadmin.trace import add_trace, run_trace
 from xce.client.rest import WAIT_S
 from xce.client.version import VERSION
@@ -43,6 +44,7 @@ RUNNERS: Final = {
     "apply": run_apply,
     "history": run_history_export,
     "hosts": run_hosts,
+    "topology": run_topology,
 }
 
 
@@ -139,6 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="try an unreachable cluster that long",
     )  # fmt: skip
 
+    _add_topology(names, common)
     add_users(names, common)
     add_journal(names, common)
     _add_backup(names, common)
@@ -149,6 +152,29 @@ def build_parser() -> argparse.ArgumentParser:
     for name, text in NOT_BUILT.items():
         names.add_parser(name, help=f"not built yet: {text}", add_help=False)
     return parser
+
+
+def _add_topology(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:
+    """Add ``topology``."""
+    topology = names.add_parser(
+        "topology", parents=[common], help="take domains of hosts, or GPUs, from other files"
+    )
+    topology.add_argument("action", choices=("import",))
+    topology.add_argument("file", type=Path, help="the file, or - for the standard input")
+    topology.add_argument("--format", dest="form", choices=tuple(READERS), help="(default: guess)")
+    topology.add_argument(
+        "--levels", default="", metavar="NAMES", help="of the levels, the narrowest first"
+    )
+    topology.add_argument(
+        "--host", default="", metavar="NAMES", help="hosts like the one machine of the file"
+    )
+    topology.add_argument("--config", type=Path, metavar="DIR", help="(default: the cluster's)")
+    topology.add_argument(
+        "--apply",
+        "--yes",
+        action="store_true",
+        help="write it, not only show the change",
+    )
 
 
 def _add_replay(names: "argparse._SubParsersAction[_Parser]", common: _Parser) -> None:

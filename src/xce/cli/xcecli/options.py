@@ -21,7 +21,6 @@ NOT_BUILT: Final = {
     "data": f"datasets {_LATER}",
     "claim": f"claims {_LATER}",
     "service": f"services {_LATER}",
-    "topology": f"topology {_LATER}",
     "history": f"it {_LATER}; 'xcecli info ID' answers for every job that ever was",
     "whatif": f"it {_LATER}",
     "completion": f"it {_LATER}",
@@ -91,7 +90,17 @@ def build_parser() -> Parser:
         table = add(name, f"list the {name}")
         _add_format(table, FORMATS)
         _add_moment(table)
+    _add_topology(add("topology", "show in which domains hosts lie, and what is free there"))
     return parser
+
+
+def _add_topology(topology: argparse.ArgumentParser) -> None:
+    topology.add_argument("--map", action="store_true", help="a sign for each GPU, or for slots")
+    topology.add_argument(
+        "--json", dest="output", action="store_const", const="json", help="as -o json"
+    )
+    _add_format(topology, ("json", "yaml"))
+    _add_moment(topology)
 
 
 def _add_info(info: argparse.ArgumentParser) -> None:
