@@ -17,6 +17,7 @@ from xce.advice.sketch import Sketch
 from xce.advice.trials import TRIALS_MAX, BoundHitError, Element, Start, Trials
 from xce.control.submit import decide_submit
 from xce.model.command import SubmitJobs
+from xce.model.config import LEVELS
 from xce.model.ids import JobId
 from xce.model.job import ArraySpec, Submission
 from xce.model.ranges import contains
@@ -166,7 +167,11 @@ class _Search:
         if self._try(self._wish, () if self._gates else (_AGAIN,)):
             return
         ways = relaxations(
-            self._wish, self._other_queues(), self._closed_hosts(), is_timed=is_timed
+            self._wish,
+            self._other_queues(),
+            self._closed_hosts(),
+            is_timed=is_timed,
+            levels=("host", *(self._base.config.levels or LEVELS)),
         )
         for way in ways:
             if way.kind == "open-all" and self.found:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from xce.model.constraint import Colocate, Constraint, Exclusive, Near, Spread
 from xce.model.ids import MINUTE_US, Micros
 from xce.model.request import Alternative, Amount, Part, Request
 from xce.resreq import ast
@@ -73,7 +74,12 @@ Path = tuple[tuple[str, int], ...]
 
 
 def relaxations(
-    wish: Wish, queues: tuple[str, ...], closed: tuple[str, ...], *, is_timed: bool
+    wish: Wish,
+    queues: tuple[str, ...],
+    closed: tuple[str, ...],
+    *,
+    is_timed: bool,
+    levels: tuple[str, ...] = (),
 ) -> list[Relaxation]:
     """Return all ways to want less, those that change least of a job's meaning first.
 
@@ -82,6 +88,7 @@ def relaxations(
         queues: Other queues that may take it.
         closed: Hosts that are closed.
         is_timed: Whether how long it runs may be what stands in its way.
+        levels: The levels of domains, the narrowest first, from hosts on.
     """
     found = [_open((name,)) for name in closed]
     if len(closed) > 1:
@@ -107,12 +114,94 @@ def relaxations(
                 Change("exclusive", "share hosts with other jobs", "without -x"),
             )
         )
+    found += _relations(request, levels)
     for path, words, node in _nodes(request):
         at = f" in {' of '.join(words)}" if words else ""
         found += _of_node(path, at, node)
     if request.alternatives:
         found += _tasks_of_all(request)
     return found
+
+
+def _relations(request: Request, levels: tuple[str, ...]) -> list[Relaxation]:
+    """Return wider scopes and more room of required relations, then each only preferred."""
+    found: list[Relaxation] = []
+    required = [
+        item for item in request.constraints if not isinstance(item, Exclusive) and item.required
+    ]
+    for number in dict.fromkeys(item.relation for item in required):
+        mine = [item for item in required if item.relation == number]
+        for item in mine[:1]:
+            if isinstance(item, Spread):
+                found += _more_in_domains(item, request)
+            elif item.levels[0] in levels:
+                wider = levels[levels.index(item.levels[0]) + 1 :]
+                found += [_wider(item, level) for level in wider]
+        found.append(_preferred(mine[0]))
+    found += [
+        _otherwise(item.relation, (), Change("relation", *_words(item, "with other jobs beside")))
+        for item in request.constraints
+        if isinstance(item, Exclusive)
+    ]
+    return found
+
+
+def _words(item: Constraint, what: str) -> tuple[str, str]:
+    """Return a change of a relation in words, and which relation of the jobspec it is."""
+    return f"{', '.join(item.roles)} {what}", f"relations[{item.relation + 1}]"
+
+
+def _otherwise(number: int, fields: tuple[tuple[str, object], ...], change: Change) -> Relaxation:
+    """Return the relaxation that changes the constraints of a relation, or drops them."""
+
+    def apply(request: Request) -> Request:
+        found: list[Constraint] = []
+        for item in request.constraints:
+            if item.relation != number:
+                found.append(item)
+            elif fields:
+                found.append(replace(item, **dict(fields)))
+        return replace(request, constraints=tuple(found))
+
+    return _dropped("relation", apply, change)
+
+
+def _wider(item: Colocate | Near, level: str) -> Relaxation:
+    words, where = _words(item, f"in one {level} instead of one {item.levels[0]}")
+    change = Change("relation", words, f"{where}: scope: {level}")
+    return _otherwise(item.relation, (("levels", (level,)),), change)
+
+
+def _preferred(item: Colocate | Spread | Near) -> Relaxation:
+    kind = "spread" if isinstance(item, Spread) else "together"
+    if isinstance(item, Near):
+        kind = "apart" if item.is_apart else "near it"
+    words, where = _words(item, f"only preferably {kind}")
+    change = Change("relation", words, f"{where}: strength: preferred")
+    return _otherwise(item.relation, (("required", False),), change)
+
+
+def _more_in_domains(item: Spread, request: Request) -> list[Relaxation]:
+    """Return more tasks in each domain: as few more as will do."""
+    forms = [one.request for one in request.alternatives] or [request]
+    total = max(sum(part.tasks for part in form.parts if part.name in item.roles) for form in forms)
+
+    def apply(wish: Wish, number: int) -> Wish:
+        wanted = tuple(
+            replace(one, max_per_domain=total - number)
+            if isinstance(one, Spread) and one.relation == item.relation
+            else one
+            for one in wish.request.constraints
+        )
+        return replace(wish, request=replace(wish.request, constraints=wanted))
+
+    def tell(number: int) -> Change:
+        what = f"up to {total - number} in one {item.level} instead of {item.max_per_domain}"
+        words, where = _words(item, what)
+        return Change("relation", words, f"{where}: max_per_domain: {total - number}")
+
+    most = total - item.max_per_domain - 1
+    return [Relaxation("relation", apply, tell, most, 0)] if most >= 0 else []
 
 
 def _run_limit(wish: Wish) -> Relaxation:

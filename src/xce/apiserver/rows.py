@@ -10,42 +10,21 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
+from xce.apiserver.reason_rows import ReasonRow, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.veil import Sees, veiled
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, JobSpec, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
-from xce.model.reason import Reason, ReasonCode, render_lsf, render_plain
+from xce.model.reason import Reason, ReasonCode
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
 from xce.state.view import is_unknown, pend_reason, stat_of_attempt, stop_word
 
 HostSlots = tuple[tuple[str, int], ...]
-
-
-class HostReasonRow(msgspec.Struct, frozen=True):
-    """One line of the table "why not these hosts"."""
-
-    code: str
-    hosts: int
-    resource: str
-    needed: int
-    best: int
-
-
-class ReasonRow(msgspec.Struct, frozen=True):
-    """Why a job pends."""
-
-    code: str
-    text: str
-    lsf: tuple[str, ...]
-    unsatisfiable: bool
-    hosts: tuple[HostReasonRow, ...]
-    needed: int
-    available: int
-    resource: str
 
 
 class Shared(msgspec.Struct, frozen=True, gc=False):
@@ -81,6 +60,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     error_append: bool
     array: str
     priority: int
+    gpu_asked: str
+    """``-gpu`` as asked for, with what it does not say."""
 
 
 class Element(msgspec.Struct, gc=False):
@@ -118,6 +99,7 @@ class Element(msgspec.Struct, gc=False):
     requeued_at: float | None = None
     requeued_detail: str = ""
     reason: ReasonRow | None = None
+    gpus: tuple[JobGpuRow, ...] = ()
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -202,25 +184,9 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "error_append": "spec.files.error_append",
     "array": "spec.array",
     "priority": "key.priority",
+    "gpu_asked": "spec.gpu_asked",
 }
 """Each member of `Shared` and where `Common` has it."""
-
-
-def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
-    """Return a reason as REST shows it."""
-    return ReasonRow(
-        code=reason.code,
-        text=render_plain(reason, now_us=now_us),
-        lsf=render_lsf(reason),
-        unsatisfiable=reason.unsatisfiable,
-        hosts=tuple(
-            HostReasonRow(item.code, item.hosts, item.resource, item.needed, item.best)
-            for item in reason.host_reasons
-        ),
-        needed=reason.needed,
-        available=reason.available,
-        resource=reason.resource,
-    )
 
 
 def index_runs(array: ArraySpec | None, first: int, last: int) -> list[tuple[int, int, int]]:
@@ -385,6 +351,7 @@ class Listing:
             array_limit=job.array.limit if job.array is not None else 0,
             ending=attempt.end_cause != EndCause.NONE,
             stop=stop_word(attempt),
+            gpus=job_gpu_rows(self.state, attempt),
         )
         if job.requeues:
             self._note_requeue(element, job, position)

@@ -17,6 +17,7 @@ from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
 from xce.model.ranges import contains
 from xce.model.refusal import RefusalCode
+from xce.model.request import ClassKey
 from xce.state.job import Job
 from xce.state.view import counts
 
@@ -85,6 +86,11 @@ class Subject:
     def spec(self) -> JobSpec:
         """What it runs."""
         return self._backend.replica.state.spec(self.job) if self.job else self._past.spec
+
+    @property
+    def key(self) -> ClassKey:
+        """What decides where and when it may run."""
+        return self._backend.replica.state.key(self.job) if self.job else self._past.key
 
     @property
     def is_array(self) -> bool:

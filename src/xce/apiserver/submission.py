@@ -9,13 +9,17 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from operator import methodcaller
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from xce.apiserver.gpu_body import GpuBody, compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import ProblemError, refused
+from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
+from xce.jobspec.compile import Asked
+from xce.jobspec.document import Spec
 from xce.model.config import ClusterConfig
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US, Micros
@@ -76,6 +80,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Fewest and most; left out: one, or what the parts of a compound request add up to."""
     resreq: Annotated[list[Text], Meta(max_length=RESREQ_COUNT_MAX)] = []
     unit_for_limits: Short = ""
+    gpu: GpuBody | None = None
+    """GPUs; what ``resreq`` says of them counts instead."""
     hosts: Text = ""
     exclusive: bool = False
     rerunnable: bool | None = None
@@ -97,6 +103,12 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     home: Path = ""
     umask: Annotated[int, Meta(ge=0, le=0o777)] = 0o022
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+    spec: str | dict[str, Any] | None = None
+    """A jobspec: YAML or JSON as a text, or an object. What it says may not stand here too."""
+    spec_name: Path = ""
+    """What to call it where something is wrong with it."""
+    placement_group: Short = ""
+    """``NAME[,pack|spread][,hard|soft][,LEVEL]``."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -135,6 +147,10 @@ class SubmissionCompiler:
             self._requests.clear()
             self._names.clear()
         _check_words(body)
+        spec = None
+        if body.spec is not None:
+            spec = read_body_spec(body.spec, body.spec_name)
+            body = _with_spec(body, spec)
         text, command = _program(body)
         env = _environment(body.env)
         name, array, index_list = self._name(body, config)
@@ -145,7 +161,8 @@ class SubmissionCompiler:
             blobs.append((env_hash, env))
         files = self._files(body, blobs)
         _check_paths(body)
-        spec = JobSpec(
+        asked = self._asked(body, spec, config)
+        job = JobSpec(
             name=name,
             command=command,
             script=blobs[0][0],
@@ -162,10 +179,13 @@ class SubmissionCompiler:
             array=index_list,
             cwd_asked=body.cwd_given,
             args=_arguments(body),
+            gpu_asked="" if body.gpu is None else render_gpu(body.gpu),
+            roles=asked.roles,
+            relations=asked.relations,
         )
         submission = Submission(
-            spec=spec,
-            request=self._request(body, config),
+            spec=job,
+            request=asked.request,
             queue=body.queue,
             project=body.project,
             array=array,
@@ -217,9 +237,30 @@ class SubmissionCompiler:
             self._names[text] = found
         return found if body.name else ("", *found[1:])
 
+    def _asked(self, body: SubmissionBody, spec: Spec | None, config: ClusterConfig) -> Asked:
+        """Return the request with the roles and relations of a jobspec."""
+        if spec is None and not body.placement_group:
+            return Asked(self._request(body, config), (), ())
+        try:
+            if spec is None:
+                return ask_group(body.placement_group, self._request(body, config), config)
+            return ask_spec(
+                spec,
+                config,
+                unit="MB",
+                hosts=body.hosts,
+                exclusive=body.exclusive,
+                group=body.placement_group,
+            )
+        except LanguageError as error:
+            raise language_refused(error) from error
+        except TextError as error:
+            raise refused(RefusalCode.BAD_SPEC, error.message, column=error.column) from error
+
     def _request(self, body: SubmissionBody, config: ClusterConfig) -> Request:
         unit = body.unit_for_limits or config.lsf_unit_for_limits
-        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit)
+        gpu = "" if body.gpu is None else render_gpu(body.gpu) + str(body.gpu)
+        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, gpu)
         found = self._requests.get(key)
         if found is None:
             found = _compile_request(body, config, unit)
@@ -227,6 +268,27 @@ class SubmissionCompiler:
                 self._requests.clear()
             self._requests[key] = found
         return found
+
+
+def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
+    """Return a submission with what its jobspec says."""
+    members = members_of(spec)
+    taken = {**members, "resreq": spec, "tasks": spec, "gpu": spec}
+    defaults = SubmissionBody()
+    for name in taken:
+        if getattr(body, name) != getattr(defaults, name):
+            raise refused(
+                RefusalCode.BAD_REQUEST,
+                f"{name} stands beside the jobspec, which says it"
+                if name in members
+                else f"{name} stands beside the jobspec: say it there",
+            )
+    if spec.resreq:
+        members["resreq"] = [spec.resreq]
+    env = joined_env(body.env, spec.env)
+    return msgspec.convert(
+        {**msgspec.structs.asdict(body), **members, "env": env, "spec": None}, SubmissionBody
+    )
 
 
 def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
@@ -251,6 +313,7 @@ def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> 
             hosts=body.hosts,
             exclusive=body.exclusive,
             unit=unit,
+            gpu=None if body.gpu is None else compile_gpu(body.gpu),
         )
         missing = refuse_not_built(request, config=config, texts=body.resreq)
         if missing is not None:

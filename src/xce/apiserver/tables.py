@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
 from xce.journal.past import PastJob
 from xce.model.config import QueueConfig
 from xce.model.display import render_window
@@ -45,6 +46,9 @@ class HostRow(msgspec.Struct, frozen=True):
     """It was given up and has not come back."""
     losses: int = 0
     """How often it was given up."""
+    gpus: list[GpuRow] = []
+    labels: dict[str, str] = {}
+    """By level of the topology: in which domain it lies."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -107,6 +111,7 @@ def host_rows(state: ClusterState) -> list[HostRow]:
     table = state.hosts
     suspended, by_system = _suspended_slots(state), _slots_stopped(state)
     total, used = table.total.tolist(), table.used.tolist()
+    gpu_users = users_of_gpus(state)
     rows = []
     for number, name in enumerate(table.names):
         if not table.is_configured[number] and not table.attempts[number]:
@@ -139,6 +144,8 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 away_since=table.down_at_us[number] / SECOND_US or None,
                 lost=table.is_lost[number],
                 losses=table.fences[number],
+                labels=dict(table.config[number].labels),
+                gpus=gpu_rows(state, number, gpu_users.get(number, {})),
             )
         )
     return rows

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 
 from xce.config.document import Key, Place, Reader, Table, each_item, each_pair, read_mapping
+from xce.config.gpus import read_gpus
 from xce.config.names import BUILT_IN_ATTRIBUTES, HOSTS_MAX
 from xce.config.report import render_allowed
 from xce.config.schema import HOST
-from xce.config.topology import check_nesting, read_labels
+from xce.config.topology import read_labels
 from xce.config.values import AMOUNT_MAX, read_count, read_flag, read_line, read_thousandths
 from xce.model.config import HostConfig, ResourceConfig
 from xce.model.errors import TextError
@@ -43,7 +44,6 @@ def read_hosts(
             hosts[name] = msgspec.convert(
                 {"name": name, "counters": counters, **fields}, HostConfig
             )
-    check_nesting(place, hosts, levels)
     return hosts
 
 
@@ -61,6 +61,7 @@ def _host_table(resources: dict[str, ResourceConfig], levels: tuple[str, ...]) -
     amount = read_count(0, AMOUNT_MAX)
     keys = dict(HOST.keys)
     keys["attributes"] = Key("attributes", read_attributes)
+    keys["gpus"] = Key("gpus", read_gpus)
     keys["labels"] = Key("labels", read_host_labels)
     for name, resource in resources.items():
         if resource.kind in ("counter", ""):

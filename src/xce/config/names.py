@@ -1,6 +1,7 @@
 """Names of hosts, queues and resources, and patterns that mean many hosts: ``g[01-08],b[1-3]``."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from xce.model.errors import TextError
@@ -108,3 +109,33 @@ def _numbers(bracket: str, text: str, *, room: int) -> list[str]:
             raise TextError(f"means more than {HOSTS_MAX} hosts in all", text=text)
         found.extend(str(n).zfill(len(first)) for n in range(int(first), int(last) + 1))
     return found
+
+
+def fold_names(names: Iterable[str]) -> str:
+    """Return a short pattern for host names, in their natural order; `expand_names` undoes it."""
+    groups: dict[tuple[str, int, str], list[int]] = {}
+    plain: list[str] = []
+    for name in names:
+        match = re.fullmatch(r"(.*?)(\d{1,9})(\D*)", name)
+        if match is None:
+            plain.append(name)
+            continue
+        # Numbers of different width are written in brackets of their own.
+        width = len(match[2]) if match[2][0] == "0" or len(match[2]) > 1 else 0
+        groups.setdefault((match[1], width, match[3]), []).append(int(match[2]))
+    found = sorted(plain)
+    for (before, width, behind), numbers in sorted(groups.items()):
+        runs: list[list[int]] = []
+        for number in sorted(numbers):
+            if runs and number == runs[-1][1] + 1:
+                runs[-1][1] = number
+            else:
+                runs.append([number, number])
+        texts = [
+            str(low).zfill(width) + (f"-{str(high).zfill(width)}" if high > low else "")
+            for low, high in runs
+        ]
+        inside = ",".join(texts)
+        is_one = len(runs) == 1 and runs[0][0] == runs[0][1]
+        found.append(f"{before}{inside}{behind}" if is_one else f"{before}[{inside}]{behind}")
+    return ",".join(found)

@@ -18,7 +18,7 @@ from xce.config.resources import read_pools, read_resources
 from xce.config.roles import read_roles
 from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF, TOPOLOGY
 from xce.config.site import FILE, SITE_KEYS, SiteConfig, parse_site
-from xce.config.topology import check_topology
+from xce.config.topology import check_nesting, check_topology, lay_hosts, read_lay
 from xce.model.config import LEVELS, ClusterConfig
 
 
@@ -54,7 +54,12 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     topology = tops["topology.yaml"]
     domains = read_mapping(topology, TOPOLOGY) if topology is not None else {}
     check_topology(topology, domains)
-    hosts = read_hosts(tops["hosts.yaml"], resources, domains.get("levels", LEVELS))
+    levels = domains.get("levels", LEVELS)
+    for key in ("domains", "gpus"):
+        domains.pop(key, None)
+    hosts = read_hosts(tops["hosts.yaml"], resources, levels)
+    hosts = lay_hosts(topology, hosts, read_lay(topology, levels))
+    check_nesting(tops["hosts.yaml"] or topology, hosts, levels)
     pools = read_pools(tops["supply.yaml"], resources, tops["resources.yaml"])
     queues = read_queues(tops["queues.yaml"], hosts)
     names = queues or [queue.name for queue in ClusterConfig().queues]

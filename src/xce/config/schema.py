@@ -9,7 +9,7 @@ from typing import Final
 from xce.config.document import Key, Reader, Table
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RESOURCE_NAME
 from xce.config.shares import read_shares
-from xce.config.topology import read_levels
+from xce.config.topology import read_later, read_levels
 from xce.config.values import (
     read_address,
     read_beat,
@@ -83,13 +83,18 @@ HOST: Final = Table(
         "state": Key("state", read_choice("ok", "closed")),
     },
     required=("names",),
-    not_built=frozenset({"gpus", "tmp", "swp", "model_factor"}),
+    not_built=frozenset({"tmp", "swp", "model_factor"}),
 )
 """Beside these: ``attributes``, ``labels``, and a key for each declared counter."""
 
 TOPOLOGY: Final = Table(
     noun="topology.yaml",
-    keys=_same(levels=read_levels, default_level=read_name(RESOURCE_NAME, "a level", ())),
+    keys=_same(
+        levels=read_levels,
+        default_level=read_name(RESOURCE_NAME, "a level", ()),
+        domains=read_later,
+        gpus=read_later,
+    ),
 )
 
 QUEUE: Final = Table(

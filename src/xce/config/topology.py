@@ -1,17 +1,23 @@
 """``topology.yaml`` and the ``labels`` of hosts: in which domains of each level hosts lie."""
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from xce.config.document import Place, each_item, each_pair, scalar_text
+import msgspec
+
+from xce.config.document import Key, Place, Table, each_item, each_pair, read_mapping, scalar_text
+from xce.config.gpus import read_gpus
 from xce.config.names import RESOURCE_NAME
 from xce.config.report import render_allowed
+from xce.config.values import read_host_pattern
 from xce.model.config import LEVELS, HostConfig
+from xce.model.device import Device
 from xce.model.errors import TextError
 
 LEVELS_MAX: Final = 16
 OWN_LEVEL: Final = "host"
 LABEL_MAX: Final = 128
+_HOSTS: Final = Key("hosts", read_host_pattern)
 
 
 def read_levels(place: Place) -> tuple[str, ...]:
@@ -33,6 +39,10 @@ def read_levels(place: Place) -> tuple[str, ...]:
     if not 1 <= len(levels) <= LEVELS_MAX:
         raise TextError(f"has {len(levels)} levels: expected 1 to {LEVELS_MAX}")
     return tuple(levels)
+
+
+def read_later(place: Place) -> None:
+    """Leave a key to `read_lay`, which needs the levels."""
 
 
 def check_topology(place: Place | None, fields: dict[str, Any]) -> None:
@@ -60,6 +70,66 @@ def read_labels(place: Place, levels: tuple[str, ...]) -> dict[str, str]:
         if not text.strip() or len(text) > LABEL_MAX:
             value.problem(f"expected the name of a {level} of 1 to {LABEL_MAX} characters")
         found[level] = text
+    return found
+
+
+class Lay(NamedTuple):
+    """What ``topology.yaml`` says of a host; its own entry says more."""
+
+    labels: dict[str, str]
+    gpus: tuple[Device, ...] | None
+
+
+def read_lay(place: Place | None, levels: tuple[str, ...]) -> dict[str, Lay]:
+    """Return what ``domains`` and ``gpus`` of ``topology.yaml`` say, by host."""
+    found: dict[str, Lay] = {}
+
+    def read_host_labels(value: Place) -> dict[str, str]:
+        return read_labels(value, levels)
+
+    for key, what, read in (
+        ("domains", "labels", read_host_labels),
+        ("gpus", "gpus", read_gpus),
+    ):
+        section = _section(place, key)
+        if section is None:
+            continue
+        own = Key(what, read)
+        table = Table(f"an item of {key}", {"hosts": _HOSTS, what: own}, ("hosts", what))
+        for item in each_item(section, key):
+            fields = read_mapping(item, table)
+            for name in fields.get("hosts", ()):
+                before = found.get(name, Lay({}, None))
+                if key == "domains":
+                    found[name] = before._replace(labels={**before.labels, **fields["labels"]})
+                else:
+                    found[name] = before._replace(gpus=fields["gpus"])
+    return found
+
+
+def _section(place: Place | None, key: str) -> Place | None:
+    if place is None:
+        return None
+    return next((value for name, value in each_pair(place, "keys") if name == key), None)
+
+
+def lay_hosts(
+    place: Place | None, hosts: dict[str, HostConfig], lay: dict[str, Lay]
+) -> dict[str, HostConfig]:
+    """Return hosts with what ``topology.yaml`` says of them and they do not say themselves."""
+    unknown = [name for name in lay if name not in hosts]
+    if unknown and place is not None:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        place.problem(f"host {unknown[0]!r}{more} is not in hosts.yaml")
+    found = dict(hosts)
+    for name, item in lay.items():
+        host = hosts.get(name)
+        if host is not None:
+            found[name] = msgspec.structs.replace(
+                host,
+                labels={**item.labels, **host.labels},
+                gpus=item.gpus if host.gpus is None else host.gpus,
+            )
     return found
 
 

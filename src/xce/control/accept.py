@@ -6,12 +6,15 @@ bulk item is trimmed to what still holds, a parallel one is taken or dropped who
 
 import hashlib
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 import msgspec
 import numpy as np
 
+from xce.control.devices import fitting_devices, take_devices
 from xce.control.preempt import Room, decide_resumes
+from xce.model.constraint import Near
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.plan import BulkStart, GangStart, Plan, Reservation
 from xce.model.ranges import Ranges, contains, count, intersect, subtract, take_first
@@ -24,11 +27,15 @@ from xce.model.record import (
     RoomReleased,
     SessionRan,
 )
+from xce.model.request import Request
 from xce.sched.certify import find_faults
+from xce.sched.certify_devices import find_device_faults
+from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Job
-from xce.state.needs import of_pools, on_hosts, open_form
+from xce.state.members import groups_of
+from xce.state.needs import Form, of_pools, on_hosts, open_form
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -50,6 +57,8 @@ class Ledger:
         self.rooms: dict[JobId, int] = {}
         self._pending: dict[JobId, Ranges] = {}
         self._opened: set[tuple[JobId, Index]] = set()
+        self._placed: dict[str, list[HostNumber]] = {}
+        """By job and group: hosts that items of the plan give to it."""
 
     def pending(self, job: Job) -> Ranges:
         """Return the elements of ``job`` that pend and that no earlier item took."""
@@ -75,7 +84,9 @@ class Ledger:
     def _move_hold(self, state: ClusterState, place: tuple[JobId, Index], sign: int) -> None:
         hold = state.holds[place]
         needs = state.classes[hold.cls].forms[hold.alternative].needs
-        for host, amounts in on_hosts(needs, hold.hosts, hold.tasks, hold.parts).items():
+        for host, amounts in on_hosts(
+            needs, hold.hosts, hold.tasks, hold.parts, hold.devices
+        ).items():
             self.free[:, host] += sign * amounts
             # Nobody else is there when all of the host's slots are free.
             self.empty[host] = self.free[0, host] >= state.hosts.total[0, host]
@@ -99,6 +110,34 @@ class Ledger:
         self.empty[host] = False
         if found.key.request.exclusive:
             self.usable[host] = False
+
+    def note_gang(self, found: RequestClass, gang: GangStart) -> None:
+        """Note where a parallel element goes, for relations of others."""
+        self.usable[gang.alone] = False
+        for subject in (*groups_of(found.key.request), f"job:{gang.job}"):
+            self._placed.setdefault(subject, []).extend(gang.hosts)
+
+    def hosts_of(self, state: ClusterState, request: Request) -> dict[str, list[HostNumber]]:
+        """Return the hosts of each job and group that a request names, as the certifier wants."""
+        found: dict[str, list[HostNumber]] = {}
+        for constraint in request.constraints:
+            if not isinstance(constraint, Near):
+                continue
+            subject = constraint.subject
+            hosts = list(self._placed.get(subject, ()))
+            if subject.startswith("group:"):
+                places = list(state.members.get(subject, ()))
+                is_there = bool(hosts or places)
+            else:
+                job = state.jobs.get(int(subject.removeprefix("job:")))
+                is_there = job is not None and not job.is_finished
+                places = [(job.id, position) for position in job.live or ()] if job else []
+            for job_id, position in places:
+                attempt = state.attempt(job_id, position)
+                hosts += attempt.hosts if attempt is not None else []
+            if is_there:
+                found[subject] = hosts
+        return found
 
     def pool_attempts(self, needs: Mapping[str, int], wanted: int) -> int:
         """Return for how many of ``wanted`` attempts, each with ``needs``, the pools last."""
@@ -206,8 +245,16 @@ def _check_bulk(
     hosts: list[HostNumber] = []
     counts: list[int] = []
     each = found.forms[0].needs[0].on_host(tasks)
+    wanted_devices = iter(bulk.devices)
+    devices: list[list[int]] = []
     for host, share in zip(bulk.hosts, bulk.counts, strict=True):
+        mine = list(islice(wanted_devices, share))
         size = min(share, budget, ledger.most(found, host))
+        if found.key.request.gpu is not None and size > 0:
+            kept = fitting_devices(state, ledger.free, found, host, mine)[:size]
+            size = len(kept)
+            devices += kept
+            take_devices(state, ledger.free, found, host, kept)
         if size > 0:
             hosts.append(host)
             counts.append(size)
@@ -218,7 +265,9 @@ def _check_bulk(
     if total == 0:
         return None, wanted
     ledger.take_pools(needs, total)
-    record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule)
+    record = BulkPlaced(
+        bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule, devices=devices
+    )
     return record, wanted - total
 
 
@@ -301,19 +350,38 @@ def _check_gang(
         form, gang.hosts, gang.tasks, gang.parts, state.hosts, state.config
     ):
         return None
-    amounts = on_hosts(form.needs, gang.hosts, gang.tasks, gang.parts)
+    if find_device_faults(
+        form.roles, gang.hosts, gang.tasks, gang.parts, gang.devices, state.hosts
+    ):
+        return None
+    if form.request.constraints and not _relations_hold(state, ledger, form, gang):
+        return None
+    amounts = on_hosts(form.needs, gang.hosts, gang.tasks, gang.parts, gang.devices)
     pools = of_pools(form.needs, gang.tasks, gang.parts)
     if not _hosts_hold(ledger, found, amounts) or ledger.pool_attempts(pools, 1) < 1:
         return None
     for host, needed in amounts.items():
         ledger.take(found, host, needed)
     ledger.take_pools(pools, 1)
+    ledger.note_gang(found, gang)
     ledger.rooms[gang.job] = room - 1
     ledger.take_elements(job, ((position, position),))
     return GangPlaced(
         gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us, gang.parts,
-        gang.alternative, gang.rule,
+        gang.alternative, gang.rule, gang.devices, gang.proofs, gang.topology, gang.alone,
     )  # fmt: skip
+
+
+def _relations_hold(state: ClusterState, ledger: Ledger, form: Form, gang: GangStart) -> bool:
+    """Return whether a placement keeps what relations ask, and its certificate is right."""
+    if gang.topology != state.config_version or not ledger.empty[gang.alone].all():
+        return False
+    busy = np.flatnonzero(~ledger.empty).tolist()
+    placed = Placed(
+        form, gang.hosts, gang.tasks, gang.parts, gang.alone, gang.proofs,
+        state.hosts, state.config, ledger.hosts_of(state, form.request), busy,
+    )  # fmt: skip
+    return not find_relation_faults(placed)
 
 
 def _hosts_hold(ledger: Ledger, found: RequestClass, amounts: Mapping[HostNumber, Column]) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, move, queues, requeue, trust, windows
+from xce.control import access, devices, hosts, kill, move, queues, requeue, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -38,6 +38,7 @@ from xce.model.command import (
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
+    SetDevicesOpen,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -66,6 +67,7 @@ from xce.state.cluster import ClusterState
 JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
 Setup: TypeAlias = (
     SetHostsOpen
+    | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
     | ApplyConfig
@@ -234,6 +236,9 @@ class Controller:
                     records, results = hosts.decide_open(state, body)
                 else:
                     records, results = hosts.decide_lost(state, body, now_us)
+            case SetDevicesOpen():
+                records, results = devices.decide_devices(state, body)
+                given = with_basis(given, devices.basis_of(state, body))
             case SetQueues():
                 records, results = queues.decide_queues(state, body)
                 given = with_basis(given, queues.basis_of(state, body))
@@ -244,11 +249,12 @@ class Controller:
                 records, results = windows.decide_windows(state, body, now_us), []
             case NoteDenials() | NoteLogin():
                 records, results = access.decide_note(body)
-            case RefreshLogin():
-                records, results = access.decide_refresh(state, body, now_us)
-            case RevokeLogin():
-                records, results = access.decide_revoke(state, body, now_us)
-                given = with_basis(given, access.basis_of(state, body))
+            case RefreshLogin() | RevokeLogin():
+                if isinstance(body, RefreshLogin):
+                    records, results = access.decide_refresh(state, body, now_us)
+                else:
+                    records, results = access.decide_revoke(state, body, now_us)
+                    given = with_basis(given, access.basis_of(state, body))
             case StartTrace():
                 records, results = decide_start(state, body, now_us)
             case StopTrace():

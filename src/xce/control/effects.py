@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId
 from xce.model.job import EndCause, Phase
@@ -23,6 +24,7 @@ from xce.model.record import (
     SuspensionAsked,
     SuspensionDone,
 )
+from xce.model.request import Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 from xce.state.needs import on_hosts
@@ -116,6 +118,8 @@ def _add_launch(
         launch = launches[job.id, hosts] = _launch(state, job, attempt, hosts)
     launch.indices.append(index)
     launch.attempts.append(attempt.number)
+    if attempt.devices:
+        launch.devices.append(grants_of(state, attempt))
     if job.requeues:
         requeue = job.requeues.get(job.position(index) or 0)
         if requeue is not None and requeue.has_run:
@@ -160,7 +164,36 @@ def _launch(
         mem_request_mib=mem,
         restarted=[],
         fence_us=config.fence_us if state.spec(job).rerunnable else 0,
+        devices=[],
+        gpu=_wish_of(found.forms[attempt.alternative].roles),
     )
+
+
+def _wish_of(roles: Iterable[Request]) -> GpuWish | None:
+    return next((role.gpu for role in roles if role.gpu is not None), None)
+
+
+def grants_of(state: ClusterState, attempt: Attempt) -> tuple[tuple[DeviceGrant, ...], ...]:
+    """Return the GPUs of an attempt, for each of the hosts that a launch names."""
+    roles = state.classes[attempt.cls].forms[attempt.alternative].roles
+    parts = attempt.parts or [0] * len(attempt.hosts)
+    rows = zip(attempt.hosts, parts, attempt.devices, strict=True)
+    found = []
+    for host, same in groupby(rows, key=itemgetter(0)):
+        mine: list[DeviceGrant] = []
+        for _, part, places in same:
+            wish = roles[part].gpu
+            for place in places if wish is not None else ():
+                device = state.hosts.devices.hosts[host].devices[place]
+                milli = wish.milli if wish is not None else 0
+                mine.append(
+                    DeviceGrant(
+                        device.index, device.uuid, milli, device.model, device.numa,
+                        device.profile, device.is_enforced,
+                    )
+                )  # fmt: skip
+        found.append(tuple(mine))
+    return tuple(found)
 
 
 def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> list[Effect]:

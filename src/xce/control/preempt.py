@@ -15,6 +15,7 @@ from xce.model.job import EndCause, Stop
 from xce.model.plan import Preemption, Victim
 from xce.model.ranges import Ranges, contains
 from xce.model.record import EndDecided, Record, RoomHeld, StopsChanged
+from xce.sched.certify_devices import find_device_faults
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column
 from xce.state.job import Attempt, Job
@@ -64,10 +65,14 @@ class Room:
         if not 0 <= item.alternative < len(found.forms):
             return []
         form = found.forms[item.alternative]
-        wanted = on_hosts(form.needs, item.hosts, item.tasks, item.parts)
+        wanted = on_hosts(form.needs, item.hosts, item.tasks, item.parts, item.devices)
         wanted_pools = of_pools(form.needs, item.tasks, item.parts)
         attempts = [self._victim(found.key.queue, victim) for victim in item.victims]
         places = {(victim.job, victim.index) for victim in item.victims}
+        if find_device_faults(
+            form.roles, item.hosts, item.tasks, item.parts, item.devices, self._state.hosts
+        ):
+            return []
         if None in attempts or len(places) < len(item.victims):
             return []
         before = self._soon.copy(), dict(self._soon_pools)
@@ -84,7 +89,7 @@ class Room:
         self._yielding |= places
         hold = RoomHeld(
             item.cls, item.job, item.index, item.hosts, item.tasks, item.parts,
-            item.alternative, item.victims,
+            item.alternative, item.victims, item.devices,
         )  # fmt: skip
         return [hold, *_ask(item, now_us)]
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from xce.control.dependency import decide_dependency
+from xce.control.relations import resolve_relations
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
@@ -121,8 +122,11 @@ def _judge(
     dependency = decide_dependency(state, command, submission.spec.dependency)
     if isinstance(dependency, Refusal):
         return dependency
+    request = resolve_relations(state, command, submission.request)
+    if isinstance(request, Refusal):
+        return request
     key = ClassKey(
-        request=_bounded(submission.request, queue),
+        request=_bounded(request, queue),
         queue=queue.name,
         user=command.owner.user,
         project=submission.project or state.config.default_project,
@@ -399,8 +403,8 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     once for the job is not counted on hosts.
     """
     request, table = key.request, state.hosts
-    task = np.zeros(len(table.resources), np.int64)
-    host = np.zeros(len(table.resources), np.int64)
+    task = np.zeros(table.width, np.int64)
+    host = np.zeros(table.width, np.int64)
     task[0] = 1
     for amount in request.amounts:
         value = amount.value * request.tasks_min if amount.per == "task" else amount.value
@@ -418,6 +422,13 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     rows = np.nonzero(task)[0]
     per_host = np.maximum((configured[rows] // task[rows][:, None]).min(axis=0), 0)
     per_host[(configured < 0).any(axis=0)] = 0
+    if request.gpu is not None:
+        kind = table.devices.columns.match(request.gpu)[:, _usable_ever(state, key)]
+        groups = kind.sum(axis=0) // request.gpu.count
+        if request.gpu.is_whole and request.gpu.per == "task":
+            per_host = np.minimum(per_host, groups)
+        elif request.gpu.per != "job":
+            per_host[groups == 0] = 0
     most = int(per_host.max()) if request.one_host else int(per_host.sum())
     if most >= request.tasks_min:
         return ""

@@ -13,6 +13,8 @@ from xce.model.errors import ConfigError, TextError
 from xce.model.units import parse_supply_mib
 
 WORKERS_MAX: Final = 1_000
+GPUS_MAX: Final = 64
+"""Most simulated GPUs of a host."""
 _SEAL: Final = re.compile(r"# sealed ([0-9a-f]{16}): .*\n\Z")
 
 
@@ -23,6 +25,8 @@ class HostsWanted(NamedTuple):
     names: str | None = None
     slots: int | None = None
     mem: str | None = None
+    gpus: int | None = None
+    """Simulated GPUs of each host."""
 
     @property
     def is_given(self) -> bool:
@@ -42,7 +46,10 @@ def write_fresh_config(
             somebody has edited.
     """
     hosts = directory / "hosts.yaml"
-    text = render_hosts(wanted, machine=machine_name(), cpus=cpu_count(), mem_mib=memory_mib())
+    text = render_hosts(
+        wanted, machine=machine_name(), cpus=cpu_count(), mem_mib=memory_mib(),
+        has_gpus=Path("/dev/nvidia0").exists(),
+    )  # fmt: skip
     parse_config({"hosts.yaml": text})
     if not hosts.exists():
         _store(hosts, text)
@@ -60,7 +67,9 @@ def write_fresh_config(
             _store(directory / name, content.replace("CLUSTER", cluster_name))
 
 
-def render_hosts(wanted: HostsWanted, *, machine: str, cpus: int, mem_mib: int) -> str:
+def render_hosts(
+    wanted: HostsWanted, *, machine: str, cpus: int, mem_mib: int, has_gpus: bool = False
+) -> str:
     """Return ``hosts.yaml``: one host is the machine, whole; of several each is its part.
 
     Args:
@@ -68,6 +77,7 @@ def render_hosts(wanted: HostsWanted, *, machine: str, cpus: int, mem_mib: int) 
         machine: This machine's name.
         cpus: Its CPUs.
         mem_mib: Its memory in MiB.
+        has_gpus: Whether it has GPUs, which only one host may give out.
 
     Raises:
         ConfigError: The options make no sense.
@@ -95,7 +105,20 @@ def render_hosts(wanted: HostsWanted, *, machine: str, cpus: int, mem_mib: int) 
         lines.append(f"  mem: {mem_mib // count}M    # {mem_mib} MiB / {count} hosts")
     else:
         lines.append(f"  # mem: {mem_mib}M    without it: the memory that its worker finds")
+    lines += _gpu_lines(wanted, count, has_gpus=has_gpus)
     return _sealed(_HOSTS_HEAD + "\n".join(lines) + "\n")
+
+
+def _gpu_lines(wanted: HostsWanted, count: int, *, has_gpus: bool) -> list[str]:
+    if wanted.gpus is None:
+        if has_gpus and count > 1:
+            return ["  gpus: {count: 0}    # or each of the hosts would give all GPUs out"]
+        return []
+    if not 0 <= wanted.gpus <= GPUS_MAX:
+        raise ConfigError(f"--gpus {wanted.gpus} is out of range: expected 0 to {GPUS_MAX}")
+    domain = ", ".join(map(str, range(wanted.gpus)))
+    linked = f", nvlink: [[{domain}]]" if wanted.gpus else ""
+    return [f"  gpus: {{count: {wanted.gpus}, model: simulated, mem: 80G{linked}}}"]
 
 
 def machine_name() -> str:
@@ -159,6 +182,8 @@ _HOSTS_HEAD: Final = """\
 # names:       one name or many: "g[01-08],b[1-3]"
 # slots:       how many tasks may run at once
 # mem:         memory to give out: 512G; a bare number is MiB
+# gpus:        {count: 8, model: H100, mem: 80G, nvlink: [[0, 1, 2, 3], [4, 5, 6, 7]]}; without it
+#              those that its worker finds
 # state:       ok | closed
 # attributes:  {name: value} of attributes that resources.yaml declares
 # and an amount for every counter that resources.yaml declares.

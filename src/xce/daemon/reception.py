@@ -24,6 +24,7 @@ from xce.model.command import (
     EnrolHost,
     MakeHostToken,
     RevokeKeys,
+    SetDevicesOpen,
     SetHostsOpen,
     TrustKey,
 )
@@ -372,7 +373,7 @@ class Reception:
 def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
-        case SetHostsOpen() | DeclareHostsLost() | ApplyConfig():
+        case SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | ApplyConfig():
             return msgspec.structs.replace(command, by=by, is_admin=True)
         case TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)

@@ -32,6 +32,7 @@ from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
 from xce.worker.link import ShepherdOptions
+from xce.worker.nvml import find_devices
 from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
@@ -56,6 +57,7 @@ def worker_options(layout: Layout, options: argparse.Namespace, ways: Ways) -> W
         version=VERSION,
         cpus=options.slots or len(os.sched_getaffinity(0)),
         mem_mib=options.mem or _memory_mib(),
+        devices=find_devices(),
         retention_s=options.retention,
         on_controllers=ways.learn,
     )

@@ -131,6 +131,19 @@ class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like
     groups: tuple[str, ...] = ()
 
 
+class SetDevicesOpen(msgspec.Struct, frozen=True, tag="set-devices-open", array_like=True):
+    """Open or close GPUs of a host for new work; what runs on them runs on."""
+
+    by: str
+    host: str
+    devices: tuple[str, ...]
+    """By index or UUID."""
+    is_open: bool
+    comment: str = ""
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+
+
 class SetQueues(msgspec.Struct, frozen=True, tag="set-queues", array_like=True):
     """Open or close queues for new jobs; let their jobs start, or not."""
 
@@ -296,6 +309,7 @@ Command: TypeAlias = (
     | MoveJobs
     | RequeueJobs
     | SetHostsOpen
+    | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
     | ApplyConfig

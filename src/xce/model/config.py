@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from xce.model.api import ApiConfig
+from xce.model.device import Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX
 from xce.model.permission import EVERYONE
@@ -60,6 +61,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     closed: bool = False
     labels: dict[str, str] = {}
     """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
+    gpus: tuple[Device, ...] | None = None
+    """None: those that the worker reports."""
 
 
 class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

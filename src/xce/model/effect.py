@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from xce.model.device import DeviceGrant, GpuWish
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, JobSpec, Owner
 
@@ -43,6 +44,11 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """Of ``indices``, those that ran before in an earlier attempt."""
     fence_us: Micros = 0
     """So long after the last word of the controller it shall be ended; 0: never for that."""
+    devices: list[tuple[tuple[DeviceGrant, ...], ...]] = []
+    """The GPUs of each of ``indices``, for each entry of ``hosts``, in the order of tasks; empty:
+    none was asked for."""
+    gpu: GpuWish | None = None
+    """What was asked for; of a compound request, of its first part that asks for any."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
+from xce.model.device import Device
 from xce.model.ids import HostNumber, Index, JobId
 from xce.model.reason import Wake
 
@@ -28,6 +29,8 @@ class HostUp(msgspec.Struct, frozen=True, tag="host-up", array_like=True):
     stale: tuple[tuple[JobId, Index, int], ...] = ()
     """``(job, index, attempt)`` that were given up and still run there: nothing new starts there
     until they are gone."""
+    devices: tuple[Device, ...] = ()
+    """The GPUs that the worker found."""
 
 
 class HostDown(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
@@ -93,6 +96,17 @@ class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=Tr
     comment: str = ""
 
 
+class DevicesOpened(msgspec.Struct, frozen=True, tag="devices-opened", array_like=True):
+    """An administrator opened or closed devices of a host."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+
+    host: HostNumber
+    places: list[int]
+    is_open: bool
+    comment: str = ""
+
+
 class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array_like=True):
     """Jobs that failed to start on these hosts long ago may try them again."""
 
@@ -109,5 +123,6 @@ HostRecord: TypeAlias = (
     | HostsLost
     | StaleGone
     | HostsOpened
+    | DevicesOpened
     | AvoidanceLifted
 )

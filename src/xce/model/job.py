@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from xce.model.ids import Micros
+from xce.model.relation import Relation, Role
 from xce.model.request import Request
 
 NAME_MAX: Final = 4094
@@ -180,6 +181,11 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Arguments of a script."""
     rerunnable: bool = False
     """``-r``, or the queue's word: it is started anew when its host fails."""
+    roles: tuple[Role, ...] = ()
+    """As a jobspec gives them; empty: the job has the parts of its request, and one command."""
+    relations: tuple[Relation, ...] = ()
+    gpu_asked: str = ""
+    """``-gpu`` as asked for; empty: not given."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -4,6 +4,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from xce.model.device import Device
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
 
@@ -82,6 +83,8 @@ class HostJoined(msgspec.Struct, frozen=True, tag="host-joined", array_like=True
     isolation: str = ""
     version: str = ""
     attributes: dict[str, int | str | bool] = {}
+    devices: tuple[Device, ...] = ()
+    """The GPUs that it has."""
 
 
 class HostDisconnected(msgspec.Struct, frozen=True, tag="host-disconnected", array_like=True):

@@ -4,6 +4,7 @@ import enum
 
 import msgspec
 
+from xce.model.constraint import Proof
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.reason import Reason
 
@@ -55,6 +56,8 @@ class Preemption(msgspec.Struct, frozen=True, array_like=True):
     parts: list[int]
     alternative: int
     victims: list[Victim]
+    devices: list[list[int]] = []
+    """As `GangStart.devices`."""
 
 
 class BulkStart(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +77,9 @@ class BulkStart(msgspec.Struct, frozen=True, array_like=True):
     alternative: int = 0
     """Which alternative of the request they were placed by, from 0."""
     rule: StartRule = StartRule.TURN
+    devices: list[list[int]] = []
+    """The GPUs of each element, as `GangStart.devices` has them of an entry; empty: none is asked
+    for."""
 
 
 class GangStart(msgspec.Struct, frozen=True, array_like=True):
@@ -90,6 +96,15 @@ class GangStart(msgspec.Struct, frozen=True, array_like=True):
     alternative: int = 0
     """Which alternative it was placed by, from 0."""
     rule: StartRule = StartRule.TURN
+    devices: list[list[int]] = []
+    """The places of the GPUs of each entry on its host, in the order of tasks: of each item that
+    `GpuWish.items` counts, one; empty: none is asked for."""
+    proofs: tuple[Proof, ...] = ()
+    """The certificate: how each constraint of the request holds."""
+    topology: int = 0
+    """Version of the configuration whose levels and labels the certificate is about; 0: none."""
+    alone: list[HostNumber] = []
+    """Hosts that it has for itself by its relations, with tasks or without; rising."""
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

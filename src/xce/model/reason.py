@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from xce.model.ids import Micros
-from xce.model.units import render_span
+from xce.model.units import render_milli, render_span
 
 
 class ReasonCode(enum.StrEnum):
@@ -49,6 +49,9 @@ class ReasonCode(enum.StrEnum):
     """None of the alternatives fits; ``under`` tells why, one by one."""
     DELAY = "alternative-delay"
     """No alternative of it may be tried yet."""
+    RELATION = "relation"
+    """What a relation wants is not free: ``role`` lacks ``needed`` in any one ``resource`` (a level
+    of domains); the best domain is ``detail`` with ``available``."""
     SEARCH = "search-bound"
     """None was found within the bounds of the search, though there may be a placement."""
 
@@ -73,6 +76,14 @@ class HostCode(enum.StrEnum):
     """The present value of ``resource`` is beyond the threshold of rusage[]."""
     NO_VALUE = "no-value"
     """Has no value of ``resource``, which same[] names."""
+    NO_DEVICE = "no-device"
+    """Has not the GPUs that are wanted, used or not; ``resource``: which."""
+    DEVICE_CLOSED = "device-closed"
+    """Has them, but too many are closed or gone."""
+    DEVICES_BUSY = "devices-busy"
+    """Too few of its GPUs are free. Where ``resource`` is ``milli``, amounts are thousandths."""
+    DEVICES_SPLIT = "devices-split"
+    """Enough is free, but in pieces: in several NVLink domains, or shares of several GPUs."""
     NO_DOMAIN = "no-domain"
     """Lies in no domain of the level ``resource``."""
 
@@ -119,6 +130,17 @@ class Reason(msgspec.Struct, frozen=True, array_like=True):
     """Of a reason under another one: the part or alternative that it is about."""
     under: tuple["Reason", ...] = ()
     """Reasons of parts or alternatives."""
+    relation: str = ""
+    """Of what a relation wants: ``colocate``, ``spread``, ``near``, ``apart``, ``exclusive``, or
+    ``job``: one that it must be near to has no hosts yet."""
+    subject: str = ""
+    """The role that it is about."""
+    near: str = ""
+    """What it must be with, or apart from."""
+    domains: int = 0
+    """How many domains of the level could take some of it."""
+    each: str = ""
+    """What each task needs beside its slot."""
 
 
 NEW: Final = Reason(ReasonCode.NEW)
@@ -143,8 +165,10 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.PARTS: "Not enough hosts to meet the job's compound resource requirement",
     ReasonCode.ALTERNATIVES: "Job's alternative resource requirements not satisfied",
     ReasonCode.DELAY: "Job's alternative resource requirements not satisfied",
+    ReasonCode.RELATION: "Not enough hosts to meet the job's compound resource requirement",
     ReasonCode.SEARCH: "Not enough hosts to meet the job's resource requirement",
 }
+_LSF_GPU: Final = "Job's requirements for reserving resource (ngpus_physical) not satisfied"
 _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.SLOTS_BUSY: "Not enough job slot(s)",
     HostCode.SELECT: "Job's resource requirements not satisfied",
@@ -158,6 +182,10 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.THRESHOLD: "Load threshold reached",
     HostCode.NO_VALUE: "Job's resource requirements not satisfied",
     HostCode.NO_DOMAIN: "Job's resource requirements not satisfied",
+    HostCode.NO_DEVICE: "Job's resource requirements not satisfied",
+    HostCode.DEVICE_CLOSED: "Job's resource requirements not satisfied",
+    HostCode.DEVICES_BUSY: _LSF_GPU,
+    HostCode.DEVICES_SPLIT: _LSF_GPU,
 }
 _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.SELECT: "excluded by select[]",
@@ -170,6 +198,7 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.THRESHOLD: "beyond the threshold of {resource} in rusage[]",
     HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
     HostCode.NO_DOMAIN: "in no {resource}",
+    HostCode.DEVICE_CLOSED: "whose GPUs are closed",
 }
 
 
@@ -201,7 +230,29 @@ def render_host_reason(item: HostReason) -> str:
         return f"{count} short of {item.resource} (needs {item.needed}, best has {item.best})"
     if item.code is HostCode.TOO_SMALL:
         return f"{count} too small (needs {item.needed} {item.resource}, best has {item.best})"
+    if item.code in _DEVICES:
+        return f"{count} {_render_devices(item)}"
     return f"{count} {_PLAIN_HOST[item.code].format(resource=item.resource)}"
+
+
+_DEVICES: Final = (HostCode.NO_DEVICE, HostCode.DEVICES_BUSY, HostCode.DEVICES_SPLIT)
+
+
+def _render_devices(item: HostReason) -> str:
+    if item.code is HostCode.NO_DEVICE:
+        kind = f" {item.resource}" if item.resource else ""
+        return f"without {render_gpus(item.needed)}{kind} (the most of that kind is {item.best})"
+    needed, best = str(item.needed), str(item.best)
+    if item.resource == "milli":
+        needed, best = render_milli(item.needed), render_milli(item.best)
+    if item.code is HostCode.DEVICES_SPLIT:
+        return f"with GPUs free only in pieces (needs {needed}, most in one piece is {best})"
+    return f"with GPUs busy (needs {needed}, most free on one is {best})"
+
+
+def render_gpus(count: int) -> str:
+    """Return a number of GPUs."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
 def render_plain(reason: Reason, *, now_us: Micros) -> str:
@@ -240,12 +291,59 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
 }
 
 
+def _render_relation(reason: Reason) -> str:
+    """Return what a relation wants and does not find: of which role, of how many, where."""
+    level, who = reason.resource, f"{reason.subject}: " if reason.subject else ""
+    if reason.relation == "job":
+        return f"waits for {reason.detail} to get hosts, near which it shall be"
+    near = f" near {reason.near}" if reason.near else ""
+    count = f"{reason.domains} {plural(level, reason.domains)}"
+    have = "has" if reason.domains == 1 else "have"
+    best = f"; best is {reason.detail} with {reason.available}" if reason.detail else ""
+    each = f"needs {reason.needed} x {reason.each}; " if reason.each else ""
+    match reason.relation:
+        case "colocate":
+            return (
+                f"{who}no {level} with {reason.needed} free{near} ({each}{count} {have} room for "
+                f"any{best})"
+            )
+        case "spread":
+            return (
+                f"{who}no {reason.needed} free with at most {reason.near} in one {level} ({each}"
+                f"{reason.available} fit, over {count})"
+            )
+        case "apart":
+            return (
+                f"{who}no {reason.needed} free in a {level} without {reason.near} ({each}"
+                f"{reason.available} fit there)"
+            )
+        case "exclusive":
+            return (
+                f"{who}no {reason.needed} free in a {level} without other jobs ({each}"
+                f"{reason.available} fit there)"
+            )
+        case _:
+            return (
+                f"{who}no {reason.needed} free in a {level} of {reason.near} ({each}"
+                f"{reason.available} fit there)"
+            )
+
+
+def plural(level: str, count: int) -> str:
+    """Return the name of a level for so many domains."""
+    if count == 1:
+        return level
+    return f"{level}es" if level.endswith(("s", "x", "ch", "sh")) else f"{level}s"
+
+
 def _plain_head(reason: Reason, now_us: Micros) -> str:
     if reason.code is ReasonCode.BEGIN_TIME:
         return f"its begin time is in {render_span(reason.at_us - now_us)}"
     if reason.code is ReasonCode.WINDOW:
         when = f"; one opens in {render_span(reason.at_us - now_us)}" if reason.at_us else ""
         return f"the run windows of queue {reason.resource} are closed{when}"
+    if reason.code is ReasonCode.RELATION:
+        return _render_relation(reason)
     if reason.code is ReasonCode.HELD and reason.detail:
         return f"held by an {reason.detail}, who must release it (bresume)"
     if reason.code is ReasonCode.HOSTS:

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 import msgspec
 
 from xce.model.config import ClusterConfig
+from xce.model.constraint import Proof
 from xce.model.dependency import Dependency
 from xce.model.host_record import NO_WAKES, HostRecord
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
@@ -177,6 +178,7 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     at_us: Micros
     alternative: int = 0
     rule: StartRule = StartRule.TURN
+    devices: list[list[int]] = []
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
@@ -193,6 +195,11 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     parts: list[int] = []
     alternative: int = 0
     rule: StartRule = StartRule.TURN
+    devices: list[list[int]] = []
+    proofs: tuple[Proof, ...] = ()
+    """The certificate, as in `xce.model.plan.GangStart`."""
+    topology: int = 0
+    alone: list[HostNumber] = []
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
@@ -353,6 +360,7 @@ class RoomHeld(msgspec.Struct, frozen=True, tag="room-held", array_like=True):
     parts: list[int]
     alternative: int
     victims: list[Victim]
+    devices: list[list[int]] = []
 
 
 class RoomReleased(msgspec.Struct, frozen=True, tag="room-released", array_like=True):

@@ -21,6 +21,7 @@ class RefusalCode(enum.StrEnum):
     QUEUE_REFUSES_EXCLUSIVE = "queue-refuses-exclusive"
     OVER_QUEUE_LIMIT = "over-queue-limit"
     UNKNOWN_HOST = "unknown-host"
+    UNKNOWN_DEVICE = "unknown-device"
     UNKNOWN_RESOURCE = "unknown-resource"
     BAD_RESREQ = "bad-resreq"
     BAD_DEPENDENCY = "bad-dependency"
@@ -51,6 +52,7 @@ class RefusalCode(enum.StrEnum):
     TOKEN_REVOKED = "token-revoked"
     TOKEN_REUSED = "token-reused"
     """A token that can be used once was shown again: the login that it belongs to is over."""
+    BAD_SPEC = "bad-spec"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from xce.model.constraint import Constraint
+from xce.model.device import GpuWish
 from xce.model.ids import Micros
 
 TASKS_MAX: Final = 10_000_000
@@ -120,6 +122,11 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     """``span[ptile=n,TYPE:m...]``: m in place of n on hosts of that type or model. Sorted."""
     gtile: int = 0
     """``span[gtile=n]``: GPUs on each host; -1: all (``'!'``); 0: no such wish."""
+    gpu: GpuWish | None = None
+    """GPUs; they do not stand in ``amounts``."""
+    constraints: tuple[Constraint, ...] = ()
+    """What relations ask of the parts and of their standing to other jobs. A request that has any
+    is compound, if only of one part; of alternatives the outer request has them."""
 
     @property
     def is_serial(self) -> bool:
@@ -129,7 +136,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
         return (
             self.tasks_min == self.tasks_max
             and (self.tasks_max == 1 or self.one_host)
-            and not (self.parts or self.alternatives or self.cu)
+            and not (self.parts or self.alternatives or self.cu or self.constraints)
         )
 
 

@@ -103,3 +103,9 @@ def render_span(span_us: Micros) -> str:
             parts.append(f"{seconds // size}{name}")
             seconds %= size
     return " ".join(parts[:2]) or "0s"
+
+
+def render_milli(milli: int) -> str:
+    """Return thousandths for people: ``0.25``, ``2``."""
+    whole, rest = divmod(milli, 1000)
+    return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)

@@ -22,6 +22,7 @@ from xce.model.command import (
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
+    SetDevicesOpen,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -54,11 +55,12 @@ class Rights(NamedTuple):
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SetHostsOpen,
     DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin,
-    StartTrace, StopTrace,
+    StartTrace, StopTrace, SetDevicesOpen,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (
     ApplyConfig, SetHostsOpen, DeclareHostsLost, TrustKey, RevokeKeys, MakeHostToken,
+    SetDevicesOpen,
 )  # fmt: skip
 
 WORKER_FRAME_MAX: Final = 4 * 1024 * 1024

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
+from xce.model.device import DEVICES_MAX, Device
 from xce.model.ids import HOUR_US
 from xce.model.observation import AttemptEnded, AttemptStarted, HostJoined, Observation, Reported
 
@@ -42,12 +43,24 @@ def _refuse_joined(seen: HostJoined) -> str:
     texts = (seen.boot_id, seen.isolation, seen.version)
     if any(len(text) > TEXT_MAX for text in texts):
         return "a text is too long"
+    if len(seen.devices) > DEVICES_MAX or not all(map(_is_device, seen.devices)):
+        return "a GPU cannot be one, or there are too many"
     if len(seen.attempts) + len(seen.unreported) > ITEMS_MAX:
         return "there are too many attempts"
     places = ((item.job, item.index, item.attempt) for item in seen.attempts)
     if not (_are_places(places) and _are_places(seen.unreported)):
         return "an attempt has no number that can be one"
     return _refuse_attributes(seen.attributes)
+
+
+def _is_device(device: Device) -> bool:
+    texts = (device.uuid, device.model, device.profile)
+    numbers = (device.index, device.link, device.numa, device.parent)
+    return (
+        all(len(text) <= TEXT_MAX for text in texts)
+        and all(-1 <= number <= NUMBER_MAX for number in numbers)
+        and 0 <= device.mem_mib <= MEM_MIB_MAX
+    )
 
 
 def _refuse_attributes(attributes: Mapping[str, int | str | bool]) -> str:

@@ -45,7 +45,7 @@ NAMES: Final = frozenset(
         "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "swp", "tmp",
         "status", "model", "cpuf", "server", "rexpri", "ndisks", "nprocs", "ncores", "nthreads",
         "maxswp", "maxtmp", "cu",
-        "ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
+        "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
     )
 )  # fmt: skip
 """Resources that LSF has on every host and XCE has not yet, unless they are declared."""

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from xce.model.config import ClusterConfig
+from xce.model.device import GpuWish
 from xce.model.ids import MINUTE_US, SECOND_US
 from xce.model.request import (
     TASKS_MAX,
@@ -23,6 +24,7 @@ from xce.model.request import (
 )
 from xce.resreq import ast
 from xce.resreq.errors import NotBuiltError, ResreqError
+from xce.resreq.gpu import compile_parts, without_gpus
 from xce.resreq.hosts import parse_hosts
 from xce.resreq.merge import ALTERNATIVES_MAX, find_column, merge_requirements
 from xce.resreq.render import render_affinity, render_expression, render_order, render_requirement
@@ -49,6 +51,7 @@ def compile_request(
     hosts: str = "",
     exclusive: bool = False,
     unit: str = "MB",
+    gpu: GpuWish | None = None,
 ) -> Request:
     """Return the request that ``-R`` (perhaps several), ``-n``, ``-m`` and ``-x`` ask for.
 
@@ -59,6 +62,7 @@ def compile_request(
         hosts: The text of ``-m``; empty: any host.
         exclusive: No other job beside it on its hosts.
         unit: The unit of a bare ``mem``: ``LSF_UNIT_FOR_LIMITS`` or ``classic`` (MB here).
+        gpu: What ``-gpu`` asks for; what ``rusage[]`` says of GPUs counts instead.
 
     Raises:
         ResreqError: A text cannot be read, or names what does not exist.
@@ -77,8 +81,10 @@ def compile_request(
             if error.column:
                 break
         raise
+    if gpu is not None:
+        request = _with_gpu(request, gpu)
     if choices or exclusive:
-        request = _with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
+        request = with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
     return request
 
 
@@ -122,13 +128,32 @@ def render_request(request: Request) -> str:
     return render_requirement(tree)
 
 
-def _with_hosts(
+def _with_gpu(request: Request, gpu: GpuWish) -> Request:
+    """Return a request with the GPUs of ``-gpu``, where it asks for none itself."""
+    replace = msgspec.structs.replace
+    if request.parts:
+        if any(part.request.gpu for part in request.parts):
+            return request
+        raise NotBuiltError(
+            "-gpu beside a compound requirement is not built yet: say rusage[gpu=...] in its parts"
+        )
+    if request.alternatives:
+        return replace(
+            request,
+            alternatives=tuple(
+                replace(one, request=_with_gpu(one.request, gpu)) for one in request.alternatives
+            ),
+        )
+    return request if request.gpu is not None else replace(request, gpu=gpu)
+
+
+def with_hosts(
     request: Request, hosts: tuple[HostChoice, ...], *, other_hosts: bool, exclusive: bool
 ) -> Request:
     """Return a request, with all that it is made of, on certain hosts only."""
 
     def inner(request: Request) -> Request:
-        return _with_hosts(request, hosts, other_hosts=other_hosts, exclusive=exclusive)
+        return with_hosts(request, hosts, other_hosts=other_hosts, exclusive=exclusive)
 
     replace = msgspec.structs.replace
     return replace(
@@ -216,6 +241,7 @@ def _simple(simple: ast.Simple, tasks: Tasks) -> list[Request]:
             request,
             amounts=tuple(sorted(amount for part in group for amount in _amounts(part))),
             thresholds=_thresholds(group),
+            gpu=compile_parts(group),
         )
         for group in simple.rusage.groups
     ]
@@ -245,7 +271,7 @@ def _with_span(request: Request, span: ast.Span) -> Request:
 def _thresholds(group: tuple[ast.RusagePart, ...]) -> tuple[Threshold, ...]:
     found: dict[str, int] = {}
     for part in group:
-        for item in part.items if part.threshold is not None else ():
+        for item in without_gpus(part) if part.threshold is not None else ():
             milli = scaled_milli(part.threshold or ast.Number("0"), 0)
             if found.setdefault(item.name, milli) != milli:
                 raise ResreqError(f"{item.name} has two thresholds", word="threshold", lsf=_RUSAGE)
@@ -265,11 +291,9 @@ def _compute_units(cu: ast.ComputeUnits) -> CuWish:
 
 
 def _amounts(part: ast.RusagePart) -> list[Amount]:
-    """Return the amounts of items that share their settings; none for those of 0."""
-    if part.gpu:
-        raise NotBuiltError(f"{part.gpu[0][0]} in rusage[] is not built yet", word=part.gpu[0][0])
+    """Return the amounts of items that share their settings; none for those of 0, nor of GPUs."""
     found = []
-    for item in part.items:
+    for item in without_gpus(part):
         values = [_whole(number, item.name) for number in item.values]
         if len(values) > 1:
             amount = _phased(item, values, part)

@@ -61,7 +61,9 @@ class Schema:
         self.kinds: dict[str, str] = dict.fromkeys(NUMBERS, "number")
         """Attributes of hosts with their kinds."""
         self.kinds.update(dict.fromkeys(STRINGS, "string"))
-        self.units: dict[str, str] = {"mem": "MB"}
+        self.kinds["gpu"] = "boolean"
+        self.kinds.update(dict.fromkeys(("ngpus", "ngpus_physical"), "number"))
+        self.units: dict[str, str] = {"mem": "MB", "gpu": ""}
         """Consumable resources with their units."""
         for resource in config.resources:
             if resource.kind in ("counter", "pool"):
@@ -109,7 +111,7 @@ class Schema:
             ResreqError: It is none.
         """
         unit = self.units.get(name)
-        if unit is None and name not in self.kinds:
+        if unit is None and (name not in self.kinds or name in _GPU_COUNTS):
             unit = _BUILT_IN_UNITS.get(name)
         if unit is not None:
             return unit

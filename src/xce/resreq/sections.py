@@ -28,6 +28,7 @@ _CU_FIELDS: Final = {
 }  # fmt: skip
 _GPU_SETTINGS: Final = (
     "gmodel", "gvendor", "glink", "nvlink", "aff", "block", "gpack", "mode", "mps", "j_exclusive",
+    "mig", "gtile",
 )  # fmt: skip
 """What ``rusage[]`` may say of GPUs in words; their numbers (``gmem``, ``mig``) are items."""
 _SAME_AS: Final = {"mcm": "numa", "cpu": "thread"}

@@ -6,6 +6,7 @@ from xce.model.ids import MINUTE_US, SECOND_US
 from xce.model.request import Amount, CuWish, Phase, Request
 from xce.resreq import ast
 from xce.resreq.affinity import parse_affinity
+from xce.resreq.gpu import rusage_part
 from xce.resreq.parser import parse_select
 from xce.resreq.settle import number_of_milli
 
@@ -78,6 +79,8 @@ def _rusage(request: Request) -> ast.Rusage | None:
                 number_of_milli(milli) if milli >= 0 else None,
             )
         )
+    if request.gpu is not None:
+        parts.append(rusage_part(request.gpu))
     return ast.Rusage((tuple(parts),)) if parts else None
 
 

@@ -49,8 +49,10 @@ def find_faults(
         return ["the columns do not fit together"]
     if min(sizes) < 1 or not 0 <= min(numbers) <= max(numbers) < table.count:
         return ["no such host, or no task on one"]
-    if owners != sorted(owners) or sorted(set(owners)) != list(range(len(form.roles))):
-        return ["the parts are not all there, one after the other"]
+    if sorted(set(owners)) != list(range(len(form.roles))):
+        return ["the parts are not all there"]
+    if owners != sorted(owners) and not form.request.constraints:
+        return ["the parts do not stand one after the other"]
     faults = _faults_of_all(form, numbers, sizes, table)
     for place, role in enumerate(form.roles):
         entries = [
@@ -59,7 +61,10 @@ def find_faults(
             if owner == place
         ]
         faults += [
-            f"part {place}: {text}" for text in _faults_of_role(role, entries, table, config)
+            f"part {place}: {text}"
+            for text in _faults_of_role(
+                role, entries, table, config, is_grouped=bool(form.request.constraints)
+            )
         ]
     return faults
 
@@ -115,7 +120,12 @@ def _faults_of_all(
 
 
 def _faults_of_role(
-    role: Request, entries: list[_Entry], table: HostTable, config: ClusterConfig
+    role: Request,
+    entries: list[_Entry],
+    table: HostTable,
+    config: ClusterConfig,
+    *,
+    is_grouped: bool,
 ) -> list[str]:
     numbers = [entry.host for entry in entries]
     total = sum(entry.tasks for entry in entries)
@@ -126,14 +136,16 @@ def _faults_of_role(
         faults.append("a host twice")
     if len(numbers) > (1 if role.one_host else role.hosts_max or len(numbers)):
         faults.append("more hosts than allowed")
-    faults += _faults_of_span(role, entries, table)
+    faults += _faults_of_span(role, entries, table, is_grouped=is_grouped)
     faults += _faults_of_same(role, numbers, table)
     if role.cu is not None:
         faults += _faults_of_cu(role.cu, entries, table, config)
     return faults
 
 
-def _faults_of_span(role: Request, entries: list[_Entry], table: HostTable) -> list[str]:
+def _faults_of_span(
+    role: Request, entries: list[_Entry], table: HostTable, *, is_grouped: bool
+) -> list[str]:
     sizes = [entry.tasks for entry in entries]
     if role.stripe > 0 and max(sizes) > role.stripe:
         return ["more than stripe= allows on a host"]
@@ -148,6 +160,8 @@ def _faults_of_span(role: Request, entries: list[_Entry], table: HostTable) -> l
             return ["more than ptile= allows on a host"]
     # Ranks of one domain stand together, which may put the remainder before the last host.
     may_stand = range(1, len(sizes)) if role.cu is not None else [len(sizes) - 1]
+    if is_grouped:
+        may_stand = range(len(sizes))
     if len(odd) > 1 or (odd and len(sizes) > 1 and odd[0] not in may_stand):
         return ["hosts that are not filled as span[] wants it"]
     return []

@@ -10,13 +10,16 @@ from typing import Final
 
 import numpy as np
 
-from xce.model.config import ClusterConfig
+from xce.model.config import LEVELS, ClusterConfig
 from xce.resreq.schema import NUMBERS, STRINGS
 from xce.resreq.select import Bools, Codes, Milli
+from xce.state.device_columns import DeviceColumns
 from xce.state.hosts import Column, Flags, HostTable
 
 MOVING: Final = frozenset({"mem", "slots"})
 """Numbers that change with what is given out."""
+GPU_NUMBERS: Final = ("ngpus", "ngpus_physical")
+"""How many GPUs a host has."""
 OWN_LEVEL: Final = "host"
 """The topology level at which each host is a domain of its own."""
 _UNKNOWN_SIZE: Final = 1 << 40
@@ -35,6 +38,8 @@ class HostFacts:
             for item in config.resources
             if item.kind in ("number", "string", "boolean")
         }
+        self.kinds["gpu"] = "boolean"
+        self.kinds.update(dict.fromkeys(GPU_NUMBERS, "number"))
         self.attributes: list[Mapping[str, int | str | bool]] = list(
             map(table.attributes, range(table.count))
         )
@@ -55,9 +60,17 @@ class HostFacts:
         free[:2][self.unknown] = _UNKNOWN_SIZE
         return free
 
+    @property
+    def devices(self) -> DeviceColumns:
+        """The devices of hosts."""
+        return self.table.devices.columns
+
     def number(self, name: str) -> tuple[Milli, Bools]:
         """Return an attribute in thousandths and which hosts have it."""
         found = self._numbers.get(name)
+        if found is None and name in GPU_NUMBERS:
+            counts = self.devices.is_there.sum(axis=0) * 1000
+            found = self._numbers[name] = counts, np.ones(self.table.count, np.bool_)
         if found is None:
             values = [row.get(name) for row in self.attributes]
             milli = [0 if isinstance(value, str | None) else int(value) for value in values]
@@ -86,6 +99,8 @@ class HostFacts:
         if found is None:
             column = [row.get(name) is True for row in self.attributes]
             found = self._flags[name] = np.asarray(column, np.bool_)
+            if name == "gpu":
+                found |= self.devices.is_there.sum(axis=0) > 0
         return found
 
     def values(self, name: str) -> Codes:
@@ -113,6 +128,11 @@ class HostFacts:
     def level(self, name: str) -> str:
         """Return the topology level that ``cu[type=name]`` means."""
         return self._config.domain_level(name)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of domains, the narrowest first, without hosts themselves."""
+        return self._config.levels or LEVELS
 
     def labels(self, level: str) -> Codes:
         """Return the code of each host's domain at a level; -1: it is in none."""

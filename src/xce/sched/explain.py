@@ -8,19 +8,28 @@ import numpy as np
 
 from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake
 from xce.sched.columns import HostFacts
+from xce.sched.explain_relations import explain_relations
 from xce.sched.filter import Sieve
 from xce.sched.ground import Ground
 from xce.sched.place import pools
 from xce.sched.place.capacity import Room, room_on
-from xce.sched.place.compound import Candidates, find_compound
+from xce.sched.place.compound import Candidates
 from xce.sched.place.domains import Trail
 from xce.sched.place.simple import most_of, most_without_domains
+from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy, sift
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
 _MOVING: Final = frozenset(
-    {HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.EXCLUSIVE, HostCode.THRESHOLD}
+    {
+        HostCode.SLOTS_BUSY,
+        HostCode.AMOUNT_SHORT,
+        HostCode.EXCLUSIVE,
+        HostCode.THRESHOLD,
+        HostCode.DEVICES_BUSY,
+        HostCode.DEVICES_SPLIT,
+    }
 )
 """Codes under which hosts come and go with what is given out."""
 Gist: TypeAlias = tuple[object, ...]
@@ -55,7 +64,9 @@ def explain_ground(
         return Reason(ReasonCode.HOSTS, tuple(sieve.reasons))
     if shape.tile is not shape.unit:
         sieve = sift(shape, ground, facts, policy, shape.tile)
-    wide = sieve.left_or(HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT)
+    wide = sieve.left_or(
+        HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.DEVICES_BUSY, HostCode.DEVICES_SPLIT
+    )
     room, trail = room_on(shape, ground.free, wide, everyone(facts)), Trail()
     reasons = sieve.reasons
     if not shape.is_spanned:
@@ -96,7 +107,10 @@ def _explain_parts(shape: Shape, ground: Ground, facts: HostFacts, policy: Polic
     if not alone:
         trail = Trail()
         places = Candidates(tuple(masks), tuple(everyone(facts) for _ in masks))
-        find_compound(shape, ground.free, places, trail)
+        related = explain_relations(shape, ground, places, facts)
+        if related is not None:
+            return related
+        find_whole(shape, ground, places, trail)
         if trail.is_cut:
             return Reason(ReasonCode.SEARCH, needed=shape.tasks_min)
     return conclude_parts(shape, alone)
@@ -170,7 +184,8 @@ def gist(reason: Reason) -> Gist:
     moving = frozenset((item.code, item.resource) for item in reason.host_reasons if _moves(item))
     under = tuple(map(gist, reason.under))
     return (
-        reason.code, reason.unsatisfiable, reason.resource, standing, moving, reason.role, under
+        reason.code, reason.unsatisfiable, reason.resource, standing, moving, reason.role, under,
+        reason.relation, reason.subject, reason.near,
     )  # fmt: skip
 
 
@@ -182,6 +197,9 @@ def _moves(item: HostReason) -> bool:
 def cures(reason: Reason) -> frozenset[Wake]:
     """Return the kinds of change that can cure ``reason``."""
     match reason.code:
+        case ReasonCode.RELATION if reason.relation in ("near", "apart", "job"):
+            # A start elsewhere may cure it.
+            kinds = {Wake.CAPACITY, Wake.RESERVATION}
         case ReasonCode.RESERVED:
             kinds = {Wake.CAPACITY, Wake.POOL, Wake.RESERVATION}
         case ReasonCode.POOL:

@@ -10,8 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from xce.model.device import WHOLE, GpuWish
 from xce.model.reason import HostCode, HostReason
 from xce.sched.columns import MOVING, HostColumns, HostFacts
+from xce.sched.devices import device_room, groups_by_devices
 from xce.sched.ground import Ground
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
@@ -159,6 +161,64 @@ def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -
     """Keep the hosts without any other job for a request that wants hosts of its own."""
     if shape.request.exclusive:
         sieve.keep(ground.empty, HostCode.EXCLUSIVE)
+
+
+def filter_device_kinds(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that could take the share of the request if none of their GPUs were used."""
+    gpu = shape.gpu
+    if gpu is None or not _is_on_each_host(shape):
+        return
+    idle = facts.table.total
+    groups = groups_by_devices(gpu._replace(match=gpu.kind), idle)
+    have = gpu.kind.sum(axis=0)
+    needed = gpu.wish.items(shape.least)
+    wanted = shape.least if gpu.wish.per == "task" else 1
+    name = render_kind(gpu.wish)
+    sieve.keep(groups >= wanted, HostCode.NO_DEVICE, resource=name, needed=needed, have=have)
+
+
+def filter_device_open(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts on which enough of the GPUs of that kind are open."""
+    gpu = shape.gpu
+    if gpu is not None and _is_on_each_host(shape):
+        wanted = shape.least if gpu.wish.per == "task" else 1
+        sieve.keep(groups_by_devices(gpu, facts.table.total) >= wanted, HostCode.DEVICE_CLOSED)
+
+
+def render_kind(wish: GpuWish) -> str:
+    """Return which GPUs are wanted, for people: ``H100`` of ``40960`` MiB."""
+    words = [wish.model]
+    words += [f"of {wish.mem_mib} MiB"] if wish.mem_mib else []
+    words += [f"instances of MIG {wish.mig}"] if wish.mig else []
+    words += ["in one NVLink domain"] if wish.is_linked and wish.count > 1 else []
+    return " ".join(word for word in words if word)
+
+
+def _is_on_each_host(shape: Shape) -> bool:
+    """Return whether each host that is used must have GPUs."""
+    return shape.gpu is not None and (shape.gpu.wish.per != "job" or shape.is_single)
+
+
+def filter_devices(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts on which the GPUs of the request's share are free."""
+    gpu = shape.gpu
+    if gpu is None or not _is_on_each_host(shape):
+        return
+    wanted = shape.least if gpu.wish.per == "task" else 1
+    fits = groups_by_devices(gpu, ground.free) >= wanted
+    needed = gpu.wish.items(shape.least)
+    rows = np.where(gpu.match, ground.free[gpu.row : gpu.row + len(gpu.match)], 0).clip(min=0)
+    if gpu.wish.is_whole:
+        whole = (rows >= WHOLE).sum(axis=0)
+        best = device_room(gpu, ground.free).largest if gpu.wish.is_linked else whole
+        in_pieces = rows.sum(axis=0) >= needed * WHOLE
+    else:
+        needed *= gpu.wish.milli
+        best = rows.max(axis=0, initial=0)
+        in_pieces = rows.sum(axis=0) >= needed
+    unit = "" if gpu.wish.is_whole else "milli"
+    sieve.keep(fits | ~in_pieces, HostCode.DEVICES_SPLIT, resource=unit, needed=needed, have=best)
+    sieve.keep(fits, HostCode.DEVICES_BUSY, resource=unit, needed=needed, have=best)
 
 
 def filter_amounts(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from xce.sched.columns import HostFacts
+from xce.sched.outside import hosts_of_subjects
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column, Flags
 
@@ -10,11 +11,14 @@ from xce.state.hosts import Column, Flags
 class Ground:
     """Free amounts on hosts. Within a session they only shrink."""
 
-    def __init__(self, free: Column, empty: Flags) -> None:
+    def __init__(self, free: Column, empty: Flags, where: dict[str, Column] | None = None) -> None:
         self.free = free
         """Along resources and hosts; no slot is free on a host that somebody has for himself."""
         self.empty = empty
         """Hosts on which nothing runs."""
+        self.where: dict[str, Column] = {} if where is None else where
+        """By job or group that relations name: its hosts. One that waits itself has none; one that
+        does not matter is not there."""
         self.content: int | None = None
         """The number that `Memory` gave to what is free; None: not numbered yet. It stands for
         ``empty`` too, which follows from ``free`` as long as totals stay."""
@@ -33,7 +37,8 @@ def open_ground(state: ClusterState) -> Ground:
     table = state.hosts
     free = table.free()
     free[0][table.exclusive > 0] = 0
-    return Ground(free, (table.attempts == 0) & ~table.held.any(axis=0))
+    empty = (table.attempts == 0) & ~table.held.any(axis=0)
+    return Ground(free, empty, hosts_of_subjects(state))
 
 
 def idle_ground(facts: HostFacts) -> Ground:

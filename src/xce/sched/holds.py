@@ -77,7 +77,7 @@ class Holds:
     def _held(self, hold: RoomHeld) -> Held:
         found, job = self._state.classes[hold.cls], self._state.jobs[hold.job]
         needs = found.forms[hold.alternative].needs
-        column = on_hosts(needs, hold.hosts, hold.tasks, hold.parts)
+        column = on_hosts(needs, hold.hosts, hold.tasks, hold.parts, hold.devices)
         position = job.position(hold.index)
         assert position is not None, f"room is held for element {hold.index} of job {hold.job}"
         numbers = np.asarray(sorted(column), np.int64)
@@ -89,7 +89,7 @@ class Holds:
 
     def own_view(self, held: Held, now: View) -> View:
         """Return what is free for the one for whom room is held."""
-        ground = Ground(now.ground.free.copy(), now.ground.empty.copy())
+        ground = Ground(now.ground.free.copy(), now.ground.empty.copy(), now.ground.where)
         pools = dict(now.pools)
         self.give(held, View(ground, pools))
         return View(ground, pools)

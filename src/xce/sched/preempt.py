@@ -187,7 +187,8 @@ class Preemptor:
             for (name, value), extra in zip(now.pools.items(), more, strict=True)
         }
         total = self._state.hosts.total[0]
-        return View(Ground(free, (free[0] >= total) & (total > 0)), pools)
+        empty = (free[0] >= total) & (total > 0)
+        return View(Ground(free, empty, now.ground.where), pools)
 
     def _needed(
         self, now: View, candidates: _Candidates, size: int, spot: Spot, found: RequestClass
@@ -237,4 +238,5 @@ class Preemptor:
             spot.parts.tolist(),
             spot.alternative,
             victims,
+            spot.devices,
         )

@@ -68,7 +68,7 @@ class Reserver:
 
     def take(self, found: RequestClass, shape: Shape, now: View, spot: Spot) -> None:
         """Give out what starts now."""
-        exclusive = shape.request.exclusive
+        exclusive = shape.is_alone
         piece = Piece(spot.numbers, spot.amounts, spot.pools, exclusive)
         span_us = expected_span(found)
         if self._timeline is not None:
@@ -125,7 +125,7 @@ class Reserver:
         spot = find(view, self.mask(before)) if before is not None else None
         spot = spot or find(view, None)
         assert spot is not None, "what fits cannot be placed"
-        piece = Piece(spot.numbers, spot.amounts, spot.pools, shape.request.exclusive)
+        piece = Piece(spot.numbers, spot.amounts, spot.pools, shape.is_alone)
         timeline.reserve(piece, start_us, told_us, span_us)
         told = Reservation(
             found.cls,

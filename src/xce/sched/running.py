@@ -147,7 +147,7 @@ class Running:
         self._is_whole = True
         self._at, self._unused, self._size = {}, [], 0
         self._names = tuple(sorted(state.pools.total))
-        resources = len(state.hosts.resources)
+        resources = state.hosts.width
         self._rows = _room_for(0, resources, len(self._names))
         self._owners, self._unused_owners = _owners_for(0), []
         everything = chain.from_iterable(state.on_host.values())
@@ -178,6 +178,10 @@ class Running:
         instants = [min(since_us + offset_us, ends_at_us) for offset_us in offsets] + [ends_at_us]
         stages = [self._held(state, attempt, stage) for stage in form.stages[attempt.returned :]]
         nothing = np.zeros_like(stages[0][0]), np.zeros_like(stages[0][1])
+        if attempt.alone:
+            own = np.searchsorted(_numbers(attempt), attempt.alone)
+            for amounts, _ in stages:
+                amounts[0, own] = state.hosts.total[0, attempt.alone]
         if found.key.request.exclusive:
             # Its slots come last, all that the host has.
             for amounts, _ in stages:
@@ -201,8 +205,9 @@ class Running:
         self, state: ClusterState, attempt: Attempt, stage: tuple[Need, ...]
     ) -> tuple[Column, Column]:
         """Return what an attempt holds on each of `_numbers` and of each pool at a stage."""
-        held = on_hosts(stage, attempt.hosts, attempt.tasks, attempt.parts)
-        amounts = np.stack([held[number] for number in _numbers(attempt)], axis=1)
+        held = on_hosts(stage, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
+        none = np.zeros(len(self._rows.amounts), np.int64)
+        amounts = np.stack([held.get(number, none) for number in _numbers(attempt)], axis=1)
         if attempt.gave_slots:
             amounts[0] = 0
         needs = of_pools(stage, attempt.tasks, attempt.parts)
@@ -260,8 +265,8 @@ class Running:
 
 
 def _numbers(attempt: Attempt) -> list[HostNumber]:
-    """Return the hosts of an attempt, each once."""
-    return sorted(set(attempt.hosts))
+    """Return the hosts of an attempt, and those it has for itself, each once."""
+    return sorted({*attempt.hosts, *attempt.alone})
 
 
 def _room_for(size: int, resources: int, pools: int) -> Releases:

@@ -28,14 +28,16 @@ from xce.sched.front import NO_LIMIT, Front
 from xce.sched.ground import Ground, open_ground
 from xce.sched.holds import Holds
 from xce.sched.order import Line, Place, Rank
+from xce.sched.outside import waited_for
 from xce.sched.passed import NO_TURNS, Turns
 from xce.sched.place import bulk, pools
-from xce.sched.place.spot import Spot, find_gang, find_serial
+from xce.sched.place.spot import Spot, find_gang, find_serial, spot_of_many
 from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
 from xce.sched.running import FAR, expected_span, lateness
 from xce.sched.shape import Shape
+from xce.sched.starts import bulk_of_one, gang_of
 from xce.sched.timeline import Piece, View
 from xce.sched.waiting import Memory
 from xce.state.cluster import ClusterState, RequestClass
@@ -242,18 +244,21 @@ class Session:
 
     def _start(self, found: RequestClass, element: Element, shape: Shape, spot: Spot) -> None:
         """Add the start of one element for which others gave way."""
-        job_id, index = element
-        rule = StartRule.PREEMPT
         self._counts.runs += 1
+        rule = StartRule.PREEMPT
         if shape.request.is_serial:
-            self._bulk.append(
-                BulkStart(
-                    found.cls, [job_id], [index], [index], spot.hosts.tolist(), [1], rule=rule
-                )
-            )
-            return
-        columns = spot.hosts.tolist(), spot.sizes.tolist(), spot.parts.tolist()
-        self._gangs.append(GangStart(found.cls, job_id, index, *columns, spot.alternative, rule))
+            self._bulk.append(bulk_of_one(found, element, spot, rule))
+        else:
+            self._gangs.append(self._gang(found, element, shape, spot, rule))
+
+    def _gang(
+        self, found: RequestClass, element: Element, shape: Shape, spot: Spot, rule: StartRule
+    ) -> GangStart:
+        """Return the start of a parallel element, with its certificate."""
+        return gang_of(
+            found, element, shape, spot, rule,
+            ground=self._free, facts=self._facts, topology=self._state.config_version,
+        )  # fmt: skip
 
     @property
     def has_stopped(self) -> bool:
@@ -275,6 +280,9 @@ class Session:
         Not where somebody in front holds a reservation, which it could delay.
         """
         if shape.fixed is not None or shape.never is not None:
+            return False
+        if shape.looks_outside or (shape.is_alone and not shape.request.exclusive):
+            # Who is where, and which domains are idle, is another question then.
             return False
         if reason.code is ReasonCode.RESERVED or self._reserver.has_promises:
             return False
@@ -374,12 +382,16 @@ class Session:
     def _refusal(self, shape: Shape) -> Reason | None:
         """Return why a request cannot fit, as far as that is known without a try."""
         known = self._failed.get(shape) or shape.fixed
+        if known is None and shape.looks_outside:
+            subject = waited_for(shape.request, self._free.where)
+            if subject:
+                return Reason(ReasonCode.RELATION, relation="job", detail=subject)
         if known is None:
             shortage = pools.explain_shortage(shape, self._pools)
             known = shortage and (shape.never or shortage)
         if known is None and shape.verdict is not None:
             known = self._memory.verdict(shape, self._free)
-        if known is not None:
+        if known is not None and not shape.looks_outside:
             self._failed[shape] = known
         return known
 
@@ -401,8 +413,10 @@ class Session:
         elif self._fits(shape, now, sieve.left):
             return self._try_window(front, shape, window, before)
         reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve, now.pools)
-        self._memory.store_verdict(shape, now.ground, reason)
-        self._failed[shape] = reason
+        if not shape.looks_outside:
+            # Else another job's start may cure it within the session.
+            self._memory.store_verdict(shape, now.ground, reason)
+            self._failed[shape] = reason
         return reason
 
     def _fits(self, shape: Shape, now: View, left: Flags) -> bool:
@@ -451,22 +465,16 @@ class Session:
             room, wanted = there if there.any() else room, 1
         runs, taken = front.take(wanted, before)
         numbers, shares = self._policy.sharing(shape, view.ground, self._facts, room, taken)
-        needs = pools.pool_needs(shape, shape.tasks_max)
-        spot = Spot(
-            numbers,
-            shares,
-            shares[:0],
-            shape.alternative,
-            numbers,
-            shape.unit[:, None] * shares,
-            {name: value * taken for name, value in needs.items()},
-        )
+        spot = spot_of_many(shape, view.ground, numbers, shares)
         self._reserver.take(front.found, shape, self._now, spot)
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
         self._bulk.append(
-            BulkStart(front.found.cls, *runs, numbers.tolist(), shares.tolist(), rule=rule)
-        )
+            BulkStart(
+                front.found.cls, *runs, numbers.tolist(), shares.tolist(), rule=rule,
+                devices=spot.devices,
+            )
+        )  # fmt: skip
         return True
 
     def _place_gang(
@@ -482,19 +490,9 @@ class Session:
         if spot is None:
             return False
         runs, _ = front.take(1, before)
+        started = runs.jobs[0], runs.firsts[0]
+        self._gangs.append(self._gang(front.found, started, shape, spot, rule))
         self._reserver.take(front.found, shape, self._now, spot)
         self._note(front, 1, int(spot.sizes.sum()))
         self._counts.runs += 1
-        self._gangs.append(
-            GangStart(
-                front.found.cls,
-                runs.jobs[0],
-                runs.firsts[0],
-                spot.hosts.tolist(),
-                spot.sizes.tolist(),
-                spot.parts.tolist(),
-                spot.alternative,
-                rule,
-            )
-        )
         return True

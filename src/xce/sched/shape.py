@@ -4,15 +4,19 @@ A request with parts or alternatives has a shape for each of them: `inner`. Its 
 those of the hosts that any of them may use, and its own amounts are empty.
 """
 
+import functools
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from xce.model.constraint import Exclusive, Near
 from xce.model.ids import HostNumber, Micros
 from xce.model.reason import HostReason, Reason
 from xce.model.request import Request
 from xce.resreq.select import compile_order, compile_select
 from xce.sched.columns import MOVING
+from xce.sched.devices import GpuShape
+from xce.sched.ties import Fabric
 from xce.state.cluster import RequestClass
 from xce.state.hosts import Column, Flags
 from xce.state.needs import Form, Need, open_form
@@ -57,15 +61,17 @@ class Shape:
         self.job_pools = need.job_pools
         self.tasks_min, self.tasks_max = request.tasks_min, request.tasks_max
         least, full, is_single = _shares(request)
+        self.is_single = is_single
+        """Whether it is always on one host."""
         once = self.per_first if is_single else self.per_host
         self.unit: Column = self.per_task * least + once
         """The least that it takes on a host; all that a serial attempt takes."""
+        self.least = least
+        """The fewest tasks that it may have on a host."""
         self.tile: Column = self.unit if full == least else self.per_task * full + once
         """What it takes on a host that ``span[]`` wants filled."""
         self.asked: Column = np.flatnonzero(self.per_task + self.per_host)
         """The resources of which it takes some on each host."""
-        self.is_loose = not self.is_spanned and bool((self.per_first == self.per_host).all())
-        """Whether its tasks may lie anywhere, and hosts differ by what they have free alone."""
         self.order = compile_order(request.order)
         self.program = compile_select(request.select) if request.select else None
         self.select_moves = self.program is not None and not MOVING.isdisjoint(self.program.names)
@@ -80,6 +86,8 @@ class Shape:
         """By host: a code for what all of its hosts must have in common, -1: it lacks it."""
         self.domains: Column | None = None
         """By host: the code of its domain, -1: in none; None: hosts are domains, or no matter."""
+        self.gpu: GpuShape | None = None
+        """What it wants of GPUs; None: nothing."""
         self.allowed: Flags = _NO_FLAGS
         """Hosts that pass the lasting and passing filters."""
         self.standing: tuple[HostReason, ...] = ()
@@ -92,10 +100,36 @@ class Shape:
         self.users = 0
         """How many classes have it."""
 
+    fabric: Fabric | None = None
+    """What relations between its parts, and to jobs outside, ask of it."""
+
     @property
     def is_whole(self) -> bool:
         """Whether it has parts or alternatives."""
         return bool(self.request.parts or self.request.alternatives)
+
+    @property
+    def looks_outside(self) -> bool:
+        """Whether it depends on where other jobs are, so that nothing found of it lasts."""
+        return any(isinstance(item, Near) for item in self.request.constraints) or any(
+            inner.looks_outside for inner in self.inner
+        )
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it wants hosts for itself."""
+        return self.request.exclusive or any(
+            isinstance(item, Exclusive) for item in self.request.constraints
+        )
+
+    @functools.cached_property
+    def is_loose(self) -> bool:
+        """Whether its tasks may lie anywhere, and hosts differ by what they have free alone."""
+        return (
+            not self.is_spanned
+            and self.request.gpu is None
+            and bool((self.per_first == self.per_host).all())
+        )
 
     @property
     def is_spanned(self) -> bool:

@@ -10,17 +10,21 @@ import numpy as np
 from xce.model.reason import HostCode, Reason, ReasonCode
 from xce.sched import filter as filters
 from xce.sched.columns import OWN_LEVEL, HostFacts
+from xce.sched.devices import lay_out
 from xce.sched.explain import conclude, conclude_alternatives, conclude_parts, everyone
+from xce.sched.explain_relations import explain_relations
 from xce.sched.filter import Sieve
 from xce.sched.ground import idle_ground
 from xce.sched.place import pools
 from xce.sched.place.capacity import room_on
-from xce.sched.place.compound import Candidates, find_compound
+from xce.sched.place.compound import Candidates
 from xce.sched.place.domains import Trail
 from xce.sched.place.simple import most_of
+from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy
 from xce.sched.score import preferences
 from xce.sched.shape import Shape
+from xce.sched.ties import lay_out_ties
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column
 
@@ -35,7 +39,9 @@ def compile_standing(shape: Shape, state: ClusterState, facts: HostFacts, policy
         _compile_whole(shape, state, facts, policy)
         return
     sieve = _lasting_sieve(shape, facts, policy)
+    with_closed(shape, are_open=True)
     never = _explain_never(sieve, shape, state, facts)
+    with_closed(shape, are_open=False)
     for passing in policy.passing:
         passing(sieve, shape, facts)
     shape.allowed, shape.standing = sieve.left, tuple(sieve.reasons)
@@ -47,6 +53,15 @@ def compile_standing(shape: Shape, state: ClusterState, facts: HostFacts, policy
         needed = shape.tasks_min if shape.tasks_min > 1 else 0
         nowhere = Reason(ReasonCode.HOSTS, shape.standing, needed=needed)
         shape.fixed = shape.never or nowhere
+
+
+def with_closed(shape: Shape, *, are_open: bool) -> None:
+    """Have placement take GPUs that are closed or gone for open ones, or not."""
+    for inner in shape.inner:
+        with_closed(inner, are_open=are_open)
+    if shape.gpu is not None:
+        match = shape.gpu.kind if are_open else shape.gpu.kind & shape.gpu.usable
+        shape.gpu = shape.gpu._replace(match=match)
 
 
 def _lasting_sieve(shape: Shape, facts: HostFacts, policy: Policy) -> Sieve:
@@ -77,6 +92,7 @@ def _explain_never(
     now = Sieve(sieve.left, shape.unit)
     filters.filter_select_now(now, shape, ground, facts)
     filters.filter_threshold(now, shape, ground, facts)
+    filters.filter_devices(now, shape, ground, facts)
     # Which free amounts a select named is of no interest here: it is about all that there is.
     reasons += [
         msgspec.structs.replace(item, resource="") if item.code is HostCode.SELECT else item
@@ -98,6 +114,11 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     """Set what a request says of how tasks lie on hosts, host by host."""
     request, count = shape.request, facts.table.count
     shape.groups = _groups(request.same, facts)
+    if request.gpu is not None and not shape.is_whole:
+        shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row)
+    if request.parts and request.constraints:
+        names = [part.name for part in request.parts]
+        shape.fabric = lay_out_ties(request.constraints, names, facts)
     if request.cu is not None:
         level = facts.level(request.cu.level)
         shape.domains = None if level == OWN_LEVEL else facts.labels(level).astype(np.int64)
@@ -168,7 +189,12 @@ def _never_together(
     ground, trail = idle_ground(facts), Trail()
     masks = tuple(_idle_sieve(part, facts, policy).left for part in shape.inner)
     ranked = tuple(everyone(facts) for _ in shape.inner)
-    found = find_compound(shape, ground.free, Candidates(masks, ranked), trail)
+    with_closed(shape, are_open=True)
+    found = find_whole(shape, ground, Candidates(masks, ranked), trail)
+    with_closed(shape, are_open=False)
     if found is not None or trail.is_cut:
         return None
-    return msgspec.structs.replace(conclude_parts(shape, []), unsatisfiable=True)
+    places = Candidates(masks, ranked)
+    related = explain_relations(shape, ground, places, facts)
+    why = related if related is not None else conclude_parts(shape, [])
+    return msgspec.structs.replace(why, unsatisfiable=True)

@@ -238,7 +238,8 @@ class Timeline:
             name: value + extra
             for (name, value), extra in zip(base.view.pools.items(), more, strict=True)
         }
-        return View(Ground(free, free[0] >= self._totals[0]), pools)
+        where = base.view.ground.where
+        return View(Ground(free, free[0] >= self._totals[0], where), pools)
 
     def _held(self, piece: Piece) -> Column:
         """Return what an attempt keeps others from: all slots of hosts that it has for itself."""
@@ -289,7 +290,9 @@ def _planned(expected_us: Column, now_us: Micros) -> Column:
 def _least(one: View, other: View) -> View:
     """Return what is free in both."""
     ground = Ground(
-        np.minimum(one.ground.free, other.ground.free), one.ground.empty & other.ground.empty
+        np.minimum(one.ground.free, other.ground.free),
+        one.ground.empty & other.ground.empty,
+        one.ground.where,
     )
     pools = {name: min(value, other.pools[name]) for name, value in one.pools.items()}
     return View(ground, pools)

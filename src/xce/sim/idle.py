@@ -1,5 +1,6 @@
 """A slow, obvious look for jobs that could start now; it shares no code with the scheduler."""
 
+from xce.model.device import WHOLE, GpuWish
 from xce.model.ids import HostNumber, JobId
 from xce.model.request import Request
 from xce.state.cluster import ClusterState
@@ -30,6 +31,8 @@ def _fits(state: ClusterState, job: Job) -> bool:
     if request.tasks_max == 1 or request.one_host:
         return max(rooms, default=0) >= request.tasks_min
     if any(amount.per != "task" for amount in request.amounts):
+        return False
+    if request.gpu is not None and request.gpu.per != "task":
         return False
     return sum(rooms) >= request.tasks_min
 
@@ -64,4 +67,27 @@ def _room(state: ClusterState, job: Job, request: Request, host: HostNumber) -> 
             return 0
         if each:
             tasks = min(tasks, (free - once) // each)
+    if request.gpu is not None:
+        groups = _groups(state, request.gpu, host)
+        tasks = min(tasks, groups) if request.gpu.per == "task" else tasks if groups else 0
     return max(tasks, 0)
+
+
+def _groups(state: ClusterState, wish: GpuWish, host: HostNumber) -> int:
+    """Return how often the GPUs of a wish are free on a host."""
+    table = state.hosts
+    devices = table.devices.hosts[host]
+    by_link: dict[int, int] = {}
+    shares = 0
+    for place, device in enumerate(devices.devices):
+        free = int(table.free()[table.device_row + place, host])
+        if not devices.is_usable(place):
+            continue
+        shares += max(0, free) // wish.milli
+        if free == WHOLE:
+            by_link[device.link] = by_link.get(device.link, 0) + 1
+    if not wish.is_whole:
+        return shares
+    if wish.is_linked:
+        return sum(count // wish.count for count in by_link.values())
+    return sum(by_link.values()) // wish.count

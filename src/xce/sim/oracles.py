@@ -23,6 +23,7 @@ from xce.model.record import (
     SpecStored,
     Withdrawn,
 )
+from xce.sim.device_oracle import overfull_devices
 from xce.sim.disk import Disk
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
@@ -251,6 +252,8 @@ class Truth:
         self.started += 1
         self._check_array_limit(job)
         self._check_room()
+        twice = overfull_devices(host, self.running, self.stale)
+        demand(not twice, f"{key} was started, and {twice} are in use")
 
     def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:
         """Learn that nothing of an attempt is left, and its exit status."""

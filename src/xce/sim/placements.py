@@ -21,6 +21,8 @@ class Placement(NamedTuple):
     parts: tuple[int, ...]
     """Of a compound request: the part of each entry; else empty."""
     alternative: int
+    devices: tuple[tuple[int, ...], ...] = ()
+    """The places of the GPUs of each entry; empty: none."""
 
 
 class Placements:
@@ -43,6 +45,7 @@ class Placements:
                     Placement(
                         record.cls, 0, record.at_us, tuple(record.hosts), tuple(record.tasks),
                         tuple(record.parts), record.alternative,
+                        tuple(map(tuple, record.devices)),
                     ),
                 )  # fmt: skip
 
@@ -58,13 +61,14 @@ class Placements:
             for host, count in zip(record.hosts, record.counts, strict=True)
             for _ in range(count)
         )
+        devices = iter(record.devices)
         for job_id, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
             job = state.jobs[job_id]
             for lo, hi in job.positions(first, last):
                 for position in range(lo, hi + 1):
                     placement = Placement(
                         record.cls, 0, record.at_us, (next(hosts),), (size,), (),
-                        record.alternative,
+                        record.alternative, (tuple(next(devices)),) if record.devices else (),
                     )  # fmt: skip
                     self._store(state, job_id, job.index(position), placement)
 

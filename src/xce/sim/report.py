@@ -56,6 +56,8 @@ class Summary:
         self.projects: dict[str, Tally] = {}
         self._first_submit: int | None = None
         self._last_end = 0
+        self._gpus_used = 0
+        """In thousandths, times the time."""
 
     def note_submit(self, at: int) -> None:
         """Note that a job came, whether it ever runs or not."""
@@ -63,9 +65,18 @@ class Summary:
             self._first_submit = at
 
     def add(
-        self, *, submit: int, start: int, end: int, slots: int, queue: str, project: str
+        self,
+        *,
+        submit: int,
+        start: int,
+        end: int,
+        slots: int,
+        queue: str,
+        project: str,
+        gpus_milli: int = 0,
     ) -> None:
         """Count a job that has run."""
+        self._gpus_used += gpus_milli * (end - start)
         self._last_end = max(self._last_end, end)
         for tally in (
             self.total,
@@ -74,8 +85,8 @@ class Summary:
         ):
             tally.add(wait=start - submit, run=end - start, slots=slots)
 
-    def render(self, processors: int) -> dict[str, Any]:
-        """Return the summary of a machine with so many processors (slots)."""
+    def render(self, processors: int, gpus: int = 0) -> dict[str, Any]:
+        """Return the summary of a machine with so many processors (slots) and GPUs."""
         span = self._last_end - (self._first_submit or 0) if self.total.jobs else 0
         offered = processors * span
         means = self.total.means()
@@ -85,7 +96,7 @@ class Summary:
             "mean_bounded_slowdown": means["mean_bounded_slowdown"],
             "max_wait": means["max_wait"],
             "makespan": span / self._unit,
-            "gpu_allocation": None,
+            "gpu_allocation": self._gpus_used / (1000 * gpus * span) if gpus and span else None,
             "processors": processors,
             "jobs": self.total.jobs,
             "by_queue": {name: self.queues[name].means() for name in sorted(self.queues)},

@@ -26,8 +26,10 @@ class PlannedJob(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     line: int
     at_us: Micros
-    submit: str
-    """A command line of ``bsub``."""
+    submit: str = ""
+    """A command line of ``bsub``; empty: ``spec`` says it."""
+    spec: str = ""
+    """A jobspec."""
     user: str = DEFAULT_USER
     least_us: Micros = 0
     most_us: Micros | None = None
@@ -63,6 +65,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """How many elements of the job are in each state."""
     hosts: dict[str, int] | tuple[str, ...] | None = None
     """Slots by host, or the hosts in rank order."""
+    gpus: dict[str, tuple[str, ...]] | None = None
+    """By host: its GPUs, by UUID or index."""
     reason: str | None = None
     start_us: Micros | None = None
     end_us: Micros | None = None

@@ -93,6 +93,10 @@ def _element_differences(run: ScenarioRun, element: Element, item: Expectation) 
         same = tuple(hosts) == item.hosts if isinstance(item.hosts, tuple) else hosts == item.hosts
         if not same:
             wrong.append(f"hosts{which} are {hosts}")
+    if item.gpus is not None:
+        gpus = element.gpus_by_host(run)
+        if {host: sorted(names) for host, names in item.gpus.items()} != gpus:
+            wrong.append(f"gpus{which} are {gpus}")
     if item.reason is not None:
         is_told = item.reason in element.codes or item.reason in (element.reason or "")
         if not is_told and not any(item.reason in code for code in element.codes):
@@ -111,7 +115,15 @@ def _refusal_differences(run: ScenarioRun, item: Expectation) -> list[str]:
     texts = (refusal.detail, refusal.lsf, refusal.code)
     if item.reason is not None and not any(item.reason in text for text in texts):
         wrong.append(f"reason is {refusal.detail}")
-    asked = (item.start_us, item.hosts, item.counts, item.exit_code, item.attempt, item.wait_us)
+    asked = (
+        item.start_us,
+        item.hosts,
+        item.gpus,
+        item.counts,
+        item.exit_code,
+        item.attempt,
+        item.wait_us,
+    )
     if any(value is not None for value in asked) and not wrong:
         wrong.append(f"it was refused: {refusal.detail}")
     return wrong

@@ -125,6 +125,9 @@ class _Reading:
         given_zero = self._value(parts.get("epoch"), read_zero)
         read_at = instant_reader(given_zero)
         jobs = self._structs(parts.get("jobs"), "jobs", _with_instant(JOB, read_at), PlannedJob)
+        for place, job in jobs:
+            if bool(job.submit) == bool(job.spec):
+                place.problem("a job needs either the key 'submit' or the key 'spec'")
         events = self._structs(
             parts.get("events"), "events", _with_instant(EVENT, read_at), PlannedEvent
         )

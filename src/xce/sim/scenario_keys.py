@@ -121,6 +121,13 @@ def _read_submit(place: Place) -> str:
     return text
 
 
+def read_spec_text(place: Place) -> str:
+    """Read a jobspec: a mapping, as a text of YAML; its own problems are told at submission."""
+    if not isinstance(place.node, yaml.MappingNode):
+        raise TextError("expected a jobspec: a mapping with version, roles and so on")
+    return yaml.serialize(place.node)
+
+
 def _read_command(place: Place) -> str:
     text = read_line(64 * 1024)(place)
     word = (text.split(None, 1) or [""])[0]
@@ -159,11 +166,11 @@ JOB: Final = Table(
         "id": Key("id", _read_id),
         "user": Key("user", _read_user),
         "submit": Key("submit", _read_submit),
+        "spec": Key("spec", read_spec_text),
         "runtime": Key("runtime", _read_runtime),
         "exit": Key("exit_code", read_count(0, 255)),
     },
-    required=("id", "at", "submit"),
-    not_built=frozenset({"spec"}),
+    required=("id", "at"),
 )
 """Beside these: ``at``."""
 
@@ -191,6 +198,7 @@ def expectation_table(read_at: Callable[[Place], Micros]) -> Table:
             "state": Key("state", read_choice(*JOB_STATES)),
             "counts": Key("counts", _read_counts),
             "hosts": Key("hosts", _read_hosts),
+            "gpus": Key("gpus", _read_gpus),
             "reason": Key("reason", read_line(1024)),
             "start": Key("start_us", read_at),
             "end": Key("end_us", read_at),
@@ -209,6 +217,13 @@ def _read_counts(place: Place) -> dict[str, int]:
             raise TextError(f"{key!r} is no state; allowed: {', '.join(JOB_STATES)}")
         found[key] = read_count(0, 10**9)(value)
     return found
+
+
+def _read_gpus(place: Place) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(scalar_text(item) for item in each_item(value, "GPUs"))
+        for name, value in each_pair(place, "hosts with GPUs")
+    }
 
 
 def _read_hosts(place: Place) -> dict[str, int] | tuple[str, ...]:

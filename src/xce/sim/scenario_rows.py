@@ -1,11 +1,11 @@
 """What a run of a scenario came to: a row for each element, the summary, the whole object."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from xce.model.config import ClusterConfig
 from xce.model.display import end_cause_text
-from xce.model.ids import SECOND_US, Index, Micros
+from xce.model.ids import SECOND_US, HostNumber, Index, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import contains
 from xce.model.reason import render_lsf, render_plain
@@ -71,6 +71,17 @@ class Element:
                 found[name] = found.get(name, 0) + tasks
         return found
 
+    def gpus_by_host(self, run: ScenarioRun) -> dict[str, list[str]]:
+        """Return the names of the GPUs on each host, sorted."""
+        found: dict[str, set[str]] = {}
+        placement = self.placement
+        for place, places in enumerate(placement.devices if placement is not None else ()):
+            if placement is not None and places:
+                host = placement.hosts[place]
+                mine = found.setdefault(run.state.hosts.names[host], set())
+                mine.update(_gpus(run, host, places))
+        return {host: sorted(names) for host, names in found.items()}
+
 
 def elements(run: ScenarioRun, outcome: Outcome) -> Iterator[Element]:
     """Yield the elements of a submission; none when it was not made or was refused."""
@@ -98,6 +109,7 @@ def render_run(run: ScenarioRun, expect: list[dict[str, Any]]) -> dict[str, Any]
                     slots=sum(element.slots_by_host(run).values()),
                     queue=element.queue,
                     project=element.project,
+                    gpus_milli=_gpus_milli(run, element.placement),
                 )
     return {
         "scenario": run.scenario.name,
@@ -105,7 +117,7 @@ def render_run(run: ScenarioRun, expect: list[dict[str, Any]]) -> dict[str, Any]
         "events": run.events,
         "digest": run.digest,
         "jobs": rows,
-        "summary": summary.render(_slots(run, run.state.config)),
+        "summary": summary.render(_slots(run, run.state.config), _gpu_count(run)),
         "commands": run.commands,
         "expect": expect,
     }
@@ -175,14 +187,16 @@ def _placement(run: ScenarioRun, placement: Placement | None) -> list[dict[str, 
     seen_parts: set[int] = set()
     seen: set[tuple[int, int]] = set()
     rank = 0
-    for host, tasks, part in zip(placement.hosts, placement.tasks, parts, strict=True):
+    for place, (host, tasks, part) in enumerate(
+        zip(placement.hosts, placement.tasks, parts, strict=True)
+    ):
         role, request = role_of(whole, part)
         rows.append(
             {
                 "host": run.state.hosts.names[host],
                 "role": role,
                 "slots": tasks,
-                "gpus": [],
+                "gpus": _gpus(run, host, placement.devices[place] if placement.devices else ()),
                 "amounts": entry_amounts(
                     request,
                     tasks,
@@ -196,3 +210,30 @@ def _placement(run: ScenarioRun, placement: Placement | None) -> list[dict[str, 
         seen.add((part, host))
         rank += tasks
     return rows
+
+
+def _gpus(run: ScenarioRun, host: HostNumber, places: Iterable[int]) -> list[str]:
+    """Return the GPUs of an entry by UUID, by index where they have none; each once."""
+    devices = run.state.hosts.devices.hosts[host].devices
+    return list(dict.fromkeys(devices[place].name for place in places))
+
+
+def _gpu_count(run: ScenarioRun) -> int:
+    """Return how many GPUs are given out in all."""
+    hosts = run.state.hosts.devices.hosts
+    return sum(
+        place not in host.gone and not host.is_split(place)
+        for host in hosts
+        for place in range(len(host.devices))
+    )
+
+
+def _gpus_milli(run: ScenarioRun, placement: Placement) -> int:
+    """Return how much of GPUs a placement has, in thousandths."""
+    whole = placed_request(run.placements.keys[placement.cls].request, placement.alternative)
+    parts = placement.parts or (0,) * len(placement.hosts)
+    total = 0
+    for part, places in zip(parts, placement.devices, strict=False):
+        wish = role_of(whole, part)[1].gpu
+        total += len(places) * wish.milli if wish is not None else 0
+    return total

@@ -5,6 +5,7 @@ the session interval, before the events of the same instant; what happens at t i
 session after t. At one instant: ends of jobs, what became due, submissions, events, looks.
 """
 
+import contextlib
 import hashlib
 import heapq
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ import msgspec
 
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import Problem, ProblemError, from_refusal
+from xce.apiserver.spec_body import members_of, read_body_spec
 from xce.apiserver.submission import SubmissionBody, SubmissionCompiler
 from xce.calendars.windows import Resolver
 from xce.control.accept import plan_digest
@@ -351,6 +353,9 @@ class ScenarioRun:
         self.events += 1
         outcome = self.outcomes[planned.id]
         outcome.at_us = self.now_us
+        if planned.spec:
+            self._submit_to(outcome, spec_body(planned))
+            return
         try:
             body, queues = self._words.submission(
                 planned.submit,
@@ -454,6 +459,18 @@ class ScenarioRun:
                 "results": results,
             }
         )
+
+
+def spec_body(planned: PlannedJob) -> dict[str, object]:
+    """Return the submission of a jobspec; what it leaves out is of no interest to a scenario."""
+    body: dict[str, object] = {"spec": planned.spec, "spec_name": f"spec of job {planned.id}"}
+    with contextlib.suppress(ProblemError):
+        members = members_of(read_body_spec(planned.spec, ""))
+        if not {"command", "script"} & set(members):
+            body["command"] = "true"
+        if "name" not in members:
+            body["name"] = planned.id
+    return body
 
 
 def element_name(job: str, index: Index) -> str:

@@ -23,6 +23,7 @@ from xce.model.config import (
     ResourceConfig,
     WindowConfig,
 )
+from xce.model.device import Device, GpuWish
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.request import Amount, HostChoice, Request
@@ -95,6 +96,10 @@ def draw_config(rng: Random, start_us: Micros = START_US, zone: str = "UTC") -> 
             slots=rng.choice((2, 4, 4, 8)),
             mem_mib=8_192,
             counters={"lic": 2},
+            gpus=tuple(
+                Device(index, f"GPU-{number}-{index}", link=index // 2)
+                for index in range(2 * number)
+            ),
         )
         for number in range(1, rng.randint(2, 4) + 1)
     )
@@ -134,7 +139,7 @@ def grow(rng: Random, config: ClusterConfig) -> ClusterConfig:
             return msgspec.structs.replace(config, pools=pools)
         case 2:
             # A counter whose row comes before the others.
-            resources = (ResourceConfig(name="gpu", kind="counter"), *config.resources)
+            resources = (ResourceConfig(name="beta", kind="counter"), *config.resources)
             return msgspec.structs.replace(config, resources=tuple(dict.fromkeys(resources)))
         case _:
             queues = (*config.queues, QueueConfig(name=f"queue{len(config.queues)}"))
@@ -169,7 +174,18 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
         hosts=asked,
         other_hosts=bool(asked),
         exclusive=rng.random() < 0.06,
+        gpu=_draw_gpu(Random(rng.getstate()[1][0]), tasks),
     )
+
+
+def _draw_gpu(rng: Random, tasks: int) -> GpuWish | None:
+    """Return what a request wants of GPUs. Any two are on each host."""
+    if rng.random() < 0.7:
+        return None
+    per = "task" if tasks == 1 else rng.choice(("host", "job"))
+    if rng.random() < 0.3:
+        return GpuWish(1, rng.choice((250, 500, 700)), per)
+    return GpuWish(rng.choice((1, 2)), per=per, is_linked=rng.random() < 0.3)
 
 
 def draw_submission(

@@ -84,7 +84,7 @@ def find_usage_differences(state: ClusterState) -> list[str]:
                 _add_use(state, attempt, used, (attempts, exclusive), pools)
     found: list[str] = []
     for row, host in zip(*np.nonzero(used != table.used), strict=True):
-        what = f"{table.resources[row]} on host {table.names[host]}"
+        what = f"{table.resource_of(row)} on host {table.names[host]}"
         found.append(
             f"{what}: {table.used[row, host]} are given out, attempts hold {used[row, host]}"
         )
@@ -114,11 +114,13 @@ def _add_use(
     """Add what an attempt holds."""
     found = state.classes[attempt.cls]
     needs = found.forms[attempt.alternative].stages[attempt.returned]
-    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
+    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
     for host, each in amounts.items():
         used[:, host] += each
         counted[0][host] += 1
         counted[1][host] += found.key.request.exclusive
+    if not found.key.request.exclusive:
+        counted[1][attempt.alone] += 1
     if attempt.gave_slots:
         for host, tasks in zip(attempt.hosts, attempt.tasks, strict=True):
             used[0, host] -= tasks
@@ -133,7 +135,7 @@ def check_not_over_committed(state: ClusterState) -> None:
     assert fits[:, table.is_configured].all(), "a host is over-committed"
     assert (table.exclusive <= 1).all(), "two jobs have one host for themselves"
     alone = table.exclusive == 1
-    assert (table.attempts[alone] == 1).all(), "an exclusive host is shared"
+    assert (table.attempts[alone] <= 1).all(), "an exclusive host is shared"
     for name, used in state.pools.used.items():
         assert used <= state.pools.total.get(name, used), f"pool {name} is over-committed"
 
@@ -172,7 +174,8 @@ def check_holds(state: ClusterState) -> None:
         assert contains(job.pending, position, position), f"job {job_id} pends not, room is held"
         assert job.waiting_since_us, f"job {job_id} waits not, room is held"
         needs = state.classes[hold.cls].forms[hold.alternative].needs
-        for host, amounts in on_hosts(needs, hold.hosts, hold.tasks, hold.parts).items():
+        each = on_hosts(needs, hold.hosts, hold.tasks, hold.parts, hold.devices)
+        for host, amounts in each.items():
             held[:, host] += amounts
         for name, value in of_pools(needs, hold.tasks, hold.parts).items():
             pools[name] += value

@@ -61,7 +61,7 @@ class RequestClass:
 
     def compile(self, hosts: HostTable) -> None:
         """Lay the request's amounts out along the rows of ``hosts``."""
-        self.forms = compile_forms(self.key.request, hosts.row)
+        self.forms = compile_forms(self.key.request, hosts.row, hosts.width)
 
     @property
     def has_waiting(self) -> bool:
@@ -110,8 +110,7 @@ class ClusterState:
     """What is true after entry ``seq``."""
 
     def __init__(self) -> None:
-        self.seq: Seq = 0
-        self.now_us: Micros = 0
+        self.seq, self.now_us = 0, 0
         self.config, self.config_version, self.windows_version = ClusterConfig(), 0, 0
         """Windows: of the configuration whose windows were resolved last."""
         self.long_grace_us: tuple[Micros, Micros] = (0, 0)
@@ -123,8 +122,7 @@ class ClusterState:
         """How many jobs use a spec, unless it is one."""
         self.spec_ids, self.sharing = dict[JobSpec, int](), Sharing()
         self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
-        self.jobs: dict[JobId, Job] = {}
-        self.keys: dict[tuple[str, str], KeyUse] = {}
+        self.jobs, self.keys = dict[JobId, Job](), dict[tuple[str, str], KeyUse]()
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}
         """What is kept for waiting elements; theirs until they are placed or wait no more."""
         self.shares: dict[tuple[str, str], Account] = {}
@@ -145,6 +143,8 @@ class ClusterState:
         self.names: Names = {}
         self.on_host: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Live attempts ``(job, position)`` by their first host."""
+        self.members: dict[str, dict[tuple[JobId, int], None]] = {}
+        """Live attempts by the placement group of their job."""
         self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Of these, the ones about which the host must be told something."""
         self.stopped: dict[tuple[JobId, int], None] = {}

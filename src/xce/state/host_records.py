@@ -16,8 +16,11 @@ def _host_up(state: ClusterState, record: h.HostUp) -> None:
     hosts.isolation[number] = record.isolation
     hosts.versions[number] = record.version
     hosts.reported[number] = dict(record.attributes)
+    hosts.devices.reported[number] = record.devices
     hosts.come(number, record.stale)
-    hosts.join(number)
+    if hosts.join(number):
+        for found in state.classes.values():
+            found.compile(hosts)
 
 
 def _host_down(state: ClusterState, record: h.HostDown) -> None:
@@ -64,6 +67,13 @@ def _hosts_opened(state: ClusterState, record: h.HostsOpened) -> None:
     state.hosts.change += 1
 
 
+def _devices_opened(state: ClusterState, record: h.DevicesOpened) -> None:
+    state.hosts.devices.set_open(
+        record.host, record.places, is_open=record.is_open, comment=record.comment
+    )
+    state.hosts.change += 1
+
+
 def _avoidance_lifted(state: ClusterState, record: h.AvoidanceLifted) -> None:
     for number in record.hosts:
         _lift_avoidance(state, number)
@@ -86,5 +96,6 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostsLost: _hosts_lost,
     h.StaleGone: _stale_gone,
     h.HostsOpened: _hosts_opened,
+    h.DevicesOpened: _devices_opened,
     h.AvoidanceLifted: _avoidance_lifted,
 }

@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xce.model.config import BUILT_IN_RESOURCES, ClusterConfig, HostConfig
+from xce.model.device import WHOLE
 from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.state.devices import DeviceTable
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -17,8 +19,9 @@ class HostTable:
     """All hosts that ever were, by number; a host that left the configuration stays, closed.
 
     ``total[r, h]`` and ``used[r, h]`` are in base units; row 0 is slots, row 1 memory in MiB, the
-    others the declared counters in the order of ``resources``. What an attempt holds is in
-    ``used`` until its end, also on a host that is down.
+    others the declared counters in the order of ``resources``. Behind them each device has a row:
+    ``device_row + place``, in thousandths. What an attempt holds is in ``used`` until its end, also
+    on a host that is down.
     """
 
     def __init__(self) -> None:
@@ -66,6 +69,7 @@ class HostTable:
         self.reported: list[dict[str, int | str | bool]] = []
         """Attributes that the worker reported."""
         self.config: list[HostConfig] = []
+        self.devices = DeviceTable()
         self.change = 0
         """Counts changes of anything here but ``used``, ``attempts`` and ``exclusive``."""
 
@@ -74,14 +78,25 @@ class HostTable:
         """Number of hosts."""
         return len(self.names)
 
+    @property
+    def device_row(self) -> int:
+        """The row of the first device."""
+        return len(self.resources)
+
+    @property
+    def width(self) -> int:
+        """Number of rows, those of devices too."""
+        return len(self.total)
+
     def add(self, name: str) -> HostNumber:
         """Make room for one more host and return its number."""
         number = len(self.names)
         self.names.append(name)
         self.number[name] = number
-        self.total = np.concatenate((self.total, np.zeros((len(self.row), 1), np.int64)), axis=1)
-        self.used = np.concatenate((self.used, np.zeros((len(self.row), 1), np.int64)), axis=1)
-        self.held = np.concatenate((self.held, np.zeros((len(self.row), 1), np.int64)), axis=1)
+        more = np.zeros((self.width, 1), np.int64)
+        self.total = np.concatenate((self.total, more), axis=1)
+        self.used = np.concatenate((self.used, more), axis=1)
+        self.held = np.concatenate((self.held, more), axis=1)
         self.attempts = np.append(self.attempts, np.int64(0))
         self.exclusive = np.append(self.exclusive, np.int64(0))
         self.is_configured = np.append(self.is_configured, np.False_)
@@ -99,15 +114,18 @@ class HostTable:
         self.losses_us.append([])
         self.reported.append({})
         self.config.append(HostConfig(name=name))
+        self.devices.add()
         self.change += 1
         return number
 
     def configure(self, config: ClusterConfig, names: tuple[str, ...]) -> None:
         """Take the hosts and declared counters of ``config``; ``names`` lists all, in order."""
         counters = sorted(item.name for item in config.resources if item.kind == "counter")
+        is_idle = (self.attempts == 0) & ~self.held.any(axis=0)
         self._set_resources((*BUILT_IN_RESOURCES, *counters))
         for name in names[self.count :]:
             self.add(name)
+            is_idle = np.append(is_idle, np.True_)
         by_name = {host.name: host for host in config.hosts}
         for number, name in enumerate(self.names):
             host = by_name.get(name)
@@ -117,13 +135,40 @@ class HostTable:
             self.config[number] = host if host is not None else HostConfig(name=name)
             if self.config[number].closed != was.closed:
                 self.is_open[number] = not self.config[number].closed
+            self.devices.settle(number, self.config[number].gpus, is_idle=bool(is_idle[number]))
+        self._widen()
+        for number in range(self.count):
             self._set_total(number)
         self.change += 1
 
-    def join(self, number: HostNumber) -> None:
-        """Note that what the worker reported about ``number`` has changed."""
+    def join(self, number: HostNumber, *, is_loading: bool = False) -> bool:
+        """Note that what the worker reported about ``number`` has changed.
+
+        Args:
+            number: The host.
+            is_loading: Its devices are as a snapshot has them.
+
+        Returns:
+            Whether there are more rows now, so that what asks for amounts is laid out anew.
+        """
+        if not is_loading:
+            is_idle = not self.attempts[number] and not self.held[:, number].any()
+            self.devices.settle(number, self.config[number].gpus, is_idle=is_idle)
+        is_wider = self._widen()
         self._set_total(number)
         self.change += 1
+        return is_wider
+
+    def _widen(self) -> bool:
+        """Make room for the rows of all devices; return whether there was too little."""
+        missing = self.device_row + self.devices.width - self.width
+        if missing <= 0:
+            return False
+        more = np.zeros((missing, self.count), np.int64)
+        self.total = np.concatenate((self.total, more))
+        self.used = np.concatenate((self.used, more))
+        self.held = np.concatenate((self.held, more))
+        return True
 
     def _set_total(self, number: HostNumber) -> None:
         host = self.config[number]
@@ -133,13 +178,18 @@ class HostTable:
         self.total[1, number] = mem
         for name in self.resources[2:]:
             self.total[self.row[name], number] = host.counters.get(name, 0)
+        if self.devices.width:
+            self.total[self.device_row :, number] = 0
+            devices = self.devices.hosts[number]
+            for place in range(len(devices.devices)):
+                self.total[self.device_row + place, number] = WHOLE
 
     def _set_resources(self, resources: tuple[str, ...]) -> None:
         if resources == self.resources:
             return
         self.resources = resources
         self.row = {name: row for row, name in enumerate(resources)}
-        self.total = np.zeros((len(resources), self.count), np.int64)
+        self.total = np.zeros((len(resources) + self.devices.width, self.count), np.int64)
         self.used = np.zeros_like(self.total)
         self.held = np.zeros_like(self.total)
 
@@ -184,6 +234,12 @@ class HostTable:
             self.stale[number] = found
         self.is_fencing[number] = bool(found)
         self.change += 1
+
+    def resource_of(self, row: int) -> str:
+        """Return what a row is of, for people."""
+        if row < self.device_row:
+            return self.resources[row]
+        return f"device {row - self.device_row}"
 
     def attributes(self, number: HostNumber) -> Mapping[str, int | str | bool]:
         """Return the host's attributes: those of the configuration win over reported ones."""

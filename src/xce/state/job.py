@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.model.constraint import Proof
 from xce.model.dependency import Dependency
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase, Stop
@@ -63,6 +64,13 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """How many times amounts with a duration came back, see `xce.state.needs.Form.offsets`."""
     hold: bool = False
     """With ``requeue``: it is held then."""
+    devices: list[list[int]] = []
+    """The GPUs of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: none."""
+    alone: list[HostNumber] = []
+    """Hosts that it has for itself by its relations, with tasks or without."""
+    proofs: tuple[Proof, ...] = ()
+    """Its certificate, see `xce.model.plan.GangStart`."""
+    topology: int = 0
 
     @property
     def shall_stop(self) -> bool:

@@ -26,6 +26,7 @@ from xce.state.index import (
     settle_owed,
 )
 from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job, Requeue
+from xce.state.members import drop_member, note_member
 from xce.state.shares import note_placed, note_released, note_started
 
 Freed: TypeAlias = dict[tuple[int, HostNumber, int], int]
@@ -39,6 +40,7 @@ def _place(
     hosts: list[int],
     tasks: list[int],
     rule: StartRule,
+    devices: list[list[int]],
 ) -> Attempt:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
     number = 1
@@ -53,6 +55,7 @@ def _place(
         tasks=tasks,
         placed_at_us=state.now_us,
         rule=rule,
+        devices=devices,
     )
     if job.id in state.reservations:
         drop_reservation(state, job.id, job.index(position))
@@ -70,14 +73,18 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
     tasks = [found.key.request.tasks_max]
     shares = iter(zip(record.hosts, record.counts, strict=True))
     host, left = next(shares)
-    placed = 0
+    placed = nth = 0
     for job, ranges in each_run(state, record):
         demand(contains_all(job.pending, ranges), job, "placed")
         for position in positions(ranges):
             if left == 0:
                 host, left = next(shares)
-            _place(state, job, position, [host], tasks, record.rule)
+            devices = [record.devices[nth]] if record.devices else []
+            attempt = _place(state, job, position, [host], tasks, record.rule, devices)
+            if devices:
+                usage.move_devices(state, found, attempt, 1)
             left -= 1
+            nth += 1
         job.pending = subtract(job.pending, ranges)
         job.revision += 1
         placed += count(ranges)
@@ -96,8 +103,15 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     demand(position is not None and contains(job.pending, position, position), job, "placed")
     assert position is not None
     job.pending = subtract(job.pending, ((position, position),))
-    attempt = _place(state, job, position, list(record.hosts), list(record.tasks), record.rule)
+    attempt = _place(
+        state, job, position, list(record.hosts), list(record.tasks), record.rule,
+        [list(devices) for devices in record.devices],
+    )  # fmt: skip
     attempt.parts, attempt.alternative = list(record.parts), record.alternative
+    attempt.alone = list(record.alone)
+    attempt.proofs, attempt.topology = record.proofs, record.topology
+    if found.key.request.constraints:
+        note_member(state, found.key.request, job.id, position)
     job.revision += 1
     found.pending -= 1
     found.live += 1
@@ -198,9 +212,12 @@ def _release(
     if attempt.started_at_us and attempt.returned < len(found.forms[attempt.alternative].offsets):
         state.returns_gone += 1
     note_released(state, attempt)
+    if found.key.request.constraints:
+        drop_member(state, found.key.request, job.id, position)
     if attempt.suspended:
         found.suspended -= 1
     if found.key.request.is_serial:
+        usage.move_devices(state, found, attempt, -1)
         key = (attempt.cls, first, attempt.returned)
         freed[key] = freed.get(key, 0) + 1
     else:

@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from xce.model.device import GpuWish
 from xce.model.ids import HostNumber, Micros
 from xce.model.request import Amount, Request
 from xce.state.hosts import Column
+from xce.state.relaxing import delays_of_constraints, relaxed
 
 DECAY_STEPS: Final = 8
 """Most steps in which an amount that decays comes back (decision X-27)."""
@@ -30,6 +32,10 @@ class Need(NamedTuple):
     task_pools: tuple[tuple[str, int], ...]
     job_pools: tuple[tuple[str, int], ...]
     """Amounts of pools for each task, and for each attempt."""
+    gpu: GpuWish | None = None
+    """GPUs; which ones is said for each attempt."""
+    device_row: int = 0
+    """The row of the first device."""
 
     def on_host(self, tasks: int, *, is_first: bool = True) -> Column:
         """Return what the role takes on a host on which it has ``tasks`` tasks, along the rows.
@@ -61,7 +67,9 @@ class Form(NamedTuple):
 
 
 def without_waited(request: Request, waited_us: Micros) -> Request:
-    """Return a simple request without the wishes that are given up after so long."""
+    """Return a request without the wishes that are given up after so long."""
+    if request.constraints:
+        request = replace(request, constraints=relaxed(request.constraints, waited_us))
     if request.cu is not None and 0 < request.cu.max_wait_us <= waited_us:
         return replace(request, cu=None)
     return request
@@ -92,6 +100,7 @@ def delays_of(request: Request) -> tuple[Micros, ...]:
     wishes = [role.cu for form in forms_of(request) for role in roles_of(form)]
     delays = {alternative.delay_us for alternative in request.alternatives}
     delays.update(cu.max_wait_us for cu in wishes if cu is not None)
+    delays.update(delays_of_constraints(request.constraints))
     return tuple(sorted(delays - {0}))
 
 
@@ -134,19 +143,27 @@ def _within(inner: Request, outer: Request) -> Request:
         hosts=outer.hosts,
         other_hosts=outer.other_hosts,
         exclusive=outer.exclusive,
+        constraints=outer.constraints,
     )
 
 
-def compile_forms(request: Request, rows: Mapping[str, int]) -> tuple[Form, ...]:
-    """Return the forms of a request; ``rows`` says which resource each row of hosts is."""
+def compile_forms(request: Request, rows: Mapping[str, int], width: int = 0) -> tuple[Form, ...]:
+    """Return the forms of a request.
+
+    Args:
+        request: The request.
+        rows: Which resource each row of hosts is.
+        width: How many rows there are in all, those of devices too; 0: there are no others.
+    """
     forms = []
+    width = width or len(rows)
     for form in forms_of(request):
         roles = roles_of(form)
         offsets = sorted(
             {at_us for role in roles for item in role.amounts for at_us, _ in _profile(item)[1:]}
         )
         stages = tuple(
-            tuple(_compile_need(role, rows, since_us) for role in roles)
+            tuple(_compile_need(role, rows, width, since_us) for role in roles)
             for since_us in (0, *offsets)
         )
         forms.append(Form(form, roles, tuple(offsets), stages))
@@ -187,8 +204,8 @@ def _held(amount: Amount, since_us: Micros) -> int:
     return [value for at_us, value in _profile(amount) if at_us <= since_us][-1]
 
 
-def _compile_need(role: Request, rows: Mapping[str, int], since_us: Micros) -> Need:
-    vectors = {per: np.zeros(len(rows), np.int64) for per in ("task", "host", "job")}
+def _compile_need(role: Request, rows: Mapping[str, int], width: int, since_us: Micros) -> Need:
+    vectors = {per: np.zeros(width, np.int64) for per in ("task", "host", "job")}
     vectors["task"][0] = 1
     pools: dict[str, list[tuple[str, int]]] = {"task": [], "host": [], "job": []}
     for amount in role.amounts:
@@ -204,6 +221,8 @@ def _compile_need(role: Request, rows: Mapping[str, int], since_us: Micros) -> N
         tuple(pools["task"]),
         # A pool has no host: once for each host means once for the job.
         tuple(pools["job"] + pools["host"]),
+        role.gpu,
+        len(rows),
     )
 
 
@@ -212,6 +231,7 @@ def on_hosts(
     hosts: Sequence[HostNumber],
     tasks: Sequence[int],
     parts: Sequence[int],
+    devices: Sequence[Sequence[int]] = (),
 ) -> dict[HostNumber, Column]:
     """Return what an attempt takes on each of its hosts.
 
@@ -220,6 +240,7 @@ def on_hosts(
         hosts: In rank order; of a compound form a host may stand in several entries.
         tasks: Tasks of each entry.
         parts: The role of each entry; empty: there is one role.
+        devices: The devices of each entry; empty: there are none.
     """
     amounts: dict[HostNumber, Column] = {}
     begun: set[int] = set()
@@ -227,6 +248,8 @@ def on_hosts(
         part = parts[place] if parts else 0
         needed = needs[part].on_host(size, is_first=part not in begun)
         begun.add(part)
+        if devices:
+            _add_devices(needed, needs[part], devices[place])
         amounts[host] = amounts[host] + needed if host in amounts else needed
     return amounts
 
@@ -243,3 +266,11 @@ def of_pools(needs: Sequence[Need], tasks: Sequence[int], parts: Sequence[int]) 
         for name, value in need.job_pools:
             taken[name] = taken.get(name, 0) + value
     return taken
+
+
+def _add_devices(amounts: Column, need: Need, devices: Sequence[int]) -> None:
+    """Add what a role takes of devices on one host."""
+    if need.gpu is None:
+        return
+    for device in devices:
+        amounts[need.device_row + device] += need.gpu.milli

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from xce.model.config import ClusterConfig
+from xce.model.device import Device
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
@@ -25,9 +26,11 @@ from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
+from xce.state.host_devices import HostDevices
 from xce.state.index import await_return, index_job, settle_owed, use_spec
 from xce.state.job import EndedChunk, Job
 from xce.state.logins import LoginTable
+from xce.state.members import note_member
 
 FORMAT: Final = 1
 JOBS_IN_PART: Final = 10_000
@@ -51,6 +54,8 @@ class _Host(msgspec.Struct, array_like=True):
     fence: int = 0
     losses_us: list[Micros] = []
     stale: list[tuple[JobId, Index, int]] = []
+    reported_devices: tuple[Device, ...] = ()
+    devices: HostDevices | None = None
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -137,7 +142,7 @@ def dump(state: ClusterState) -> list[bytes]:
                 table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
                 table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
                 table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
-                list(table.stale.get(n, ())),
+                list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
             )
             for n in range(table.count)
         ],
@@ -243,7 +248,9 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
     table.set_stale(number, host.stale)
     if host.down_at_us and not (host.is_up or host.is_lost):
         table.away[number] = None
-    table.join(number)
+    table.devices.reported[number] = host.reported_devices
+    table.devices.load(number, host.devices or HostDevices())
+    table.join(number, is_loading=True)
 
 
 def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
@@ -314,6 +321,8 @@ def _index_live(
         state.stopped[job.id, position] = None
     found = state.classes[attempt.cls]
     shares.note_placed(state, found, sum(attempt.tasks))
+    if found.key.request.constraints:
+        note_member(state, found.key.request, job.id, position)
     if attempt.started_at_us:
         started_at_us, attempt.started_at_us = attempt.started_at_us, 0
         shares.note_started(state, attempt, started_at_us)
@@ -321,6 +330,7 @@ def _index_live(
     if found.key.request.is_serial:
         counts = serial.setdefault((attempt.cls, attempt.returned), {})
         counts[attempt.hosts[0]] = counts.get(attempt.hosts[0], 0) + 1
+        usage.move_devices(state, found, attempt, 1)
     else:
         usage.take_gang(state, found, attempt)
     if attempt.gave_slots:

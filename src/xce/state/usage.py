@@ -42,7 +42,9 @@ def recount(state: ClusterState) -> None:
 def move_hold(state: ClusterState, hold: RoomHeld, sign: int) -> None:
     """Hold room for an element, or release it."""
     form = state.classes[hold.cls].forms[hold.alternative]
-    for host, amounts in on_hosts(form.needs, hold.hosts, hold.tasks, hold.parts).items():
+    for host, amounts in on_hosts(
+        form.needs, hold.hosts, hold.tasks, hold.parts, hold.devices
+    ).items():
         state.hosts.held[:, host] += sign * amounts
     held_pools = state.pools.held
     for name, value in of_pools(form.needs, hold.tasks, hold.parts).items():
@@ -98,6 +100,16 @@ def give_back_bulk(state: ClusterState, freed: dict[tuple[int, HostNumber, int],
         _take_pools(state, need, tasks, -size)
 
 
+def move_devices(state: ClusterState, found: RequestClass, attempt: Attempt, sign: int) -> None:
+    """Take the devices of a single-host attempt, or give them back; see `take_bulk`."""
+    wish = found.key.request.gpu
+    if wish is None or not attempt.devices:
+        return
+    host, row = attempt.hosts[0], state.hosts.device_row
+    for device in attempt.devices[0]:
+        state.hosts.used[row + device, host] += sign * wish.milli
+
+
 def take_gang(state: ClusterState, found: RequestClass, attempt: Attempt) -> None:
     """Give out what one attempt takes."""
     _move_gang(state, found, attempt, 1)
@@ -124,7 +136,7 @@ def return_amounts(state: ClusterState, found: RequestClass, attempt: Attempt, s
 def held(found: RequestClass, attempt: Attempt) -> dict[HostNumber, Column]:
     """Return what an attempt holds on each of its hosts, along the rows."""
     needs = found.forms[attempt.alternative].stages[attempt.returned]
-    return on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
+    return on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
 
 
 def _move_gang(state: ClusterState, found: RequestClass, attempt: Attempt, sign: int) -> None:
@@ -133,6 +145,9 @@ def _move_gang(state: ClusterState, found: RequestClass, attempt: Attempt, sign:
         table.used[:, host] += sign * amounts
         table.attempts[host] += sign
         if found.key.request.exclusive:
+            table.exclusive[host] += sign
+    if not found.key.request.exclusive:
+        for host in attempt.alone:
             table.exclusive[host] += sign
     needs = found.forms[attempt.alternative].stages[attempt.returned]
     _move_pools(state, of_pools(needs, attempt.tasks, attempt.parts), sign)

@@ -16,6 +16,7 @@ from xce.model.command import (
     Tick,
 )
 from xce.model.config import HostConfig, QueueConfig
+from xce.model.device import Device
 from xce.model.ids import NO_HOST, SECOND_US, HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Owner, Submission
 from xce.model.observation import (
@@ -61,7 +62,7 @@ def cluster(
     return controller
 
 
-def join_host(
+def join_host(  # noqa: PLR0913 - a builder takes whatever a test wants to say
     controller: RecordedController,
     host: str,
     *,
@@ -71,6 +72,7 @@ def join_host(
     attempts: Sequence[AttemptSeen] = (),
     unreported: Sequence[tuple[JobId, Index, int]] = (),
     attributes: Mapping[str, int | str | bool] | None = None,
+    devices: Sequence[Device] = (),
 ) -> tuple[Accepted | Refusal, ...]:
     """Let the worker of ``host`` connect."""
     return controller.tell(
@@ -82,6 +84,7 @@ def join_host(
             tuple(attempts),
             tuple(unreported),
             attributes=dict(attributes or {}),
+            devices=tuple(devices),
         ),
         by=f"host {host}",
     )

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from xce.model.effect import Launch
 from xce.model.ids import Index
+from xce.worker.gpus import gpu_environment
 from xce.worker.streams import expand_path
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -21,8 +22,9 @@ _NEVER: Final = re.compile(
     |VIRTUAL_HOSTNAME|LSB_SUB_\w*|TERM|TERMCAP|HOSTNAME|_
     |LSB_JOBINDEX\w*|LSB_BATCH_JID|LSB_DJOB_\w*|LSB_MCPU_HOSTS|LSB_OUTPUTFILE|LSB_ERRORFILE
     |LSB_INPUTFILE|LSB_EFFECTIVE_RSRCREQ|LSB_PROJECT_NAME|LSB_MAX_NUM_PROCESSORS|LSB_CLUSTER_NAME
+    |CUDA_VISIBLE_DEVICES\w*|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|NVIDIA_VISIBLE_DEVICES|LSB_GPU_\w*
     |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
-    |XCE_RANK""",
+    |XCE_RANK|XCE_GPU\w*""",
     re.VERBOSE,
 )
 """Never propagated by LSF, or set anew for each job: a job submitted from a job inherits none."""
@@ -119,6 +121,7 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
         "XCE_JOBINDEX": str(index),
         "XCE_ATTEMPT": str(attempt),
     }
+    found |= gpu_environment(launch, index)
     if index in launch.restarted:
         found["LSB_RESTART"] = "Y"
     files = spec.files

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from xce.model.device import Device
 from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.job import Owner
@@ -74,6 +75,8 @@ class WorkerOptions(NamedTuple):
     retention_s: float
     on_controllers: Callable[[tuple[bytes, ...]], object] = lambda _: None
     """Keeps the certificates that controllers of the cluster have now."""
+    devices: tuple[Device, ...] = ()
+    """The GPUs that were found."""
 
 
 class Worker:
@@ -151,6 +154,7 @@ class Worker:
             unreported=unreported,
             isolation=self._greeting.isolation,
             version=options.version,
+            devices=options.devices,
         )
         peer.send(m.Observe(joined))
         self._log.info(

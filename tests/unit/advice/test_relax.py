@@ -1,6 +1,7 @@
 """Which constraints may be given up, and how that is said."""
 
 from xce.advice.relax import Relaxation, Wish, relaxations
+from xce.model.constraint import Colocate, Exclusive, Near, Spread
 from xce.model.ids import MINUTE_US
 from xce.model.request import (
     Alternative,
@@ -109,3 +110,41 @@ def test_alternatives_share_their_number_of_tasks() -> None:
     assert [item.request.tasks_min for item in fewer.alternatives] == [3, 3]
     assert fewer.alternatives[1].delay_us == MINUTE_US
     assert (fewer.tasks_min, fewer.tasks_max) == (3, 3)
+
+
+def relation_changes(*constraints: object, tasks: int = 4) -> list[tuple[str, str]]:
+    parts = (Part("a", tasks, Request(tasks_min=tasks, tasks_max=tasks)),)
+    wanted = Request(tasks_min=tasks, tasks_max=tasks, parts=parts, constraints=constraints)
+    ways = relaxations(
+        Wish(wanted, "normal"), (), (), is_timed=False, levels=("host", "switch", "block")
+    )
+    found = [way.tell(way.most) for way in ways if way.kind == "relation"]
+    return [(change.text, change.option) for change in found]
+
+
+def test_relations_are_made_wider_or_preferred() -> None:
+    assert relation_changes(Colocate(1, ("a",), ("host",))) == [
+        ("a in one switch instead of one host", "relations[2]: scope: switch"),
+        ("a in one block instead of one host", "relations[2]: scope: block"),
+        ("a only preferably together", "relations[2]: strength: preferred"),
+    ]
+    assert relation_changes(Spread(0, ("a",), "switch", 1)) == [
+        ("a up to 2 in one switch instead of 1", "relations[1]: max_per_domain: 2"),
+        ("a only preferably spread", "relations[1]: strength: preferred"),
+    ]
+    assert relation_changes(Exclusive(0, ("a",), "block")) == [
+        ("a with other jobs beside", "relations[1]"),
+    ]
+    assert relation_changes(Colocate(0, ("a",), ("host",), required=False)) == []
+
+
+def test_both_sides_of_a_group_are_given_up_together() -> None:
+    together = Colocate(0, ("a",), ("switch",))
+    near = Near(0, ("a",), "group:u/g", ("switch",))
+    part = Part("a", 1, Request())
+    wanted = Wish(Request(parts=(part,), constraints=(together, near)), "normal")
+    wider, preferred = (
+        way for way in relaxations(wanted, (), (), is_timed=False, levels=("switch", "block"))
+    )
+    assert [item.levels for item in wider.apply(wanted, 0).request.constraints] == [("block",)] * 2
+    assert not any(item.required for item in preferred.apply(wanted, 0).request.constraints)

@@ -166,7 +166,10 @@ async def outcome(rest, row, job, array, user):
             rest.backend.site = site
             return judged(row, *await rest.post(row.path, {"action": row.action}))
         case _ if row.method == "POST":
-            status, document = await rest.post(row.path, {"action": row.action, "hosts": ["h1"]})
+            body = {"action": row.action, "hosts": ["h1"]}
+            if row.action.endswith("-devices"):
+                body["devices"] = ["0"]
+            status, document = await rest.post(row.path, body)
             return judged(row, status, document)
         case _:
             status, document = await rest.get(row.path)

@@ -28,8 +28,7 @@ def refused(*texts, config=CONFIG, tasks=None):
         ("span[gtile=2]", "span[gtile]", 6),
         ("order[!mem]", "an order key with !", 7),
         ("cu[balance] span[ptile=2]", "cu[balance]", 4),
-        ("rusage[ngpus_physical=1]", "ngpus_physical in rusage[]", 8),
-        ("select[ngpus>0]", "ngpus in select[]", 8),
+        ("rusage[ngpus_shared=1]", "ngpus_shared in rusage[]", 8),
         ("select[gpu_mode0>0]", "gpu_mode0 in select[]", 8),
     ],
 )

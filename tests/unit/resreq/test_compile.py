@@ -193,7 +193,7 @@ def test_texts_that_are_too_long_together_are_refused():
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
     assert refused("rusage[foo=1]").message == (
-        "no resource is called 'foo'; known in rusage[] are: lic, mem, scratch, seats"
+        "no resource is called 'foo'; known in rusage[] are: gpu, lic, mem, scratch, seats"
     )
     assert "gpu32gb, hname, maxmem" in refused("select[foo]").message
 

@@ -3,6 +3,7 @@
 import pytest
 
 from xce.model.config import ClusterConfig, PoolConfig, ResourceConfig
+from xce.model.device import GpuWish
 from xce.model.ids import HOUR_US, MINUTE_US
 from xce.model.request import (
     Alternative,
@@ -198,10 +199,40 @@ def test_alternatives_multiply_up_to_a_bound():
     assert "64 alternatives" in refused(" || ".join(["{}"] * 65)).message
 
 
-def test_settings_of_gpus_in_words_are_read_but_have_no_value_yet():
-    error = refused("rusage[ngpus_physical=1:gmodel='Tesla V100':glink=yes]")
-    assert isinstance(error, NotBuiltError)
-    assert error.column == 25
+def test_gpus_are_one_wish_beside_the_amounts():
+    found = compiled("rusage[ngpus_physical=2/host:gmodel='Tesla V100':glink=yes, mem=5]")
+    assert found.gpu == GpuWish(2, per="host", model="Tesla V100", is_linked=True, is_by_lsf=True)
+    assert found.amounts == (Amount("mem", 5),)
+    assert compiled("rusage[gpu=0.25]").gpu == GpuWish(1, 250)
+    assert compiled("rusage[gpu=1:gmem=16G:mig=3]").gpu == GpuWish(mem_mib=16384, mig="3")
+    assert compiled("rusage[gpu=0]").gpu is None
+
+
+def test_gpus_are_shown_as_they_were_asked_for():
+    for text in (
+        "rusage[gpu=0.25]",
+        "rusage[ngpus_physical=2.00/host:glink=yes]",
+        "rusage[mem=5.00, gpu=4.00:gmem=1024.00:gmodel=H100]",
+    ):
+        assert text in render_request(compiled(text))
+        assert compiled(render_request(compiled(text))).gpu == compiled(text).gpu
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("rusage[gpu=1.5]", "a whole number"),
+        ("rusage[gpu=1:duration=5]", "takes no duration"),
+        ("rusage[gpu=1, ngpus=2]", "asked for twice"),
+        ("rusage[mem=1:gmodel=H100]", "say how many"),
+        ("rusage[gpu=1:glink=perhaps]", "glink is yes or no"),
+        ("rusage[gpu=1:mps=yes]", "mps=yes"),
+        ("rusage[gpu=1:gvendor=amd]", "gvendor=amd"),
+        ("rusage[gpu=5000]", "no host has more"),
+    ],
+)
+def test_gpus_that_make_no_sense_are_refused(text, what):
+    assert what in refused(text).message
 
 
 def test_sizes_in_tmp_are_in_megabytes_wherever():

@@ -25,11 +25,13 @@ from xce.model.command import (
     RequeueJobs,
     ResumeJobs,
     Selection,
+    SetDevicesOpen,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
     StopJobs,
 )
+from xce.model.device import DEVICES_MAX
 from xce.model.ids import Index, JobId
 from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
@@ -102,9 +104,11 @@ class JobActions(msgspec.Struct, frozen=True):
 class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which hosts."""
 
-    action: Literal["open", "close", "lost"]
+    action: Literal["open", "close", "lost", "open-devices", "close-devices"]
     hosts: Annotated[list[Text], Meta(min_length=1)]
     comment: Text = ""
+    devices: Annotated[list[Text], Meta(max_length=DEVICES_MAX)] = []
+    """GPUs of the one host, by index or UUID, where they are what is opened or closed."""
 
 
 class QueuesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -136,6 +140,8 @@ class HostResult(msgspec.Struct, frozen=True):
     host: str
     text: str | UnsetType = UNSET
     error: ActionError | UnsetType = UNSET
+    device: str | UnsetType = UNSET
+    """The GPU that it is about."""
 
 
 class HostActions(msgspec.Struct, frozen=True):
@@ -317,6 +323,10 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
     if not backend.rights.basis(caller.actor, permission):
         raise denied(permission, refuse_hosts(permission).text, about=body.hosts[0])
     names = tuple(dict.fromkeys(body.hosts))
+    if body.action.endswith("-devices"):
+        return await _act_on_devices(backend, call, body, names)
+    if body.devices:
+        raise refused(RefusalCode.BAD_REQUEST, f"devices do not belong to {body.action}")
     command: SetHostsOpen | DeclareHostsLost
     if body.action == "lost":
         command = DeclareHostsLost(caller.user, names, caller.is_admin, caller.groups)
@@ -331,6 +341,29 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
             results.append(HostResult(name, error=ActionError(item.code, item.text, item.lsf)))
         else:
             results.append(HostResult(name, item.text))
+    return answer(backend.replica.seq, HostActions(reply.seq, results))
+
+
+async def _act_on_devices(
+    backend: Backend, call: Call, body: HostsBody, names: tuple[str, ...]
+) -> web.StreamResponse:
+    """Open or close GPUs of one host."""
+    devices = tuple(dict.fromkeys(body.devices))
+    if len(names) != 1 or not devices:
+        raise refused(RefusalCode.BAD_REQUEST, "name one host, and devices of it")
+    caller = call.caller
+    command = SetDevicesOpen(
+        caller.user, names[0], devices, body.action == "open-devices", body.comment,
+        caller.is_admin, caller.groups,
+    )  # fmt: skip
+    reply = await backend.write(command, caller)
+    results: list[HostResult] = []
+    for device, item in zip(devices, reply.results, strict=True):
+        if isinstance(item, Refusal):
+            error = ActionError(item.code, item.text, item.lsf)
+            results.append(HostResult(names[0], error=error, device=device))
+        else:
+            results.append(HostResult(names[0], item.text, device=device))
     return answer(backend.replica.seq, HostActions(reply.seq, results))
 
 

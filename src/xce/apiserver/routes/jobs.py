@@ -14,6 +14,7 @@ from xce.apiserver.listing import JobLister, parse_number, parse_query
 from xce.apiserver.problems import GONE, refused
 from xce.apiserver.subject import WHOLE, Subject
 from xce.apiserver.why import explain
+from xce.jobspec.render import render_spec
 from xce.model.refusal import RefusalCode
 
 WAIT_S_MAX: Final = 60
@@ -87,6 +88,14 @@ async def show_script(backend: Backend, call: Call) -> web.StreamResponse:
     if content is None:
         raise refused(GONE, f"the script of job {subject.job_id} is not kept any more", status=410)
     return raw_answer(backend.replica.seq, content, content_type="text/plain; charset=utf-8")
+
+
+async def show_spec(backend: Backend, call: Call) -> web.StreamResponse:
+    """Show a job as a jobspec, whichever way it was submitted."""
+    subject = subject_of(backend, call, call.query)
+    content = await backend.link.fetch_blob(subject.spec.script)
+    script = (content or b"").decode("utf-8", "replace")
+    return answer(backend.replica.seq, render_spec(subject.spec, subject.key, script=script))
 
 
 async def wait_for_job(backend: Backend, call: Call) -> web.StreamResponse:

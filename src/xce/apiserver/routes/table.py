@@ -182,6 +182,13 @@ ROUTES: Final = (
     ),
     Route(
         method="GET",
+        path="/jobs/{id}/spec",
+        handler=jobs.show_spec,
+        summary="A job as a jobspec, whichever way it was submitted",
+        gives=(dict[str, Any],),
+    ),
+    Route(
+        method="GET",
         path="/jobs/{id}/wait",
         handler=jobs.wait_for_job,
         summary="Wait for the end of a job: its row, or 204 after the timeout",

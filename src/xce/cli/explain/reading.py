@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from xce.cli.explain.asked import INTERACTIVE, Asked
 from xce.cli.explain.cluster import OFFLINE, Cluster
-from xce.cli.explain.gpu import mib, parse_gpu
 from xce.cli.explain.requirement import REFUSED, read_hosts, read_requirement
 from xce.cli.lsf.bsub import OPTIONS as BSUB
 from xce.cli.lsf.environment import split_items
+from xce.cli.lsf.gpu_value import mib, parse_gpu
 from xce.cli.lsf.submission import bare_unit
 from xce.cli.lsf.values import (
     BadValueError,

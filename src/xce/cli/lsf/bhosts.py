@@ -29,6 +29,7 @@ Usage: bhosts [options] [host_name ...]
        bhosts -s [resource_name ...]
   -w              nothing cut, the reason of a closed host
   -l              long
+  -gpu            GPUs; with -l, and which jobs have them
   -s              counters of hosts and pools of the cluster, what is there and what is reserved
   -R "select"     only hosts that the expression takes
 {CUSTOM_USAGE}\
@@ -36,14 +37,13 @@ Usage: bhosts [options] [host_name ...]
 """
 OPTIONS = Options(
     {
-        **dict.fromkeys(("-w", "-l", "-s", "-a", "-e", "-X", "-alloc"), FLAG),
+        **dict.fromkeys(("-w", "-l", "-s", "-gpu", "-a", "-e", "-X", "-alloc"), FLAG),
         "-R": VALUE,
         **CUSTOM,
     },
     {
         "-x": "a host that fails starts is closed: bhosts -l says why",
         "-aff": "use 'bhosts -l'",
-        "-gpu": "declared counters are shown by bhosts -l and bhosts -s",
         "-rc": "there are no hosts from providers yet",
         "-attr": "attributes are shown by lshosts -w",
         "-cname": "there is one cluster",
@@ -139,10 +139,17 @@ FIELDS = (
     ("comments", 128, "", lambda host: str(host.get("comment") or "-")),
     ("available_mem", 15, "", lambda host: _memory(host, free=True)),
     ("reserved_mem", 15, "", lambda host: _memory(host, free=False)),
+    ("ngpus", 10, "ng", lambda host: str(len(_gpus(host)) or "-")),
+    ("ngpus_alloc", 10, "ngu", lambda host: str(sum(gpu["used"] > 0 for gpu in _gpus(host)))),
     ("total_mem", 15, "", lambda host: f"{host['mem_mib']}M" if host.get("mem_mib") else "-"),
 )
 """Name, recommended width, aliases, text."""
 DEFAULT = "host_name status jl_u max njobs run ssusp ususp rsv"
+
+
+def _gpus(host: Host) -> list[dict[str, Any]]:
+    """Return the GPUs that are there and given out as they are."""
+    return [gpu for gpu in host.get("gpus") or () if gpu["state"] in {"ok", "closed"}]
 
 
 def _memory(host: Host, *, free: bool) -> str:
@@ -175,6 +182,20 @@ def _list_shared(context: Context) -> int:
     return FAILED if missing else 0
 
 
+def _list_gpus(context: Context, hosts: list[Host]) -> None:
+    from xce.cli.lsf.gpu_text import render_gpus, render_host_gpus  # noqa: PLC0415 - of this only
+
+    found = [host for host in hosts if host.get("gpus")]
+    if not found:
+        context.err("No GPU was found")
+    elif context.parsed.has("-l"):
+        for host in found:
+            context.out_block(render_host_gpus(host))
+    else:
+        lines = render_gpus(found)
+        context.out_block(lines[1:] if context.parsed.has("-noheader") else lines)
+
+
 def execute(context: Context) -> int:
     """List the hosts."""
     parsed = context.parsed
@@ -193,6 +214,8 @@ def execute(context: Context) -> int:
         context.out_block(
             render_custom(parsed, FIELDS, DEFAULT, known, command="bhosts", noun="HOSTS")
         )
+    elif parsed.has("-gpu"):
+        _list_gpus(context, known)
     elif parsed.has("-l"):
         for host in known:
             context.out_block(render_host(host))

@@ -96,7 +96,7 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp",
+                "-b", "-cwd", "-m", "-P", "-sp", "-gpu",
             ),
             VALUE,
         ),
@@ -112,11 +112,10 @@ OPTIONS = Options(
             f"{_PLAIN}; many jobs at once: an array (-J)",
         ),
         **_INSTEAD,
-        "-gpu": "no GPUs are scheduled yet",
         "-nnodes": 'use -n with -R "span[ptile=n]"',
     },
     bundled=False,
-    sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp")),
+    sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp", "-gpu")),
 )  # fmt: skip
 _SCRIPT_MAX = 1 << 24
 """Bytes up to which a file named as first word is looked into for directives."""

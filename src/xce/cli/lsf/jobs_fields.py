@@ -7,6 +7,7 @@ name is refused.
 
 from __future__ import annotations
 
+from xce.cli.lsf.gpu_text import alloc_text, count_text
 from xce.cli.lsf.rows import (
     exec_cwd,
     exit_code,
@@ -168,6 +169,11 @@ def _when_started(text: Callable[[Row], str]) -> Render:
     return lambda row, _: text(row) if row.get("start_at") is not None else ""
 
 
+def _gpu_setting(row: Row, name: str) -> str:
+    items = [item.partition("=") for item in str(row.get("gpu_asked") or "").split(":")]
+    return {key: value for key, _, value in items}.get(name, "")
+
+
 def _make() -> tuple[dict[str, Field], dict[str, str]]:
     """Return the fields by full name, and the full names by alias."""
     fields: dict[str, Field] = {}
@@ -229,6 +235,10 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("combined_resreq", 20, "cresreq", "resreq", _text("resreq")),
     ("effective_resreq", 17, "eresreq", "resreq,start_at",
      _when_started(lambda row: f"{row['resreq']} " if row.get("resreq") else "")),
+    ("gpu_num", 10, "gnum", "gpus", lambda row, _: count_text(row)),
+    ("gpu_mode", 20, "gmode", "gpu_asked", lambda row, _: _gpu_setting(row, "mode")),
+    ("j_exclusive", 15, "j_excl", "gpu_asked", lambda row, _: _gpu_setting(row, "j_exclusive")),
+    ("gpu_alloc", 30, "galloc", "gpus", lambda row, _: alloc_text(row)),
     ("input_file", 10, "", "input", _path("input")),
     ("output_file", 11, "", "output", _path("output")),
     ("error_file", 10, "", "error", _path("error")),
@@ -246,7 +256,7 @@ specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12 warning_acti
 action_warning_time/19/warn_time pendstate/9 ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
 eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
-swaplimit/10 gpu_num/10/gnum gpu_mode/20/gmode j_exclusive/15/j_excl gpu_alloc/30/galloc nthreads/10
+swaplimit/10 nthreads/10
 hrusage/50 network_req/15 filelimit/10 corelimit/10 stacklimit/10 processlimit/12 plimit/10
 eplimit/10 output_dir/15 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time
 srcjobid/8 dstjobid/8 source_cluster/15/srcluster energy/10 gpfsio/10 cpu_peak/10 mem_efficiency/10

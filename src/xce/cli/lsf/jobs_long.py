@@ -7,6 +7,7 @@ removing a newline and the blanks, so no character may be lost or added. ``-UF``
 
 from __future__ import annotations
 
+from xce.cli.lsf.gpu_text import allocation_lines
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.rows import (
     counted_hosts,
@@ -84,6 +85,7 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         lines += ["", f" {heading}"]
         for text in texts:
             add(f" {text}")
+    lines += allocation_lines(row)
     lines += ["", *_SCHEDULING, "", " RESOURCE REQUIREMENT DETAILS:"]
     asked = row.get("resreq") or "-"
     add(f" Combined: {asked}")
@@ -137,6 +139,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         parts.append(f"Dependency Condition <{row['dependency']}>")
     if row.get("hosts_asked"):
         parts.append("Specified Hosts " + ", ".join([f"<{h}>" for h in row["hosts_asked"].split()]))
+    if row.get("gpu_asked"):
+        parts.append(f"Requested GPU <{row['gpu_asked']}>")
     if row.get("begin_at"):
         parts.append(f"Specified Start Time <{render_date(row['begin_at'], with_year=True)}>")
     return ", ".join(parts) + ";"

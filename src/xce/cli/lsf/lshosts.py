@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.gpu_text import render_lshosts
 from xce.cli.lsf.host_words import named_hosts, resource_words, size_mib
 from xce.cli.lsf.options import FLAG, VALUE, Options
 
@@ -13,18 +14,18 @@ if TYPE_CHECKING:
     Host = dict[str, Any]
 
 USAGE = """\
-Usage: lshosts [-w | -l] [-R "select"] [host_name ...]
+Usage: lshosts [-w | -l | -gpu] [-R "select"] [host_name ...]
   -w              nothing cut
   -l              long
+  -gpu            GPUs
   -R "select"     only hosts that the expression takes
 """
 OPTIONS = Options(
-    {"-w": FLAG, "-l": FLAG, "-R": VALUE},
+    {"-w": FLAG, "-l": FLAG, "-gpu": FLAG, "-R": VALUE},
     {
         "-T": "NUMA domains are not reported yet",
         "-s": "use 'bhosts -s'",
-        "-gpu": "declared counters are shown by bhosts -l and bhosts -s",
-        "-mig": "declared counters are shown by bhosts -l and bhosts -s",
+        "-mig": "instances of MIG are shown by -gpu",
         "-a": "all hosts are listed",
         "-cname": "there is one cluster",
         "-o": "use 'bhosts -o' or 'xcecli hosts -o json'",
@@ -78,7 +79,10 @@ def render_long(host: Host) -> list[str]:
 def execute(context: Context) -> int:
     """List the hosts."""
     known, missing = named_hosts(context)
-    if context.parsed.has("-l"):
+    if context.parsed.has("-gpu"):
+        for line in render_lshosts(known):
+            context.out(line)
+    elif context.parsed.has("-l"):
         for host in known:
             for line in render_long(host):
                 context.out(line)

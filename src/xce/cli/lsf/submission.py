@@ -73,11 +73,7 @@ def build_submission(
     """
     _check_named(options)
     body = _identity(options, environ)
-    requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
-    if requests:
-        body["resreq"] = requests
-        if environ.get("LSF_UNIT_FOR_LIMITS"):
-            body["unit_for_limits"] = unit_for_limits()
+    _add_resources(body, options, environ, unit_for_limits)
     if options.has("-n"):
         body["tasks"] = parse_tasks(options.value("-n"))
     for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
@@ -99,6 +95,22 @@ def build_submission(
     _add_files(body, options)
     _add_surroundings(body, options, environ)
     return body
+
+
+def _add_resources(
+    body: dict[str, Any],
+    options: Parsed,
+    environ: Mapping[str, str],
+    unit_for_limits: Callable[[], str],
+) -> None:
+    """Add what ``-R`` and ``-gpu`` ask for."""
+    requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
+    if requests:
+        body["resreq"] = requests
+        if environ.get("LSF_UNIT_FOR_LIMITS"):
+            body["unit_for_limits"] = unit_for_limits()
+    if options.has("-gpu"):
+        body["gpu"] = _gpu(options.value("-gpu"), unit_for_limits)
 
 
 def _check_named(options: Parsed) -> None:
@@ -153,6 +165,17 @@ def _memory_kib(text: str, unit_for_limits: Callable[[], str]) -> int:
     if kib is None:
         kib = parse_size_kib(text, option="-M", bare_unit=bare_unit(unit_for_limits()))
     return kib or 0
+
+
+def _gpu(text: str, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
+    """Return what ``-gpu`` asks for; only ``gmem`` needs the unit of limits."""
+    from xce.cli.lsf.gpu_value import parse_gpu  # noqa: PLC0415 - of this option only
+
+    unit = "M"
+    if "gmem" in text:
+        named = unit_for_limits()
+        unit = "M" if named == "classic" else bare_unit(named)
+    return dict(parse_gpu(text, unit))
 
 
 def _dependency(text: str) -> str:

@@ -79,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     up.add_argument("--hosts", metavar="NAMES", help='names instead of a number: "h[1-4]"')
     up.add_argument("--slots", type=int, metavar="S", help="slots of each host")
     up.add_argument("--mem", metavar="M", help="memory of each host: 4G")
+    up.add_argument("--gpus", type=int, metavar="N", help="simulated GPUs of each host")
     up.add_argument(
         "--only", default="", metavar="DAEMONS",
         help="run only these here: controller,scheduler,history,apiserver,worker,worker-NAME",
@@ -106,7 +107,9 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the chosen command."""
     match options.name:
         case "up":
-            wanted = HostsWanted(options.workers, options.hosts, options.slots, options.mem)
+            wanted = HostsWanted(
+                options.workers, options.hosts, options.slots, options.mem, options.gpus
+            )
             only = tuple(filter(None, options.only.split(",")))
             return run_up(
                 settings, UpOptions(wanted, options.foreground, options.timeout, only=only)

@@ -70,6 +70,10 @@ def _add_hosts(names: Names, common: Parser) -> None:
 
     hosts = names.add_parser("hosts", parents=[common], help="open, close, drain or give up hosts")
     hosts.add_argument("action", choices=("open", "close", "drain", "lost"))
+    hosts.add_argument(
+        "--gpu", action="append", default=[], metavar="ID",
+        help="with open or close: only this GPU of the one host, by index or UUID",
+    )  # fmt: skip
     hosts.add_argument("hosts", nargs="+", metavar="NAME", help='"g[01-08]" means many')
     hosts.add_argument(
         "-C", "--comment", default="", metavar="TEXT", help="why; bhosts -l shows it"
@@ -84,6 +88,28 @@ def _add_hosts(names: Names, common: Parser) -> None:
         help="try an unreachable cluster that long",
     )  # fmt: skip
     _run_by(names, "hosts", run_hosts)
+
+
+def _add_topology(names: Names, common: Parser) -> None:
+    from xce.cli.xceadmin.topology.command import READERS, run_topology
+
+    topology = names.add_parser(
+        "topology", parents=[common], help="take domains of hosts, or GPUs, from other files"
+    )
+    topology.add_argument("action", choices=("import",))
+    topology.add_argument("file", type=Path, help="the file, or - for the standard input")
+    topology.add_argument("--format", dest="form", choices=tuple(READERS), help="(default: guess)")
+    topology.add_argument(
+        "--levels", default="", metavar="NAMES", help="of the levels, the narrowest first"
+    )
+    topology.add_argument(
+        "--host", default="", metavar="NAMES", help="hosts like the one machine of the file"
+    )
+    topology.add_argument("--config", type=Path, metavar="DIR", help="(default: the cluster's)")
+    topology.add_argument(
+        "--apply", "--yes", action="store_true", help="write it, not only show the change"
+    )
+    _run_by(names, "topology", run_topology)
 
 
 def _add_users(names: Names, common: Parser) -> None:
@@ -204,8 +230,9 @@ def _add_sim(names: Names, common: Parser) -> None:
 
 COMMANDS: Final[dict[str, Callable[[Names, Parser], None]]] = {
     "init": _add_init, "keys": _add_keys, "peers": _add_keys, "check": _add_check,
-    "apply": _add_apply, "hosts": _add_hosts, "rbac": _add_users, "logins": _add_users,
-    "audit": _add_users, "journal": _add_journal, "backup": _add_backup, "restore": _add_backup,
+    "apply": _add_apply, "hosts": _add_hosts, "topology": _add_topology,
+    "rbac": _add_users, "logins": _add_users, "audit": _add_users,
+    "journal": _add_journal, "backup": _add_backup, "restore": _add_backup,
     "replay": _add_replay, "history": _add_history, "import-lsf": _add_import,
     "trace": _add_trace, "sim": _add_sim,
 }  # fmt: skip

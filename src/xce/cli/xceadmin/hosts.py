@@ -50,6 +50,8 @@ def _misused(options: argparse.Namespace) -> str:
         return "--wait belongs to drain"
     if options.yes and options.action != "lost":
         return "--yes belongs to lost"
+    if options.gpu and options.action not in ("open", "close"):
+        return "--gpu belongs to open and close"
     if options.comment and options.action == "lost":
         return "-C does not belong to lost"
     return ""
@@ -70,6 +72,8 @@ def _act(settings: Settings, options: argparse.Namespace, names: list[str]) -> i
     if action == "drain":
         action, comment = "close", comment or "draining"
     document = {"action": action, "hosts": names, "comment": comment}
+    if options.gpu:
+        document |= {"action": f"{action}-devices", "devices": options.gpu}
     status, answer = ask_apiserver(
         settings, "hosts", "POST", "/hosts/actions", document=document,
         wait_s=options.wait_daemon, progress=tell,
@@ -80,12 +84,13 @@ def _act(settings: Settings, options: argparse.Namespace, names: list[str]) -> i
         print(json.dumps(answer["results"], indent=2))
     for result in answer["results"]:
         refusal = result.get("error")
+        name = result["host"] + (f" GPU {result['device']}" if "device" in result else "")
         if refusal:
-            print(f"{result['host']}: {refusal['text']}", file=sys.stderr)
+            print(f"{name}: {refusal['text']}", file=sys.stderr)
             status = status or STATUS_OF_CODE.get(refusal["code"], 1)
         elif not options.json:
             text = "draining" if options.action == "drain" else result["text"]
-            print(f"{result['host']}: {text}")
+            print(f"{name}: {text}")
     return status
 
 

@@ -13,6 +13,7 @@ from xce.cli.xcecli.options import NOT_BUILT, build_parser
 from xce.cli.xcecli.session import OK, USAGE, Session, errors_told
 from xce.cli.xcecli.show import run_info, run_output, run_wait, run_why
 from xce.cli.xcecli.submit import run_plan, run_submit
+from xce.cli.xcecli.topology import run_topology
 from xce.cli.xcecli.trace import run_trace
 
 
@@ -40,6 +41,7 @@ _RUN: Final[Mapping[str, Callable[[Session, argparse.Namespace], int]]] = {
     "logout": _run_login,
     "hosts": run_hosts,
     "queues": run_queues,
+    "topology": run_topology,
 }
 
 

@@ -21,7 +21,6 @@ NOT_BUILT: Final = {
     "data": f"datasets {_LATER}",
     "claim": f"claims {_LATER}",
     "service": f"services {_LATER}",
-    "topology": f"topology {_LATER}",
     "history": f"it {_LATER}; 'xcecli info ID' answers for every job that ever was",
     "whatif": f"it {_LATER}",
     "completion": f"it {_LATER}",
@@ -61,10 +60,7 @@ def build_parser() -> Parser:
     plan = "tell what would become of a job: would it run, where, when; submit nothing"
     _add_submit(add("plan", plan))
     _add_jobs(add("jobs", "list jobs"))
-    info = add("info", "show all about jobs")
-    info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
-    _add_format(info, ("json", "yaml"))
-    _add_moment(info)
+    _add_info(add("info", "show all about jobs"))
     why = add("why", "tell why jobs are where they are, and what would let them start")
     why.add_argument("ids", nargs="+", metavar="ID")
     _add_format(why, ("json", "yaml"))
@@ -94,7 +90,26 @@ def build_parser() -> Parser:
         table = add(name, f"list the {name}")
         _add_format(table, FORMATS)
         _add_moment(table)
+    _add_topology(add("topology", "show in which domains hosts lie, and what is free there"))
     return parser
+
+
+def _add_topology(topology: argparse.ArgumentParser) -> None:
+    topology.add_argument("--map", action="store_true", help="a sign for each GPU, or for slots")
+    topology.add_argument(
+        "--json", dest="output", action="store_const", const="json", help="as -o json"
+    )
+    _add_format(topology, ("json", "yaml"))
+    _add_moment(topology)
+
+
+def _add_info(info: argparse.ArgumentParser) -> None:
+    info.add_argument("ids", nargs="+", metavar="ID", help="12 or 12[3]")
+    info.add_argument(
+        "--spec", action="store_true", help="as a jobspec, whichever way it was submitted"
+    )
+    _add_format(info, ("json", "yaml"))
+    _add_moment(info)
 
 
 def _add_logins(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -139,7 +154,10 @@ def _add_moment(parser: argparse.ArgumentParser) -> None:
 
 def _add_submit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("-f", "--file", metavar="SCRIPT", help="a job script instead of command words; -: stdin")
+    add(
+        "-f", "--file", metavar="FILE",
+        help="a job script instead of command words, -: stdin; FILE.yaml, FILE.json: a jobspec",
+    )  # fmt: skip
     add("-n", "--tasks", metavar="MIN[,MAX]", help="number of tasks")
     add("-R", "--resreq", action="append", metavar="TEXT", help="resource requirement; adds up")
     add("-q", "--queue", metavar="QUEUE")
@@ -161,6 +179,10 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--hold", action="store_true", help="do not start before 'xcecli resume'")
     add("-w", "--after", metavar="CONDITION", help="start when done(12) && exit(13) and the like")
+    add(
+        "--placement-group", metavar="NAME[,pack|spread][,hard|soft][,LEVEL]",
+        help="pack your jobs of this group into one domain of the level, or spread them",
+    )  # fmt: skip
     add("--begin", metavar="TIME", help="not before 2026-01-31T12:00, or +10m")
     add("--priority", type=int, metavar="N")
     add("--wait", action="store_true", help="wait for the end; the exit status is the job's")

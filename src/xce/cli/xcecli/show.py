@@ -16,7 +16,7 @@ from xce.cli.xcecli.session import (
     Session,
     code_of,
 )
-from xce.cli.xcecli.table import hosts_text, instant, label, run_time, span
+from xce.cli.xcecli.table import gpus_text, hosts_text, instant, label, run_time, span
 from xce.client.plain_text import plain
 from xce.client.rest import ProblemError
 
@@ -41,6 +41,8 @@ def split_ref(text: str) -> tuple[str, str | None]:
 def run_info(session: Session, options: argparse.Namespace) -> int:
     """Show all about jobs."""
     at = moment(options.at)
+    if options.spec:
+        return _show_specs(session, options)
     found, code = _each(session, options.ids, "", at)
     if options.output:
         render = render_json if options.output == "json" else render_yaml
@@ -52,6 +54,21 @@ def run_info(session: Session, options: argparse.Namespace) -> int:
             session.say("")
         for line in _info_lines(row, now, colour=session.has_colour):
             session.say(line)
+    return code
+
+
+def _show_specs(session: Session, options: argparse.Namespace) -> int:
+    """Show jobs as jobspecs, in YAML as separate documents."""
+    if options.at:
+        raise BadUsageError("--spec shows a job as it was submitted, which --at does not change")
+    found, code = _each(session, options.ids, "/spec")
+    if options.output == "json":
+        session.say(render_json(found[0] if len(options.ids) == 1 and found else found))
+        return code
+    for place, spec in enumerate(found):
+        if place:
+            session.say("---")
+        session.say(render_yaml(spec))
     return code
 
 
@@ -75,6 +92,7 @@ _LINES: Final = (
     ("user", "User"), ("queue", "Queue"), ("project", "Project"), ("command", "Command"),
     ("cwd", "Directory"), ("cwd_given", "Subdirectory"), ("input", "Input"),
     ("output", "Output"), ("error", "Error output"), ("resreq_asked", "Requirement"),
+    ("gpu_asked", "GPUs asked"),
     ("dependency", "After"), ("hosts_asked", "Hosts asked"), ("from_host", "From host"),
     ("cause_text", "Ended because"), ("ended_by", "Ended by"), ("detail", "Detail"),
 )  # fmt: skip
@@ -112,6 +130,8 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
     pairs = []
     if row.get("hosts"):
         pairs.append(("Hosts", hosts_text(row)))
+    if row.get("gpus"):
+        pairs.append(("GPUs", gpus_text(row)))
     if row.get("start_at") is not None:
         pairs.append(("Started", instant(row["start_at"])))
     if row.get("end_at") is not None:

@@ -23,6 +23,8 @@ from xce.client.rest import make_key
 
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SPAN_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+SPEC_ENDINGS: Final = (".yaml", ".yml", ".json")
+"""Files with such names are jobspecs."""
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d))?)?(Z?)")
 
 
@@ -92,6 +94,7 @@ def build_body(session: Session, options: argparse.Namespace) -> dict[str, Any]:
         "dependency": options.after,
         "resreq": options.resreq,
         "priority": options.priority,
+        "placement_group": options.placement_group,
     }
     body.update((name, value) for name, value in texts.items() if value is not None)
     body.update({name: True for name in ("exclusive", "hold") if getattr(options, name)})
@@ -117,6 +120,8 @@ def _program(session: Session, options: argparse.Namespace) -> dict[str, Any]:
         if not words:
             raise BadUsageError("nothing to run: give command words, or a script with -f")
         return {"command": words[0] if len(words) == 1 else shlex.join(words)}
+    if options.file.endswith(SPEC_ENDINGS):
+        return _read_spec(options.file, words)
     try:
         if options.file == "-":
             content = sys.stdin.buffer.read()
@@ -137,6 +142,19 @@ def _program(session: Session, options: argparse.Namespace) -> dict[str, Any]:
         raw = text.encode("utf-8", "surrogateescape")
         return {**body, "script_data": base64.b64encode(raw).decode()}
     return {**body, "script": text}
+
+
+def _read_spec(name: str, words: Sequence[str]) -> dict[str, Any]:
+    """Return the body of a jobspec."""
+    if words:
+        raise BadUsageError(f"{name} is a jobspec, which says what runs: no words behind it")
+    try:
+        with open(name, encoding="utf-8") as spec:  # noqa: PTH123 - a name as typed
+            return {"spec": spec.read(), "spec_name": name}
+    except OSError as error:
+        raise BadUsageError(f"{name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadUsageError(f"{name}: is no UTF-8 text") from None
 
 
 def _add_surroundings(session: Session, options: argparse.Namespace, body: dict[str, Any]) -> None:

@@ -89,6 +89,24 @@ def _size(mib: float) -> str:
     return f"{mib / 1024:.1f}G" if mib >= 1024 else f"{mib:.0f}M"
 
 
+def _gpus(row: Row) -> str:
+    """Return the GPUs of a host: how many are given out, and how many there are."""
+    there = [gpu for gpu in row.get("gpus") or () if gpu["state"] in {"ok", "closed"}]
+    if not there:
+        return ""
+    used = sum(gpu["used"] for gpu in there)
+    return f"{used:g}/{len(there)}"
+
+
+def gpus_text(row: Row) -> str:
+    """Return the GPUs that a job has: ``h1: 0,1``; shares with how much and of what kind."""
+    found: dict[str, list[str]] = {}
+    for gpu in row.get("gpus") or ():
+        share = "" if gpu["kind"] == "whole" else f" ({gpu['share']:g} {gpu['kind']})"
+        found.setdefault(gpu["host"], []).append(f"{gpu['index']}{share}")
+    return "; ".join(f"{host}: {','.join(dict.fromkeys(ids))}" for host, ids in found.items())
+
+
 HOST_COLUMNS: Final = (
     Column("HOST", lambda row: str(row["name"])),
     Column("STATUS", lambda row: str(row["status"])),
@@ -105,6 +123,7 @@ HOST_COLUMNS: Final = (
         lambda row: " ".join(f"{k}={used}/{all_}" for k, (all_, used) in row["counters"].items()),
         wide=True,
     ),
+    Column("GPUS", _gpus, right=True),
     Column("COMMENT", lambda row: str(row["comment"])),
 )
 QUEUE_COLUMNS: Final = (

@@ -1,5 +1,8 @@
 """The serial allocator: many identical attempts on one host each, in a few vector operations."""
 
+import numpy as np
+
+from xce.sched.devices import attempts_by_devices
 from xce.sched.ground import Ground
 from xce.sched.place.capacity import tasks_on_hosts
 from xce.sched.shape import Shape
@@ -13,6 +16,9 @@ def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
     what is free.
     """
     room = tasks_on_hosts(ground.free, mask, shape.unit, shape.unit * 0)
+    if shape.gpu is not None:
+        devices = attempts_by_devices(shape.gpu, ground.free, shape.tasks_max)
+        room = np.minimum(room, devices)
     request = shape.request
     is_asked_again = shape.select_moves or bool(request.thresholds)
     return room.clip(max=1) if request.exclusive or is_asked_again else room

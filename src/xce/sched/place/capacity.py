@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xce.sched.devices import tasks_by_devices, within
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
@@ -65,6 +66,10 @@ def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
     first = later
     if (shape.per_first != shape.per_host).any():
         first = tasks_on_hosts(free, everywhere, shape.per_task, shape.per_first)
+    if shape.gpu is not None:
+        gpu = within(shape.gpu, numbers)
+        later = np.minimum(later, tasks_by_devices(gpu, free, is_first=False))
+        first = np.minimum(first, tasks_by_devices(gpu, free, is_first=True))
     tile = np.ones(len(numbers), np.int64) if shape.tiles is None else shape.tiles[numbers]
     if shape.ceilings is not None:
         later = np.minimum(later, shape.ceilings[numbers])

@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from xce.sched.devices import amounts_of, pick_for_entries, rows_of_devices
 from xce.sched.place.capacity import Room, room_on
 from xce.sched.place.domains import EXACT_DOMAINS, Trail
-from xce.sched.place.search import ROWS_MAX, CutError, Part, Share, Steps, search
+from xce.sched.place.search import ROWS_MAX, Cap, CutError, Part, Share, Steps, search
 from xce.sched.place.simple import find_simple, lie_of, most_of, pieces_of
 from xce.sched.shape import Shape
+from xce.sched.ties import Quota
 from xce.state.hosts import Column, Flags
 
 ORDERS_MAX: Final = 6
@@ -44,14 +46,14 @@ class Candidates(NamedTuple):
 def find_compound(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid | None:
     """Return a placement of all parts, or None."""
     steps = Steps()
-    for masks in _alike(whole, places):
+    for masks in alike(whole, places):
         found = _find(whole, free, Candidates(masks, places.ranked), trail, steps)
         if found is not None:
             return found
     return None
 
 
-def _alike(whole: Shape, places: Candidates) -> Iterator[tuple[Flags, ...]]:
+def alike(whole: Shape, places: Candidates) -> Iterator[tuple[Flags, ...]]:
     """Yield the hosts of each part, for each value of what all must have in common."""
     if whole.groups is None:
         yield places.masks
@@ -88,7 +90,7 @@ def _find(
         found = _one_by_one(shapes, free, places, attempt)
         if found is not None and not 0 < hosts_max < len(np.unique(found.numbers)):
             return found
-    return _search_all(whole, free, rooms, order, trail, steps)
+    return search_all(whole, free, rooms, order, trail, steps)
 
 
 def _exceeds(shapes: Sequence[Shape], free: Column, places: Candidates) -> bool:
@@ -119,8 +121,26 @@ def _one_by_one(
         if found is None:
             return None
         columns[place] = found
-        left[:, found[0]] -= amounts_on(shape, found[1])
-    return _join(columns)
+        amounts = amounts_with_devices(shape, found, left)
+        if amounts is None:
+            return None
+        left[:, found[0]] -= amounts
+    return join(columns)
+
+
+def amounts_with_devices(shape: Shape, found: tuple[Column, Column], free: Column) -> Column | None:
+    """Return what an attempt takes with its GPUs, along resources and its hosts; None: there are
+    not enough.
+    """
+    amounts = amounts_on(shape, found[1])
+    if shape.gpu is not None:
+        numbers, sizes = found[0].tolist(), found[1].tolist()
+        devices = pick_for_entries((shape.gpu,), numbers, sizes, (), free)
+        if devices is None:
+            return None
+        for place, picked in enumerate(devices):
+            amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
+    return amounts
 
 
 def amounts_on(shape: Shape, sizes: Column) -> Column:
@@ -130,7 +150,8 @@ def amounts_on(shape: Shape, sizes: Column) -> Column:
     return amounts
 
 
-def _join(columns: dict[int, tuple[Column, Column]]) -> Laid:
+def join(columns: dict[int, tuple[Column, Column]]) -> Laid:
+    """Return a placement of parts, one after the other."""
     places = sorted(columns)
     return Laid(
         np.concatenate([columns[place][0] for place in places]),
@@ -139,10 +160,26 @@ def _join(columns: dict[int, tuple[Column, Column]]) -> Laid:
     )
 
 
-def _search_all(
-    whole: Shape, free: Column, rooms: list[Room], order: list[int], trail: Trail, steps: Steps
+def search_all(
+    whole: Shape,
+    free: Column,
+    rooms: list[Room],
+    order: list[int],
+    trail: Trail,
+    steps: Steps,
+    quotas: Sequence[Quota] = (),
 ) -> Laid | None:
-    """Search everything within the bounds."""
+    """Search everything within the bounds.
+
+    Args:
+        whole: What is placed.
+        free: What is free.
+        rooms: What each part may use.
+        order: The parts, the tightest first.
+        trail: Hears of a search that gave up.
+        steps: The bound.
+        quotas: How many tasks may lie in domains.
+    """
     choices = [
         _variants(shape, room, trail) for shape, room in zip(whole.inner, rooms, strict=True)
     ]
@@ -152,7 +189,7 @@ def _search_all(
         variants.pop()
     for variant in variants:
         try:
-            found = _search_variant(whole, free, list(variant), order, trail, steps)
+            found = _search_variant(whole, free, list(variant), order, trail, steps, quotas)
         except CutError:
             trail.is_cut = True
             return None
@@ -189,7 +226,13 @@ def _variants(shape: Shape, room: Room, trail: Trail) -> list[Room]:
 
 
 def _search_variant(
-    whole: Shape, free: Column, rooms: list[Room], order: list[int], trail: Trail, steps: Steps
+    whole: Shape,
+    free: Column,
+    rooms: list[Room],
+    order: list[int],
+    trail: Trail,
+    steps: Steps,
+    quotas: Sequence[Quota],
 ) -> Laid | None:
     numbers = np.unique(np.concatenate([room.numbers[room.later > 0] for room in rooms]))
     if len(numbers) > ROWS_MAX:
@@ -198,6 +241,7 @@ def _search_variant(
         numbers = np.unique(best)
         trail.is_cut = True
     parts = [_part(whole.inner[place], rooms[place], numbers) for place in order]
+    parts, free = _with_devices([whole.inner[place] for place in order], parts, free)
     rows = np.flatnonzero(sum(np.abs(np.asarray(part[1:4])).sum(axis=0) for part in parts))
     parts = [
         part._replace(
@@ -208,16 +252,42 @@ def _search_variant(
         for part in parts
     ]
     columns = list(map(tuple, free[rows][:, numbers].T.tolist()))
-    shares = search(parts, columns, whole.request.hosts_max, steps)
+    caps = [
+        Cap(
+            frozenset(order.index(part) for part in quota.parts),
+            tuple(quota.codes[numbers].tolist()),
+            quota.most,
+        )
+        for quota in quotas
+    ]
+    shares = search(parts, columns, whole.request.hosts_max, steps, caps)
     if shares is None:
         return None
-    return _join(
+    return join(
         {
             place: _entries(whole.inner[place], rooms[place], numbers, own)
             for rank, place in enumerate(order)
             for own in [[share for share in shares if share.part == rank]]
         }
     )
+
+
+def _with_devices(
+    shapes: Sequence[Shape], parts: list[Part], free: Column
+) -> tuple[list[Part], Column]:
+    """Return parts and what is free with rows that stand for the GPUs of hosts."""
+    each, column = rows_of_devices([shape.gpu for shape in shapes], free)
+    if not len(column):
+        return parts, free
+    more = [
+        part._replace(
+            each=part.each + tuple(own.per_task),
+            once=part.once + tuple(own.per_host),
+            lead=part.lead + tuple(own.per_job),
+        )
+        for part, own in zip(parts, each, strict=True)
+    ]
+    return more, np.concatenate((free, column))
 
 
 def _part(shape: Shape, room: Room, numbers: Column) -> Part:

@@ -5,7 +5,7 @@ possible first; what led nowhere is remembered, and what the hosts behind cannot
 begun. It is asked only when parts cannot be placed one after the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
@@ -44,7 +44,18 @@ class Share(NamedTuple):
     leads: bool
 
 
+class Cap(NamedTuple):
+    """Some parts together have at most so many tasks in each domain."""
+
+    parts: frozenset[int]
+    domains: tuple[int, ...]
+    """By candidate host; -1: it may not be used by them."""
+    most: int
+
+
 _Own: TypeAlias = tuple[int, int, bool, bool]
+_Open: TypeAlias = tuple[tuple[tuple[int, int], int], ...]
+"""Tasks by cap and domain, of domains with hosts that were not looked at yet."""
 _Left: TypeAlias = tuple[_Own, ...]
 """Of each part: tasks left, hosts used, whether its remainder is laid, whether it has a lead."""
 
@@ -71,7 +82,11 @@ class Steps:
 
 
 def search(
-    parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps: Steps
+    parts: list[Part],
+    free: list[tuple[int, ...]],
+    hosts_max: int,
+    steps: Steps,
+    caps: Sequence[Cap] = (),
 ) -> list[Share] | None:
     """Return what each part has on each host, or None: there is no placement.
 
@@ -80,20 +95,34 @@ def search(
         free: By candidate host: what is free.
         hosts_max: How many hosts all parts may use together; 0: any number.
         steps: The bound.
+        caps: How many tasks may lie in domains.
 
     Raises:
         CutError: The bound was hit before a placement was found.
     """
-    return _Search(parts, free, hosts_max, steps).run()
+    return _Search(parts, free, hosts_max, steps, caps).run()
 
 
 class _Search:
     def __init__(
-        self, parts: list[Part], free: list[tuple[int, ...]], hosts_max: int, steps: Steps
+        self,
+        parts: list[Part],
+        free: list[tuple[int, ...]],
+        hosts_max: int,
+        steps: Steps,
+        caps: Sequence[Cap],
     ) -> None:
         self.parts, self.free, self.hosts_max = parts, free, hosts_max
-        self.steps = steps
-        self.dead: set[tuple[int, int, _Left]] = set()
+        self.steps, self.caps = steps, caps
+        self.used: dict[tuple[int, int], int] = {}
+        """Tasks by cap and domain."""
+        self.ends = {
+            (number, domain): row
+            for number, cap in enumerate(caps)
+            for row, domain in enumerate(cap.domains)
+        }
+        """The last host of each domain."""
+        self.dead: set[tuple[int, int, _Left, _Open]] = set()
         self.behind = self._sums_behind()
         self.found: list[Share] = []
 
@@ -129,34 +158,62 @@ class _Search:
             return all(item[3] for item in left)
         if any(item[0] > most for item, most in zip(left, self.behind[row], strict=True)):
             return False
-        if row == len(self.free) or (row, used, left) in self.dead:
+        state = (row, used, left, self._open(row))
+        if row == len(self.free) or state in self.dead:
             return False
         is_full = bool(self.hosts_max) and used == self.hosts_max
         for shares, following in self._ways(row, left, is_full=is_full):
             self.steps.take()
             before = len(self.found)
             self.found.extend(shares)
+            self._count(shares, 1)
             if self._visit(row + 1, used + bool(shares), following):
                 return True
+            self._count(shares, -1)
             del self.found[before:]
-        self.dead.add((row, used, left))
+        self.dead.add(state)
         return False
+
+    def _open(self, row: int) -> _Open:
+        return tuple(
+            sorted(item for item in self.used.items() if item[1] and self.ends[item[0]] >= row)
+        )
+
+    def _count(self, shares: list[Share], sign: int) -> None:
+        """Count shares against the caps, or no more."""
+        for number, cap in enumerate(self.caps):
+            for share in shares:
+                if share.part in cap.parts:
+                    key = (number, cap.domains[share.row])
+                    self.used[key] = self.used.get(key, 0) + sign * share.tasks
+
+    def _allowed(self, place: int, row: int, mine: list[Share]) -> int:
+        """Return how many tasks of a part the caps let a host have, beside shares of others."""
+        most = self.parts[place].tasks
+        for number, cap in enumerate(self.caps):
+            if place in cap.parts:
+                domain = cap.domains[row]
+                taken = sum(share.tasks for share in mine if share.part in cap.parts)
+                left = cap.most - self.used.get((number, domain), 0) - taken
+                most = min(most, left if domain >= 0 else 0)
+        return max(most, 0)
 
     def _ways(self, row: int, left: _Left, *, is_full: bool) -> Iterator[tuple[list[Share], _Left]]:
         """Yield each way to use a host, and what is left of the parts then."""
         if is_full:
             yield [], left
         else:
-            yield from self._ways_from(0, row, self.free[row], left)
+            yield from self._ways_from(0, row, self.free[row], left, [])
 
     def _ways_from(
-        self, place: int, row: int, free: tuple[int, ...], left: _Left
+        self, place: int, row: int, free: tuple[int, ...], left: _Left, before: list[Share]
     ) -> Iterator[tuple[list[Share], _Left]]:
         if place == len(self.parts):
             yield [], ()
             return
         part = self.parts[place]
-        for tasks, leads, after in self._choices(part, row, free, left[place]):
+        ceiling = min(part.ceilings[row], self._allowed(place, row, before))
+        for tasks, leads, after in self._choices(part, row, free, left[place], ceiling):
             rest = free
             if tasks:
                 rest = tuple(
@@ -166,17 +223,17 @@ class _Search:
                     )
                 )
             mine = [Share(row, place, tasks, leads)] if tasks else []
-            for shares, others in self._ways_from(place + 1, row, rest, left):
+            for shares, others in self._ways_from(place + 1, row, rest, left, before + mine):
                 yield mine + shares, (after, *others)
 
     def _choices(
-        self, part: Part, row: int, free: tuple[int, ...], left: _Own
+        self, part: Part, row: int, free: tuple[int, ...], left: _Own, ceiling: int
     ) -> Iterator[tuple[int, bool, _Own]]:
         """Yield how many tasks of a part a host may have, whether it leads, and what is left."""
         wanted, used, is_odd, has_lead = left
         if wanted and not (part.hosts_max and used == part.hosts_max):
             tile = part.tiles[row]
-            most = min(wanted, self._fits(part, free, part.ceilings[row], leads=False))
+            most = min(wanted, self._fits(part, free, ceiling, leads=False))
             lead = most if has_lead else min(wanted, self._fits(part, free, most, leads=True))
             for tasks in range(most, 0, -1):
                 breaks = tasks % tile != 0

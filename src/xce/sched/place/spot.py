@@ -10,15 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xce.model.ids import HostNumber
 from xce.sched.columns import HostFacts
+from xce.sched.devices import amounts_of, pick_devices, pick_for_entries
 from xce.sched.ground import Ground
+from xce.sched.outside import waited_for
 from xce.sched.place import bulk, pools
 from xce.sched.place.capacity import room_on
-from xce.sched.place.compound import Candidates, Laid, amounts_on, find_compound
+from xce.sched.place.compound import Candidates, Laid, amounts_on
 from xce.sched.place.domains import Trail
 from xce.sched.place.simple import find_loose, find_simple
+from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy, sift
 from xce.sched.shape import Shape
+from xce.sched.ties import closed_hosts
 from xce.state.hosts import Column, Flags
 
 
@@ -39,12 +44,23 @@ class Spot(NamedTuple):
     """What it takes: along resources and ``numbers``."""
     pools: Mapping[str, int]
     """What it takes of pools."""
+    devices: list[list[int]]
+    """The GPUs of each entry; empty: none."""
+    alone: tuple[HostNumber, ...] = ()
+    """Hosts that it has for itself by its relations."""
 
 
-def _simple_spot(shape: Shape, hosts: Column, sizes: Column) -> Spot:
+def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Spot | None:
     needs = pools.pool_needs(shape, int(sizes.sum()))
     amounts = amounts_on(shape, sizes)
-    return Spot(hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs)
+    if shape.gpu is None:
+        return Spot(hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs, [])
+    devices = pick_for_entries((shape.gpu,), hosts.tolist(), sizes.tolist(), (), free)
+    if devices is None:
+        return None
+    for place, picked in enumerate(devices):
+        amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
+    return Spot(hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs, devices)
 
 
 def find_serial(
@@ -71,7 +87,7 @@ def find_serial(
     if not room.any():
         return None
     numbers, _ = policy.sharing(shape, ground, facts, room, 1)
-    return _simple_spot(shape, numbers, np.asarray([shape.tasks_max], np.int64))
+    return _simple_spot(shape, numbers, np.asarray([shape.tasks_max], np.int64), ground.free)
 
 
 def find_gang(
@@ -98,7 +114,7 @@ def find_gang(
         found = find_loose(shape, ground.free, left, ranked, tasks)
     else:
         found = find_simple(shape, room_on(shape, ground.free, left, ranked), tasks, Trail())
-    return None if found is None else _simple_spot(shape, *found)
+    return None if found is None else _simple_spot(shape, *found, ground.free)
 
 
 def _find_alternative(
@@ -131,25 +147,81 @@ def _find_parts(
         tuple(sift(part, ground, facts, policy, part.unit).left for part in shape.inner),
         tuple(policy.ranking(part, ground, facts) for part in shape.inner),
     )
-    laid = find_compound(shape, ground.free, places, Trail())
+    if waited_for(shape.request, ground.where):
+        return None
+    laid = find_whole(shape, ground, places, Trail())
     if laid is None:
         return None
-    numbers, amounts = _sum_up(shape, laid)
+    devices = pick_laid(shape, laid, ground.free)
+    if devices is None:
+        return None
+    numbers, amounts = _sum_up(shape, laid, devices)
     needs = pools.pool_needs(shape, shape.tasks_min)
-    return Spot(laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs)
+    alone = numbers[:0]
+    if shape.fabric is not None:
+        alone = closed_hosts(shape.fabric, laid.numbers, laid.parts)
+        idle = np.setdiff1d(alone, numbers)
+        # They are taken without anything of them being used.
+        numbers = np.concatenate((numbers, idle))
+        amounts = np.pad(amounts, ((0, 0), (0, len(idle))))
+    return Spot(
+        laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs, devices,
+        tuple(alone.tolist()),
+    )  # fmt: skip
 
 
-def _sum_up(shape: Shape, laid: Laid) -> tuple[Column, Column]:
+def pick_laid(shape: Shape, laid: Laid, free: Column) -> list[list[int]] | None:
+    """Return the GPUs of each entry of a compound placement, empty if no part wants any.
+
+    None: they do not fit together.
+    """
+    gpus = [part.gpu for part in shape.inner]
+    if not any(gpus):
+        return []
+    columns = laid.numbers.tolist(), laid.sizes.tolist(), laid.parts.tolist()
+    return pick_for_entries(gpus, *columns, free)
+
+
+def _sum_up(shape: Shape, laid: Laid, devices: list[list[int]]) -> tuple[Column, Column]:
     """Return the hosts, each once, and what all parts together take on each."""
     numbers, at = np.unique(laid.numbers, return_inverse=True)
     amounts = np.zeros((len(shape.per_task), len(numbers)), np.int64)
     for place, part in enumerate(shape.inner):
         mine = np.flatnonzero(laid.parts == place)
         amounts[:, at[mine]] += amounts_on(part, laid.sizes[mine])
+    for place, picked in enumerate(devices):
+        gpu = shape.inner[int(laid.parts[place])].gpu
+        if gpu is not None:
+            amounts[:, at[place]] += amounts_of(gpu, picked, len(amounts))
     return numbers, amounts
+
+
+def spot_of_many(shape: Shape, ground: Ground, numbers: Column, shares: Column) -> Spot:
+    """Return the placement of many serial attempts, ``shares`` of them on the hosts ``numbers``.
+
+    ``devices`` has the GPUs of each attempt, host by host.
+    """
+    amounts: Column = shape.unit[:, None] * shares
+    needs = pools.pool_needs(shape, shape.tasks_max)
+    taken, devices = int(shares.sum()), list[list[int]]()
+    gpu = shape.gpu
+    if gpu is not None:
+        for place, (number, share) in enumerate(
+            zip(numbers.tolist(), shares.tolist(), strict=True)
+        ):
+            left = ground.free[gpu.row : gpu.row + len(gpu.match), number].tolist()
+            for _ in range(share):
+                picked = pick_devices(gpu, number, shape.tasks_max, left)
+                assert picked is not None, "GPUs that fit cannot be picked"
+                devices.append(picked)
+                amounts[:, place] += amounts_of(gpu, picked, len(amounts))
+    return Spot(
+        numbers, shares, shares[:0], shape.alternative, numbers, amounts,
+        {name: value * taken for name, value in needs.items()}, devices,
+    )  # fmt: skip
 
 
 def take_spot(shape: Shape, ground: Ground, pools_free: dict[str, int], spot: Spot) -> None:
     """Give out what an attempt takes."""
-    ground.take(spot.numbers, spot.amounts, exclusive=shape.request.exclusive)
+    ground.take(spot.numbers, spot.amounts, exclusive=shape.is_alone)
     pools.take_needs(spot.pools, pools_free)

@@ -1,0 +1,91 @@
+"""GPUs as REST takes them: the value of ``-gpu``, member by member."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from xce.model.device import DEVICES_MAX, GpuWish
+from xce.resreq.errors import NotBuiltError
+from xce.resreq.gpu import wish_of
+
+_MEM_MIB_MAX: Final = 1 << 30
+Word = Annotated[str, Meta(max_length=128)]
+
+
+class GpuBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """GPUs of a job, as LSF's ``-gpu`` has them."""
+
+    num: Annotated[int, Meta(ge=1, le=DEVICES_MAX)] = 1
+    num_per: Literal["host", "task"] = "host"
+    """``host``: so many on each host that is used; ``task``: for each task."""
+    mode: Literal["shared", "exclusive_process"] = "shared"
+    j_exclusive: bool = False
+    """Whole GPUs are given to one job at a time anyway."""
+    mps: bool = False
+    mps_options: list[Word] = []
+    gmodel: Word = ""
+    """Full, brand or short name of the model, perhaps with ``-80G`` behind it."""
+    gmem: Annotated[float, Meta(ge=0, le=_MEM_MIB_MAX)] = 0
+    """Least memory of each, in MiB."""
+    glink: bool = False
+    nvlink: bool = False
+    """The old name of ``glink``."""
+    mig: Word = ""
+    aff: bool = False
+    block: bool = False
+    gpack: bool = False
+    """Shares are packed on GPUs that have some already in any case."""
+    gvendor: Literal["nvidia", "amd"] = "nvidia"
+    gtile: int | Word = 0
+
+
+def compile_gpu(body: GpuBody) -> GpuWish:
+    """Return the wish.
+
+    Raises:
+        NotBuiltError: It asks for what this release does not do.
+        ResreqError: It is no wish.
+    """
+    flags = {"mps": body.mps, "aff": body.aff, "block": body.block}
+    settings = {name: "yes" if value else "no" for name, value in flags.items()}
+    settings["gvendor"] = body.gvendor
+    settings["mode"] = body.mode
+    settings["glink"] = "yes" if body.glink or body.nvlink else "no"
+    if body.gmodel:
+        settings["gmodel"] = body.gmodel
+    if body.mig:
+        settings["mig"] = body.mig
+    if body.gtile:
+        raise NotBuiltError("gtile is not built yet", word="gtile")
+    wish = wish_of(settings)
+    return msgspec.structs.replace(
+        wish,
+        count=body.num,
+        per=body.num_per,
+        mem_mib=max(wish.mem_mib, -int(-body.gmem // 1)),
+        is_by_lsf=True,
+    )
+
+
+def render_gpu(body: GpuBody) -> str:
+    """Return the text of ``-gpu``, as listings show it."""
+    words = [
+        f"num={body.num}" + ("/task" if body.num_per == "task" else ""),
+        f"mode={body.mode}",
+        f"mps={_yes(body.mps)}",
+        f"j_exclusive={_yes(body.j_exclusive or body.mode == 'exclusive_process')}",
+    ]
+    if body.gmodel:
+        words.append(f"gmodel={body.gmodel}")
+    if body.gmem:
+        words.append(f"gmem={body.gmem:g}M")
+    if body.glink or body.nvlink:
+        words.append("glink=yes")
+    if body.mig:
+        words.append(f"mig={body.mig}")
+    return ":".join(words)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,1 @@
+"""The jobspec: one document that says all about a job, with its roles and their relations."""

@@ -1,0 +1,347 @@
+"""A jobspec's text to values, each problem with its line and key."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from xce.config.document import (
+    Key,
+    Place,
+    Table,
+    each_item,
+    each_pair,
+    open_document,
+    read_mapping,
+    scalar_text,
+)
+from xce.config.report import Problem, Report, render_allowed
+from xce.config.values import (
+    read_choice,
+    read_count,
+    read_flag,
+    read_limit_mib,
+    read_line,
+    read_name,
+    read_span,
+)
+from xce.jobspec.relations import read_relation
+from xce.model.errors import TextError
+from xce.model.ids import SECOND_US
+from xce.model.relation import (
+    RELATIONS_MAX,
+    ROLE_NAME,
+    ROLES_MAX,
+    LaunchType,
+    Probe,
+    Relation,
+    Role,
+)
+from xce.model.request import TASKS_MAX
+
+VERSION: Final = "1"
+SPEC_BYTES_MAX: Final = 256 * 1024
+TEXT_MAX: Final = 64 * 1024
+ENV_MAX: Final = 1_000
+_PART: Final = re.compile(r"part\d+")
+_RANGE: Final = re.compile(r"(\d{1,9})\s*[-,]\s*(\d{1,9})")
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a jobspec says."""
+
+    fields: dict[str, Any] = {}
+    """Members of a submission, as REST names them."""
+    env: tuple[str, ...] = ()
+    """``NAME=value``, beside those of the submitter."""
+    roles: tuple[Role, ...] = ()
+    tasks: tuple[int, int] | None = None
+    """Of the only role, when its count is a range; with ``resreq`` as ``-n``."""
+    resreq: str = ""
+    """The requirement of the whole job, in place of those of roles."""
+    same: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    places: tuple[Place, ...] = ()
+    """Where the roles stand, then where the relations do."""
+
+    def role_place(self, number: int) -> Place:
+        """Return where a role stands in the document."""
+        return self.places[number]
+
+    def relation_place(self, number: int) -> Place:
+        """Return where a relation stands in the document."""
+        return self.places[len(self.roles) + number]
+
+
+def read_spec(text: str, *, file: str = "jobspec") -> Spec:
+    """Return what a jobspec says.
+
+    Args:
+        text: YAML or JSON.
+        file: What to call it where something is wrong.
+
+    Raises:
+        ConfigError: It cannot be read; every problem is named with its line.
+    """
+    report = Report()
+    if len(text.encode("utf-8", "surrogatepass")) > SPEC_BYTES_MAX:
+        report.add(Problem(file, 0, "", f"is larger than {SPEC_BYTES_MAX // 1024} KiB"))
+        report.raise_if_any()
+    top = open_document(file, text, report)
+    report.raise_if_any()
+    if top is None:
+        report.add(Problem(file, 0, "", "is empty: expected at least version, roles, command"))
+        report.raise_if_any()
+        raise AssertionError
+    spec = _read_top(top)
+    report.raise_if_any()
+    return spec
+
+
+def _read_top(top: Place) -> Spec:
+    found = read_mapping(top, _TOP)
+    roles: list[tuple[Role, tuple[int, int] | None]] = found.pop("roles", [])
+    relations: list[Relation] = found.pop("relations", [])
+    ranges = [(place, tasks) for place, (_, tasks) in enumerate(roles) if tasks is not None]
+    tasks = found.pop("tasks", None)
+    resreq = found.pop("resreq", "")
+    if roles and (resreq or tasks is not None):
+        top.problem("give either roles, or resreq and tasks of the whole job")
+    if ranges and len(roles) > 1:
+        top.problem(f"role {roles[ranges[0][0]][0].name!r} has a range of tasks: only a job of one "
+                    "role may have one")  # fmt: skip
+    names = [role.name for role, _ in roles]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        top.problem(f"two roles are called {name!r}")
+    if ranges and tasks is None:
+        tasks = ranges[0][1]
+    return Spec(
+        env=found.pop("env", ()),
+        same=found.pop("same", ()),
+        fields={name: value for name, value in found.items() if name != "version"},
+        roles=tuple(role for role, _ in roles),
+        tasks=tasks,
+        resreq=resreq,
+        relations=tuple(relations),
+        places=(*_items(top, "roles"), *_items(top, "relations")),
+    )
+
+
+def _items(top: Place, key: str) -> tuple[Place, ...]:
+    """Return where the items of a list stand."""
+    if isinstance(top.node, yaml.MappingNode):
+        for key_node, value_node in top.node.value:
+            if getattr(key_node, "value", None) == key and isinstance(
+                value_node, yaml.SequenceNode
+            ):
+                inner = top.inner(key, value_node)
+                return tuple(
+                    inner.inner(f"[{number}]", node)
+                    for number, node in enumerate(value_node.value, start=1)
+                )
+    return ()
+
+
+def _read_version(place: Place) -> str:
+    text = scalar_text(place)
+    if text != VERSION:
+        raise TextError(f"version {text[:20]!r} is not known: this release reads version {VERSION}")
+    return text
+
+
+def read_text(place: Place) -> str:
+    """Read a text of several lines."""
+    text = scalar_text(place)
+    if len(text) > TEXT_MAX:
+        raise TextError(f"has {len(text)} characters: at most {TEXT_MAX} are allowed")
+    return text
+
+
+def _read_texts(place: Place) -> list[str]:
+    return [read_text(item) for item in each_item(place, "texts")]
+
+
+def _read_seconds(place: Place) -> int:
+    return -(-read_span(place) // SECOND_US)
+
+
+def _read_kib(place: Place) -> int:
+    return read_limit_mib(place) * 1024
+
+
+def _read_env(place: Place) -> tuple[str, ...]:
+    found = []
+    for name, value in each_pair(place, "variables"):
+        text = read_text(value)
+        if not name or "=" in name or any(mark.isspace() or mark == "\0" for mark in name):
+            value.problem(f"{name[:60]!r} is no name of a variable")
+        found.append(f"{name}={text}")
+    if len(found) > ENV_MAX:
+        raise TextError(f"has {len(found)} variables: at most {ENV_MAX} are allowed")
+    return tuple(sorted(found))
+
+
+def _read_same(place: Place) -> tuple[str, ...]:
+    if not isinstance(place.node, yaml.SequenceNode):
+        return tuple(sorted(part.strip() for part in scalar_text(place).split(":")))
+    return tuple(sorted(scalar_text(item) for item in each_item(place, "attributes")))
+
+
+def _read_tasks(place: Place) -> tuple[int, int]:
+    """Read ``4``, ``2-4`` or ``[2, 4]``."""
+    if isinstance(place.node, yaml.SequenceNode):
+        read = read_count(1, TASKS_MAX)
+        found = [read(item) for item in each_item(place, "two numbers")]
+        if len(found) != 2:
+            raise TextError("expected two numbers, the smaller one first")
+        least, most = found
+    else:
+        match = _RANGE.fullmatch(scalar_text(place).strip())
+        if match is None:
+            least = most = read_count(1, TASKS_MAX)(place)
+        else:
+            least, most = int(match[1]), int(match[2])
+    if not 1 <= least <= most <= TASKS_MAX:
+        raise TextError(f"{least} to {most}: expected 1 to {TASKS_MAX}, the smaller one first")
+    return least, most
+
+
+def _read_roles(place: Place) -> list[tuple[Role, tuple[int, int] | None]]:
+    found: list[tuple[Role, tuple[int, int] | None]] = []
+    for item in each_item(place, "roles"):
+        role = _read_role(item, len(found))
+        if role is not None:
+            found.append(role)
+    if len(found) > ROLES_MAX:
+        raise TextError(f"has {len(found)} roles: at most {ROLES_MAX} are allowed")
+    return found
+
+
+def _read_role(place: Place, number: int) -> tuple[Role, tuple[int, int] | None] | None:
+    fields = read_mapping(place, _ROLE)
+    per_host = fields.pop("per", "") == "host"
+    count = fields.pop("count", None)
+    name = fields.get("name", "")
+    if not name:
+        return None
+    if _PART.fullmatch(name) and name != f"part{number}":
+        place.problem(f"{name!r}: names of the form part<number> are those of roles without name")
+    attach = fields.get("attach", ())
+    if attach:
+        if count is not None:
+            place.problem(f"role {name!r} is attached, so it has no count: one task on each host")
+        if fields.get("resreq"):
+            place.problem(
+                f"role {name!r} is attached, so it shares the allocation and has no resreq"
+            )
+        return Role(**fields, count=0), None
+    if per_host:
+        place.problem(f"role {name!r}: per: host is for attached roles; give it attach: [...]")
+    least, most = count or (1, 1)
+    return Role(**fields, count=most), ((least, most) if least < most else None)
+
+
+def _read_names(place: Place) -> tuple[str, ...]:
+    if not isinstance(place.node, yaml.SequenceNode):
+        return (scalar_text(place),)
+    return tuple(dict.fromkeys(scalar_text(item) for item in each_item(place, "names of roles")))
+
+
+def _read_launch(place: Place) -> LaunchType:
+    return LaunchType(read_choice(*LaunchType)(place))
+
+
+def _read_probe(place: Place) -> Probe | None:
+    """Read ``{tcp: 8000, period: 1s, timeout: 1s, failures: 30}``."""
+    fields = read_mapping(place, _PROBE)
+    kinds = [kind for kind in ("exec", "tcp", "http") if kind in fields]
+    if len(kinds) != 1:
+        raise TextError("expected one of exec, tcp, http")
+    target = fields.pop(kinds[0])
+    return Probe(kinds[0], target, **fields)
+
+
+def _read_relations(place: Place) -> list[Relation]:
+    found: list[Relation] = []
+    for item in each_item(place, "relations"):
+        relation = read_relation(item)
+        if relation is not None:
+            found.append(relation)
+    if len(found) > RELATIONS_MAX:
+        raise TextError(f"has {len(found)} relations: at most {RELATIONS_MAX} are allowed")
+    return found
+
+
+_PROBE: Final = Table(
+    noun="a probe",
+    keys={
+        "exec": Key("exec", read_text),
+        "tcp": Key("tcp", read_line(128)),
+        "http": Key("http", read_line(1024)),
+        "period": Key("period_us", read_span),
+        "timeout": Key("timeout_us", read_span),
+        "failures": Key("failures_max", read_count(1, 10**6)),
+    },
+)
+_ROLE: Final = Table(
+    noun="a role",
+    keys={
+        "name": Key("name", read_name(re.compile(ROLE_NAME), "a role", ())),
+        "count": Key("count", _read_tasks),
+        "per": Key("per", read_choice("host")),
+        "resreq": Key("resreq", read_text),
+        "command": Key("command", read_text),
+        "env": Key("env", _read_env),
+        "launch": Key("launch", _read_launch),
+        "cwd": Key("cwd", read_line(4096)),
+        "attach": Key("attach", _read_names),
+        "ready": Key("ready", _read_probe),
+    },
+    required=("name",),
+)
+_TOP: Final = Table(
+    noun="a jobspec",
+    keys={
+        "version": Key("version", _read_version),
+        "name": Key("name", read_line(1024)),
+        "queue": Key("queue", read_line(1024)),
+        "project": Key("project", read_line(511)),
+        "command": Key("command", read_text),
+        "script": Key("script", read_text),
+        "args": Key("args", _read_texts),
+        "env": Key("env", _read_env),
+        "cwd": Key("cwd_given", read_line(4096)),
+        "input": Key("input", read_line(4096)),
+        "output": Key("output", read_line(4096)),
+        "error": Key("error", read_line(4096)),
+        "output_append": Key("output_append", read_flag),
+        "error_append": Key("error_append", read_flag),
+        "run_limit": Key("run_limit_s", _read_seconds),
+        "estimate": Key("estimate_s", _read_seconds),
+        "mem_limit": Key("mem_limit_kib", _read_kib),
+        "begin_at": Key("begin_at", read_count(0, 253_402_300_799)),
+        "dependency": Key("dependency", read_text),
+        "hold": Key("hold", read_flag),
+        "priority": Key("priority", read_count(-(1 << 31), 1 << 31)),
+        "array": Key("array", read_line(TEXT_MAX)),
+        "hosts": Key("hosts", read_text),
+        "exclusive": Key("exclusive", read_flag),
+        "rerunnable": Key("rerunnable", read_flag),
+        "resreq": Key("resreq", read_text),
+        "tasks": Key("tasks", _read_tasks),
+        "same": Key("same", _read_same),
+        "roles": Key("roles", _read_roles),
+        "relations": Key("relations", _read_relations),
+    },
+    required=("version",),
+    not_built=frozenset({"app", "data", "claims", "service"}),
+)
+KEYS: Final[Mapping[str, Key]] = _TOP.keys
+"""By key of a jobspec: the member of a submission that takes it."""
+
+
+def known_keys(word: str) -> str:
+    """Return what may stand instead of a key."""
+    return render_allowed(word, _TOP.keys)

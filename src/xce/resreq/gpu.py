@@ -1,0 +1,160 @@
+"""GPUs of a requirement: settings of ``rusage[]`` and of ``-gpu`` to a `GpuWish`, and back."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from xce.model.device import DEVICES_MAX, WHOLE, GpuWish
+from xce.resreq import ast
+from xce.resreq.errors import NotBuiltError, ResreqError
+from xce.resreq.settle import scaled_milli
+
+COUNTS: Final = ("gpu", "ngpus", "ngpus_physical", "ngpus_excl_p")
+"""Names in ``rusage[]`` that ask for whole GPUs."""
+ITEMS: Final = (*COUNTS, "gmem", "mig")
+"""Names in ``rusage[]`` whose numbers are about GPUs."""
+_RUSAGE: Final = "Error in rusage section"
+_NOT_BUILT: Final = {
+    "mps": "mps=yes: ask for a share of a GPU, as in rusage[gpu=0.25]",
+    "aff": "aff=yes",
+    "block": "block=yes",
+    "gtile": "gtile",
+    "gvendor": "gvendor=amd",
+}
+
+
+def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
+    """Return the GPUs that settled parts of ``rusage[]`` ask for; None: none.
+
+    Raises:
+        ResreqError: It does not fit together.
+        NotBuiltError: It asks for what no `GpuWish` can say yet.
+    """
+    asked = [part for part in group if _is_about_gpus(part)]
+    if not asked:
+        return None
+    counts = [(item, part) for part in asked for item in part.items if item.name in COUNTS]
+    if len(counts) != 1:
+        word = counts[1][0].name if counts else asked[0].gpu[0][0] if asked[0].gpu else "gmem"
+        why = "are asked for twice" if counts else "are not asked for: say how many, as in gpu=1"
+        raise ResreqError(f"GPUs {why}", word=word, lsf=_RUSAGE)
+    ((item, part),) = counts
+    if part.durations_s or part.decays or part.threshold is not None:
+        raise ResreqError(
+            f"{item.name} is held to the end: it takes no duration, decay or threshold",
+            word=item.name,
+            lsf=_RUSAGE,
+        )
+    settings = {name: value for part in asked for name, value in part.gpu}
+    numbers = {
+        each.name: each for part in asked for each in part.items if each.name in ("gmem", "mig")
+    }
+    mem = numbers.get("gmem")
+    count, milli = _count(item)
+    if not count:
+        return None
+    wish = wish_of(settings)
+    return GpuWish(
+        count,
+        milli,
+        item.per or "task",
+        wish.model,
+        0 if mem is None else -(-_milli(mem) // 1000),
+        wish.is_linked,
+        "" if "mig" not in numbers else str(_milli(numbers["mig"]) // 1000),
+        wish.is_exclusive or item.name == "ngpus_excl_p",
+        item.name != "gpu",
+    )
+
+
+def without_gpus(part: ast.RusagePart) -> tuple[ast.RusageItem, ...]:
+    """Return the items of a part that are not about GPUs."""
+    return tuple(item for item in part.items if item.name not in ITEMS)
+
+
+def _is_about_gpus(part: ast.RusagePart) -> bool:
+    return bool(part.gpu) or any(item.name in ITEMS for item in part.items)
+
+
+def _count(item: ast.RusageItem) -> tuple[int, int]:
+    """Return how many GPUs, and how much of each."""
+    milli = _milli(item)
+    if milli % WHOLE and milli > WHOLE:
+        raise ResreqError(
+            f"{item.name} is a whole number, or a part of one GPU", word=item.name, lsf=_RUSAGE
+        )
+    if milli > DEVICES_MAX * WHOLE:
+        raise ResreqError(
+            f"{item.name}: no host has more than {DEVICES_MAX} GPUs", word=item.name, lsf=_RUSAGE
+        )
+    return (1, milli) if 0 < milli < WHOLE else (milli // WHOLE, WHOLE)
+
+
+def _milli(item: ast.RusageItem) -> int:
+    if len(item.values) > 1:
+        raise ResreqError(f"{item.name} takes one value", word=item.name, lsf=_RUSAGE)
+    return scaled_milli(item.values[0], 0)
+
+
+def wish_of(settings: Mapping[str, str]) -> GpuWish:
+    """Return the wish for one GPU that words ask for, as ``-gpu`` has them.
+
+    Raises:
+        ResreqError: A word is not known.
+        NotBuiltError: It asks for what no `GpuWish` can say yet.
+    """
+    for name, value in settings.items():
+        _check_setting(name, value)
+    model, dash, size = settings.get("gmodel", "").rpartition("-")
+    mem_mib = _model_mib(size) if dash else 0
+    return GpuWish(
+        model=model if mem_mib else settings.get("gmodel", ""),
+        mem_mib=mem_mib,
+        is_linked="yes" in (settings.get("glink"), settings.get("nvlink")),
+        mig=settings.get("mig", ""),
+        is_exclusive=settings.get("mode") == "exclusive_process",
+    )
+
+
+def _check_setting(name: str, value: str) -> None:
+    first = value.split(",", maxsplit=1)[0]
+    wanted: tuple[str, ...] = ("yes", "no")
+    if name == "mode":
+        wanted = ("shared", "exclusive_process")
+    elif name == "gvendor":
+        wanted = ("nvidia", "amd")
+    if name not in ("gmodel", "gtile", "mig") and first not in wanted:
+        raise ResreqError(f"{name} is {' or '.join(wanted)}", word=value, lsf=_RUSAGE)
+    if name in _NOT_BUILT and first not in ("no", "nvidia"):
+        raise NotBuiltError(f"{_NOT_BUILT[name]} is not built yet", word=name)
+
+
+def _model_mib(text: str) -> int:
+    """Return the memory that a model's name ends in, as in ``H100-80G``; 0: it is none."""
+    number, unit = text[:-1], text[-1:].upper()
+    if text.upper().endswith("GB"):
+        number, unit = text[:-2], "G"
+    if not number.isdecimal() or unit not in ("G", "M", "T") or len(number) > 6:
+        return 0
+    return int(number) * {"M": 1, "G": 1024, "T": 1024 * 1024}[unit]
+
+
+def rusage_part(wish: GpuWish) -> ast.RusagePart:
+    """Return the part of ``rusage[]`` that asks for it."""
+    name = "ngpus_physical" if wish.is_by_lsf and wish.is_whole else "gpu"
+    whole, rest = divmod(wish.count * wish.milli, WHOLE)
+    value = f"{whole}.00" if not rest else f"{whole}.{rest:03}".rstrip("0")
+    items = [ast.RusageItem(name, (ast.Number(value),), "" if wish.per == "task" else wish.per)]
+    if wish.mem_mib:
+        items.append(ast.RusageItem("gmem", (ast.Number(f"{wish.mem_mib}.00"),)))
+    words: list[tuple[str, str]] = []
+    if wish.model:
+        words.append(("gmodel", wish.model))
+    if wish.is_linked:
+        words.append(("glink", "yes"))
+    if wish.mig and "/" not in wish.mig:
+        items.append(ast.RusageItem("mig", (ast.Number(wish.mig),)))
+    elif wish.mig:
+        words.append(("mig", wish.mig))
+    if wish.is_exclusive:
+        words.append(("mode", "exclusive_process"))
+    return ast.RusagePart(tuple(items), gpu=tuple(words))

@@ -1,0 +1,153 @@
+"""GPUs of plans where they hold, and GPUs that administrators close."""
+
+from msgspec.structs import replace
+
+from xce.model.command import Accepted, ProposePlan, SetDevicesOpen
+from xce.model.config import HostConfig
+from xce.model.device import Device, GpuWish
+from xce.model.observation import AttemptSeen
+from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.reason import HostCode
+from xce.model.refusal import Refusal, RefusalCode
+from xce.sched.session import run_session
+from xce.state.check import check_not_over_committed, check_state
+from xce.state.snapshot import digest, dump, load
+from xce.testing.builders import (
+    cluster,
+    join_host,
+    report_ended,
+    report_started,
+    request,
+    submission,
+    submit,
+)
+
+GPUS = tuple(Device(index, f"GPU-{index}", "H100", link=index // 2) for index in range(4))
+HOST = HostConfig(name="g1", slots=16, mem_mib=1000, gpus=GPUS)
+
+
+def world(*hosts: HostConfig):
+    return cluster(hosts or (HOST,))
+
+
+def ask(controller, count=1, tasks=1, **wish):
+    job = submission(asks=replace(request(tasks), gpu=GpuWish(count, **wish)))
+    return submit(controller, job)
+
+
+def run_once(controller) -> Plan:
+    plan = run_session(controller.state, now_us=controller.now_us)
+    controller.tell(ProposePlan(plan), by="scheduler")
+    check_state(controller.state)
+    check_not_over_committed(controller.state)
+    return plan
+
+
+def used(controller, host=0):
+    table = controller.state.hosts
+    return table.used[table.device_row :, host].tolist()
+
+
+def test_what_is_given_out_is_in_the_record_and_comes_back_at_the_end():
+    controller = world()
+    job = ask(controller, 2)
+    run_once(controller)
+    attempt = controller.state.attempt(job, 0)
+    assert attempt is not None
+    assert attempt.devices == [[0, 1]]
+    assert used(controller) == [1000, 1000, 0, 0]
+    report_started(controller, job)
+    report_ended(controller, job)
+    assert used(controller) == [0, 0, 0, 0]
+    check_state(controller.state)
+
+
+def test_a_snapshot_knows_who_has_which():
+    controller = world()
+    ask(controller, 2)
+    ask(controller, 1, milli=500)
+    run_once(controller)
+    controller.tell(SetDevicesOpen("root", "g1", ("3",), False, "ECC", True), by="root")
+    again = load(dump(controller.state))
+    assert digest(again) == digest(controller.state)
+    assert again.hosts.used.tolist() == controller.state.hosts.used.tolist()
+    assert again.hosts.devices.hosts[0].closed == {3: "ECC"}
+    check_state(again)
+
+
+def test_a_plan_that_gives_out_what_is_in_use_is_stale():
+    controller = world()
+    first, second = ask(controller, 2), ask(controller, 2)
+    cls = controller.state.jobs[first].cls
+    twice = BulkStart(cls, [first, second], [0, 0], [0, 0], [0], [2], devices=[[0, 1], [1, 2]])
+    plan = Plan(controller.state.seq, controller.state.config_version, 1, bulk=(twice,))
+    controller.tell(ProposePlan(plan), by="scheduler")
+    assert controller.state.attempt(first, 0) is not None
+    assert controller.state.attempt(second, 0) is None
+    check_state(controller.state)
+
+
+def test_a_plan_with_other_gpus_than_were_asked_for_is_stale():
+    controller = world(HOST, HostConfig(name="g2", slots=16, gpus=GPUS))
+    job = ask(controller, 2, tasks=2, is_linked=True)
+    cls = controller.state.jobs[job].cls
+    for devices in ([[0, 1]], [[0, 1], [0]], [[0, 2], [0, 1]], [[0, 1], [2, 2]], [[], []]):
+        gang = GangStart(cls, job, 0, [0, 1], [1, 1], devices=devices)
+        plan = Plan(controller.state.seq, controller.state.config_version, 1, gangs=(gang,))
+        controller.tell(ProposePlan(plan), by="scheduler")
+        assert controller.state.attempt(job, 0) is None, devices
+    gang = GangStart(cls, job, 0, [0, 1], [1, 1], devices=[[0, 1], [2, 3]])
+    plan = Plan(controller.state.seq, controller.state.config_version, 1, gangs=(gang,))
+    controller.tell(ProposePlan(plan), by="scheduler")
+    assert controller.state.attempt(job, 0) is not None
+
+
+def test_a_closed_gpu_takes_nothing_new_and_what_runs_there_goes_on():
+    controller = world()
+    job = ask(controller, 1)
+    run_once(controller)
+    results = controller.tell(
+        SetDevicesOpen("root", "g1", ("0", "GPU-1", "9"), False, "Xid 79", True), by="root"
+    )
+    assert [type(result) for result in results] == [Accepted, Accepted, Refusal]
+    assert isinstance(results[2], Refusal)
+    assert results[2].code is RefusalCode.UNKNOWN_DEVICE
+    assert controller.state.attempt(job, 0) is not None
+    waits = ask(controller, 3)
+    plan = run_once(controller)
+    assert controller.state.attempt(waits, 0) is None
+    ((_, reason),) = plan.reasons
+    assert [item.code for item in reason.host_reasons] == [HostCode.DEVICE_CLOSED]
+    assert not reason.unsatisfiable
+    controller.tell(SetDevicesOpen("root", "g1", ("1",), True, "", True), by="root")
+    run_once(controller)
+    assert used(controller) == [1000, 1000, 1000, 1000]
+
+
+def test_only_administrators_close_gpus():
+    controller = world()
+    (result,) = controller.tell(SetDevicesOpen("ann", "g1", ("0",), False), by="ann")
+    assert isinstance(result, Refusal)
+    assert result.code is RefusalCode.DENIED
+
+
+def test_a_host_that_comes_back_with_other_gpus_keeps_what_runs():
+    controller = cluster((HostConfig(name="g1", slots=16),))
+    join_host(controller, "g1", devices=GPUS[:2])
+    job = ask(controller, 2)
+    run_once(controller)
+    report_started(controller, job)
+    seen = controller.state.attempt(job, 0)
+    assert seen is not None
+    live = AttemptSeen(job, 0, seen.number, running=True)
+    join_host(controller, "g1", devices=GPUS[1:], attempts=(live,))
+    table = controller.state.hosts
+    assert [device.uuid for device in table.devices.hosts[0].devices] == [
+        "GPU-0", "GPU-1", "GPU-2", "GPU-3",
+    ]  # fmt: skip
+    assert used(controller) == [1000, 1000, 0, 0]
+    two = ask(controller, 2)
+    run_once(controller)
+    attempt = controller.state.attempt(two, 0)
+    assert attempt is not None
+    assert attempt.devices == [[2, 3]]
