@@ -182,7 +182,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "named": "named",
     "command": "spec.command",
     "tasks_min": "key.request.tasks_min",
-    "tasks_max": "key.request.tasks_max",
+    "tasks_max": "key.request.tasks_asked",
     "run_limit_s": "run_limit_s",
     "estimate_s": "estimate_s",
     "mem_limit_kib": "spec.mem_limit_kib",

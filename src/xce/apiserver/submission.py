@@ -74,6 +74,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     project: Short = ""
     tasks: tuple[int, int] | None = None
     """Fewest and most; left out: one, or what the parts of a compound request add up to."""
+    nodes: Annotated[int, Meta(ge=0, le=TASKS_MAX)] = 0
+    """So many whole hosts, which have at least ``tasks`` slots together; 0: not said."""
     resreq: Annotated[list[Text], Meta(max_length=RESREQ_COUNT_MAX)] = []
     unit_for_limits: Short = ""
     hosts: Text = ""
@@ -218,7 +220,7 @@ class SubmissionCompiler:
 
     def _request(self, body: SubmissionBody, config: ClusterConfig) -> Request:
         unit = body.unit_for_limits or config.lsf_unit_for_limits
-        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit)
+        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, body.nodes)
         found = self._requests.get(key)
         if found is None:
             found = _compile_request(body, config, unit)
@@ -250,6 +252,7 @@ def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> 
             hosts=body.hosts,
             exclusive=body.exclusive,
             unit=unit,
+            whole_hosts=body.nodes,
         )
         missing = refuse_not_built(request, config=config, texts=body.resreq)
         if missing is not None:

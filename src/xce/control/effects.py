@@ -149,7 +149,7 @@ def _launch(
         project=key.project,
         cluster=config.cluster_name,
         hosts=hosts,
-        tasks_max=key.request.tasks_max,
+        tasks_max=key.request.tasks_asked,
         submit_at_us=job.submit_at_us,
         run_limit_us=key.run_limit_us,
         term_grace_us=config.term_grace_us,

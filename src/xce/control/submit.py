@@ -405,6 +405,10 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     rows = np.nonzero(task)[0]
     per_host = np.maximum((configured[rows] // task[rows][:, None]).min(axis=0), 0)
     per_host[(configured < 0).any(axis=0)] = 0
+    size = int(np.count_nonzero(per_host))
+    if size < request.whole_hosts:
+        whole = f"{request.whole_hosts} whole hosts asked for, the cluster has {size}"
+        return f"{whole}: it pends until more are there"
     most = int(per_host.max()) if request.one_host else int(per_host.sum())
     if most >= request.tasks_min:
         return ""

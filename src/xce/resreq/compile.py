@@ -49,6 +49,7 @@ def compile_request(
     hosts: str = "",
     exclusive: bool = False,
     unit: str = "MB",
+    whole_hosts: int = 0,
 ) -> Request:
     """Return the request that ``-R`` (perhaps several), ``-n``, ``-m`` and ``-x`` ask for.
 
@@ -59,6 +60,7 @@ def compile_request(
         hosts: The text of ``-m``; empty: any host.
         exclusive: No other job beside it on its hosts.
         unit: The unit of a bare ``mem``: ``LSF_UNIT_FOR_LIMITS`` or ``classic`` (MB here).
+        whole_hosts: ``-nnodes``: so many hosts with all their slots; 0: not said.
 
     Raises:
         ResreqError: A text cannot be read, or names what does not exist.
@@ -77,6 +79,8 @@ def compile_request(
             if error.column:
                 break
         raise
+    if whole_hosts:
+        request = _on_whole_hosts(request, whole_hosts)
     if choices or exclusive:
         request = _with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
     return request
@@ -120,6 +124,30 @@ def render_request(request: Request) -> str:
         any_type = ast.Compare("==", ast.Name("type"), ast.Name("any"))
         tree = msgspec.structs.replace(tree, select=any_type)
     return render_requirement(tree)
+
+
+def _on_whole_hosts(request: Request, count: int) -> Request:
+    """Return a simple request on so many whole hosts, which have at least the tasks asked for.
+
+    Raises:
+        ResreqError: It says otherwise how its tasks lie on hosts.
+    """
+    is_laid = request.one_host or request.hosts_max or request.ptile or request.ptile_by_type
+    if is_laid or request.block or request.stripe or request.gtile:
+        raise ResreqError("-nnodes and span[] both say how tasks lie on hosts", word="span")
+    if request.parts or request.alternatives:
+        raise ResreqError("-nnodes is of a request without parts or alternatives", word="{")
+    if request.cu is not None:
+        raise NotBuiltError("cu[] with -nnodes is not built yet", word="cu")
+    if not 1 <= count <= TASKS_MAX:
+        raise ResreqError(f"-nnodes {count}: expected 1 to {TASKS_MAX}", lsf=_TASKS)
+    return msgspec.structs.replace(
+        request,
+        tasks_min=max(count, request.tasks_min),
+        tasks_max=TASKS_MAX,
+        ptile=-1,
+        whole_hosts=count,
+    )
 
 
 def _with_hosts(

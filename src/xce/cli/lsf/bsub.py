@@ -25,6 +25,7 @@ Usage: bsub [options] command [argument ...]
   -J "name[1-10:2]%5"   name; array with at most 5 elements running at once
   -q queue              queue, or several "q1 q2" that are tried in order
   -n min[,max]          tasks
+  -nnodes n             n whole hosts, with at least the tasks of -n
   -R "request"          resource request; may be repeated
   -W [hours:]minutes    run limit            -We [hours:]minutes  estimate of the run time
   -M size               memory limit, e.g. 500MB
@@ -96,7 +97,7 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp",
+                "-b", "-cwd", "-m", "-P", "-sp", "-nnodes",
             ),
             VALUE,
         ),
@@ -113,7 +114,6 @@ OPTIONS = Options(
         ),
         **_INSTEAD,
         "-gpu": "no GPUs are scheduled yet",
-        "-nnodes": 'use -n with -R "span[ptile=n]"',
     },
     bundled=False,
     sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp")),

@@ -10,6 +10,7 @@ from xce.cli.lsf.options import Parsed
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
+    parse_count,
     parse_duration_s,
     parse_size_kib,
     parse_tasks,
@@ -73,13 +74,7 @@ def build_submission(
     """
     _check_named(options)
     body = _identity(options, environ)
-    requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
-    if requests:
-        body["resreq"] = requests
-        if environ.get("LSF_UNIT_FOR_LIMITS"):
-            body["unit_for_limits"] = unit_for_limits()
-    if options.has("-n"):
-        body["tasks"] = parse_tasks(options.value("-n"))
+    body |= _size(options, environ, unit_for_limits)
     for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
         if options.has(option):
             body[member] = parse_duration_s(options.value(option), option=option)
@@ -98,6 +93,23 @@ def build_submission(
         body["rerunnable"] = not options.has("-rn")
     _add_files(body, options)
     _add_surroundings(body, options, environ)
+    return body
+
+
+def _size(
+    options: Parsed, environ: Mapping[str, str], unit_for_limits: Callable[[], str]
+) -> dict[str, Any]:
+    """Return the requirement, and how many tasks or hosts."""
+    body: dict[str, Any] = {}
+    requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
+    if requests:
+        body["resreq"] = requests
+        if environ.get("LSF_UNIT_FOR_LIMITS"):
+            body["unit_for_limits"] = unit_for_limits()
+    if options.has("-n"):
+        body["tasks"] = parse_tasks(options.value("-n"))
+    if options.has("-nnodes"):
+        body["nodes"] = parse_count(options.value("-nnodes"), option="-nnodes")
     return body
 
 
