@@ -64,6 +64,8 @@ MATRIX: Final = (
     Access("POST", "/jobs/actions", "requeue", About.JOB, _P.JOB_REQUEUE, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "top", About.JOB, _P.JOB_MOVE, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "bottom", About.JOB, _P.JOB_MOVE, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "switch", About.JOB, _P.JOB_MODIFY, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "modify", About.JOB, _P.JOB_MODIFY, "yyyyy", "-nnyy"),
     Access("GET", "/jobs/{id}", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/jobs/{id}/why", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/jobs/{id}/output", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),

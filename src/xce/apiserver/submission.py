@@ -136,16 +136,16 @@ class SubmissionCompiler:
             self._config = config
             self._requests.clear()
             self._names.clear()
-        text, command = _program(body)
+        text, command = read_program(body)
         env = _environment(body.env)
-        name, array, index_list = self._name(body, config)
-        blobs = [(self._hash(text), text)]
+        name, array, index_list = self.name(body, config)
+        blobs = [(self.hash(text), text)]
         env_hash = ""
         if env:
-            env_hash = self._hash(env)
+            env_hash = self.hash(env)
             blobs.append((env_hash, env))
-        files = self._files(body, blobs)
-        _check_paths(body)
+        files = self.files(body, blobs)
+        check_paths(body)
         spec = JobSpec(
             name=name,
             command=command,
@@ -162,7 +162,11 @@ class SubmissionCompiler:
             hosts_asked=body.hosts,
             array=index_list,
             cwd_asked=body.cwd_given,
-            args=_arguments(body),
+            args=read_arguments(body),
+            requests=tuple(body.resreq) if len(body.resreq) > 1 else (),
+            tasks_asked=body.tasks or (0, 0),
+            unit=body.unit_for_limits,
+            run_limit_asked_us=to_micros(body.run_limit_s),
         )
         submission = Submission(
             spec=spec,
@@ -171,26 +175,32 @@ class SubmissionCompiler:
             project=body.project,
             array=array,
             hold=body.hold,
-            begin_at_us=_micros(body.begin_at),
-            run_limit_us=_micros(body.run_limit_s),
-            estimate_us=_micros(body.estimate_s),
+            begin_at_us=to_micros(body.begin_at),
+            run_limit_us=to_micros(body.run_limit_s),
+            estimate_us=to_micros(body.estimate_s),
             priority=body.priority,
             rerunnable=body.rerunnable,
         )
         return Compiled(submission, tuple(blobs))
 
-    def _files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
+    def files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
+        """Return where the streams go; a spooled input is added to ``blobs``.
+
+        Raises:
+            ProblemError: It is too large.
+        """
         input_blob = ""
         if body.input_data is not None:
             if len(body.input_data) > INPUT_MAX:
                 raise _too_large("input_data", len(body.input_data), INPUT_MAX)
-            input_blob = self._hash(body.input_data)
+            input_blob = self.hash(body.input_data)
             blobs.append((input_blob, body.input_data))
         return Files(
             body.input, body.output, body.error, body.output_append, body.error_append, input_blob
         )
 
-    def _hash(self, content: bytes) -> str:
+    def hash(self, content: bytes) -> str:
+        """Return the hash of a blob."""
         found = self._hashes.get(content)
         if found is None:
             found = hashlib.blake2b(content, digest_size=16).hexdigest()
@@ -200,7 +210,7 @@ class SubmissionCompiler:
                 self._hashes[content] = found
         return found
 
-    def _name(
+    def name(
         self, body: SubmissionBody, config: ClusterConfig
     ) -> tuple[str, ArraySpec | None, str]:
         """Return the name, the array, and the index list as given."""
@@ -223,14 +233,19 @@ class SubmissionCompiler:
         key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, body.nodes)
         found = self._requests.get(key)
         if found is None:
-            found = _compile_request(body, config, unit)
+            found = compile_resources(body, config, unit)
             if len(self._requests) >= _REMEMBERED:
                 self._requests.clear()
             self._requests[key] = found
         return found
 
 
-def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
+def compile_resources(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
+    """Return what a submission asks for.
+
+    Raises:
+        ProblemError: It cannot be read.
+    """
     least, most = body.tasks or (1, 1)
     if not 1 <= least <= most:
         raise refused(
@@ -293,8 +308,12 @@ def _brackets(array: str) -> str:
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-def _program(body: SubmissionBody) -> tuple[bytes, str]:
-    """Return the text that runs, and the command as listings show it."""
+def read_program(body: SubmissionBody) -> tuple[bytes, str]:
+    """Return the text that runs, and the command as listings show it.
+
+    Raises:
+        ProblemError: There is none, or it is none.
+    """
     given = [x for x in (body.command, body.script, body.script_data) if x is not None]
     if len(given) != 1:
         raise refused(
@@ -334,7 +353,12 @@ def _environment(items: Sequence[str]) -> bytes:
     return content
 
 
-def _arguments(body: SubmissionBody) -> tuple[str, ...]:
+def read_arguments(body: SubmissionBody) -> tuple[str, ...]:
+    """Return the arguments of a script.
+
+    Raises:
+        ProblemError: They are too long, or belong to no script.
+    """
     if not body.args:
         return ()
     if body.command is not None:
@@ -346,7 +370,12 @@ def _arguments(body: SubmissionBody) -> tuple[str, ...]:
     return tuple(body.args)
 
 
-def _check_paths(body: SubmissionBody) -> None:
+def check_paths(body: SubmissionBody) -> None:
+    """Check that what names files can do so.
+
+    Raises:
+        ProblemError: It cannot.
+    """
     if not os.path.isabs(body.cwd):  # noqa: PTH117 - a text, not a path of this machine
         raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
     for text in (
@@ -367,6 +396,6 @@ def _too_large(what: str, size: int, most: int) -> ProblemError:
     return refused(RefusalCode.TOO_LARGE, f"{what} has {size} bytes, at most {most} are allowed")
 
 
-def _micros(seconds: float | None) -> Micros:
+def to_micros(seconds: float | None) -> Micros:
     """Return seconds in microseconds, rounded up."""
     return 0 if seconds is None else -int(-seconds * SECOND_US // 1)

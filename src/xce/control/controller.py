@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, move, queues, requeue, trust, windows
+from xce.control import access, hosts, kill, modify, move, queues, requeue, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -28,6 +28,7 @@ from xce.model.command import (
     EnrolHost,
     KillJobs,
     MakeHostToken,
+    ModifyJobs,
     MoveJobs,
     NoteDenials,
     NoteLogin,
@@ -44,6 +45,7 @@ from xce.model.command import (
     StopJobs,
     StopTrace,
     SubmitJobs,
+    SwitchJobs,
     Tick,
     TrustKey,
 )
@@ -62,7 +64,9 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
-JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
+JobControl: TypeAlias = (
+    KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs | SwitchJobs
+)
 Setup: TypeAlias = (
     SetHostsOpen
     | SetQueues
@@ -194,7 +198,13 @@ class Controller:
                 given = with_basis(given, basis_of_submit(self.state, body, results))
                 if records:
                     self._blobs.extend(body.blobs)
-            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs():
+            case ModifyJobs():
+                self._modify(given, body, now_us)
+                return
+            case (
+                KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs()
+                | SwitchJobs()
+            ):  # fmt: skip
                 self._begin_control(given, body, now_us)
                 return
             case Tick():
@@ -204,6 +214,18 @@ class Controller:
             case _:
                 given, records, results = self._decide_setup(given, body, now_us)
         self._take(given, records, now_us)
+        self._reply(given, results)
+
+    def _modify(self, given: Input, command: ModifyJobs, now_us: Micros) -> None:
+        """Change jobs, an entry for each: what one was may be what the next one shall be."""
+        results: Results = []
+        for item in command.jobs:
+            basis = modify.basis_of_modification(self.state, command, item.job)
+            records, result = modify.decide_modification(self.state, command, item, now_us)
+            results.append(result)
+            if records:
+                self._blobs.extend(command.blobs)
+            self._take(with_basis(given, basis), records, now_us)
         self._reply(given, results)
 
     def _hear_of_host(
@@ -265,7 +287,7 @@ class Controller:
         self._touched.setdefault(number, {}).update(self.state.owed.get(number, {}))
         for place in self.state.on_host.get(number, ()):
             attempt = self.state.attempt(*place)
-            if attempt is not None and attempt.signals:
+            if attempt is not None and (attempt.signals or attempt.has_new_limits):
                 self._touched[number][place] = None
         return decided
 
@@ -304,6 +326,8 @@ class Controller:
                 records, results = requeue.decide_requeue(self.state, command, chosen, now_us)
             case MoveJobs():
                 records, results = move.decide_move(self.state, command, chosen)
+            case SwitchJobs():
+                records, results = modify.decide_switch(self.state, command, chosen)
             case _:
                 assert_never(command)
         decided = iter(results)

@@ -16,6 +16,7 @@ from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_modify import JobModified
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
@@ -434,6 +435,7 @@ Record: TypeAlias = (
     | Held
     | Unheld
     | JobsMoved
+    | JobModified
     | Withdrawn
     | BulkPlaced
     | GangPlaced

@@ -13,6 +13,7 @@ from xce.model.command import (
     DeclareHostsLost,
     KillJobs,
     MakeHostToken,
+    ModifyJobs,
     MoveJobs,
     NoteDenials,
     NoteLogin,
@@ -28,6 +29,7 @@ from xce.model.command import (
     StopJobs,
     StopTrace,
     SubmitJobs,
+    SwitchJobs,
     TrustKey,
 )
 from xce.model.observation import HostJoined, ReignBegan, Reported
@@ -51,9 +53,9 @@ class Rights(NamedTuple):
 
 
 OF_USERS: Final[tuple[type, ...]] = (
-    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SetHostsOpen,
-    DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, NoteDenials, NoteLogin, StartTrace,
-    StopTrace,
+    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
+    ModifyJobs, SetHostsOpen, DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, NoteDenials,
+    NoteLogin, StartTrace, StopTrace,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

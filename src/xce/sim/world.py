@@ -371,7 +371,9 @@ class World:
         workload.act(self._rng, self.config, client, self.wall_us())
         if self._rng.random() < 0.4:
             span_us = self._rng.choice((10_000, 300_000, 2_000_000))
-            self.loop.after(self._rng.randrange(span_us), workload.control, self._rng, client)
+            self.loop.after(
+                self._rng.randrange(span_us), workload.control, self._rng, self.config, client
+            )
 
     def _is_over(self) -> bool:
         """Return whether all has ended; let go what is held, end what is hopeless."""

@@ -16,17 +16,22 @@ from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
+from xce.model.record_modify import JobModified
 from xce.model.trace import TracesChanged
-from xce.state import host_records, live, over, usage
+from xce.state import host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
     await_delay,
     contains_all,
     demand,
+    drop_class,
     drop_hold,
     drop_reservation,
+    drop_spec,
     each_run,
     finish,
+    forget_left,
+    forget_name,
     forget_subjects,
     found_job,
     index_job,
@@ -76,6 +81,9 @@ def apply_records(state: ClusterState, records: Iterable[r.Record]) -> None:
     """
     for record in records:
         _APPLY[type(record)](state, record)
+    if state.left_classes:
+        # Only now: a record may be about a class that the one before has left.
+        forget_left(state)
     due, returns = state.due, state.returns
     while due and not _is_due(state, *due[0]):
         heapq.heappop(due)
@@ -173,6 +181,7 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     state.spec_uses[record.spec_id] += 1
     found = state.classes[record.cls]
     found.jobs += 1
+    state.left_classes.pop(record.cls, None)
     if record.hold:
         found.held += size
     else:
@@ -366,35 +375,14 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
     gone = set(record.jobs)
     for job_id in record.jobs:
         job = state.jobs.pop(job_id)
-        names = state.names[job.owner.user]
-        name = state.spec(job).name
-        names[name].pop(job_id, None)
-        if not names[name]:
-            del names[name]
-        if not names:
-            del state.names[job.owner.user]
-        _drop_spec(state, job.spec_id)
-        _drop_class(state, job.cls)
+        forget_name(state, job)
+        drop_spec(state, job.spec_id)
+        drop_class(state, job.cls)
     while state.finished and state.finished[0][1] in gone:
         gone.discard(state.finished.popleft()[1])
     if gone:
         for item in [item for item in state.finished if item[1] in gone]:
             state.finished.remove(item)
-
-
-def _drop_spec(state: ClusterState, spec_id: int) -> None:
-    state.spec_uses[spec_id] -= 1
-    if state.spec_uses[spec_id] == 0:
-        del state.spec_uses[spec_id]
-        del state.spec_ids[state.specs.pop(spec_id)]
-
-
-def _drop_class(state: ClusterState, cls: int) -> None:
-    found = state.classes[cls]
-    found.jobs -= 1
-    if found.jobs == 0:
-        del state.classes[cls]
-        state.class_ids.pop(found.key, None)
 
 
 _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
@@ -415,6 +403,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.Held: _held,
     r.Unheld: _unheld,
     r.JobsMoved: _jobs_moved,
+    JobModified: modify.apply_job_modified,
     r.Withdrawn: _withdrawn,
     r.BulkPlaced: live.apply_bulk_placed,
     r.GangPlaced: live.apply_gang_placed,

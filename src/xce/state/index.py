@@ -23,10 +23,9 @@ def index_job(state: ClusterState, job: Job) -> None:
         state.unfinished.setdefault(owner, {})[job.id] = None
         for host in job.avoid:
             state.avoiders.setdefault(host, {})[job.id] = None
-    state.names.setdefault(owner, {}).setdefault(state.spec(job).name, {})[job.id] = None
-    if job.waits & WAITS_DEPENDENCY and job.dependency is not None:
-        for subject in subjects_of(job.dependency):
-            state.dependents.setdefault(subject, {})[job.id] = None
+    index_name(state, job)
+    if job.waits & WAITS_DEPENDENCY:
+        index_dependency(state, job)
     if job.waits & WAITS_BEGIN:
         state.wait_until(job.begin_at_us, job.id)
     if job.waits & DOOMED and job.doomed_until_us > 0:
@@ -34,6 +33,19 @@ def index_job(state: ClusterState, job: Job) -> None:
     if not job.is_finished:
         await_delay(state, job)
     refresh_waiting(state, job)
+
+
+def index_name(state: ClusterState, job: Job) -> None:
+    """Put a job into the index of names."""
+    names = state.names.setdefault(job.owner.user, {})
+    names.setdefault(state.spec(job).name, {})[job.id] = None
+
+
+def index_dependency(state: ClusterState, job: Job) -> None:
+    """Put a job into the lists of those that wait for others."""
+    if job.dependency is not None:
+        for subject in subjects_of(job.dependency):
+            state.dependents.setdefault(subject, {})[job.id] = None
 
 
 def refresh_waiting(state: ClusterState, job: Job) -> None:
@@ -205,3 +217,41 @@ def demand(holds: bool, job: Job, what: str) -> None:
     """
     if not holds:
         raise IllegalTransitionError(f"elements of job {job.id} cannot be {what} now")
+
+
+def forget_name(state: ClusterState, job: Job) -> None:
+    """Take a job out of the index of names."""
+    names = state.names[job.owner.user]
+    name = state.spec(job).name
+    names[name].pop(job.id, None)
+    if not names[name]:
+        del names[name]
+    if not names:
+        del state.names[job.owner.user]
+
+
+def drop_spec(state: ClusterState, spec_id: int) -> None:
+    """Note that a job has this spec no more; forget it when none has."""
+    state.spec_uses[spec_id] -= 1
+    if state.spec_uses[spec_id] == 0:
+        del state.spec_uses[spec_id]
+        del state.spec_ids[state.specs.pop(spec_id)]
+
+
+def drop_class(state: ClusterState, cls: int) -> None:
+    """Note that a job is of this class no more."""
+    found = state.classes[cls]
+    found.jobs -= 1
+    if found.jobs == 0:
+        state.left_classes[cls] = None
+
+
+def forget_left(state: ClusterState) -> None:
+    """Forget the classes of which there are neither jobs nor live attempts any more."""
+    for cls in list(state.left_classes):
+        found = state.classes[cls]
+        if found.jobs or not found.live:
+            del state.left_classes[cls]
+        if not (found.jobs or found.live):
+            del state.classes[cls]
+            state.class_ids.pop(found.key, None)

@@ -63,6 +63,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """How many times amounts with a duration came back, see `xce.state.needs.Form.offsets`."""
     hold: bool = False
     """With ``requeue``: it is held then."""
+    has_new_limits: bool = False
+    """Its limits are not those that it was launched with."""
 
     @property
     def shall_stop(self) -> bool:
@@ -227,6 +229,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """How often elements gave way, by position."""
     requeues: dict[int, Requeue] | None = None
     """Of elements that were requeued, the last time, by position."""
+    is_modified: bool = False
+    """It is not what was submitted."""
 
     @property
     def live_count(self) -> int:

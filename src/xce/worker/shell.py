@@ -37,6 +37,7 @@ from xce.worker.action import (
     Piece,
     Present,
     Report,
+    SetLimit,
     Signal,
     Spawn,
     Suspend,
@@ -307,7 +308,7 @@ class Worker:
             match action:
                 case Spawn():
                     self._launcher.prepare(action, prepared, now_us)
-                case Signal() | Suspend():
+                case Signal() | Suspend() | SetLimit():
                     if not self._launcher.hold_back(action, prepared, now_us):
                         prepared.orders.append(action)
                 case Forget() | Lease():

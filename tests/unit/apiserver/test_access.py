@@ -95,6 +95,10 @@ async def acted(rest, row, job, array):
     body = {"action": row.action, "select": {"jobs": [str(target)]}}
     if row.action == "signal":
         body["signal"] = 10
+    if row.action == "switch":
+        body["to_queue"] = "normal"
+    if row.action == "modify":
+        body["change"] = {"run_limit_s": 600}
     status, document = await rest.post(row.path, body)
     assert status == 200, document
     (result,) = document["results"]

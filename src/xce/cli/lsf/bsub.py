@@ -146,7 +146,7 @@ def _submit(context: Context) -> int:
     options = merge_options(line, script)
     body.update(
         build_submission(
-            options, context.environ, lambda: _unit_for_limits(context), now_s=time.time()
+            options, context.environ, lambda: unit_for_limits(context), now_s=time.time()
         )
     )
     _encode_script(body)
@@ -270,7 +270,7 @@ def _parses_scripts(context: Context) -> bool:
     return bool(context.api.call("GET", "/cluster").get("parse_script", True))
 
 
-def _unit_for_limits(context: Context) -> str:
+def unit_for_limits(context: Context) -> str:
     """Return the unit of bare sizes: the environment's, else the cluster's."""
     named = context.environ.get("LSF_UNIT_FOR_LIMITS", "")
     if named:
