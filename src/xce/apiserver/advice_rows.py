@@ -12,7 +12,8 @@ from xce.advice.study import Judged, Outlook, foresee, judge, study
 from xce.advice.trials import Element
 from xce.apiserver.backend import Backend
 from xce.apiserver.copies import CopyError
-from xce.apiserver.rows import HostReasonRow, HostSlots, ReasonRow, at_s, render_reason
+from xce.apiserver.reason_rows import HostReasonRow, ReasonRow, render_reason
+from xce.apiserver.rows import HostSlots, at_s
 from xce.model.command import SubmitJobs
 from xce.model.ids import JobId, Micros
 from xce.model.reason import Reason, render_host_reason

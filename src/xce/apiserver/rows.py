@@ -10,42 +10,21 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.apiserver.post_rows import PostRow, render_posts
+from xce.apiserver.reason_rows import ReasonRow, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.veil import Sees, veiled
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, JobSpec, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
-from xce.model.reason import Reason, ReasonCode, render_lsf, render_plain
+from xce.model.reason import Reason, ReasonCode
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
 from xce.state.view import is_unknown, pend_reason, stat_of_attempt, stop_word
 
 HostSlots = tuple[tuple[str, int], ...]
-
-
-class HostReasonRow(msgspec.Struct, frozen=True):
-    """One line of the table "why not these hosts"."""
-
-    code: str
-    hosts: int
-    resource: str
-    needed: int
-    best: int
-
-
-class ReasonRow(msgspec.Struct, frozen=True):
-    """Why a job pends."""
-
-    code: str
-    text: str
-    lsf: tuple[str, ...]
-    unsatisfiable: bool
-    hosts: tuple[HostReasonRow, ...]
-    needed: int
-    available: int
-    resource: str
 
 
 class Shared(msgspec.Struct, frozen=True, gc=False):
@@ -117,6 +96,8 @@ class Element(msgspec.Struct, gc=False):
     """Why it was requeued last, as ``TERM_X: text``; empty: never."""
     requeued_at: float | None = None
     requeued_detail: str = ""
+    messages: tuple[PostRow, ...] = ()
+    """What was posted to it, by the numbers of the boxes."""
     reason: ReasonRow | None = None
 
 
@@ -206,23 +187,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
 """Each member of `Shared` and where `Common` has it."""
 
 
-def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
-    """Return a reason as REST shows it."""
-    return ReasonRow(
-        code=reason.code,
-        text=render_plain(reason, now_us=now_us),
-        lsf=render_lsf(reason),
-        unsatisfiable=reason.unsatisfiable,
-        hosts=tuple(
-            HostReasonRow(item.code, item.hosts, item.resource, item.needed, item.best)
-            for item in reason.host_reasons
-        ),
-        needed=reason.needed,
-        available=reason.available,
-        resource=reason.resource,
-    )
-
-
 def index_runs(array: ArraySpec | None, first: int, last: int) -> list[tuple[int, int, int]]:
     """Return the elements at positions ``first..last`` as runs ``(index, count, step)``."""
     if array is None:
@@ -280,7 +244,7 @@ class Listing:
             among: Only elements at these positions; None: all.
         """
         if job.size == 1 and (among is None or among):
-            return self._single(job)
+            return self._add_posts(job, self._single(job))
         found: list[tuple[int, Element]] = []
         states = self.states
         if "pend" in states and job.pending:
@@ -293,7 +257,19 @@ class Listing:
         if self._ended_wanted:
             self._add_ended(found, job, among)
         found.sort(key=_position)
-        return [element for _, element in found]
+        return self._add_posts(job, [element for _, element in found])
+
+    def _add_posts(self, job: Job, elements: list[Element]) -> list[Element]:
+        """Add what was posted; a run of elements of which some have messages of their own tells
+        those that all have.
+        """
+        if job.posts:
+            for element in elements:
+                position = job.position(element.index)
+                if position is None or element.count > 1:
+                    position = -1
+                element.messages = render_posts(job.posts_of(position))
+        return elements
 
     def _single(self, job: Job) -> list[Element]:
         states = self.states

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from xce.apiserver.advice_rows import AdviceRow
-from xce.apiserver.rows import Element, ReasonRow
+from xce.apiserver.reason_rows import ReasonRow
+from xce.apiserver.rows import Element
 from xce.apiserver.subject import Subject
 from xce.model.reason import HostCode, ReasonCode
 

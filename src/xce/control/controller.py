@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, modify, move, queues, requeue, trust, windows
+from xce.control import access, hosts, kill, modify, move, post, queues, requeue, trust, windows
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -32,6 +32,7 @@ from xce.model.command import (
     MoveJobs,
     NoteDenials,
     NoteLogin,
+    PostMessage,
     ProposePlan,
     RequeueJobs,
     ResolveWindows,
@@ -80,6 +81,7 @@ Setup: TypeAlias = (
     | RevokeKeys
     | MakeHostToken
     | EnrolHost
+    | PostMessage
     | StartTrace
     | StopTrace
 )
@@ -260,6 +262,10 @@ class Controller:
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
                 given = with_basis(given, hosts.basis_of_config(state, body))
+            case PostMessage():
+                records, results = post.decide_post(state, body, now_us)
+                given = with_basis(given, post.basis_of_post(state, body))
+                self._blobs.extend(body.blobs if records else ())
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
             case NoteDenials() | NoteLogin():

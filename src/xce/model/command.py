@@ -161,6 +161,24 @@ class ModifyJobs(msgspec.Struct, frozen=True, tag="modify-jobs", array_like=True
     groups: tuple[str, ...] = ()
 
 
+class PostMessage(msgspec.Struct, frozen=True, tag="post-message", array_like=True):
+    """Put a message into a box of a job."""
+
+    by: str
+    is_admin: bool
+    job: JobId
+    box: int
+    text: str
+    index: Index = -1
+    """An element; -1: the whole job."""
+    level: str = ""
+    name: str = ""
+    """Name of the attached file; empty: nothing is attached."""
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    """``(hash, content)`` of what is attached."""
+    groups: tuple[str, ...] = ()
+
+
 class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
     """Open or close hosts for new work."""
 
@@ -327,6 +345,7 @@ Command: TypeAlias = (
     | RequeueJobs
     | SwitchJobs
     | ModifyJobs
+    | PostMessage
     | SetHostsOpen
     | SetQueues
     | DeclareHostsLost
@@ -354,9 +373,9 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``requeued``, ``switched``, ``modified``, ``opened``, ``closed``,
-    ``lost``, ``started``, ``traced``, ``not-traced``, ``trusted``, ``revoked``, ``made``,
-    ``enrolled``."""
+    ``resumed``, ``moved``, ``requeued``, ``switched``, ``modified``, ``posted``, ``opened``,
+    ``closed``, ``lost``, ``started``, ``traced``, ``not-traced``, ``trusted``, ``revoked``,
+    ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

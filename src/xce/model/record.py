@@ -17,6 +17,7 @@ from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.record_modify import JobModified
+from xce.model.record_post import Posted
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
@@ -436,6 +437,7 @@ Record: TypeAlias = (
     | Unheld
     | JobsMoved
     | JobModified
+    | Posted
     | Withdrawn
     | BulkPlaced
     | GangPlaced

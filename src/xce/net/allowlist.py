@@ -17,6 +17,7 @@ from xce.model.command import (
     MoveJobs,
     NoteDenials,
     NoteLogin,
+    PostMessage,
     ProposePlan,
     RequeueJobs,
     ResumeJobs,
@@ -54,8 +55,8 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, SetHostsOpen, DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, NoteDenials,
-    NoteLogin, StartTrace, StopTrace,
+    ModifyJobs, PostMessage, SetHostsOpen, DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin,
+    NoteDenials, NoteLogin, StartTrace, StopTrace,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

@@ -17,6 +17,7 @@ from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.record_modify import JobModified
+from xce.model.record_post import Posted
 from xce.model.trace import TracesChanged
 from xce.state import host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
@@ -367,6 +368,16 @@ def _host_token_used(state: ClusterState, record: record_trust.HostTokenUsed) ->
     state.trust.apply_token_used(record)
 
 
+def _posted(state: ClusterState, record: Posted) -> None:
+    job = found_job(state, record.job)
+    position = -1 if record.index < 0 else job.position(record.index)
+    demand(position is not None, job, "written to")
+    assert position is not None
+    job.posts = job.posts if job.posts is not None else {}
+    job.posts.setdefault(position, {})[record.box] = record.post
+    job.revision += 1
+
+
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
     """Changes nothing: it is the recording that replay compares with."""
 
@@ -404,6 +415,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.Unheld: _unheld,
     r.JobsMoved: _jobs_moved,
     JobModified: modify.apply_job_modified,
+    Posted: _posted,
     r.Withdrawn: _withdrawn,
     r.BulkPlaced: live.apply_bulk_placed,
     r.GangPlaced: live.apply_gang_placed,
