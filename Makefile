@@ -3,6 +3,7 @@
 #
 #   make demo        a cluster on this machine with real jobs, in about 20 seconds
 #   make test        everything but the long forms
+#   make test-clients  programs that others wrote for LSF, run against a cluster
 #   make bench       measures and prints a table; BENCH="noop single" for some of it
 #   make swarm       many simulated clusters with faults; SEEDS=0-1999 JOBS=2
 #   make check       format, lint, types, contracts, unit tests: before every push
@@ -10,7 +11,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := install
-.PHONY: install demo check test test-long bench swarm docs clean
+.PHONY: install demo check test test-long test-clients bench swarm docs clean
 
 export LC_ALL := C.UTF-8
 BIN := .venv/bin
@@ -52,6 +53,10 @@ test: install
 
 test-long: install
 	$(PYTEST) -m long tests
+
+# Programs that others wrote for LSF, from a fresh environment; CLIENTS="-k psij" for some of them.
+test-clients: install
+	scripts/test-clients $(CLIENTS)
 
 bench: install
 	$(BIN)/python bench/run.py $(BENCH)

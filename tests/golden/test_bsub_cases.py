@@ -65,7 +65,7 @@ def test_a_case_is_understood_as_it_must_be(case, tmp_path):
         return
     if "csm" in case.get("tags", []):
         assert status == 2, err
-        assert "-nnodes" in err
+        assert "-alloc_flags" in err
         return
     assert (status, err) == (0, "")
     found = reading_of(json.loads(out))

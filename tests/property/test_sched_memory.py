@@ -32,6 +32,7 @@ from xce.testing.builders import (
     join_host,
     kill,
     leave_host,
+    modify,
     report,
     report_ended,
     report_started,
@@ -39,6 +40,7 @@ from xce.testing.builders import (
     resume,
     stop,
     submission,
+    switch,
     tick,
     try_submit,
 )
@@ -78,7 +80,7 @@ steps = st.lists(
             st.sampled_from(
                 ["session", "session", "session", "lose plan", "late plan", "start", "end", "end",
                  "fail", "kill", "stop", "resume", "host", "close", "config", "tick", "restart",
-                 "move", "settle"]
+                 "move", "settle", "modify", "modify", "switch"]
             ),
             numbers,
             numbers,
@@ -146,6 +148,18 @@ def do_submit(controller: RecordedController, first: int, second: int) -> None:
     try_submit(controller, *[given] * (1 + second % 3), owner=(ALICE, BOB)[first % 2])
 
 
+def do_change(controller: RecordedController, what: str, job: int, second: int) -> None:
+    if what == "switch":
+        queue = ("normal", "night", "urgent")[second % 3]
+        switch(controller, queue, job, by="root", is_admin=True)
+        return
+    asks = replace(ASKS[second % len(ASKS)], exclusive=False)
+    changed: dict[str, object] = {"run_limit_us": second % 3 * SECOND_US}
+    if second % 2:
+        changed = {"request": asks}
+    modify(controller, job, by="root", is_admin=True, **changed)  # type: ignore[arg-type]
+
+
 def do(world: World, what: str, first: int, second: int) -> None:
     controller = world.controller
     live = world.live()
@@ -159,7 +173,12 @@ def do(world: World, what: str, first: int, second: int) -> None:
             world.plan()
         case "late plan":
             plan = world.plan()
-            do(world, ["end", "kill", "submit", "host", "config"][first % 5], second, first)
+            do(
+                world,
+                ["end", "kill", "submit", "host", "config", "modify", "switch"][first % 7],
+                second,
+                first,
+            )
             world.propose(plan, is_current=False)
         case "start" | "end" | "fail" if live:
             job, index = live[first % len(live)]
@@ -169,12 +188,9 @@ def do(world: World, what: str, first: int, second: int) -> None:
                 report_ended(
                     controller, job, index, host_fault=what == "fail", exit_code=second % 2
                 )
-        case "kill" if unfinished:
-            kill(controller, unfinished[first % len(unfinished)])
-        case "stop" if unfinished:
-            stop(controller, unfinished[first % len(unfinished)])
-        case "resume" if unfinished:
-            resume(controller, unfinished[first % len(unfinished)])
+        case "kill" | "stop" | "resume" if unfinished:
+            act = {"kill": kill, "stop": stop, "resume": resume}[what]
+            act(controller, unfinished[first % len(unfinished)])
         case "settle":
             for job, index in live:
                 attempt = controller.attempt(job, index)
@@ -187,6 +203,8 @@ def do(world: World, what: str, first: int, second: int) -> None:
             top = second % 3 > 0
             command = MoveJobs("alice", second % 2 == 0, selection, top, 1 + second % 4)
             controller.tell(command, by="alice")
+        case "modify" | "switch" if unfinished:
+            do_change(controller, what, unfinished[first % len(unfinished)], second)
         case "host":
             change = leave_host if second % 2 else join_host
             change(controller, HOSTS[first % 3])

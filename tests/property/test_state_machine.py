@@ -5,10 +5,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from xce.control.modify import as_it_is
 from xce.model.command import (
     ApplyConfig,
     DeclareHostsLost,
     KillJobs,
+    Modification,
+    ModifyJobs,
     ProposePlan,
     RequeueJobs,
     ResumeJobs,
@@ -20,8 +23,10 @@ from xce.model.command import (
     StopJobs,
     StopTrace,
     SubmitJobs,
+    SwitchJobs,
     Tick,
 )
+from xce.model.config import QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.observation import (
     AttemptEnded,
@@ -53,6 +58,7 @@ SETTINGS = {
     "orphan_grace_us": 5 * SECOND_US,
     "host_grace_us": 30 * SECOND_US,
     "losses_max": 2,
+    "queues": (QueueConfig(name="normal", default=True), QueueConfig(name="night", tasks_max=2)),
 }
 hosts = st.sampled_from(HOSTS)
 small = st.integers(1, 12)
@@ -119,6 +125,36 @@ class Cluster(RuleBasedStateMachine):
     def switch(self, name, is_open, both):
         command = SetQueues("root", (name,), is_open=True if both else is_open, comment="c")
         self.controller.tell(msgspec.structs.replace(command, is_active=is_open if both else None))
+
+    @rule(data=st.data(), admin=st.booleans(), queue=st.sampled_from(("normal", "night", "nosuch")))
+    def switch_jobs(self, data, admin, queue):
+        self.controller.tell(SwitchJobs("alice", admin, self.selection(data), queue))
+        self.never.clear()
+
+    @rule(data=st.data(), job=small, admin=st.booleans(), late=st.booleans())
+    def modify(self, data, job, admin, late):
+        """A job becomes what another submission says; what has started, in its limits only."""
+        found = self.state.jobs.get(job)
+        if found is None:
+            return
+        given = data.draw(
+            submissions(
+                now_us=self.controller.now_us, jobs=12, hosts=HOSTS, resources=("lic", "tokens")
+            )
+        )
+        queue = data.draw(st.sampled_from(("normal", "night")))
+        wanted = msgspec.structs.replace(given, queue=queue, array=found.array)
+        everything = ("resreq", "dependency", "begin_at", "queue", "name", "run_limit_s")
+        some = ("run_limit_s", "rerunnable", "estimate_s")
+        changed = data.draw(st.sampled_from((everything, some, ("queue",))))
+        if "resreq" not in changed:
+            before = as_it_is(self.state, found)
+            wanted = msgspec.structs.replace(
+                before, queue=queue, run_limit_us=given.run_limit_us, rerunnable=given.rerunnable
+            )
+        item = Modification(job, found.spec_id + late, found.cls, wanted)
+        self.controller.tell(ModifyJobs("alice", admin, (item,), changed, "changed"))
+        self.never.clear()
 
     @rule(data=st.data(), admin=st.booleans())
     def resume(self, data, admin):

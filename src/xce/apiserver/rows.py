@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
+from xce.apiserver.post_rows import PostRow, render_posts
 from xce.apiserver.reason_rows import ReasonRow, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.veil import Sees, veiled
@@ -98,6 +99,8 @@ class Element(msgspec.Struct, gc=False):
     """Why it was requeued last, as ``TERM_X: text``; empty: never."""
     requeued_at: float | None = None
     requeued_detail: str = ""
+    messages: tuple[PostRow, ...] = ()
+    """What was posted to it, by the numbers of the boxes."""
     reason: ReasonRow | None = None
     gpus: tuple[JobGpuRow, ...] = ()
 
@@ -164,7 +167,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "named": "named",
     "command": "spec.command",
     "tasks_min": "key.request.tasks_min",
-    "tasks_max": "key.request.tasks_max",
+    "tasks_max": "key.request.tasks_asked",
     "run_limit_s": "run_limit_s",
     "estimate_s": "estimate_s",
     "mem_limit_kib": "spec.mem_limit_kib",
@@ -246,7 +249,7 @@ class Listing:
             among: Only elements at these positions; None: all.
         """
         if job.size == 1 and (among is None or among):
-            return self._single(job)
+            return self._add_posts(job, self._single(job))
         found: list[tuple[int, Element]] = []
         states = self.states
         if "pend" in states and job.pending:
@@ -259,7 +262,19 @@ class Listing:
         if self._ended_wanted:
             self._add_ended(found, job, among)
         found.sort(key=_position)
-        return [element for _, element in found]
+        return self._add_posts(job, [element for _, element in found])
+
+    def _add_posts(self, job: Job, elements: list[Element]) -> list[Element]:
+        """Add what was posted; a run of elements of which some have messages of their own tells
+        those that all have.
+        """
+        if job.posts:
+            for element in elements:
+                position = job.position(element.index)
+                if position is None or element.count > 1:
+                    position = -1
+                element.messages = render_posts(job.posts_of(position))
+        return elements
 
     def _single(self, job: Job) -> list[Element]:
         states = self.states

@@ -78,6 +78,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     project: Short = ""
     tasks: tuple[int, int] | None = None
     """Fewest and most; left out: one, or what the parts of a compound request add up to."""
+    nodes: Annotated[int, Meta(ge=0, le=TASKS_MAX)] = 0
+    """So many whole hosts, which have at least ``tasks`` slots together; 0: not said."""
     resreq: Annotated[list[Text], Meta(max_length=RESREQ_COUNT_MAX)] = []
     unit_for_limits: Short = ""
     gpu: GpuBody | None = None
@@ -151,16 +153,16 @@ class SubmissionCompiler:
         if body.spec is not None:
             spec = read_body_spec(body.spec, body.spec_name)
             body = _with_spec(body, spec)
-        text, command = _program(body)
+        text, command = read_program(body)
         env = _environment(body.env)
-        name, array, index_list = self._name(body, config)
-        blobs = [(self._hash(text), text)]
+        name, array, index_list = self.name(body, config)
+        blobs = [(self.hash(text), text)]
         env_hash = ""
         if env:
-            env_hash = self._hash(env)
+            env_hash = self.hash(env)
             blobs.append((env_hash, env))
-        files = self._files(body, blobs)
-        _check_paths(body)
+        files = self.files(body, blobs)
+        check_paths(body)
         asked = self._asked(body, spec, config)
         job = JobSpec(
             name=name,
@@ -178,38 +180,35 @@ class SubmissionCompiler:
             hosts_asked=body.hosts,
             array=index_list,
             cwd_asked=body.cwd_given,
-            args=_arguments(body),
+            args=read_arguments(body),
             gpu_asked="" if body.gpu is None else render_gpu(body.gpu),
             roles=asked.roles,
             relations=asked.relations,
+            requests=tuple(body.resreq) if len(body.resreq) > 1 else (),
+            tasks_asked=body.tasks or (0, 0),
+            unit=body.unit_for_limits,
+            run_limit_asked_us=to_micros(body.run_limit_s),
         )
-        submission = Submission(
-            spec=job,
-            request=asked.request,
-            queue=body.queue,
-            project=body.project,
-            array=array,
-            hold=body.hold,
-            begin_at_us=_micros(body.begin_at),
-            run_limit_us=_micros(body.run_limit_s),
-            estimate_us=_micros(body.estimate_s),
-            priority=body.priority,
-            rerunnable=body.rerunnable,
-        )
-        return Compiled(submission, tuple(blobs))
+        return Compiled(_submission(body, job, asked.request, array), tuple(blobs))
 
-    def _files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
+    def files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
+        """Return where the streams go; a spooled input is added to ``blobs``.
+
+        Raises:
+            ProblemError: It is too large.
+        """
         input_blob = ""
         if body.input_data is not None:
             if len(body.input_data) > INPUT_MAX:
                 raise _too_large("input_data", len(body.input_data), INPUT_MAX)
-            input_blob = self._hash(body.input_data)
+            input_blob = self.hash(body.input_data)
             blobs.append((input_blob, body.input_data))
         return Files(
             body.input, body.output, body.error, body.output_append, body.error_append, input_blob
         )
 
-    def _hash(self, content: bytes) -> str:
+    def hash(self, content: bytes) -> str:
+        """Return the hash of a blob."""
         found = self._hashes.get(content)
         if found is None:
             found = hashlib.blake2b(content, digest_size=16).hexdigest()
@@ -219,7 +218,7 @@ class SubmissionCompiler:
                 self._hashes[content] = found
         return found
 
-    def _name(
+    def name(
         self, body: SubmissionBody, config: ClusterConfig
     ) -> tuple[str, ArraySpec | None, str]:
         """Return the name, the array, and the index list as given."""
@@ -260,14 +259,32 @@ class SubmissionCompiler:
     def _request(self, body: SubmissionBody, config: ClusterConfig) -> Request:
         unit = body.unit_for_limits or config.lsf_unit_for_limits
         gpu = "" if body.gpu is None else render_gpu(body.gpu) + str(body.gpu)
-        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, gpu)
+        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, body.nodes, gpu)
         found = self._requests.get(key)
         if found is None:
-            found = _compile_request(body, config, unit)
+            found = compile_resources(body, config, unit)
             if len(self._requests) >= _REMEMBERED:
                 self._requests.clear()
             self._requests[key] = found
         return found
+
+
+def _submission(
+    body: SubmissionBody, job: JobSpec, request: Request, array: ArraySpec | None
+) -> Submission:
+    return Submission(
+        spec=job,
+        request=request,
+        queue=body.queue,
+        project=body.project,
+        array=array,
+        hold=body.hold,
+        begin_at_us=to_micros(body.begin_at),
+        run_limit_us=to_micros(body.run_limit_s),
+        estimate_us=to_micros(body.estimate_s),
+        priority=body.priority,
+        rerunnable=body.rerunnable,
+    )
 
 
 def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
@@ -291,7 +308,12 @@ def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
     )
 
 
-def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
+def compile_resources(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
+    """Return what a submission asks for.
+
+    Raises:
+        ProblemError: It cannot be read.
+    """
     least, most = body.tasks or (1, 1)
     if not 1 <= least <= most:
         raise refused(
@@ -314,6 +336,7 @@ def _compile_request(body: SubmissionBody, config: ClusterConfig, unit: str) -> 
             exclusive=body.exclusive,
             unit=unit,
             gpu=None if body.gpu is None else compile_gpu(body.gpu),
+            whole_hosts=body.nodes,
         )
         missing = refuse_not_built(request, config=config, texts=body.resreq)
         if missing is not None:
@@ -354,8 +377,12 @@ def _brackets(array: str) -> str:
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-def _program(body: SubmissionBody) -> tuple[bytes, str]:
-    """Return the text that runs, and the command as listings show it."""
+def read_program(body: SubmissionBody) -> tuple[bytes, str]:
+    """Return the text that runs, and the command as listings show it.
+
+    Raises:
+        ProblemError: There is none, or it is none.
+    """
     given = [x for x in (body.command, body.script, body.script_data) if x is not None]
     if len(given) != 1:
         raise refused(
@@ -395,7 +422,12 @@ def _environment(items: Sequence[str]) -> bytes:
     return content
 
 
-def _arguments(body: SubmissionBody) -> tuple[str, ...]:
+def read_arguments(body: SubmissionBody) -> tuple[str, ...]:
+    """Return the arguments of a script.
+
+    Raises:
+        ProblemError: They are too long, or belong to no script.
+    """
     if not body.args:
         return ()
     if body.command is not None:
@@ -421,7 +453,12 @@ def _check_words(body: SubmissionBody) -> None:
                 )
 
 
-def _check_paths(body: SubmissionBody) -> None:
+def check_paths(body: SubmissionBody) -> None:
+    """Check that what names files can do so.
+
+    Raises:
+        ProblemError: It cannot.
+    """
     if not os.path.isabs(body.cwd):  # noqa: PTH117 - a text, not a path of this machine
         raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
     for text in (
@@ -442,6 +479,6 @@ def _too_large(what: str, size: int, most: int) -> ProblemError:
     return refused(RefusalCode.TOO_LARGE, f"{what} has {size} bytes, at most {most} are allowed")
 
 
-def _micros(seconds: float | None) -> Micros:
+def to_micros(seconds: float | None) -> Micros:
     """Return seconds in microseconds, rounded up."""
     return 0 if seconds is None else -int(-seconds * SECOND_US // 1)

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 _PLAIN = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), "?")
 _PLAIN[ord("\t")] = " "
+_PLAIN[ord("\n")] = ";"
 
 
 def plain(text: str) -> str:
-    """Return a text with ``?`` for control characters and a blank for tabs."""
-    return text if text.isprintable() else text.translate(_PLAIN)
+    """Return a text with ``?`` for control characters, a blank for tabs, ``;`` between lines."""
+    return text if text.isprintable() else text.rstrip("\n").translate(_PLAIN)
 
 
 def make_plain(rows: Iterable[Any]) -> None:
@@ -27,7 +28,7 @@ def make_plain(rows: Iterable[Any]) -> None:
         for name, value in row.items():
             if isinstance(value, str):
                 if not value.isprintable():
-                    row[name] = value.translate(_PLAIN)
+                    row[name] = plain(value)
             elif isinstance(value, dict):
                 make_plain((value,))
             elif isinstance(value, list) and value and isinstance(value[0], dict):

@@ -14,6 +14,7 @@ from xce.model.record import (
     Started,
     Withdrawn,
 )
+from xce.model.record_modify import JobModified
 from xce.resreq.dependency import Verdict, evaluate
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_DEPENDENCY
@@ -33,7 +34,7 @@ def decide_consequences(
             case Ended() | Started() | Withdrawn():
                 for job_id in dict.fromkeys(record.jobs):
                     candidates.update(state.dependents.get(job_id, {}))
-            case JobSubmitted() if record.dependency is not None:
+            case JobSubmitted() | JobModified() if record.dependency is not None:
                 candidates[record.job] = None
             case _:
                 pass

@@ -11,7 +11,19 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, devices, hosts, kill, move, queues, requeue, trust, windows
+from xce.control import (
+    access,
+    devices,
+    hosts,
+    kill,
+    modify,
+    move,
+    post,
+    queues,
+    requeue,
+    trust,
+    windows,
+)
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -28,9 +40,11 @@ from xce.model.command import (
     EnrolHost,
     KillJobs,
     MakeHostToken,
+    ModifyJobs,
     MoveJobs,
     NoteDenials,
     NoteLogin,
+    PostMessage,
     ProposePlan,
     RefreshLogin,
     RequeueJobs,
@@ -46,6 +60,7 @@ from xce.model.command import (
     StopJobs,
     StopTrace,
     SubmitJobs,
+    SwitchJobs,
     Tick,
     TrustKey,
 )
@@ -64,7 +79,9 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
-JobControl: TypeAlias = KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs
+JobControl: TypeAlias = (
+    KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs | SwitchJobs
+)
 Setup: TypeAlias = (
     SetHostsOpen
     | SetDevicesOpen
@@ -80,6 +97,7 @@ Setup: TypeAlias = (
     | RevokeKeys
     | MakeHostToken
     | EnrolHost
+    | PostMessage
     | StartTrace
     | StopTrace
 )
@@ -198,7 +216,13 @@ class Controller:
                 given = with_basis(given, basis_of_submit(self.state, body, results))
                 if records:
                     self._blobs.extend(body.blobs)
-            case KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs():
+            case ModifyJobs():
+                self._modify(given, body, now_us)
+                return
+            case (
+                KillJobs() | SignalJobs() | StopJobs() | ResumeJobs() | RequeueJobs() | MoveJobs()
+                | SwitchJobs()
+            ):  # fmt: skip
                 self._begin_control(given, body, now_us)
                 return
             case Tick():
@@ -208,6 +232,18 @@ class Controller:
             case _:
                 given, records, results = self._decide_setup(given, body, now_us)
         self._take(given, records, now_us)
+        self._reply(given, results)
+
+    def _modify(self, given: Input, command: ModifyJobs, now_us: Micros) -> None:
+        """Change jobs, an entry for each: what one was may be what the next one shall be."""
+        results: Results = []
+        for item in command.jobs:
+            basis = modify.basis_of_modification(self.state, command, item.job)
+            records, result = modify.decide_modification(self.state, command, item, now_us)
+            results.append(result)
+            if records:
+                self._blobs.extend(command.blobs)
+            self._take(with_basis(given, basis), records, now_us)
         self._reply(given, results)
 
     def _hear_of_host(
@@ -245,22 +281,40 @@ class Controller:
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
                 given = with_basis(given, hosts.basis_of_config(state, body))
+            case PostMessage():
+                records, results = post.decide_post(state, body, now_us)
+                given = with_basis(given, post.basis_of_post(state, body))
+                self._blobs.extend(body.blobs if records else ())
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
-            case NoteDenials() | NoteLogin():
-                records, results = access.decide_note(body)
-            case RefreshLogin() | RevokeLogin():
-                if isinstance(body, RefreshLogin):
-                    records, results = access.decide_refresh(state, body, now_us)
+            case NoteDenials() | NoteLogin() | RefreshLogin() | RevokeLogin():
+                return self._decide_access(given, body, now_us)
+            case StartTrace() | StopTrace():
+                if isinstance(body, StartTrace):
+                    records, results = decide_start(state, body, now_us)
                 else:
-                    records, results = access.decide_revoke(state, body, now_us)
-                    given = with_basis(given, access.basis_of(state, body))
-            case StartTrace():
-                records, results = decide_start(state, body, now_us)
-            case StopTrace():
-                records, results = decide_stop(state, body)
+                    records, results = decide_stop(state, body)
             case TrustKey() | RevokeKeys() | MakeHostToken() | EnrolHost():
                 records, results = trust.decide_keys(state, body, now_us)
+            case _:
+                assert_never(body)
+        return given, records, results
+
+    def _decide_access(
+        self,
+        given: Input,
+        body: NoteDenials | NoteLogin | RefreshLogin | RevokeLogin,
+        now_us: Micros,
+    ) -> tuple[Input, list[Record], Results]:
+        """Decide what is about logins of users."""
+        match body:
+            case NoteDenials() | NoteLogin():
+                records, results = access.decide_note(body)
+            case RefreshLogin():
+                records, results = access.decide_refresh(self.state, body, now_us)
+            case RevokeLogin():
+                records, results = access.decide_revoke(self.state, body, now_us)
+                given = with_basis(given, access.basis_of(self.state, body))
             case _:
                 assert_never(body)
         return given, records, results
@@ -275,7 +329,7 @@ class Controller:
         self._touched.setdefault(number, {}).update(self.state.owed.get(number, {}))
         for place in self.state.on_host.get(number, ()):
             attempt = self.state.attempt(*place)
-            if attempt is not None and attempt.signals:
+            if attempt is not None and (attempt.signals or attempt.has_new_limits):
                 self._touched[number][place] = None
         return decided
 
@@ -314,6 +368,8 @@ class Controller:
                 records, results = requeue.decide_requeue(self.state, command, chosen, now_us)
             case MoveJobs():
                 records, results = move.decide_move(self.state, command, chosen)
+            case SwitchJobs():
+                records, results = modify.decide_switch(self.state, command, chosen)
             case _:
                 assert_never(command)
         decided = iter(results)

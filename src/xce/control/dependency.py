@@ -1,10 +1,10 @@
 """The condition of ``-w`` as submit takes it: parsed, names resolved, what is past folded in."""
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import msgspec
 
-from xce.model.command import SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Test
 from xce.model.ids import Index, JobId
 from xce.model.job import Outcome
@@ -15,9 +15,11 @@ from xce.resreq.dependency import (
     evaluate,
     parse_dependency,
     resolve_dependency,
+    subjects_of,
 )
 from xce.resreq.errors import DependencySyntaxError, NotBuiltError, UnknownJobError
 from xce.state.cluster import ClusterState
+from xce.state.job import WAITS_DEPENDENCY
 from xce.state.names import Named, jobs_of
 from xce.state.view import probe
 
@@ -26,27 +28,52 @@ Past: TypeAlias = dict[tuple[JobId, Index], tuple[int, int]]
 
 
 def decide_dependency(
-    state: ClusterState, command: SubmitJobs, text: str
+    state: ClusterState,
+    text: str,
+    user: str,
+    actor: Actor,
+    past_jobs: Iterable[tuple[JobId, int, int]] = (),
+    past_elements: Iterable[tuple[JobId, Index, int, int]] = (),
 ) -> Dependency | Refusal | None:
     """Return the resolved condition, or None when there is none or it holds already.
 
     Args:
         state: Knows the jobs that the condition may be about.
-        command: Whose owner's job names count, and what the history told about past jobs.
         text: As given with ``-w``.
+        user: Whose job names count.
+        actor: Who asks; what he may not see is not there.
+        past_jobs: What the history told about jobs that have left the state.
+        past_elements: What it told about elements of such jobs.
     """
     if not text:
         return None
-    past: Past = {(job, WHOLE): (outcome, code) for job, outcome, code in command.past}
-    past |= {(job, at): (outcome, code) for job, at, outcome, code in command.past_elements}
-    names = state.names.get(command.owner.user, {})
+    past: Past = {(job, WHOLE): (outcome, code) for job, outcome, code in past_jobs}
+    past |= {(job, at): (outcome, code) for job, at, outcome, code in past_elements}
+    tree = _resolve(state, text, user, actor, past)
+    if isinstance(tree, Refusal):
+        return tree
+    missing = _missing_element(state, past, tree)
+    if missing:
+        text = f"-w: {missing}"
+        return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf="No matching job found")
+    tree = _fold_past(tree, past)
+
+    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
+        return probe(state, test, job, index, op, code)
+
+    return None if evaluate(tree, ask) is Verdict.HOLDS else tree
+
+
+def _resolve(
+    state: ClusterState, text: str, user: str, actor: Actor, past: Past
+) -> Dependency | Refusal:
+    """Return a condition with ids for names, or why it cannot be read or is about no job."""
+    names = state.names.get(user, {})
 
     def lookup(name: str) -> list[JobId]:
         return matching_jobs(names, name)
 
-    sees = state.rights.filter(
-        Actor(command.owner.user, command.groups, command.is_admin), Permission.JOB_VIEW
-    )
+    sees = state.rights.filter(actor, Permission.JOB_VIEW)
 
     def exists(job: JobId) -> bool:
         """A job that may not be seen is not there; of past ones the apiserver has seen to it."""
@@ -57,7 +84,7 @@ def decide_dependency(
         return sees is None or sees(found.owner.user, key.queue, key.project)
 
     try:
-        tree = resolve_dependency(parse_dependency(text), lookup, exists)
+        return resolve_dependency(parse_dependency(text), lookup, exists)
     except DependencySyntaxError as error:
         is_built = not isinstance(error, NotBuiltError)
         return Refusal(
@@ -70,16 +97,27 @@ def decide_dependency(
         return Refusal(
             RefusalCode.DEPENDENCY_UNKNOWN_JOB, f"-w: {error.message}", lsf="No matching job found"
         )
-    missing = _missing_element(state, past, tree)
-    if missing:
-        text = f"-w: {missing}"
-        return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf="No matching job found")
-    tree = _fold_past(tree, past)
 
-    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
-        return probe(state, test, job, index, op, code)
 
-    return None if evaluate(tree, ask) is Verdict.HOLDS else tree
+def find_circle(state: ClusterState, job_id: JobId, tree: Dependency) -> str:
+    """Return how a job would wait for itself if it waited for ``tree``; empty: it would not."""
+    before: dict[JobId, JobId] = dict.fromkeys(subjects_of(tree), job_id)
+    rest = list(before)
+    while rest:
+        here = rest.pop()
+        if here == job_id:
+            way = [here]
+            while before[way[-1]] != job_id:
+                way.append(before[way[-1]])
+            return " <- ".join(map(str, [*way, job_id]))
+        job = state.jobs.get(here)
+        if job is None or job.dependency is None or not job.waits & WAITS_DEPENDENCY:
+            continue
+        for subject in subjects_of(job.dependency):
+            if subject not in before:
+                before[subject] = here
+                rest.append(subject)
+    return ""
 
 
 def _missing_element(state: ClusterState, past: Past, tree: Dependency) -> str:

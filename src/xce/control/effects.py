@@ -10,8 +10,8 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from xce.model.device import DeviceGrant, GpuWish
-from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
-from xce.model.ids import HostNumber, JobId
+from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
+from xce.model.ids import HostNumber, JobId, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.record import (
     BulkPlaced,
@@ -24,6 +24,7 @@ from xce.model.record import (
     SuspensionAsked,
     SuspensionDone,
 )
+from xce.model.record_modify import JobModified
 from xce.model.request import Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
@@ -44,6 +45,9 @@ def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> N
                 position = job.position(record.index)
                 if position is not None:
                     touched.setdefault(record.hosts[0], {})[job.id, position] = None
+            case JobModified() if record.has_new_limits:
+                for position, attempt in (state.jobs[record.job].live or {}).items():
+                    touched.setdefault(attempt.hosts[0], {})[record.job, position] = None
             case Started() | SuspensionDone():
                 # A signal or a suspension may have been asked for while it was starting, and a
                 # suspension may be unwanted again by the time that it is reported.
@@ -57,7 +61,9 @@ def _touch_started(state: ClusterState, job_id: JobId, index: int, touched: Touc
     job = state.jobs[job_id]
     position = job.position(index)
     attempt = job.live.get(position) if job.live and position is not None else None
-    if attempt is not None and position is not None and (attempt.signals or _is_owed(attempt)):
+    if attempt is None or position is None:
+        return
+    if attempt.signals or attempt.has_new_limits or _is_owed(attempt):
         touched.setdefault(attempt.hosts[0], {})[job_id, position] = None
 
 
@@ -98,6 +104,8 @@ def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> 
         if attempt.phase == Phase.STARTING and attempt.end_cause == EndCause.NONE:
             _add_launch(state, launches, job, index, attempt)
         others.extend(_wanted(state, job_id, index, attempt))
+        if attempt.has_new_limits:
+            others.append(_limits(state, job, index, attempt))
     return (*launches.values(), *others)
 
 
@@ -153,7 +161,7 @@ def _launch(
         project=key.project,
         cluster=config.cluster_name,
         hosts=hosts,
-        tasks_max=key.request.tasks_max,
+        tasks_max=key.request.tasks_asked,
         submit_at_us=job.submit_at_us,
         run_limit_us=key.run_limit_us,
         term_grace_us=config.term_grace_us,
@@ -163,9 +171,20 @@ def _launch(
         array_step=last[2],
         mem_request_mib=mem,
         restarted=[],
-        fence_us=config.fence_us if state.spec(job).rerunnable else 0,
+        fence_us=_fence_us(state, job),
         devices=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
+    )
+
+
+def _fence_us(state: ClusterState, job: Job) -> Micros:
+    return state.config.fence_us if state.spec(job).rerunnable else 0
+
+
+def _limits(state: ClusterState, job: Job, index: int, attempt: Attempt) -> SetLimits:
+    key, spec = state.classes[attempt.cls].key, state.spec(job)
+    return SetLimits(
+        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job)
     )
 
 
@@ -237,6 +256,6 @@ def owed(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
     places = dict(state.owed.get(host, {}))
     for job_id, position in state.on_host.get(host, ()):
         attempt = state.attempt(job_id, position)
-        if attempt is not None and attempt.signals:
+        if attempt is not None and (attempt.signals or attempt.has_new_limits):
             places[job_id, position] = None
     return (*render_stale(state, host), *render_effects(state, places))

@@ -23,6 +23,7 @@ from xce.model.command import (
     ResumeJobs,
     SignalJobs,
     StopJobs,
+    SwitchJobs,
 )
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
@@ -55,6 +56,7 @@ PERMISSIONS: Final[dict[type, Permission]] = {
     ResumeJobs: Permission.JOB_RESUME,
     MoveJobs: Permission.JOB_MOVE,
     RequeueJobs: Permission.JOB_REQUEUE,
+    SwitchJobs: Permission.JOB_MODIFY,
 }
 """What each command needs of those whose jobs it is not about."""
 
@@ -62,7 +64,7 @@ Results = list[Accepted | Refusal]
 
 
 def actor_of(
-    command: KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs,
+    command: KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs | SwitchJobs,
 ) -> Actor:
     """Return who asks for a command."""
     return Actor(command.by, command.groups, command.is_admin)

@@ -52,7 +52,7 @@ def select(
         job = state.jobs.get(job_id)
         basis, refusal = _judge(state, job, job_id, actor, permission, with_finished=with_finished)
         if refusal is not None or job is None:
-            results.append(refusal or _unknown(job_id))
+            results.append(refusal or refuse_unknown(job_id))
         elif not runs:
             results.append(Selected(job_id, None, basis=basis))
         else:
@@ -60,11 +60,22 @@ def select(
     return results
 
 
-def _unknown(job_id: JobId) -> Refusal:
+def refuse_unknown(job_id: JobId) -> Refusal:
+    """Return the refusal of a job that is not there."""
     return Refusal(
         RefusalCode.UNKNOWN_JOB,
         f"no job has the id {job_id}",
         lsf="No matching job found",
+        job=job_id,
+    )
+
+
+def refuse_finished(job_id: JobId) -> Refusal:
+    """Return the refusal of a job that is over."""
+    return Refusal(
+        RefusalCode.ALREADY_FINISHED,
+        f"job {job_id} has already finished",
+        lsf="Job has already finished",
         job=job_id,
     )
 
@@ -88,7 +99,7 @@ def refuse_denied(
     if basis_of(state, job, actor, permission):
         return None
     if not basis_of(state, job, actor, Permission.JOB_VIEW):
-        return _unknown(job.id)
+        return refuse_unknown(job.id)
     return Refusal(
         RefusalCode.NOT_YOURS,
         f"job {job.id} belongs to {job.owner.user}; you lack the permission {permission}",
@@ -109,17 +120,12 @@ def _judge(
 ) -> tuple[str, Refusal | None]:
     """Return on what ground a named job may be touched, or why it may not."""
     if job is None:
-        return "", _unknown(job_id)
+        return "", refuse_unknown(job_id)
     basis = basis_of(state, job, actor, permission)
     if not basis:
         return "", refuse_denied(state, job, actor, permission)
     if job.is_finished and not with_finished:
-        return basis, Refusal(
-            RefusalCode.ALREADY_FINISHED,
-            f"job {job_id} has already finished",
-            lsf="Job has already finished",
-            job=job_id,
-        )
+        return basis, refuse_finished(job_id)
     return basis, None
 
 

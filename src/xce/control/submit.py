@@ -12,7 +12,7 @@ from xce.control.relations import resolve_relations
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
-from xce.model.job import COMMAND_MAX, NAME_MAX, ArraySpec, JobSpec, Submission
+from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
 from xce.model.permission import Actor, Permission
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
 from xce.model.refusal import Refusal, RefusalCode
@@ -21,10 +21,11 @@ from xce.model.units import render_span
 from xce.resreq.compile import render_request
 from xce.state.cluster import ClusterState, key_time_us
 from xce.state.hosts import Flags
+from xce.state.job import Job
 
 
-class _Draft:
-    """Records of one submit command as they grow, and the ids they give out."""
+class Draft:
+    """Records of one command as they grow, and the ids they give out."""
 
     def __init__(self, state: ClusterState) -> None:
         self.records: list[Record] = []
@@ -34,6 +35,25 @@ class _Draft:
         self.specs: dict[JobSpec, int] = {}
         self.classes: dict[ClassKey, int] = {}
         self.warnings: dict[int, str] = {}
+        self._state = state
+
+    def class_of(self, key: ClassKey) -> int:
+        """Return the class of a key; a new one is stored."""
+        cls = self._state.class_ids.get(key) or self.classes.get(key)
+        if cls is None:
+            cls = self.classes[key] = self.next_class
+            self.next_class += 1
+            self.records.append(ClassStored(cls, key, render_request(key.request)))
+        return cls
+
+    def spec_of(self, spec: JobSpec) -> int:
+        """Return the id of a spec; a new one is stored."""
+        spec_id = self._state.spec_ids.get(spec) or self.specs.get(spec)
+        if spec_id is None:
+            spec_id = self.specs[spec] = self.next_spec
+            self.next_spec += 1
+            self.records.append(SpecStored(spec_id, spec))
+        return spec_id
 
 
 def decide_submit(
@@ -44,7 +64,7 @@ def decide_submit(
         known = _repeat(state, command, now_us)
         if known is not None:
             return [], known
-    draft = _Draft(state)
+    draft = Draft(state)
     results: list[Accepted | Refusal] = []
     for submission in command.jobs:
         results.append(_judge(state, draft, command, submission, now_us))
@@ -68,7 +88,7 @@ def _repeat(
         job = state.jobs.get(job_id)
         if job_id == 0:
             results.append(Refusal(RefusalCode.KEY_REUSED, "refused when it was first submitted"))
-        elif job is not None and not _is_same(state.spec(job), job.array, submission):
+        elif job is not None and not job.is_modified and not _is_same(state, job, submission):
             # As far as it is known: a job that has left the state is taken for the same.
             text = f"this key was used to submit something else (job {job_id}): take a new one"
             results.append(Refusal(RefusalCode.KEY_REUSED, text))
@@ -78,13 +98,16 @@ def _repeat(
     return results
 
 
-def _is_same(spec: JobSpec, array: ArraySpec | None, submission: Submission) -> bool:
-    """Return whether a job is what is submitted; what its queue said counts as said."""
-    given = submission.rerunnable
+def _is_same(state: ClusterState, job: Job, submission: Submission) -> bool:
+    """Return whether a job is what is submitted; what its queue said counts as said.
+
+    One that was modified since is taken for the same.
+    """
+    spec, given = state.spec(job), submission.rerunnable
     wanted = msgspec.structs.replace(
         submission.spec, rerunnable=spec.rerunnable if given is None else given
     )
-    return spec == wanted and array == submission.array
+    return job.is_modified or (spec == wanted and job.array == submission.array)
 
 
 def _refuse_expired(
@@ -107,40 +130,35 @@ def _refuse_expired(
 
 def _judge(
     state: ClusterState,
-    draft: _Draft,
+    draft: Draft,
     command: SubmitJobs,
     submission: Submission,
     now_us: Micros,
 ) -> Accepted | Refusal:
-    queue = _queue(state, submission, command)
+    actor = Actor(command.owner.user, command.groups, command.is_admin)
+    queue = choose_queue(state, submission, actor)
     if isinstance(queue, Refusal):
         return queue
-    for check in (_check_spec, _check_array, _check_size, _check_limits, _check_request):
-        refusal = check(state, submission, queue)
-        if refusal is not None:
-            return refusal
-    dependency = decide_dependency(state, command, submission.spec.dependency)
+    refusal = check_submission(state, submission, queue)
+    if refusal is not None:
+        return refusal
+    dependency = decide_dependency(
+        state, submission.spec.dependency, actor.user, actor, command.past, command.past_elements
+    )
     if isinstance(dependency, Refusal):
         return dependency
     request = resolve_relations(state, command, submission.request)
     if isinstance(request, Refusal):
         return request
-    key = ClassKey(
-        request=_bounded(request, queue),
-        queue=queue.name,
-        user=command.owner.user,
-        project=submission.project or state.config.default_project,
-        priority=submission.priority,
-        run_limit_us=(submission.run_limit_us or queue.default_run_limit_us or queue.run_limit_us),
-        estimate_us=submission.estimate_us,
-    )
-    cls = _class(state, draft, key)
+    submission = msgspec.structs.replace(submission, request=request)
+    key = make_key(state, submission, queue, command.owner.user)
+    cls = draft.class_of(key)
     job = draft.next_job
     draft.next_job += 1
     draft.records.append(
         JobSubmitted(
             job=job,
-            spec_id=_spec(state, draft, _bound_spec(submission, queue)),
+            spec_id=draft.spec_of(bound_spec(submission, queue)),
             cls=cls,
             owner=command.owner,
             submit_at_us=now_us,
@@ -157,11 +175,44 @@ def _judge(
     )
 
 
-def _queue(
-    state: ClusterState, submission: Submission, command: SubmitJobs
+def check_submission(
+    state: ClusterState, submission: Submission, queue: QueueConfig
+) -> Refusal | None:
+    """Return why a queue does not take a job as it is; None: it does."""
+    for check in (_check_spec, _check_array, _check_size, check_limits, _check_request):
+        refusal = check(state, submission, queue)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def make_key(
+    state: ClusterState, submission: Submission, queue: QueueConfig, user: str
+) -> ClassKey:
+    """Return what decides where and when a job may run."""
+    return ClassKey(
+        request=_bounded(submission.request, queue),
+        queue=queue.name,
+        user=user,
+        project=submission.project or state.config.default_project,
+        priority=submission.priority,
+        run_limit_us=(submission.run_limit_us or queue.default_run_limit_us or queue.run_limit_us),
+        estimate_us=submission.estimate_us,
+    )
+
+
+def choose_queue(
+    state: ClusterState, submission: Submission, actor: Actor, *, for_another: bool = False
 ) -> QueueConfig | Refusal:
-    """Return the first queue asked for that may take the job (``-q "a b"`` is tried in order)."""
-    user = command.owner.user
+    """Return the first queue asked for that may take the job (``-q "a b"`` is tried in order).
+
+    Args:
+        state: Knows the queues.
+        submission: The job.
+        actor: Whose job it is.
+        for_another: Somebody else asks, so that it is not known what the owner's groups may do.
+    """
+    user = actor.user
     names = submission.queue.split() or [state.default_queue]
     first: Refusal | None = None
     for name in names:
@@ -186,7 +237,7 @@ def _queue(
                 lsf=f"{name}: User cannot use the queue",
                 permission=Permission.QUEUE_SUBMIT,
             )
-        elif not _basis(state, submission, command, name):
+        elif not for_another and not _basis(state, submission, actor, name):
             refusal = Refusal(
                 RefusalCode.DENIED,
                 f"user {user} may not submit to queue {name}: the permission "
@@ -201,9 +252,8 @@ def _queue(
     return first
 
 
-def _basis(state: ClusterState, submission: Submission, command: SubmitJobs, queue: str) -> str:
+def _basis(state: ClusterState, submission: Submission, actor: Actor, queue: str) -> str:
     """Return on what ground a job may be submitted to a queue; empty: it may not."""
-    actor = Actor(command.owner.user, command.groups, command.is_admin)
     project = submission.project or state.config.default_project
     return state.rights.basis(actor, Permission.QUEUE_SUBMIT, queue=queue, project=project)
 
@@ -217,7 +267,8 @@ def basis_of_submit(
         for submission, result in zip(command.jobs, results, strict=True)
         if isinstance(result, Accepted)
     }
-    bases = {_basis(state, item, command, queue) for (queue, _), item in pairs.items()}
+    actor = Actor(command.owner.user, command.groups, command.is_admin)
+    bases = {_basis(state, item, actor, queue) for (queue, _), item in pairs.items()}
     return ", ".join(sorted(bases))
 
 
@@ -270,7 +321,7 @@ def _check_array(state: ClusterState, submission: Submission, queue: QueueConfig
     return None
 
 
-def _bound_spec(submission: Submission, queue: QueueConfig) -> JobSpec:
+def bound_spec(submission: Submission, queue: QueueConfig) -> JobSpec:
     """Return what runs, with what the queue says where the submission does not."""
     given = submission.rerunnable
     rerunnable = queue.rerunnable if given is None else given
@@ -312,9 +363,8 @@ def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig)
     return None
 
 
-def _check_limits(
-    state: ClusterState, submission: Submission, queue: QueueConfig
-) -> Refusal | None:
+def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    """Return which limit of a queue a job goes beyond; None: none."""
     if queue.run_limit_us and submission.run_limit_us > queue.run_limit_us:
         return Refusal(
             RefusalCode.OVER_QUEUE_LIMIT,
@@ -365,24 +415,6 @@ def _check_request(
     return None
 
 
-def _class(state: ClusterState, draft: _Draft, key: ClassKey) -> int:
-    cls = state.class_ids.get(key) or draft.classes.get(key)
-    if cls is None:
-        cls = draft.classes[key] = draft.next_class
-        draft.next_class += 1
-        draft.records.append(ClassStored(cls, key, render_request(key.request)))
-    return cls
-
-
-def _spec(state: ClusterState, draft: _Draft, spec: JobSpec) -> int:
-    spec_id = state.spec_ids.get(spec) or draft.specs.get(spec)
-    if spec_id is None:
-        spec_id = draft.specs[spec] = draft.next_spec
-        draft.next_spec += 1
-        draft.records.append(SpecStored(spec_id, spec))
-    return spec_id
-
-
 def _misfit(state: ClusterState, cls: int, key: ClassKey) -> str:
     """Return `describe_misfit`, for a known class as it was found when hosts changed last."""
     known = state.classes.get(cls)
@@ -429,6 +461,10 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
             per_host = np.minimum(per_host, groups)
         elif request.gpu.per != "job":
             per_host[groups == 0] = 0
+    size = int(np.count_nonzero(per_host))
+    if size < request.whole_hosts:
+        whole = f"{request.whole_hosts} whole hosts asked for, the cluster has {size}"
+        return f"{whole}: it pends until more are there"
     most = int(per_host.max()) if request.one_host else int(per_host.sum())
     if most >= request.tasks_min:
         return ""

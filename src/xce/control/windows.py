@@ -79,9 +79,14 @@ def _has_missed(state: ClusterState, window: Window, now_us: Micros) -> bool:
 
 def _decide_stops(state: ClusterState, queues: set[str]) -> list[Record]:
     runs = _Runs()
+    wanted: dict[JobId, list[int]] = {}
     for job in state.jobs.values():
-        if job.live and state.key(job).queue in queues:
-            runs.add(job, [p for p, attempt in job.live.items() if not attempt.stops & Stop.WINDOW])
+        for position, attempt in (job.live or {}).items():
+            is_meant = state.classes[attempt.cls].key.queue in queues
+            if is_meant and not attempt.stops & Stop.WINDOW:
+                wanted.setdefault(job.id, []).append(position)
+    for job_id, positions in wanted.items():
+        runs.add(state.jobs[job_id], positions)
     return runs.changed(is_on=True)
 
 
@@ -89,8 +94,9 @@ def _decide_goes(state: ClusterState, closed: set[str]) -> list[Record]:
     waiting: dict[JobId, list[int]] = {}
     for job_id, position in state.stopped:
         attempt = state.attempt(job_id, position)
-        is_kept = state.key(state.jobs[job_id]).queue in closed
-        if attempt is not None and attempt.stops & Stop.WINDOW and not is_kept:
+        if attempt is None or not attempt.stops & Stop.WINDOW:
+            continue
+        if state.classes[attempt.cls].key.queue not in closed:
             waiting.setdefault(job_id, []).append(position)
     runs = _Runs()
     for job_id, positions in waiting.items():

@@ -35,6 +35,9 @@ def find_unnamed(digests: Iterable[str], state: ClusterState, history: HistoryRe
     unnamed = set(digests)
     for spec in state.specs.values():
         unnamed.difference_update(blobs_of(spec))
+    for job in state.jobs.values():
+        for boxes in (job.posts or {}).values():
+            unnamed.difference_update(post.blob for post in boxes.values())
     if unnamed:
         for spec in history.specs():
             unnamed.difference_update(blobs_of(spec))

@@ -177,7 +177,7 @@ class ControllerShell:
         """Tell the worker of a host, if its join is durable."""
         link = self.workers.get(host)
         if link is not None and link.is_joined:
-            link.peer.send(m.Effects(self.epoch, effects))
+            link.peer.send(m.Effects(self.epoch, m.understood(effects, link.peer.protocol)))
 
     def _tick(self) -> None:
         windows = self._resolver.due(self.state, self.now_us())

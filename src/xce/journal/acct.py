@@ -57,7 +57,7 @@ def render_acct(
         _text(spec.files.error), '""', len(asked), *map(_text, asked), len(hosts),
         *map(_text, hosts), _DONE if is_done else _EXIT, "1.0",
         _text(f"{name}[{index}]" if past.array is not None else name), _text(spec.command), *usage,
-        '""', _text(key.project), status, request.tasks_max, '""', '""', index,
+        '""', _text(key.project), status, request.tasks_asked, '""', '""', index,
         ended.max_mem_kib if ended is not None else 0, 0, '""', '""', '""', '""', 0, '""',
         cause if cause < EndCause.STATUS_LOST else 0, '""', 0, _text(past.resreq),
     ]  # fmt: skip

@@ -11,14 +11,16 @@ from xce.model.host_record import HostsLost, HostsOpened
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
+from xce.model.record_modify import JobModified
+from xce.model.record_post import Posted
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 
 OF_USERS: Final = frozenset(
     [
         "submit-jobs", "kill-jobs", "signal-jobs", "stop-jobs", "resume-jobs", "move-jobs",
-        "requeue-jobs", "set-hosts-open", "declare-hosts-lost", "set-queues", "apply-config",
-        "note-denials", "note-login", "revoke-login", "trust-key", "revoke-keys", "make-host-token",
-        "enrol-host",
+        "requeue-jobs", "switch-jobs", "modify-jobs", "post-message", "set-hosts-open",
+        "declare-hosts-lost", "set-queues", "apply-config", "note-denials", "note-login",
+        "revoke-login", "trust-key", "revoke-keys", "make-host-token", "enrol-host",
     ]
 )  # fmt: skip
 """Commands that people are behind."""
@@ -82,6 +84,12 @@ def _about(entry: Entry, hosts: Sequence[str]) -> str:
                 | r.SignalAsked()
             ):  # fmt: skip
                 jobs += map(_label, record.jobs, record.firsts, record.lasts)
+            case JobModified():
+                jobs.append(str(record.job))
+                others += [f"to queue {record.queue}"] if record.queue else []
+                others += [record.changes] if record.changes else []
+            case Posted():
+                jobs.append(_label(record.job, record.index, record.index))
             case r.JobsMoved():
                 jobs += map(str, record.jobs)
             case r.Reopened():

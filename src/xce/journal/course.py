@@ -62,6 +62,8 @@ _WORD_OF: Final = {
     Happening.REOPENED: "reopened",
     Happening.UNKNOWN: "unknown",
     Happening.KNOWN: "known",
+    Happening.MODIFIED: "modified",
+    Happening.SWITCHED: "switched",
 }
 
 

@@ -6,22 +6,23 @@ the rows, so an entry is stored once, whenever the writer dies.
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from xce.journal.audit import OF_USERS, rows_of
-from xce.journal.history_live import JobFacts, LiveAttempts
+from xce.journal.audit import OF_USERS
+from xce.journal.history_jobs import JobRows
 from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError, open_schema
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.host_record import HostDown, HostsSilent, HostUp
-from xce.model.ids import Epoch, HostNumber, Micros, Seq
+from xce.model.ids import Epoch, HostNumber, Seq
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges
+from xce.model.record_modify import JobModified
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Job
@@ -32,7 +33,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 
 
-class HistoryWriter:
+class HistoryWriter(JobRows):
     """Gathers rows from entries and commits them with the cursor.
 
     Args:
@@ -57,17 +58,8 @@ class HistoryWriter:
         """The last entry of which everything is stored."""
         self.crc: int | None = crc
         self.epoch: Epoch = epoch
-        found = self._connection.execute("SELECT name FROM hosts ORDER BY number")
-        self._hosts: list[str] = [name for (name,) in found]
-        self._names: dict[int, str] = {}
-        self._keys: dict[int, tuple[str, str]] = {}
-        """Job names of specs, queue and project of classes, as far as remembered."""
-        self._live = LiveAttempts(self._connection)
-        self._at_us: Micros = 0
-        self._by = ""
-        """When and on whose word the entry came that is being taken."""
+        super().__init__(self._connection)
         self._next = (self.seq, self.crc, self.epoch)
-        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in INSERT}
         self._done: Counter[int] = Counter()
         self._exited: Counter[int] = Counter()
 
@@ -168,66 +160,7 @@ class HistoryWriter:
         """Close the file; what was not committed comes again from the journal."""
         self._connection.close()
 
-    def _audit(self, entry: Entry) -> None:
-        """Gather what an entry tells about users."""
-        self._rows["audit"].extend(
-            (
-                row.seq, round(row.at * 1_000_000), row.user, row.action, row.about, row.basis,
-                row.origin, row.result, row.count,
-            )
-            for row in rows_of(entry, self._hosts)
-        )  # fmt: skip
-
     # Each of these gathers the rows of one kind of record.
-
-    def _add_hosts(self, names: Iterable[str]) -> None:
-        self._hosts = list(names)
-        self._rows["hosts"].extend(enumerate(self._hosts))
-
-    def _config(self, record: r.ConfigApplied) -> None:
-        self._add_hosts(record.hosts)
-
-    def _spec(self, record: r.SpecStored) -> None:
-        self._rows["specs"].append((record.spec_id, _ENCODER.encode(record.spec)))
-        self._names[record.spec_id] = record.spec.name
-
-    def _class(self, record: r.ClassStored) -> None:
-        self._rows["classes"].append((record.cls, _ENCODER.encode(record.key), record.resreq))
-        self._keys[record.cls] = (record.key.queue, record.key.project)
-
-    def _submitted(self, record: r.JobSubmitted) -> None:
-        owner, array = record.owner, record.array
-        queue, project = self._key(record.cls)
-        self._live.note_job(record.job, JobFacts(owner.user, queue, record.submit_at_us, array))
-        self._rows["jobs"].append(
-            (
-                record.job, record.spec_id, record.cls, owner.user, owner.uid, owner.gid, queue,
-                self._name(record.spec_id), record.submit_at_us,
-                1 if array is None else array.count,
-                None if array is None else _ENCODER.encode(array), project, record.hold,
-            )
-        )  # fmt: skip
-
-    def _name(self, spec_id: int) -> str:
-        """Return the job name of a spec; one stored before this process began is read back."""
-        name = self._names.get(spec_id)
-        if name is None:
-            (content,) = self._connection.execute(
-                "SELECT spec FROM specs WHERE spec_id = ?", (spec_id,)
-            ).fetchone()
-            name = self._names[spec_id] = msgspec.msgpack.decode(content)[0]
-        return name
-
-    def _key(self, cls: int) -> tuple[str, str]:
-        """Return queue and project of a class."""
-        found = self._keys.get(cls)
-        if found is None:
-            (content,) = self._connection.execute(
-                "SELECT key FROM classes WHERE cls = ?", (cls,)
-            ).fetchone()
-            key = _KEY.decode(content)
-            found = self._keys[cls] = (key.queue, key.project)
-        return found
 
     def _bulk_placed(self, record: r.BulkPlaced) -> None:
         shares = zip(record.hosts, record.counts, strict=True)
@@ -333,32 +266,6 @@ class HistoryWriter:
         # How many elements of the state a run has depends on the array.
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
             self._add_withdrawn(job, first, last, int(record.cause), record.by, record.at_us)
-
-    def _add_withdrawn(
-        self, job: int, first: int, last: int, cause: int, by: str, at_us: Micros
-    ) -> None:
-        facts = self._live.job(job)
-        self._rows["withdrawn"].append(
-            (
-                job, first, last, cause, by, at_us, facts.size(first, last), facts.submit_at_us,
-                facts.user, facts.queue,
-            )
-        )  # fmt: skip
-
-    def _event(
-        self,
-        run: tuple[int, int, int],
-        kind: int,
-        *,
-        amount: int = 0,
-        by: str | None = None,
-        text: str = "",
-        at_us: Micros | None = None,
-    ) -> None:
-        """Gather an event of elements ``(job, first, last)``."""
-        who = self._by if by is None else by
-        when = self._at_us if at_us is None else at_us
-        self._rows["events"].append((*run, when, int(kind), amount, who, text))
 
     def _decided(self, record: r.EndDecided) -> None:
         for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -476,6 +383,7 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     r.SpecStored: HistoryWriter._spec,  # noqa: SLF001
     r.ClassStored: HistoryWriter._class,  # noqa: SLF001
     r.JobSubmitted: HistoryWriter._submitted,  # noqa: SLF001
+    JobModified: HistoryWriter._modified,  # noqa: SLF001
     r.BulkPlaced: HistoryWriter._bulk_placed,  # noqa: SLF001
     r.GangPlaced: HistoryWriter._placed,  # noqa: SLF001
     r.Started: HistoryWriter._started,  # noqa: SLF001

@@ -40,6 +40,9 @@ class Happening(enum.IntEnum):
     UNKNOWN = 15
     """Nothing is heard of the first host."""
     KNOWN = 16
+    MODIFIED = 17
+    SWITCHED = 18
+    """To another queue."""
 
 
 TO_HOLD: Final = "hold"
@@ -131,6 +134,8 @@ INSERT: Final = {
     "specs": "INSERT OR IGNORE INTO specs VALUES (?, ?)",
     "classes": "INSERT OR IGNORE INTO classes VALUES (?, ?, ?)",
     "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
+    "modified": """UPDATE jobs SET spec_id = ?, cls = ?, queue = ?, name = ?, project = ?, array = ?
+    WHERE job = ?""",
     "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?)",
     "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",

@@ -120,6 +120,65 @@ class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     groups: tuple[str, ...] = ()
 
 
+class SwitchJobs(msgspec.Struct, frozen=True, tag="switch-jobs", array_like=True):
+    """Let jobs be in another queue; what runs keeps its limits."""
+
+    by: str
+    is_admin: bool
+    selection: Selection
+    queue: str
+    groups: tuple[str, ...] = ()
+
+
+class Modification(msgspec.Struct, frozen=True, array_like=True):
+    """A job as it shall be, made out from what it was."""
+
+    job: JobId
+    spec_id: int
+    """Of what it was then; another modification that came between is not undone unseen."""
+    cls: int
+    submission: Submission
+    """As if it was submitted so; array, hold and what was not changed are as they were."""
+    array_limit: int = 0
+    runs: tuple[tuple[Index, Index], ...] = ()
+    """Elements that were named; none: the whole job."""
+
+
+class ModifyJobs(msgspec.Struct, frozen=True, tag="modify-jobs", array_like=True):
+    """Change jobs. Each is judged on its own, as if it was submitted so."""
+
+    by: str
+    is_admin: bool
+    jobs: tuple[Modification, ...]
+    changed: tuple[str, ...]
+    """Names of what is changed, as members of a submission."""
+    changes: str = ""
+    """The same with the new values, for people."""
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    past: tuple[tuple[JobId, int, int], ...] = ()
+    """As in `SubmitJobs`."""
+    past_elements: tuple[tuple[JobId, Index, int, int], ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class PostMessage(msgspec.Struct, frozen=True, tag="post-message", array_like=True):
+    """Put a message into a box of a job."""
+
+    by: str
+    is_admin: bool
+    job: JobId
+    box: int
+    text: str
+    index: Index = -1
+    """An element; -1: the whole job."""
+    level: str = ""
+    name: str = ""
+    """Name of the attached file; empty: nothing is attached."""
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    """``(hash, content)`` of what is attached."""
+    groups: tuple[str, ...] = ()
+
+
 class SetHostsOpen(msgspec.Struct, frozen=True, tag="set-hosts-open", array_like=True):
     """Open or close hosts for new work."""
 
@@ -308,6 +367,9 @@ Command: TypeAlias = (
     | ResumeJobs
     | MoveJobs
     | RequeueJobs
+    | SwitchJobs
+    | ModifyJobs
+    | PostMessage
     | SetHostsOpen
     | SetDevicesOpen
     | SetQueues
@@ -337,8 +399,9 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``requeued``, ``opened``, ``closed``, ``lost``, ``started``,
-    ``refreshed``, ``traced``, ``not-traced``, ``trusted``, ``revoked``, ``made``, ``enrolled``."""
+    ``resumed``, ``moved``, ``requeued``, ``switched``, ``modified``, ``posted``, ``opened``,
+    ``closed``, ``lost``, ``started``, ``refreshed``, ``traced``, ``not-traced``, ``trusted``,
+    ``revoked``, ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

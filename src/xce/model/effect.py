@@ -86,4 +86,18 @@ class SendSignal(msgspec.Struct, frozen=True, tag="send-signal", array_like=True
     signal: int
 
 
-Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal
+class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
+    """Wanted limits of an attempt, in place of those that it was launched with."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    run_limit_us: Micros
+    """Of its run time, which counts on; 0: none."""
+    mem_limit_kib: int
+    """0: none."""
+    fence_us: Micros
+    """As in `Launch`."""
+
+
+Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits

@@ -186,6 +186,14 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     relations: tuple[Relation, ...] = ()
     gpu_asked: str = ""
     """``-gpu`` as asked for; empty: not given."""
+    requests: tuple[str, ...] = ()
+    """``-R``, each as given, where there are several."""
+    tasks_asked: tuple[int, int] = (0, 0)
+    """``-n`` as given; zeros: not given."""
+    unit: str = ""
+    """The unit of bare sizes in ``requested``; empty: the cluster's."""
+    run_limit_asked_us: Micros = 0
+    """``-W`` as given; 0: not given, so that the queue's holds."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -29,6 +29,9 @@ class Permission(enum.StrEnum):
     JOB_MOVE = "job:move"
     """To the top or the bottom of its queue."""
     JOB_REQUEUE = "job:requeue"
+    JOB_MODIFY = "job:modify"
+    """Switch it to another queue, change its limits and what it asks for. What runs, and which
+    files it uses, is its owner's alone to change."""
     JOB_TRACE = "job:trace"
     """Have sessions tell what they decide about it, and read that."""
     HOST_OPEN = "host:open"
@@ -48,7 +51,6 @@ NOT_BUILT: Final = frozenset(
     [
         "app:use",
         "app:view",
-        "job:modify",
         "project:submit",
         "project:view",
     ]
@@ -63,8 +65,8 @@ BUILT_IN_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "viewer": _VIEWER,
     "operator": (
         *_VIEWER, "job:kill", "job:signal", "job:stop", "job:resume", "job:move",
-        "job:requeue", "job:trace", "host:*", "queue:open", "queue:close", "queue:activate",
-        "queue:inactivate",
+        "job:requeue", "job:modify", "job:trace", "host:*", "queue:open", "queue:close",
+        "queue:activate", "queue:inactivate",
     ),
     "admin": ("*",),
 }  # fmt: skip

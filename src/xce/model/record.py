@@ -17,6 +17,8 @@ from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
+from xce.model.record_modify import JobModified
+from xce.model.record_post import Posted
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
@@ -442,6 +444,8 @@ Record: TypeAlias = (
     | Held
     | Unheld
     | JobsMoved
+    | JobModified
+    | Posted
     | Withdrawn
     | BulkPlaced
     | GangPlaced

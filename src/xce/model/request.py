@@ -122,11 +122,19 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     """``span[ptile=n,TYPE:m...]``: m in place of n on hosts of that type or model. Sorted."""
     gtile: int = 0
     """``span[gtile=n]``: GPUs on each host; -1: all (``'!'``); 0: no such wish."""
+    whole_hosts: int = 0
+    """``-nnodes n``: exactly n hosts, all slots of each; 0: no such wish. ``ptile`` is -1 then, and
+    ``tasks_min`` what they must have together."""
     gpu: GpuWish | None = None
     """GPUs; they do not stand in ``amounts``."""
     constraints: tuple[Constraint, ...] = ()
     """What relations ask of the parts and of their standing to other jobs. A request that has any
     is compound, if only of one part; of alternatives the outer request has them."""
+
+    @property
+    def tasks_asked(self) -> int:
+        """Most tasks that were asked for by number; whole hosts have as many as they have slots."""
+        return self.tasks_min if self.whole_hosts else self.tasks_max
 
     @property
     def is_serial(self) -> bool:

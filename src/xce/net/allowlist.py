@@ -13,9 +13,11 @@ from xce.model.command import (
     DeclareHostsLost,
     KillJobs,
     MakeHostToken,
+    ModifyJobs,
     MoveJobs,
     NoteDenials,
     NoteLogin,
+    PostMessage,
     ProposePlan,
     RefreshLogin,
     RequeueJobs,
@@ -30,6 +32,7 @@ from xce.model.command import (
     StopJobs,
     StopTrace,
     SubmitJobs,
+    SwitchJobs,
     TrustKey,
 )
 from xce.model.observation import HostJoined, ReignBegan, Reported
@@ -53,9 +56,9 @@ class Rights(NamedTuple):
 
 
 OF_USERS: Final[tuple[type, ...]] = (
-    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SetHostsOpen,
-    DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin,
-    StartTrace, StopTrace, SetDevicesOpen,
+    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
+    ModifyJobs, PostMessage, SetHostsOpen, DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin,
+    RefreshLogin, NoteDenials, NoteLogin, StartTrace, StopTrace, SetDevicesOpen,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

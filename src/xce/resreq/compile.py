@@ -52,6 +52,7 @@ def compile_request(
     exclusive: bool = False,
     unit: str = "MB",
     gpu: GpuWish | None = None,
+    whole_hosts: int = 0,
 ) -> Request:
     """Return the request that ``-R`` (perhaps several), ``-n``, ``-m`` and ``-x`` ask for.
 
@@ -63,6 +64,7 @@ def compile_request(
         exclusive: No other job beside it on its hosts.
         unit: The unit of a bare ``mem``: ``LSF_UNIT_FOR_LIMITS`` or ``classic`` (MB here).
         gpu: What ``-gpu`` asks for; what ``rusage[]`` says of GPUs counts instead.
+        whole_hosts: ``-nnodes``: so many hosts with all their slots; 0: not said.
 
     Raises:
         ResreqError: A text cannot be read, or names what does not exist.
@@ -83,6 +85,8 @@ def compile_request(
         raise
     if gpu is not None:
         request = _with_gpu(request, gpu)
+    if whole_hosts:
+        request = _on_whole_hosts(request, whole_hosts)
     if choices or exclusive:
         request = with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
     return request
@@ -145,6 +149,30 @@ def _with_gpu(request: Request, gpu: GpuWish) -> Request:
             ),
         )
     return request if request.gpu is not None else replace(request, gpu=gpu)
+
+
+def _on_whole_hosts(request: Request, count: int) -> Request:
+    """Return a simple request on so many whole hosts, which have at least the tasks asked for.
+
+    Raises:
+        ResreqError: It says otherwise how its tasks lie on hosts.
+    """
+    is_laid = request.one_host or request.hosts_max or request.ptile or request.ptile_by_type
+    if is_laid or request.block or request.stripe or request.gtile:
+        raise ResreqError("-nnodes and span[] both say how tasks lie on hosts", word="span")
+    if request.parts or request.alternatives:
+        raise ResreqError("-nnodes is of a request without parts or alternatives", word="{")
+    if request.cu is not None:
+        raise NotBuiltError("cu[] with -nnodes is not built yet", word="cu")
+    if not 1 <= count <= TASKS_MAX:
+        raise ResreqError(f"-nnodes {count}: expected 1 to {TASKS_MAX}", lsf=_TASKS)
+    return msgspec.structs.replace(
+        request,
+        tasks_min=max(count, request.tasks_min),
+        tasks_max=TASKS_MAX,
+        ptile=-1,
+        whole_hosts=count,
+    )
 
 
 def with_hosts(

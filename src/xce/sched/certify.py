@@ -158,6 +158,8 @@ def _faults_of_span(
         odd = [place for place, size in enumerate(sizes) if tiles[place] and size != tiles[place]]
         if any(size > tile > 0 for size, tile in zip(sizes, tiles, strict=True)):
             return ["more than ptile= allows on a host"]
+    if role.whole_hosts and (odd or len(sizes) != role.whole_hosts):
+        return ["not so many whole hosts as -nnodes wants"]
     # Ranks of one domain stand together, which may put the remainder before the last host.
     may_stand = range(1, len(sizes)) if role.cu is not None else [len(sizes) - 1]
     if is_grouped:

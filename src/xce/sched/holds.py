@@ -138,8 +138,10 @@ class Holds:
         stopped: list[Stopped] = []
         for job_id, position in state.stopped:
             attempt, job = state.attempt(job_id, position), state.jobs[job_id]
-            queue = state.queues.get(state.key(job).queue)
-            if attempt is None or not attempt.stops & Stop.PREEMPTED or queue is None:
+            if attempt is None or not attempt.stops & Stop.PREEMPTED:
+                continue
+            queue = state.queues.get(state.classes[attempt.cls].key.queue)
+            if queue is None:
                 continue
             is_asked = (job_id, job.index(position)) in waiting and not attempt.gave_slots
             if not is_asked and attempt.end_cause == EndCause.NONE:

@@ -31,6 +31,7 @@ from xce.model.record import (
     SuspensionAsked,
     SuspensionDone,
 )
+from xce.model.record_modify import JobModified
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column, Flags
 from xce.state.job import Attempt
@@ -39,6 +40,7 @@ from xce.state.usage import yields
 
 FAR: Final[Micros] = 1 << 61
 """Later than every instant that is known: when what has no run limit and no estimate ends."""
+_EVERY: Final[Index] = 1 << 62
 _NEWS_MAX: Final = 200_000
 """More changed elements than this, and it is cheaper to look at all of them."""
 
@@ -296,6 +298,8 @@ def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
             yield from zip(record.jobs, record.firsts, record.lasts, strict=True)
         case GangPlaced():
             yield record.job, record.index, record.index
+        case JobModified() if record.before:
+            yield record.job, 0, _EVERY
         case (
             Started() | Ended() | Requeued() | LaunchFailed() | SuspensionDone() | AmountsReturned()
         ):

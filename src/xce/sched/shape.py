@@ -70,11 +70,8 @@ class Shape:
         """The fewest tasks that it may have on a host."""
         self.tile: Column = self.unit if full == least else self.per_task * full + once
         """What it takes on a host that ``span[]`` wants filled."""
-        self.asked: Column = np.flatnonzero(self.per_task + self.per_host)
-        """The resources of which it takes some on each host."""
         self.order = compile_order(request.order)
         self.program = compile_select(request.select) if request.select else None
-        self.select_moves = self.program is not None and not MOVING.isdisjoint(self.program.names)
         self.preference: Column | None = None
         """By host; None: all are alike."""
         # Set by `xce.sched.standing.compile_standing`.
@@ -121,6 +118,16 @@ class Shape:
         return self.request.exclusive or any(
             isinstance(item, Exclusive) for item in self.request.constraints
         )
+
+    @functools.cached_property
+    def asked(self) -> Column:
+        """The resources of which it takes some on each host."""
+        return np.flatnonzero(self.per_task + self.per_host)
+
+    @property
+    def select_moves(self) -> bool:
+        """Whether which hosts it may use changes by itself."""
+        return self.program is not None and not MOVING.isdisjoint(self.program.names)
 
     @functools.cached_property
     def is_loose(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from xce.control.modify import as_it_is
 from xce.model.command import (
     Accepted,
     ApplyConfig,
@@ -13,6 +14,8 @@ from xce.model.command import (
     DeclareHostsLost,
     KillJobs,
     MakeHostToken,
+    Modification,
+    ModifyJobs,
     MoveJobs,
     NoteDenials,
     NoteLogin,
@@ -28,11 +31,12 @@ from xce.model.command import (
     StopJobs,
     StopTrace,
     SubmitJobs,
+    SwitchJobs,
     TrustKey,
 )
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
-from xce.model.job import Owner, Submission
+from xce.model.job import JobSpec, Owner, Submission
 from xce.model.permission import Denial
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.trace import TraceKind
@@ -134,6 +138,30 @@ class Client(Process):
         by, admin = self.owner.user, self.is_admin
         selection = Selection(jobs=((job, ()),))
         self._wish(Wish(lambda: MoveJobs(by, admin, selection, to_top, position)))
+
+    def switch(self, job: JobId, queue: str) -> None:
+        """Wish that a job is in another queue."""
+        by, admin = self.owner.user, self.is_admin
+        selection = Selection(jobs=((job, ()),))
+        self._wish(Wish(lambda: SwitchJobs(by, admin, selection, queue)))
+
+    def modify(self, job: JobId, **changed: object) -> None:
+        """Wish that members of a job's submission are others."""
+        by, admin, state = self.owner.user, self.is_admin, self._truth.state
+        names = {"run_limit_us": "run_limit_s", "request": "resreq"}
+
+        def make() -> ModifyJobs:
+            found = state.jobs.get(job)
+            if found is None:
+                wanted = Submission(JobSpec())
+                return ModifyJobs(by, admin, (Modification(job, 0, 0, wanted),), ("queue",))
+            wanted = msgspec.structs.replace(as_it_is(state, found), **changed)
+            limit = found.array.limit if found.array is not None else 0
+            item = Modification(job, found.spec_id, found.cls, wanted, limit)
+            told = tuple(names.get(name, name) for name in changed)
+            return ModifyJobs(by, admin, (item,), told, ", ".join(told))
+
+        self._wish(Wish(make))
 
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""

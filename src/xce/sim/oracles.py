@@ -5,6 +5,8 @@ Nothing here asks the controller what it believes.
 
 from collections import Counter
 
+import msgspec
+
 from xce.journal.recover import recover
 from xce.model.dependency import And, Condition, Dependency, Test
 from xce.model.effect import Launch
@@ -23,6 +25,7 @@ from xce.model.record import (
     SpecStored,
     Withdrawn,
 )
+from xce.model.record_modify import JobModified
 from xce.sim.device_oracle import overfull_devices
 from xce.sim.disk import Disk
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
@@ -97,6 +100,13 @@ class Truth:
             for record in entry.records:
                 self._judge(record)
                 apply_records(self.state, (record,))
+                if isinstance(record, JobModified):
+                    self.jobs[record.job] = msgspec.structs.replace(
+                        self.jobs[record.job],
+                        spec_id=record.spec_id,
+                        cls=record.cls,
+                        dependency=record.dependency,
+                    )
                 if isinstance(record, JobSubmitted):
                     self.jobs[record.job] = record
                     self._sizes[record.job] = self.state.jobs[record.job].size
@@ -315,7 +325,7 @@ class Truth:
         for key, (_, launch) in self.running.items():
             if key in self.stale:
                 continue
-            request = self.state.classes[self.state.jobs[key[0]].cls].key.request
+            request = self.state.classes[self._class_of(key)].key.request
             # What comes back early may be others' already.
             amounts = [amount for amount in request.amounts if not amount.duration_us]
             tasks = sum(count for _, count in launch.hosts)
@@ -343,6 +353,13 @@ class Truth:
             demand(name not in lonely or guests[name] == 1, f"{name} is shared")
         for pool in config.pools:
             demand(used["", pool.name] <= pool.total, f"pool {pool.name} is over-committed")
+
+    def _class_of(self, key: Key) -> int:
+        """Return the class of an attempt; its job may be of another one by now."""
+        job = self.state.jobs[key[0]]
+        position = job.position(key[1])
+        attempt = self.state.attempt(job.id, position) if position is not None else None
+        return attempt.cls if attempt is not None and attempt.number == key[2] else job.cls
 
     def _gave_slots(self, key: Key) -> bool:
         """Whether an attempt gave its slots to others; then it is stopped, or being ended."""

@@ -71,6 +71,7 @@ class RunDirectory(msgspec.Struct):
     is_over: bool = False
     reported: bool = False
     signals: list[int] = []
+    limits: tuple[int, ...] = ()
 
 
 class Ground:
@@ -247,10 +248,20 @@ class Shepherd(Process):
                 if found is not None:
                     found.reported = True
                     self._tell(a.Appended(*found.key))
+            case _:
+                self._note(action)
+
+    def _note(self, action: a.Lease | a.SetLimit | a.Forget) -> None:
+        """Note what changes nothing about a process now."""
+        match action:
             case a.Lease(until):
                 self._leases = {(job, index, number): at_us for job, index, number, at_us in until}
                 for at_us in set(self._leases.values()):
                     self.after(max(0, at_us - self.ground.loop.now_us), self._end_leases)
+            case a.SetLimit(job, index, attempt, _, limits):
+                one = self._living((job, index, attempt))
+                if one is not None:
+                    one.limits = limits
             case a.Forget(job, index, attempt, _):
                 found = self.ground.directories.get((job, index, attempt))
                 if found is not None and found.is_over:
@@ -300,7 +311,7 @@ class Shepherd(Process):
 def _present(one: RunDirectory) -> a.Present:
     return a.Present(
         *one.key, "", one.pid, one.started_us, one.suspended_us, one.stopped_us, one.number,
-        one.cause, one.step, one.step_us, one.reported,
+        one.cause, one.step, one.step_us, one.reported, one.limits,
     )  # fmt: skip
 
 

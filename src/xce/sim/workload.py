@@ -24,7 +24,7 @@ from xce.model.config import (
     WindowConfig,
 )
 from xce.model.device import Device, GpuWish
-from xce.model.ids import HOUR_US, SECOND_US, Micros
+from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.request import Amount, HostChoice, Request
 from xce.sim.client import Client
@@ -249,10 +249,24 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
     elif what < 0.64:
         client.submit(hopeless(), blobs=(("none", b"run 1000 0"),))
     else:
-        control(rng, client)
+        control(rng, config, client)
 
 
-def control(rng: Random, client: Client) -> None:
+def change(rng: Random, config: ClusterConfig, client: Client, job: JobId) -> None:
+    """Let a user change a job."""
+    match rng.randrange(4):
+        case 0:
+            client.switch(job, rng.choice(("urgent", "normal", "night")))
+        case 1:
+            client.modify(job, run_limit_us=rng.choice((0, SECOND_US, 30 * SECOND_US)))
+        case 2:
+            request = msgspec.structs.replace(draw_request(rng, config), exclusive=False)
+            client.modify(job, request=request)
+        case _:
+            client.modify(job, rerunnable=rng.random() < 0.5, queue=rng.choice(("", "night")))
+
+
+def control(rng: Random, config: ClusterConfig, client: Client) -> None:
     """Let a user do something to jobs."""
     kind = rng.choice(
         (KillJobs, StopJobs, StopJobs, ResumeJobs, ResumeJobs, SignalJobs, RequeueJobs)
@@ -260,6 +274,9 @@ def control(rng: Random, client: Client) -> None:
     some = client.some_job()
     if some is not None and rng.random() < 0.15:
         client.move(some[0], to_top=rng.random() < 0.5, position=rng.choice((1, 1, 2, 3)))
+        return
+    if some is not None and rng.random() < 0.2:
+        change(rng, config, client, some[0])
         return
     if some is None or rng.random() < 0.1:
         client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))

@@ -108,7 +108,7 @@ class World(Parts):
         workload.act(dice, self.config, client, self.wall_us())
         if dice.random() < 0.4:
             span_us = dice.choice((10_000, 300_000, 2_000_000))
-            self.loop.after(dice.randrange(span_us), workload.control, dice, client)
+            self.loop.after(dice.randrange(span_us), workload.control, dice, self.config, client)
 
     def _is_over(self) -> bool:
         """Return whether all has ended; let go what is held, end what is hopeless."""

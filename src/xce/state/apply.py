@@ -16,17 +16,22 @@ from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
+from xce.model.record_modify import JobModified
+from xce.model.record_post import Posted
 from xce.model.trace import TracesChanged
-from xce.state import host_records, live, over, usage
+from xce.state import host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
     await_delay,
     contains_all,
     demand,
+    drop_class,
     drop_hold,
     drop_reservation,
+    drop_spec,
     each_run,
     finish,
+    forget_left,
     forget_subjects,
     found_job,
     index_job,
@@ -78,6 +83,9 @@ def apply_records(state: ClusterState, records: Iterable[r.Record]) -> None:
     """
     for record in records:
         _APPLY[type(record)](state, record)
+    if state.left_classes:
+        # Only now: a record may be about a class that the one before has left.
+        forget_left(state)
     due, returns = state.due, state.returns
     while due and not _is_due(state, *due[0]):
         heapq.heappop(due)
@@ -176,6 +184,7 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     use_spec(state, record.spec_id)
     found = state.classes[record.cls]
     found.jobs += 1
+    state.left_classes.pop(record.cls, None)
     if record.hold:
         found.held += size
     else:
@@ -366,6 +375,16 @@ def _host_token_used(state: ClusterState, record: record_trust.HostTokenUsed) ->
     state.trust.apply_token_used(record)
 
 
+def _posted(state: ClusterState, record: Posted) -> None:
+    job = found_job(state, record.job)
+    position = -1 if record.index < 0 else job.position(record.index)
+    demand(position is not None, job, "written to")
+    assert position is not None
+    job.posts = job.posts if job.posts is not None else {}
+    job.posts.setdefault(position, {})[record.box] = record.post
+    job.revision += 1
+
+
 def _session_ran(state: ClusterState, record: r.SessionRan) -> None:
     """Changes nothing: it is the recording that replay compares with."""
 
@@ -375,29 +394,13 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
     for job_id in record.jobs:
         job = state.jobs.pop(job_id)
         forget_name(state.names, job.owner.user, state.spec(job).name, job_id)
-        _drop_spec(state, job.spec_id)
-        _drop_class(state, job.cls)
+        drop_spec(state, job.spec_id)
+        drop_class(state, job.cls)
     while state.finished and state.finished[0][1] in gone:
         gone.discard(state.finished.popleft()[1])
     if gone:
         for item in [item for item in state.finished if item[1] in gone]:
             state.finished.remove(item)
-
-
-def _drop_spec(state: ClusterState, spec_id: int) -> None:
-    uses = state.spec_uses.pop(spec_id, 1) - 1
-    if uses == 0:
-        del state.spec_ids[state.specs.pop(spec_id)]
-    elif uses > 1:
-        state.spec_uses[spec_id] = uses
-
-
-def _drop_class(state: ClusterState, cls: int) -> None:
-    found = state.classes[cls]
-    found.jobs -= 1
-    if found.jobs == 0:
-        del state.classes[cls]
-        state.class_ids.pop(found.key, None)
 
 
 _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
@@ -419,6 +422,8 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.Held: _held,
     r.Unheld: _unheld,
     r.JobsMoved: _jobs_moved,
+    JobModified: modify.apply_job_modified,
+    Posted: _posted,
     r.Withdrawn: _withdrawn,
     r.BulkPlaced: live.apply_bulk_placed,
     r.GangPlaced: live.apply_gang_placed,

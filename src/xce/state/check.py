@@ -148,8 +148,9 @@ def check_classes(state: ClusterState) -> None:
         row[0] += 1
         row[1] += count(job.pending)
         row[2] += count(job.held)
-        row[3] += job.live_count
-        row[4] += sum(attempt.suspended for attempt in (job.live or {}).values())
+        for attempt in (job.live or {}).values():
+            expected[attempt.cls][3] += 1
+            expected[attempt.cls][4] += attempt.suspended
         waits = bool(job.pending) and not job.waits and state.room(job) > 0
         found = state.classes[job.cls]
         is_waiting = job.id in (found.moved if job.offset else found.waiting)
@@ -157,7 +158,8 @@ def check_classes(state: ClusterState) -> None:
     for cls, found in state.classes.items():
         real = [found.jobs, found.pending, found.held, found.live, found.suspended]
         assert real == expected[cls], f"class {cls}: counts {real}, expected {expected[cls]}"
-        assert found.jobs > 0, f"class {cls} has no jobs"
+        assert found.jobs > 0 or found.live > 0, f"class {cls} has no jobs"
+        assert (found.jobs == 0) == (cls in state.left_classes), f"class {cls}: left is wrong"
         is_waiting = state.waiting.get(cls) is found
         assert found.has_waiting == is_waiting, f"class {cls}: waiting is {is_waiting}"
     assert state.waiting.keys() <= state.classes.keys(), "a class that is gone waits"

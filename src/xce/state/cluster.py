@@ -147,8 +147,9 @@ class ClusterState:
         """Live attempts by the placement group of their job."""
         self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Of these, the ones about which the host must be told something."""
-        self.stopped: dict[tuple[JobId, int], None] = {}
-        """Live attempts that the cluster itself suspends."""
+        self.left_classes, self.stopped = dict[int, None](), dict[tuple[JobId, int], None]()
+        """Classes of which live attempts are left, and no job is: it was modified; live attempts
+        that the cluster itself suspends."""
         self.dependents: dict[JobId, dict[JobId, None]] = {}
         """By the job waited for."""
         self.avoiders: dict[HostNumber, dict[JobId, None]] = {}

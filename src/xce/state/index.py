@@ -44,13 +44,19 @@ def index_job(state: ClusterState, job: Job) -> None:
 
 def _index_waits(state: ClusterState, job: Job) -> None:
     """Index what a job waits for besides room."""
-    if job.waits & WAITS_DEPENDENCY and job.dependency is not None:
-        for subject in subjects_of(job.dependency):
-            state.dependents.setdefault(subject, {})[job.id] = None
+    if job.waits & WAITS_DEPENDENCY:
+        index_dependency(state, job)
     if job.waits & WAITS_BEGIN:
         state.wait_until(job.begin_at_us, job.id)
     if job.waits & DOOMED and job.doomed_until_us > 0:
         state.wait_until(job.doomed_until_us, job.id)
+
+
+def index_dependency(state: ClusterState, job: Job) -> None:
+    """Put a job into the lists of those that wait for others."""
+    if job.dependency is not None:
+        for subject in subjects_of(job.dependency):
+            state.dependents.setdefault(subject, {})[job.id] = None
 
 
 def refresh_waiting(state: ClusterState, job: Job) -> None:
@@ -222,3 +228,31 @@ def demand(holds: bool, job: Job, what: str) -> None:
     """
     if not holds:
         raise IllegalTransitionError(f"elements of job {job.id} cannot be {what} now")
+
+
+def drop_spec(state: ClusterState, spec_id: int) -> None:
+    """Note that a job has this spec no more; forget it when none has."""
+    uses = state.spec_uses.pop(spec_id, 1) - 1
+    if uses == 0:
+        del state.spec_ids[state.specs.pop(spec_id)]
+    elif uses > 1:
+        state.spec_uses[spec_id] = uses
+
+
+def drop_class(state: ClusterState, cls: int) -> None:
+    """Note that a job is of this class no more."""
+    found = state.classes[cls]
+    found.jobs -= 1
+    if found.jobs == 0:
+        state.left_classes[cls] = None
+
+
+def forget_left(state: ClusterState) -> None:
+    """Forget the classes of which there are neither jobs nor live attempts any more."""
+    for cls in list(state.left_classes):
+        found = state.classes[cls]
+        if found.jobs or not found.live:
+            del state.left_classes[cls]
+        if not (found.jobs or found.live):
+            del state.classes[cls]
+            state.class_ids.pop(found.key, None)

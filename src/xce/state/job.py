@@ -17,6 +17,7 @@ from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase, Stop
 from xce.model.plan import StartRule
 from xce.model.ranges import EMPTY, Ranges
+from xce.model.record_post import Post
 
 CHUNK: Final = 4096
 """Elements in one chunk of columns."""
@@ -71,6 +72,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     proofs: tuple[Proof, ...] = ()
     """Its certificate, see `xce.model.plan.GangStart`."""
     topology: int = 0
+    has_new_limits: bool = False
+    """Its limits are not those that it was launched with."""
 
     @property
     def shall_stop(self) -> bool:
@@ -235,6 +238,10 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """How often elements gave way, by position."""
     requeues: dict[int, Requeue] | None = None
     """Of elements that were requeued, the last time, by position."""
+    is_modified: bool = False
+    """It is not what was submitted."""
+    posts: dict[int, dict[int, Post]] | None = None
+    """Messages in their boxes, by position; at -1 those to the whole job."""
 
     @property
     def live_count(self) -> int:
@@ -267,6 +274,12 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     def place(self) -> tuple[JobId, int]:
         """Where it stands among the jobs of its queue and priority: smaller goes first."""
         return (self.beside, self.offset) if self.offset else (self.id, 0)
+
+    def posts_of(self, position: int) -> dict[int, Post]:
+        """Return the messages to an element, those to the whole job included, by box."""
+        posts = self.posts or {}
+        found = {**posts.get(-1, {}), **posts.get(position, {})}
+        return dict(sorted(found.items()))
 
     def ended_places(self, outcomes: Collection[int], among: Ranges) -> Iterator[int]:
         """Yield the positions in ``among`` that ended so after they had been placed, in order."""

@@ -42,3 +42,15 @@ def note_released(state: ClusterState, attempt: Attempt) -> None:
     account.used = account.past(state.now_us, state.config.fairshare_half_life_us)
     account.used += slots * max(state.now_us - attempt.started_at_us, 0)
     account.since_us = state.now_us
+
+
+def move_use(state: ClusterState, attempt: Attempt, to: RequestClass) -> None:
+    """Count what a live attempt holds for another class; what it was before stays where it was."""
+    before, after = _account(state, state.classes[attempt.cls]), _account(state, to)
+    slots = sum(attempt.tasks)
+    before.slots -= slots
+    after.slots += slots
+    if attempt.started_at_us:
+        for account, sign in ((before, -1), (after, 1)):
+            account.running += sign * slots
+            account.started += sign * slots * attempt.started_at_us

@@ -262,6 +262,8 @@ def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
         found.live, found.suspended = item.live, item.suspended
         state.classes[item.cls] = found
         state.class_ids[item.key] = item.cls
+        if not item.jobs:
+            state.left_classes[item.cls] = None
 
 
 def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:

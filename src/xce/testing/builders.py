@@ -5,20 +5,26 @@ Everything goes through `Controller.step`, as in life; nothing here reaches into
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
+from xce.control.modify import as_it_is
 from xce.model.command import (
     Accepted,
     ApplyConfig,
     KillJobs,
+    Modification,
+    ModifyJobs,
     ProposePlan,
     ResumeJobs,
     StopJobs,
     SubmitJobs,
+    SwitchJobs,
     Tick,
 )
 from xce.model.config import HostConfig, QueueConfig
 from xce.model.device import Device
 from xce.model.ids import NO_HOST, SECOND_US, HostNumber, Index, JobId, Micros
-from xce.model.job import EndCause, Owner, Submission
+from xce.model.job import EndCause, JobSpec, Owner, Submission
 from xce.model.observation import (
     AttemptEnded,
     AttemptSeen,
@@ -37,9 +43,9 @@ from xce.testing.values import ALICE, BOB, array, chosen, config, request, submi
 
 __all__ = [
     "ALICE", "BOB", "START_US", "RecordedController", "array", "bulk", "chosen", "cluster",
-    "config", "first_host", "gang", "join_host", "kill", "leave_host", "place", "plan", "propose",
-    "replayed", "report", "report_ended", "report_started", "request", "resume", "run_job", "stop",
-    "submission", "submit", "tick", "try_submit",
+    "config", "first_host", "gang", "join_host", "kill", "leave_host", "modify", "place", "plan",
+    "propose", "replayed", "report", "report_ended", "report_started", "request", "resume",
+    "run_job", "stop", "submission", "submit", "switch", "tick", "try_submit",
 ]  # fmt: skip
 
 
@@ -301,6 +307,41 @@ def resume(
 ) -> tuple[Accepted | Refusal, ...]:
     """Resume jobs or runs of elements."""
     return controller.tell(ResumeJobs(by, is_admin, chosen(*jobs)), by=by)
+
+
+def modify(
+    controller: RecordedController,
+    job: JobId,
+    *elements: tuple[Index, Index],
+    by: str = "alice",
+    is_admin: bool = False,
+    array_limit: int = 0,
+    **changed: object,
+) -> Accepted | Refusal:
+    """Change members of a job's submission or of its spec; return what came of it."""
+    found = controller.job(job)
+    given = as_it_is(controller.state, found)
+    in_spec = {name: changed[name] for name in changed if name in JobSpec.__struct_fields__}
+    others = {name: changed[name] for name in changed if name not in in_spec}
+    wanted = replace(given, spec=replace(given.spec, **in_spec), **others)
+    names = {"run_limit_us": "run_limit_s", "request": "resreq", "begin_at_us": "begin_at"}
+    told = tuple(names.get(name, name) for name in changed)
+    told += ("array_limit",) if array_limit else ()
+    item = Modification(job, found.spec_id, found.cls, wanted, array_limit, elements)
+    command = ModifyJobs(by, is_admin, (item,), told, ", ".join(told))
+    (result,) = controller.tell(command, by=by)
+    return result
+
+
+def switch(
+    controller: RecordedController,
+    queue: str,
+    *jobs: JobId | tuple[JobId, Index, Index],
+    by: str = "alice",
+    is_admin: bool = False,
+) -> tuple[Accepted | Refusal, ...]:
+    """Switch jobs to another queue."""
+    return controller.tell(SwitchJobs(by, is_admin, chosen(*jobs), queue), by=by)
 
 
 def tick(

@@ -77,7 +77,18 @@ class Lease(msgspec.Struct, frozen=True, gc=False, tag="lease", array_like=True)
     """``(job, index, attempt, instant)``, by the monotonic clock."""
 
 
-Action: TypeAlias = Spawn | Signal | Suspend | Report | Forget | Lease
+class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=True):
+    """Hold an attempt to another memory limit, and keep what the worker must know of it."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    mem_limit_kib: int
+    limits: tuple[int, ...]
+    """Of the effect: run limit, memory limit, fence; given back to a worker that has just come."""
+
+
+Action: TypeAlias = Spawn | Signal | Suspend | Report | Forget | Lease | SetLimit
 
 
 class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):
@@ -109,6 +120,8 @@ class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
     step: int
     step_us: Micros
     reported: bool
+    limits: tuple[int, ...] = ()
+    """The last ones that were set (`SetLimit.limits`); empty: those of the launch."""
 
     @property
     def key(self) -> Key:

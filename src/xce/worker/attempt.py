@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.job import EndCause
@@ -15,7 +17,7 @@ class Live:
 
     __slots__ = (
         "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_running", "launch",
-        "number", "number_signal", "pid", "started_us", "step", "step_us", "stopped_us",
+        "limits", "number", "number_signal", "pid", "started_us", "step", "step_us", "stopped_us",
         "suspended", "suspended_us", "wants_suspended",
     )  # fmt: skip
 
@@ -39,6 +41,8 @@ class Live:
         self.interval_us = launch.kill_interval_us
         self.forget = False
         """Nobody wants to hear of its end."""
+        self.limits: tuple[int, ...] = ()
+        """Those that were set since the launch; empty: none."""
         self.due_us = 0
         """When something is due, as it stands in the heap; 0: nothing."""
 
@@ -50,6 +54,13 @@ class Live:
     def signal(self) -> Signal:
         """Return the signal of the present step."""
         return Signal(*self.key, ending.STEP_SIGNAL[self.step], self.cause, self.step)
+
+    def set_limits(self, limits: tuple[int, ...]) -> None:
+        """Have other limits than those of the launch: run limit, memory limit, fence."""
+        run_limit_us, mem_limit_kib, fence_us = limits
+        spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
+        self.launch = replace(self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us)
+        self.limits = limits
 
     def note_suspension(self, now_us: Micros, *, suspended: bool) -> None:
         """Count the time that it is suspended."""

@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
+from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import Epoch, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen
@@ -38,6 +38,7 @@ from xce.worker.action import (
     News,
     Present,
     Report,
+    SetLimit,
     Signal,
     Spawn,
     Started,
@@ -96,6 +97,8 @@ class HostState:
                     self._set_suspended(effect, actions)
                 case SendSignal():
                     self._send_signal(effect, actions)
+                case SetLimits():
+                    self._set_limits(effect, now_us, actions)
         return actions
 
     def meet(self, epoch: Epoch) -> bool:
@@ -110,7 +113,7 @@ class HostState:
         self._contact_us = max(self._contact_us, at_us)
         return self._lease(at_us)
 
-    def _lease(self, now_us: Micros) -> list[Action]:
+    def _lease(self, now_us: Micros, *, is_news: bool = False) -> list[Action]:
         """Return until when the attempts may run that shall not outlive a lost contact."""
         since_us = self._contact_us or now_us
         until = [
@@ -118,7 +121,7 @@ class HostState:
             for live in self._live.values()
             if live.launch.fence_us
         ]
-        return [Lease(until)] if until else []
+        return [Lease(until)] if until or is_news else []
 
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
@@ -285,6 +288,17 @@ class HostState:
         live.number, live.number_signal = effect.number, effect.signal
         actions.append(Signal(*live.key, effect.signal, count=effect.number))
 
+    def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
+        live = self._live.get((effect.job, effect.index))
+        if live is None or live.attempt != effect.attempt:
+            return
+        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us
+        if limits != live.limits:
+            live.set_limits(limits)
+            actions.append(SetLimit(*live.key, effect.mem_limit_kib, limits))
+            self._schedule(live)
+            actions += self._lease(now_us, is_news=True)
+
     # Ending.
 
     def _end(
@@ -431,6 +445,10 @@ class HostState:
 
     def _match(self, live: Live, present: Present, now_us: Micros, actions: list[Action]) -> None:
         """Note how an attempt is, and order again what an earlier shepherd may not have done."""
+        if present.limits and not live.limits:
+            live.set_limits(present.limits)
+        elif live.limits != present.limits:
+            actions.append(SetLimit(*live.key, live.limits[1], live.limits))
         if not live.is_running and present.pid:
             self._note_start(Started(*live.key, present.pid, present.started_us))
         live.stopped_us, live.suspended_us = present.stopped_us, present.suspended_us

@@ -16,7 +16,7 @@ from xce.model.ids import Index, Micros
 from xce.model.job import EndCause
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
-from xce.worker.action import Ended, Key, Signal, Spawn, Suspend
+from xce.worker.action import Ended, Key, SetLimit, Signal, Spawn, Suspend
 from xce.worker.environ import (
     Account,
     base_environment,
@@ -38,7 +38,7 @@ class _Held:
     def __init__(self, launch: Launch, elements: list[tuple[Index, int]]) -> None:
         self.launch = launch
         self.elements = elements
-        self.later: list[Signal | Suspend] = []
+        self.later: list[Signal | Suspend | SetLimit] = []
 
 
 class Prepared(msgspec.Struct):
@@ -77,7 +77,9 @@ class Launcher:
         elif not self._try(held, prepared, now_us):
             self._held.append(held)
 
-    def hold_back(self, order: Signal | Suspend, prepared: Prepared, now_us: Micros) -> bool:
+    def hold_back(
+        self, order: Signal | Suspend | SetLimit, prepared: Prepared, now_us: Micros
+    ) -> bool:
         """Keep an order about a held attempt; False: it is not held."""
         for held in self._held:
             if held.launch.job != order.job or (order.index, order.attempt) not in held.elements:

@@ -1,6 +1,6 @@
 """Orders to the shepherd that the host state machine does not know the form of.
 
-The simple ones (`Signal`, `Suspend`, `Forget`, `Lease`) are sent as they are; see
+The simple ones (`Signal`, `Suspend`, `SetLimit`, `Forget`, `Lease`) are sent as they are; see
 `xce.worker.action`.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from xce.model.ids import Index, JobId
-from xce.worker.action import Forget, Lease, Signal, Suspend
+from xce.worker.action import Forget, Lease, SetLimit, Signal, Suspend
 from xce.worker.streams import Target
 
 SpawnItem: TypeAlias = tuple[JobId, Index, int, dict[str, str], str, Target | None, Target | None]
@@ -67,7 +67,9 @@ class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
     limit: int
 
 
-Order: TypeAlias = SpawnOrder | Signal | Suspend | AppendOrder | Forget | ReadOrder | Lease
+Order: TypeAlias = (
+    SpawnOrder | Signal | Suspend | AppendOrder | Forget | ReadOrder | Lease | SetLimit
+)
 
 
 class OrderFrame(msgspec.Struct, frozen=True):

@@ -38,6 +38,7 @@ from xce.worker.action import (
     Piece,
     Present,
     Report,
+    SetLimit,
     Signal,
     Spawn,
     Suspend,
@@ -324,7 +325,7 @@ class Worker:
             match action:
                 case Spawn():
                     self._launcher.prepare(action, prepared, now_us)
-                case Signal() | Suspend():
+                case Signal() | Suspend() | SetLimit():
                     if not self._launcher.hold_back(action, prepared, now_us):
                         prepared.orders.append(action)
                 case Forget() | Lease():

@@ -7,7 +7,7 @@ import pytest
 from worker_controller import Host, me, open_host
 from worker_rig import alive, wait_until
 
-from xce.model.effect import SendSignal, SetSuspended, Terminate
+from xce.model.effect import SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.job import EndCause, Files, Owner
 
 OPTIONS = ((), ("--no-cgroups",)) if os.geteuid() == 0 else ((),)
@@ -247,6 +247,21 @@ def test_a_job_over_its_memory_limit_ends_with_that_cause(host: Host) -> None:
         "/usr/bin/python3 -c 'import time; x = bytearray(120 << 20); time.sleep(30)'",
         spec={"mem_limit_kib": 40 << 10},
     )
+    end = host.controller.end_of(1)
+    assert end.cause is EndCause.MEMLIMIT
+    assert end.exit_code > 128
+
+
+def test_limits_that_are_set_while_a_job_runs_hold(host: Host) -> None:
+    host.launch(
+        "touch ready; while [ ! -e more ]; do sleep 0.05; done; exec /usr/bin/python3 -c "
+        "'import time; x = bytearray(120 << 20); time.sleep(30)'"
+    )
+    host.launch("trap '' USR2; touch ready2; sleep 60", job=2, run_limit_us=60_000_000)
+    wait_until(lambda: (host.work / "ready").exists() and (host.work / "ready2").exists(), "both")
+    host.controller.send(SetLimits(1, 0, 1, 0, 40 << 10, 0), SetLimits(2, 0, 1, 1_000, 0, 0))
+    assert host.controller.end_of(2).cause is EndCause.RUNLIMIT
+    (host.work / "more").touch()
     end = host.controller.end_of(1)
     assert end.cause is EndCause.MEMLIMIT
     assert end.exit_code > 128

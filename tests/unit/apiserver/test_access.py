@@ -17,7 +17,7 @@ from xce.apiserver.access import (
     route_access,
 )
 from xce.apiserver.routes.table import ROUTES
-from xce.model.command import ApplyConfig, SetHostsOpen, SetQueues
+from xce.model.command import ApplyConfig, PostMessage, SetHostsOpen, SetQueues
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.permission import BUILT_IN_ROLES, EVERYONE
 from xce.testing.builders import (
@@ -83,18 +83,28 @@ async def prepared(rest, user):
     place(rest.controller, job)
     report_started(rest.controller, job)
     rest.link.files[job, 0, "stdout"] = b"hello\n"
+    blobs = rest.link.blobs["cafe"] = b"attached"
+    post = PostMessage("root", True, job, 0, "text", name="a", blobs=(("cafe", blobs),))
+    rest.controller.tell(post, by="root")
     rest.link.pump()
     return job, array
 
 
 async def acted(rest, row, job, array):
     """Send the request of a row that acts on jobs; return ``y``, ``n`` or ``-``."""
+    if row.path.endswith("messages"):
+        path = row.path.replace("{id}", str(job))
+        return judged(row, *await rest.post(path, {"text": "hello"}))
     if row.path == "/trace/actions":
         return judged(row, *await rest.post(row.path, {"action": "on", "job": array}))
     target = array if row.action in ("top", "bottom") else job
     body = {"action": row.action, "select": {"jobs": [str(target)]}}
     if row.action == "signal":
         body["signal"] = 10
+    if row.action == "switch":
+        body["to_queue"] = "normal"
+    if row.action == "modify":
+        body["change"] = {"run_limit_s": 600}
     status, document = await rest.post(row.path, body)
     assert status == 200, document
     (result,) = document["results"]

@@ -289,6 +289,27 @@ def test_a_misfit_is_taken_with_a_warning():
     run_rest(story)
 
 
+def test_whole_hosts_are_asked_for_by_number():
+    async def story(rest):
+        body = {"command": "a", "nodes": 1, "tasks": [2, 2]}
+        assert (await rest.post("/jobs", body))[0] == 201
+        (job,) = rest.link.asked[-1][0].jobs
+        request = job.request
+        assert (request.whole_hosts, request.ptile, request.tasks_min) == (1, -1, 2)
+        _, document = await rest.post("/jobs", {"command": "a", "nodes": 99})
+        assert "99 whole hosts" in document["results"][0]["warning"]
+        for bad in (
+            {"resreq": ["span[ptile=2]"]},
+            {"resreq": ["1*{rusage[mem=1]}+1*{rusage[mem=2]}"]},
+            {"resreq": ["{rusage[mem=1]} || {rusage[mem=2]}"]},
+        ):
+            status, document = await rest.post("/jobs", {"command": "a", "nodes": 1, **bad})
+            assert status == 422
+            assert "-nnodes" in document["detail"]
+
+    run_rest(story)
+
+
 def test_the_queue_that_was_named_is_not_the_default_one():
     async def story(rest):
         _, document = await rest.post("/jobs", {"command": "a", "queue": "short"})

@@ -10,7 +10,7 @@ from xce.client.plain_text import make_plain, plain
     [
         ("plain", "plain"),
         ("naïve ☃ 日本\xa0“q”", "naïve ☃ 日本\xa0“q”"),
-        ("two\nlines", "two?lines"),
+        ("two\nlines", "two;lines"),
         ("a\tb", "a b"),
         ("\x1b[2Jgone", "?[2Jgone"),
         ("\x9b31mred\x7f\r\u2028", "?31mred???"),
@@ -29,6 +29,6 @@ def test_rows_are_made_plain_as_deep_as_they_go() -> None:
     ]
     make_plain(rows)
     assert rows == [
-        {"jobid": 1, "output": "a?b", "hosts": [["h1", 4]], "reason": {"text": "c?d"}},
+        {"jobid": 1, "output": "a;b", "hosts": [["h1", 4]], "reason": {"text": "c?d"}},
         {"events": [{"detail": "e?f"}, {"detail": "g"}], "empty": [], "none": None},
     ]

@@ -277,3 +277,13 @@ def test_an_undecided_write_tells_why_while_it_waits_and_when_it_gives_up():
         with pytest.raises(UnreachableError, match="^The journal cannot be written: no space"):
             ask(api, "POST", "/jobs", (), {}, key="1-a")
     assert told == ["The journal cannot be written: no space; undecided. Please wait ..."]
+
+
+def test_the_cluster_is_found_by_lsf_envdir_alone(tmp_path):
+    (tmp_path / "run").mkdir()
+    view = f"{tmp_path}/lsf/conf"
+    assert socket_path({"LSF_ENVDIR": view}) == f"{tmp_path}/run/api.sock"
+    assert socket_path({"LSF_ENVDIR": f"{view}/"}) == f"{tmp_path}/run/api.sock"
+    assert socket_path({"LSF_ENVDIR": view, "XCE_DIR": "/d"}) == "/d/run/api.sock"
+    for other in ("/etc", "/nowhere/lsf/conf"):
+        assert socket_path({"LSF_ENVDIR": other}) == socket_path({})

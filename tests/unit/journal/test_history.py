@@ -5,8 +5,9 @@ from counted import count_calls
 
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_schema import Happening, HistoryError
 from xce.model.command import RequeueJobs
+from xce.model.config import QueueConfig
 from xce.model.entry import Cause, Entry
 from xce.model.job import EndCause, Outcome
 from xce.model.record import Ended
@@ -17,6 +18,7 @@ from xce.testing.builders import (
     gang,
     kill,
     leave_host,
+    modify,
     place,
     propose,
     replayed,
@@ -25,6 +27,7 @@ from xce.testing.builders import (
     run_job,
     submission,
     submit,
+    switch,
     tick,
 )
 
@@ -145,6 +148,30 @@ def test_the_name_and_queue_of_a_job_are_found_also_by_a_writer_that_began_later
     found = rows.execute("SELECT name, queue FROM jobs WHERE job = ?", (second,)).fetchone()
     rows.close()
     assert found == ("one", "normal")
+
+
+def test_a_job_is_told_as_what_it_was_changed_to(path, read):
+    queues = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
+    controller = cluster(queues=queues)
+    job = submit(controller, submission(name="one", elements="1-3"))
+    keep(path, controller.entries)
+    modify(controller, job, name="two", run_limit_us=60_000_000)
+    switch(controller, "night", job)
+    place(controller, job, 1)
+    report_started(controller, job, 1)
+    report_ended(controller, job, 1)
+    keep(path, controller.entries)
+    past = read.job(job)
+    assert (past.spec.name, past.key.queue, past.key.run_limit_us) == ("two", "night", 60_000_000)
+    with sqlite3.connect(path) as rows:
+        events = rows.execute("SELECT kind, text FROM events ORDER BY number").fetchall()
+        (queue,) = rows.execute("SELECT queue FROM attempts").fetchone()
+    rows.close()
+    assert events == [
+        (Happening.MODIFIED, "name, run_limit_s"),
+        (Happening.SWITCHED, "night"),
+    ]
+    assert queue == "night"
 
 
 def test_a_history_that_begins_late_takes_the_state_as_it_is(path, read, tmp_path):

@@ -35,6 +35,7 @@ def asks(tasks: int, **more: object) -> Request:
     return Request(tasks_min=tasks, tasks_max=tasks, **more)
 
 
+WHOLE = Request(tasks_min=2, tasks_max=99, ptile=-1, whole_hosts=2)
 PAIR = asks(5, parts=(Part("a", 3, asks(3)), Part("b", 2, asks(2, one_host=True))))
 
 
@@ -53,6 +54,7 @@ PAIR = asks(5, parts=(Part("a", 3, asks(3)), Part("b", 2, asks(2, one_host=True)
         (asks(5, cu=CuWish("rack", balance=True)), [(1, 1), (2, 1), (3, 3)], ()),
         (asks(2, cu=CuWish("host", max_domains=2)), [(5, 1), (6, 1)], ()),
         (PAIR, [(1, 3), (1, 2)], (0, 1)),
+        (WHOLE, [(1, 8), (2, 8)], ()),
     ],
 )
 def test_what_was_asked_for_passes(wanted, entries, parts):
@@ -83,6 +85,9 @@ def test_what_was_asked_for_passes(wanted, entries, parts):
         (asks(3, cu=CuWish("rack")), [(1, 1), (3, 1), (2, 1)], (), "stand together"),
         (asks(2, cu=CuWish()), [(1, 1), (5, 1)], (), "in no rack"),
         (asks(4, cu=CuWish("rack", balance=True)), [(1, 1), (3, 3)], (), "uneven"),
+        (WHOLE, [(1, 8)], (), "whole hosts"),
+        (WHOLE, [(1, 8), (2, 7)], (), "whole hosts"),
+        (WHOLE, [(1, 8), (2, 8), (3, 8)], (), "whole hosts"),
         (PAIR, [(1, 2), (1, 3)], (1, 0), "the parts"),
         (PAIR, [(1, 4), (1, 1)], (0, 1), "part 0: 4 tasks"),
         (PAIR, [(1, 3), (1, 1), (2, 1)], (0, 1, 1), "part 1: more hosts"),

@@ -5,7 +5,7 @@ from sessions import Scheduled
 
 from xce.model.config import HostConfig, QueueConfig
 from xce.model.reason import HostCode, ReasonCode
-from xce.model.request import Amount, HostChoice
+from xce.model.request import TASKS_MAX, Amount, HostChoice, Request
 from xce.sched.counts import Counts
 from xce.sched.session import run_session
 from xce.testing.builders import (
@@ -404,3 +404,52 @@ def test_a_class_blocked_by_a_pool_is_not_held_against_hosts():
     submit(world.controller, submission(mem_mib=1))
     world.run()
     assert world.counts.tries == 1
+
+
+# --- whole hosts ---------------------------------------------------------------------------------
+
+
+def whole(count: int, least: int = 1) -> Request:
+    return Request(
+        tasks_min=max(count, least), tasks_max=TASKS_MAX, ptile=-1, whole_hosts=count
+    )  # fmt: skip
+
+
+def test_whole_hosts_are_given_with_all_their_slots():
+    world = scheduled({"h1": 2, "h2": 4, "h3": 3})
+    job = submit(world.controller, submission(asks=whole(2)))
+    world.run()
+    hosts = world.hosts(job)
+    assert len(hosts) == 2
+    assert all(tasks == {"h1": 2, "h2": 4, "h3": 3}[name] for name, tasks in hosts.items())
+
+
+def test_a_host_of_which_anything_is_taken_is_not_whole():
+    world = scheduled({"h1": 2, "h2": 2, "h3": 2})
+    small = submit(world.controller)
+    world.run()
+    (taken,) = world.hosts(small)
+    job = submit(world.controller, submission(asks=whole(2)))
+    more = submit(world.controller, submission(asks=whole(1)))
+    world.run()
+    assert taken not in world.hosts(job)
+    assert not world.is_live(more)
+    assert world.reason(more).code is ReasonCode.SPAN
+    report_ended(world.controller, small)
+    world.run()
+    assert world.hosts(more) == {taken: 2}
+
+
+def test_whole_hosts_have_the_tasks_asked_for_together():
+    world = scheduled({"h1": 1, "h2": 4, "h3": 3})
+    job = submit(world.controller, submission(asks=whole(2, least=7)))
+    world.run()
+    assert world.hosts(job) == {"h2": 4, "h3": 3}
+
+
+def test_more_whole_hosts_than_there_are_wait_for_ever_and_say_so():
+    world = scheduled({"h1": 1, "h2": 4})
+    job = submit(world.controller, submission(asks=whole(3)))
+    world.run()
+    assert not world.is_live(job)
+    assert world.reason(job).unsatisfiable

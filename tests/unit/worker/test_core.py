@@ -1,6 +1,6 @@
 import msgspec
 
-from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
+from xce.model.effect import Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.job import EndCause, Files, JobSpec, Owner
 from xce.model.observation import AttemptSeen
 from xce.worker.action import (
@@ -10,6 +10,7 @@ from xce.worker.action import (
     Lease,
     Present,
     Report,
+    SetLimit,
     Signal,
     Spawn,
     Started,
@@ -283,6 +284,39 @@ def test_too_much_memory_ends_the_job_with_its_cause() -> None:
     batch = alone.reports(20 * S)
     assert batch is not None
     assert batch.ended[0].cause is EndCause.MEMLIMIT
+
+
+def test_limits_that_are_set_hold_in_place_of_those_of_the_launch() -> None:
+    state = running(launch(run_limit_us=60 * S))
+    due_us = state.next_due_us()
+    assert due_us is not None
+    began_us = due_us - 60 * S
+    wanted = SetLimits(1, 0, 1, 90 * S, 100, 0)
+    set_limit = SetLimit(1, 0, 1, 100, (90 * S, 100, 0))
+    assert state.take_effects(1, [wanted], 30 * S) == [set_limit, Lease([])]
+    assert state.take_effects(1, [wanted], 31 * S) == [], "said twice"
+    assert state.next_due_us() == began_us + 90 * S
+    assert state.take_news([Usage(1, 0, 1, 101, out_of_memory=False)], 32 * S) == [
+        Signal(1, 0, 1, 2, EndCause.MEMLIMIT, 2)
+    ]
+    assert state.take_effects(1, [SetLimits(1, 0, 2, 1, 1, 1)], 33 * S) == [], "of another attempt"
+
+
+def test_a_limit_that_has_passed_already_ends_the_job_at_once() -> None:
+    state = running()
+    state.take_effects(1, [SetLimits(1, 0, 1, S, 0, 0)], 500 * S)
+    (warning,) = state.tick(500 * S)
+    assert isinstance(warning, Signal)
+    assert warning.cause == EndCause.RUNLIMIT
+
+
+def test_limits_outlive_the_worker_and_are_set_again_for_a_shepherd_that_lacks_them() -> None:
+    limits = (90 * S, 100, 0)
+    state = HostState()
+    assert state.take_list([Listing(present(limits=limits), launch(), None)], 5 * S) == []
+    assert state.next_due_us() == present().started_us + 90 * S
+    again = state.take_list([Listing(present(), launch(), None)], 6 * S)
+    assert again == [SetLimit(1, 0, 1, 100, limits)]
 
 
 def test_an_end_is_told_only_when_its_report_is_in_the_output_file() -> None:

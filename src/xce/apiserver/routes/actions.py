@@ -13,14 +13,17 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
 from xce.apiserver.listing import IDS_MAX
+from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import denied, refused
+from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
 from xce.control.hosts import refuse_hosts
 from xce.control.queues import refuse_queue
-from xce.control.selection import refuse_denied
+from xce.control.selection import refuse_denied, refuse_unknown
 from xce.model.command import (
     Accepted,
     DeclareHostsLost,
     KillJobs,
+    ModifyJobs,
     MoveJobs,
     RequeueJobs,
     ResumeJobs,
@@ -30,6 +33,7 @@ from xce.model.command import (
     SetQueues,
     SignalJobs,
     StopJobs,
+    SwitchJobs,
 )
 from xce.model.device import DEVICES_MAX
 from xce.model.ids import Index, JobId
@@ -39,6 +43,8 @@ from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
 
 SIGNAL_MAX: Final = 64
+TRIES: Final = 20
+"""So often a job is made out again that others are changing, too."""
 POSITION_MAX: Final = 1_000_000_000
 Text = Annotated[str, Meta(max_length=4096)]
 
@@ -59,7 +65,9 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
 class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which jobs."""
 
-    action: Literal["kill", "stop", "resume", "signal", "requeue", "top", "bottom"]
+    action: Literal[
+        "kill", "stop", "resume", "signal", "requeue", "top", "bottom", "switch", "modify"
+    ]  # fmt: skip
     select: SelectBody
     force: bool = False
     """With ``kill``: at once, without a chance to clean up."""
@@ -70,6 +78,10 @@ class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
     position: Annotated[int, Meta(ge=0, le=POSITION_MAX)] = 0
     """With ``top`` and ``bottom``: counted from there, from 1; not given: 1."""
+    to_queue: Text = ""
+    """With ``switch``: the queue."""
+    change: ChangeBody | None = None
+    """With ``modify``: what is changed of the jobs that are named."""
 
 
 class ActionError(msgspec.Struct, frozen=True):
@@ -92,6 +104,9 @@ class JobResult(msgspec.Struct, frozen=True):
     error: ActionError | UnsetType = UNSET
     position: int | UnsetType = UNSET
     """Of a moved job: where it stands now among the jobs that it could be moved among."""
+    queue: str | UnsetType = UNSET
+    """Of a switched or modified job: in which it is now."""
+    warning: str | UnsetType = UNSET
 
 
 class JobActions(msgspec.Struct, frozen=True):
@@ -157,18 +172,20 @@ _QUEUES: Final = msgspec.json.Decoder(QueuesBody)
 
 
 async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
-    """Kill, stop, resume, signal, requeue or move jobs."""
+    """Kill, stop, resume, signal, requeue, move, switch or modify jobs."""
     body: ActionBody = decode(_JOBS, await call.body())
     caller = call.caller
     permission = access_of("POST", "/jobs/actions", body.action).permission
     assert permission is not None
     items = _named(backend, caller, permission, body.select)
     selection = _selection(body.select, caller, items)
+    if body.action == "modify":
+        return await _modify(backend, call, body, items)
     command = _command(body, selection, caller)
     if items and not selection.jobs:
         results = [item for item in items if isinstance(item, JobResult)]
         return answer(backend.replica.seq, JobActions(backend.replica.seq, results))
-    is_same_twice = body.action not in ("signal", "requeue", "top", "bottom")
+    is_same_twice = body.action in ("kill", "stop", "resume", "switch")
     reply = await backend.write(command, caller, repeatable=is_same_twice)
     decided = deque(reply.results)
     results = []
@@ -193,16 +210,9 @@ def _next_results(
 
 def _command(
     body: ActionBody, selection: Selection, caller: Caller
-) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs:
+) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs | SwitchJobs:
     user, is_admin, groups = caller.user, caller.is_admin, caller.groups
-    if body.force and body.action != "kill":
-        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
-    if (body.signal != 0) != (body.action == "signal"):
-        raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
-    if body.position and body.action not in ("top", "bottom"):
-        raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
-    if (body.states or body.hold) and body.action != "requeue":
-        raise refused(RefusalCode.BAD_REQUEST, "states and hold belong to requeue")
+    _check_members(body)
     match body.action:
         case "requeue":
             states = tuple(body.states) or ("RUN", "USUSP", "SSUSP")
@@ -216,8 +226,89 @@ def _command(
             return StopJobs(user, is_admin, selection, groups)
         case "resume":
             return ResumeJobs(user, is_admin, selection, groups)
+        case "switch":
+            return SwitchJobs(user, is_admin, selection, body.to_queue, groups)
         case "signal":
             return SignalJobs(user, is_admin, selection, body.signal, groups)
+        case _:
+            raise AssertionError(body.action)
+
+
+def _check_members(body: ActionBody) -> None:
+    """Check that what is said belongs to the action.
+
+    Raises:
+        ProblemError: It does not.
+    """
+    if body.force and body.action != "kill":
+        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
+    if (body.signal != 0) != (body.action == "signal"):
+        raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
+    if body.position and body.action not in ("top", "bottom"):
+        raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
+    if (body.states or body.hold) and body.action != "requeue":
+        raise refused(RefusalCode.BAD_REQUEST, "states and hold belong to requeue")
+    if bool(body.to_queue) != (body.action == "switch"):
+        raise refused(RefusalCode.BAD_REQUEST, "to_queue: a queue belongs to switch")
+    if body.change is not None and body.action != "modify":
+        raise refused(RefusalCode.BAD_REQUEST, "change belongs to modify")
+
+
+async def _modify(
+    backend: Backend, call: Call, body: ActionBody, items: "Sequence[_Named | JobResult]"
+) -> web.StreamResponse:
+    """Change the jobs that are named, one after the other."""
+    _check_members(body)
+    if body.change is None or not items:
+        raise refused(RefusalCode.BAD_REQUEST, "modify needs a change, and jobs by their ids")
+    results: list[JobResult] = []
+    seq = backend.replica.seq
+    for item in items:
+        if isinstance(item, JobResult):
+            results.append(item)
+            continue
+        seq, result = await _modify_one(backend, call, body.change, *item)
+        results.append(_result(backend, call.caller, result))
+    return answer(backend.replica.seq, JobActions(seq, results))
+
+
+async def _modify_one(
+    backend: Backend,
+    call: Call,
+    change: ChangeBody,
+    job_id: JobId,
+    runs: tuple[tuple[Index, Index], ...],
+) -> tuple[int, Accepted | Refusal]:
+    """Change one job; make it out again where somebody else changed it meanwhile."""
+    caller, seq = call.caller, backend.replica.seq
+    result: Accepted | Refusal = refuse_unknown(job_id)
+    for _ in range(TRIES):
+        job = backend.replica.state.jobs.get(job_id)
+        if job is None:
+            break
+        composer = Composer(change, backend.compiler, backend.replica.state)
+        item = composer.compose(job, runs)
+        known: PastOutcomes = {}
+        if "dependency" in composer.changed:
+            known = past_outcomes(backend, call, [item.submission.spec.dependency])
+        command = ModifyJobs(
+            caller.user,
+            caller.is_admin,
+            (item,),
+            composer.changed,
+            render_changes(change),
+            blobs=backend.sent.unsent(composer.blobs),
+            groups=caller.groups,
+            **known,
+        )
+        reply = await backend.write(command, caller, repeatable=False)
+        seq, (result,) = reply.seq, reply.results
+        if not isinstance(result, Refusal):
+            backend.sent.note(composer.blobs)
+            break
+        if result.code is not RefusalCode.STALE:
+            break
+    return seq, result
 
 
 _Named = tuple[JobId, tuple[tuple[Index, Index], ...]]
@@ -281,7 +372,10 @@ def job_label(job: int, first: int, last: int) -> str:
 
 def _done(item: Accepted) -> JobResult:
     label = job_label(item.job, item.first, item.last)
-    return JobResult(label, item.job, item.text, position=item.number or UNSET)
+    return JobResult(
+        label, item.job, item.text, position=item.number or UNSET, queue=item.queue or UNSET,
+        warning=item.warning or UNSET,
+    )  # fmt: skip
 
 
 def _result(backend: Backend, caller: Caller, item: Accepted | Refusal) -> JobResult:

@@ -122,7 +122,7 @@ async def _submit_one(
         jobs=(compiled.submission,),
         blobs=backend.sent.unsent(compiled.blobs),
         key=key,
-        **(past_outcomes(backend, call, (compiled,)) if body.dependency else {}),
+        **past_outcomes(backend, call, [compiled.submission.spec.dependency]),
         wall_us=backend.now_us,
         is_admin=call.caller.is_admin,
         groups=call.caller.groups,
@@ -168,15 +168,14 @@ class PastOutcomes(TypedDict, total=False):
     past_elements: tuple[tuple[JobId, Index, int, int], ...]
 
 
-def past_outcomes(backend: Backend, call: Call, compiled: Sequence[Compiled]) -> PastOutcomes:
+def past_outcomes(backend: Backend, call: Call, texts: Sequence[str]) -> PastOutcomes:
     """Return how jobs and elements ended that dependencies name and that left the state (X-34)."""
+    if not any(texts):
+        return {}
     state = backend.replica.state
     wanted: dict[JobId, None] = {}
     elements: dict[tuple[JobId, Index], None] = {}
-    for item in compiled:
-        text = item.submission.spec.dependency
-        if not text:
-            continue
+    for text in filter(None, texts):
         try:
             tree = parse_dependency(text)
         except TextError:
@@ -376,13 +375,15 @@ class _Bulk:
     ) -> list[SubmitResult]:
         """Have jobs submitted; return their results."""
         backend, caller, blobs = self._backend, self._call.caller, tuple(named.items())
+        texts = (item.submission.spec.dependency for item in jobs)
+        conditions = [text for text in texts if text] if has_dependency else []
         command = SubmitJobs(
             owner=caller.owner,
             jobs=tuple(item.submission for item in jobs),
             blobs=backend.sent.unsent(blobs),
             key=self._key,
             line=first,
-            **(past_outcomes(backend, self._call, jobs) if has_dependency else {}),
+            **past_outcomes(backend, self._call, conditions),
             wall_us=backend.now_us,
             is_admin=caller.is_admin,
             groups=caller.groups,

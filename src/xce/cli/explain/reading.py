@@ -14,6 +14,7 @@ from xce.cli.lsf.submission import bare_unit
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
+    parse_count,
     parse_duration_s,
     parse_size_kib,
     parse_tasks,
@@ -117,6 +118,10 @@ class Reader:
             least, most = parse_tasks(self.options.value("-n"))
             tasks = (least, most)
             self.note("n", "-n", f"{least} to {most} tasks")
+        if self.options.has("-nnodes"):
+            nodes = parse_count(self.options.value("-nnodes"), option="-nnodes")
+            self.result["nodes"] = nodes
+            self.note("nodes", "-nnodes", f"{nodes} whole hosts, with all their slots")
         found = read_requirement(texts, tasks, self.unit, self.cluster)
         self.result |= {
             "n": list(found.n),

@@ -25,6 +25,7 @@ Usage: bsub [options] command [argument ...]
   -J "name[1-10:2]%5"   name; array with at most 5 elements running at once
   -q queue              queue, or several "q1 q2" that are tried in order
   -n min[,max]          tasks
+  -nnodes n             n whole hosts, with at least the tasks of -n
   -R "request"          resource request; may be repeated
   -W [hours:]minutes    run limit            -We [hours:]minutes  estimate of the run time
   -M size               memory limit, e.g. 500MB
@@ -96,7 +97,7 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp", "-gpu",
+                "-b", "-cwd", "-m", "-P", "-sp", "-gpu", "-nnodes",
             ),
             VALUE,
         ),
@@ -112,7 +113,6 @@ OPTIONS = Options(
             f"{_PLAIN}; many jobs at once: an array (-J)",
         ),
         **_INSTEAD,
-        "-nnodes": 'use -n with -R "span[ptile=n]"',
     },
     bundled=False,
     sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp", "-gpu")),
@@ -145,7 +145,7 @@ def _submit(context: Context) -> int:
     options = merge_options(line, script)
     body.update(
         build_submission(
-            options, context.environ, lambda: _unit_for_limits(context), now_s=time.time()
+            options, context.environ, lambda: unit_for_limits(context), now_s=time.time()
         )
     )
     _encode_script(body)
@@ -269,7 +269,7 @@ def _parses_scripts(context: Context) -> bool:
     return bool(context.api.call("GET", "/cluster").get("parse_script", True))
 
 
-def _unit_for_limits(context: Context) -> str:
+def unit_for_limits(context: Context) -> str:
     """Return the unit of bare sizes: the environment's, else the cluster's."""
     named = context.environ.get("LSF_UNIT_FOR_LIMITS", "")
     if named:

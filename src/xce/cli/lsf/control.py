@@ -55,7 +55,13 @@ def build_selection(parsed: Parsed) -> dict[str, Any]:
 
 
 def act(context: Context, action: dict[str, Any], verb: str) -> int:
-    """Send an action for the jobs that the command line means; say what became of each."""
+    """Send an action for the jobs that the command line means; say what became of each.
+
+    Args:
+        context: The command.
+        action: The request.
+        verb: What is said of a job: "stopped" as "is being stopped"; several words as they are.
+    """
     try:
         selection = build_selection(context.parsed)
     except BadValueError as error:
@@ -96,6 +102,6 @@ def render_result(result: dict[str, Any], verb: str) -> str:
     job = result.get("job") or ""
     error = result.get("error")
     if error is None:
-        return f"Job <{job}> is being {verb}"
+        return f"Job <{job}> {verb}" if " " in verb else f"Job <{job}> is being {verb}"
     text = (error.get("lsf") or error.get("text") or error.get("detail") or "").rstrip(".")
     return f"Job <{job}>: {text}" if job else text

@@ -103,6 +103,8 @@ def _asked(step: Row) -> str:
         "signaled": f"Signal <{step.get('signal')}> requested{_by(step)};",
         "stop-asked": f"Suspension requested{_by(step)};",
         "resume-asked": f"Resumption requested{_by(step)};",
+        "switched": f"Switched to queue <{step.get('text')}>{_by(step)};",
+        "modified": f"Parameters of Job are changed{_by(step)}: {step.get('text')};",
         "moved": f"Moved in its queue{_by(step)};",
         "requeued": f"Pending: Requeued job is waiting for rescheduling;{_why(step)}",
         "reopened": f"Pending: Requeued job is waiting for rescheduling{_by(step)};{_why(step)}",

@@ -21,7 +21,7 @@ from xce.cli.lsf.rows import (
     slot_count,
     under_home,
 )
-from xce.cli.lsf.times import render_date
+from xce.cli.lsf.times import render_date, render_minute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ _SCHEDULING = (
     " loadSched   -     -     -     -       -     -    -     -     -      -      -  ",
     " loadStop    -     -     -     -       -     -    -     -     -      -      -  ",
 )
+
+
+_MESSAGE = " {:<6} {:<10} {:<14} {:<35} {}"
+_MESSAGE_HEADS = ("MSG_ID", "FROM", "POST_TIME", "MESSAGE", "ATTACHMENT")
 
 
 def wrap(statement: str, indent: int) -> list[str]:
@@ -86,10 +90,24 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         for text in texts:
             add(f" {text}")
     lines += allocation_lines(row)
-    lines += ["", *_SCHEDULING, "", " RESOURCE REQUIREMENT DETAILS:"]
+    lines += ["", *_SCHEDULING]
+    lines += _messages(row)
     asked = row.get("resreq") or "-"
+    lines += ["", " RESOURCE REQUIREMENT DETAILS:"]
     add(f" Combined: {asked}")
     add(f" Effective: {asked if row.get('start_at') is not None else '-'}")
+    return lines
+
+
+def _messages(row: Row) -> list[str]:
+    """Return what people wrote to the job."""
+    lines: list[str] = []
+    for one in row.get("messages") or ():
+        if not lines:
+            lines = ["", " EXTERNAL MESSAGES:", _MESSAGE.format(*_MESSAGE_HEADS).rstrip()]
+        attached = "Y" if one.get("attached") else "N"
+        at = render_minute(one["at"])
+        lines.append(_MESSAGE.format(one["box"], one["by"], at, one["text"], attached).rstrip())
     return lines
 
 

@@ -10,6 +10,7 @@ from xce.cli.lsf.options import Parsed
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
+    parse_count,
     parse_duration_s,
     parse_size_kib,
     parse_tasks,
@@ -71,49 +72,50 @@ def build_submission(
     Raises:
         BadValueError: A value cannot be taken.
     """
-    _check_named(options)
+    check_named(options)
     body = _identity(options, environ)
-    _add_resources(body, options, environ, unit_for_limits)
-    if options.has("-n"):
-        body["tasks"] = parse_tasks(options.value("-n"))
+    body |= _size(options, environ, unit_for_limits)
     for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
         if options.has(option):
             body[member] = parse_duration_s(options.value(option), option=option)
     if options.has("-M"):
-        body["mem_limit_kib"] = _memory_kib(options.value("-M"), unit_for_limits)
+        body["mem_limit_kib"] = memory_kib(options.value("-M"), unit_for_limits)
     if options.has("-w"):
-        body["dependency"] = _dependency(options.value("-w"))
+        body["dependency"] = parse_condition(options.value("-w"))
     if options.has("-m"):
         body["hosts"] = options.value("-m")
     if options.has("-b"):
         body["begin_at"] = parse_begin(options.value("-b"), now_s)
     if options.has("-sp"):
-        body["priority"] = _priority(options.value("-sp"))
+        body["priority"] = parse_priority(options.value("-sp"))
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
-    _add_files(body, options)
+    add_files(body, options)
     _add_surroundings(body, options, environ)
     return body
 
 
-def _add_resources(
-    body: dict[str, Any],
-    options: Parsed,
-    environ: Mapping[str, str],
-    unit_for_limits: Callable[[], str],
-) -> None:
-    """Add what ``-R`` and ``-gpu`` ask for."""
+def _size(
+    options: Parsed, environ: Mapping[str, str], unit_for_limits: Callable[[], str]
+) -> dict[str, Any]:
+    """Return the requirement, and how many tasks or hosts."""
+    body: dict[str, Any] = {}
     requests = options.given.get("-R") or _default(environ, "LSB_DEFAULT_RESREQ")
     if requests:
         body["resreq"] = requests
         if environ.get("LSF_UNIT_FOR_LIMITS"):
             body["unit_for_limits"] = unit_for_limits()
+    if options.has("-n"):
+        body["tasks"] = parse_tasks(options.value("-n"))
     if options.has("-gpu"):
         body["gpu"] = _gpu(options.value("-gpu"), unit_for_limits)
+    if options.has("-nnodes"):
+        body["nodes"] = parse_count(options.value("-nnodes"), option="-nnodes")
+    return body
 
 
-def _check_named(options: Parsed) -> None:
+def check_named(options: Parsed) -> None:
     """Check that options which name something do not name nothing.
 
     Raises:
@@ -159,7 +161,7 @@ def bare_unit(unit: str) -> str:
     return letter
 
 
-def _memory_kib(text: str, unit_for_limits: Callable[[], str]) -> int:
+def memory_kib(text: str, unit_for_limits: Callable[[], str]) -> int:
     """Return the KiB of ``-M``; only a bare number needs the cluster's unit."""
     kib = parse_size_kib(text, option="-M")
     if kib is None:
@@ -178,7 +180,7 @@ def _gpu(text: str, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
     return dict(parse_gpu(text, unit))
 
 
-def _dependency(text: str) -> str:
+def parse_condition(text: str) -> str:
     """Return a dependency condition without quotes that a caller left around all of it."""
     text = text.strip()
     if len(text) > 2 and text[0] == text[-1] == '"' and text[1:].lstrip().startswith(_CONDITIONS):
@@ -188,7 +190,8 @@ def _dependency(text: str) -> str:
     return text
 
 
-def _priority(text: str) -> int:
+def parse_priority(text: str) -> int:
+    """Return the number of ``-sp``."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= PRIORITY_MAX:
         raise BadValueError(
             f"Bad user priority: -sp {text} is no whole number from 1 to {PRIORITY_MAX}"
@@ -196,7 +199,7 @@ def _priority(text: str) -> int:
     return int(text)
 
 
-def _add_files(body: dict[str, Any], options: Parsed) -> None:
+def add_files(body: dict[str, Any], options: Parsed) -> None:
     """Add where the job's streams go."""
     for option, member, append in (
         ("-o", "output", True),

@@ -141,6 +141,17 @@ def _bad_time(text: str) -> BadValueError:
     )
 
 
+def parse_count(text: str, *, option: str) -> int:
+    """Return a whole number from 1.
+
+    Raises:
+        BadValueError: It is none.
+    """
+    if not _is_number(text) or len(text) > 9 or int(text) < 1:
+        raise BadValueError(f"{option} {text}: expected a whole number from 1")
+    return int(text)
+
+
 def split_job_name(text: str) -> tuple[str, str]:
     """Return the name and the index list of ``name[1-10:2]%5``; the list keeps its ``%5``."""
     if not text:

@@ -13,7 +13,7 @@ import numpy as np
 
 from xce.model.request import CuWish
 from xce.sched.place.capacity import Room
-from xce.sched.place.span import lay, reach
+from xce.sched.place.span import lay, lay_whole, reach
 from xce.state.hosts import Column, Flags
 
 EXACT_DOMAINS: Final = 8
@@ -38,6 +38,9 @@ class Lie(NamedTuple):
     wish: CuWish | None
     codes: Column | None
     """By host: the code of its domain, -1: in none; None: each host is a domain of its own."""
+    whole_hosts: int = 0
+    """Exactly so many hosts, each whole; 0: no such wish."""
+    tasks_min: int = 1
 
     @property
     def is_balanced(self) -> bool:
@@ -47,6 +50,9 @@ class Lie(NamedTuple):
 
 def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
     """Return the largest number of tasks for which `lay_in_domains` finds a placement."""
+    if lie.whole_hosts:
+        found_whole = lay_whole(room, lie.whole_hosts, lie.tasks_min)
+        return 0 if found_whole is None else int(found_whole[1].sum())
     if lie.wish is None or not len(room.numbers):
         return int(reach(room, lie.hosts_max).max(initial=0))
     found = _Domains(room, lie, lie.wish)
@@ -69,6 +75,9 @@ def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
 
 def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | None:
     """Return hosts in rank order, domain by domain, and the tasks on each; None: none found."""
+    if lie.whole_hosts:
+        whole = lay_whole(room, lie.whole_hosts, lie.tasks_min)
+        return whole if whole is not None and int(whole[1].sum()) <= tasks else None
     if lie.wish is None:
         return lay(room, tasks, lie.hosts_max, is_striped=lie.is_striped)
     found = _Domains(room, lie, lie.wish)

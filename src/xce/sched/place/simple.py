@@ -12,7 +12,10 @@ def lie_of(shape: Shape) -> Lie:
     """Return how the tasks of a simple request may lie."""
     request = shape.request
     hosts_max = 1 if request.one_host else request.hosts_max
-    return Lie(hosts_max, request.stripe != 0, request.cu, shape.domains)
+    return Lie(
+        hosts_max, request.stripe != 0, request.cu, shape.domains, request.whole_hosts,
+        request.tasks_min,
+    )  # fmt: skip
 
 
 def pieces_of(groups: Column | None, room: Room) -> list[Room]:

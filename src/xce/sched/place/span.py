@@ -94,6 +94,25 @@ def lay(
     return None
 
 
+def lay_whole(room: Room, count: int, least: int) -> tuple[Column, Column] | None:
+    """Return ``count`` hosts in rank order, each with all that it takes; None: it does not fit.
+
+    The best hosts count; where they have fewer than ``least`` tasks together, the largest ones.
+    """
+    is_whole = (room.later >= room.tile) & (room.later > 0)
+    leads = np.flatnonzero(is_whole & (room.first >= room.tile))
+    places = np.flatnonzero(is_whole)
+    if len(places) < count or not len(leads):
+        return None
+    by_size = places[np.argsort(-room.tile[places], kind="stable")]
+    for order in (places, by_size):
+        first = order[np.isin(order, leads)][:1]
+        chosen = np.concatenate((first, order[order != first[0]]))[:count]
+        if int(room.tile[chosen].sum()) >= least:
+            return room.numbers[chosen], room.tile[chosen]
+    return None
+
+
 def _whole(room: Room) -> Column:
     return room.later // room.tile * room.tile
 

@@ -36,9 +36,10 @@ class Attempt:
     """One attempt, from its intent until the worker forgets it."""
 
     __slots__ = (
-        "cause", "code", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child", "key",
-        "kills", "limit_kib", "mark", "max_mem_kib", "max_processes", "max_threads", "name",
-        "note", "number", "oom", "path", "pid", "pidfd", "report", "reported", "retry_us",
+        "cause", "code", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
+        "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
+        "max_processes", "max_threads", "name", "note", "number", "oom", "path", "pid", "pidfd",
+        "report", "reported", "retry_us",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "user_us",
     )  # fmt: skip
@@ -56,7 +57,11 @@ class Attempt:
         self.pidfd = -1
         self.is_child = True
         self.grouped = False
+        self.is_unheld = False
+        """The kernel does not hold its memory limit, which came later."""
         self.limit_kib = 0
+        self.limits: list[int] = []
+        """Limits that were set since it was started: the worker's own words."""
         self.started_us = self.ended_us = 0
         self.suspended_us = 0
         """Since when it is stopped; 0: it is not."""
@@ -71,6 +76,11 @@ class Attempt:
         self.user_us = self.system_us = 0
         self.max_mem_kib = self.max_processes = self.max_threads = 0
         self.kills = self.retry_us = 0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the kernel may hold its memory limit."""
+        return self.grouped and not self.is_unheld
 
     def fail(self, trouble: Trouble, now_us: int) -> None:
         """Let it end without having run."""
@@ -106,6 +116,7 @@ class Attempt:
         return [
             "present", *self.key, self.note, self.pid, self.started_us, self.suspended_us,
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
+            self.limits,
         ]  # fmt: skip
 
     def started(self) -> Event:
@@ -243,6 +254,8 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.number = number
         case ["suspended", bool(suspended), int(at_us)]:
             attempt.note_stop(at_us, suspended=suspended)
+        case ["limits", int(mem_limit_kib), list(limits)]:
+            attempt.limit_kib, attempt.limits = mem_limit_kib, limits
         case ["reported"]:
             attempt.reported = True
         case ["ended", dict(fields)]:

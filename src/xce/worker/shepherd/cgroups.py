@@ -115,20 +115,25 @@ class Groups:
             _write(f"{top}/cgroup.procs", "0")
 
     def limit_memory(self, name: str, limit_kib: int) -> bool:
-        """Limit an attempt's memory; False: the host cannot."""
+        """Limit an attempt's memory (0: no more); False: the host cannot."""
+        most = str(limit_kib * 1024) if limit_kib else "max" if self.has_memory else "-1"
         try:
             if self.has_memory:
-                _write(f"{self.base}/{name}/memory.max", str(limit_kib * 1024))
+                _write(f"{self.base}/{name}/memory.max", most)
                 with contextlib.suppress(OSError):
-                    _write(f"{self.base}/{name}/memory.swap.max", "0")
+                    _write(f"{self.base}/{name}/memory.swap.max", "0" if limit_kib else "max")
                 with contextlib.suppress(OSError):
                     _write(f"{self.base}/{name}/memory.oom.group", "1")
                 return True
             if self.memory_v1:
                 path = f"{self.memory_v1}/{name}"
-                _write(f"{path}/memory.limit_in_bytes", str(limit_kib * 1024))
+                # Memory alone may never have more room than memory with swap.
+                names = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
                 with contextlib.suppress(OSError):
-                    _write(f"{path}/memory.memsw.limit_in_bytes", str(limit_kib * 1024))
+                    _write(f"{path}/{names[1]}", most)
+                _write(f"{path}/{names[0]}", most)
+                with contextlib.suppress(OSError):
+                    _write(f"{path}/{names[1]}", most)
                 return True
         except OSError:
             return False

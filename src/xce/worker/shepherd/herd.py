@@ -17,7 +17,7 @@ from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.log import write_log
-from xce.worker.shepherd.output import append_text, read_piece
+from xce.worker.shepherd.output import append_text, read_output
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.spawn import (
@@ -27,6 +27,7 @@ from xce.worker.shepherd.spawn import (
     Ids,
     Stream,
     Trouble,
+    encode_env,
     open_files,
     start_shell,
 )
@@ -135,6 +136,8 @@ class Herd:
                     self._signal((job, index, attempt), number, cause, step, count)
                 case ["suspend", job, index, attempt, suspended]:
                     self._suspend((job, index, attempt), suspended=suspended)
+                case ["limit", job, index, attempt, int(mem_limit_kib), list(limits)]:
+                    self._limit((job, index, attempt), mem_limit_kib, limits)
                 case ["append", job, index, attempt, text]:
                     self._append((job, index, attempt), text)
                 case ["forget", job, index, attempt, keep]:
@@ -222,7 +225,7 @@ class Herd:
         self._reach.measure(old)
         for attempt in old:
             # Where the kernel holds the limit, what it counts is right: pages are shared.
-            is_held = attempt.grouped and self._groups is not None and self._groups.limits_memory
+            is_held = self._groups is not None and attempt.is_held and self._groups.limits_memory
             over = 0 < attempt.limit_kib < attempt.max_mem_kib and not is_held
             if over or attempt.oom:
                 self.events.append(["usage", *attempt.key, attempt.max_mem_kib, attempt.oom])
@@ -261,7 +264,7 @@ class Herd:
         self, shared: dict[str, Any], items: list[list[Any]], bases: dict[str, dict[str, str]]
     ) -> None:
         ids = Ids(shared["uid"], shared["gid"], tuple(shared["groups"]))
-        base = _encode(bases.get(shared["base"], {}) | shared["env"])
+        base = encode_env(bases.get(shared["base"], {}) | shared["env"])
         umask = os.umask(shared["umask"])
         for job, index, number, env, source, output, error in items:
             key = (job, index, number)
@@ -283,7 +286,7 @@ class Herd:
                 str(job),
             )
             try:
-                self._start(attempt, shared, base | _encode(env), files)
+                self._start(attempt, shared, base | encode_env(env), files)
             except Trouble as trouble:
                 attempt.fail(trouble, clock_us())
                 self.events.append(attempt.ended())
@@ -415,27 +418,26 @@ class Herd:
         offset: int, limit: int,
     ) -> None:  # fmt: skip
         """Read a piece of a job's output: a file as the job's user sees it, or what we kept."""
-        content, size, error = b"", 0, ""
-        attempt_key = (key[0], key[1], key[2])
-        name = name_of(attempt_key)
-        attempt = self._attempts.get(attempt_key)
+        name = name_of((key[0], key[1], key[2]))
+        attempt = self._attempts.get((key[0], key[1], key[2]))
         what = "error" if inside.endswith(".err") else "output"
         if attempt is not None and f"cannot open the {what} file" in attempt.detail:
             path = ""  # whatever lies there, this job has not written it
-        try:
-            if path:
-                with As(Ids(ids[0], ids[1], tuple(ids[2]))):
-                    content, size = read_piece(path, offset, limit, inside=inside)
-        except OSError as trouble:
-            error = f"cannot read {path}: {trouble.strerror}"
-        if error or not path:
-            for kept in (f"{self._runs}/{name}/{rundir.OUT}", f"{self._kept}/{name}"):
-                with contextlib.suppress(OSError):
-                    content, size = read_piece(kept, offset, limit, flags=os.O_NOFOLLOW)
-                    error = ""
-                    break
+        owner = Ids(ids[0], ids[1], tuple(ids[2]))
+        kept = (f"{self._runs}/{name}/{rundir.OUT}", f"{self._kept}/{name}")
+        content, size, error = read_output(path, inside, owner, kept, offset, limit)
         text = base64.b64encode(content).decode()
         self.events.append(["read", number, text, size, attempts.printable(error)])
+
+    def _limit(self, key: Key, mem_limit_kib: int, limits: list[int]) -> None:
+        """Hold an attempt to another memory limit; the worker keeps time."""
+        attempt = self._attempts.get(key)
+        if attempt is None or attempt.state != RUNNING:
+            return
+        rundir.note(attempt.path, ["limits", mem_limit_kib, limits])
+        attempt.limit_kib, attempt.limits = mem_limit_kib, limits
+        if attempt.grouped and self._groups is not None:
+            attempt.is_unheld = not self._groups.limit_memory(attempt.name, mem_limit_kib)
 
     def _end(self, attempt: Attempt) -> None:
         """Note that nothing of an attempt is left."""
@@ -493,8 +495,3 @@ class Herd:
         if any(one.limit_kib and one.state == RUNNING for one in self._attempts.values()):
             return SAMPLE_LIMITED_US
         return SAMPLE_US
-
-
-def _encode(env: dict[str, str]) -> dict[bytes, bytes]:
-    """Return an environment as the kernel takes it."""
-    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

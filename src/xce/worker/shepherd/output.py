@@ -1,8 +1,12 @@
 """A job's output files, opened in the way that a stranger's path demands: never waiting."""
 
+import contextlib
 import os
 import stat
+from collections.abc import Sequence
 from typing import Final
+
+from xce.worker.shepherd.spawn import As, Ids
 
 _READ_MAX: Final = 4 * 1024 * 1024
 
@@ -21,6 +25,32 @@ def append_text(path: str, content: bytes) -> None:
                 content = content[os.write(fd, content) :]
     finally:
         os.close(fd)
+
+
+def read_output(
+    path: str, inside: str, ids: Ids, kept: Sequence[str], offset: int, limit: int
+) -> tuple[bytes, int, str]:
+    """Return a piece of a job's output, the size of the whole, and why it cannot be read.
+
+    Args:
+        path: The file, as the job's user sees it; empty: what we keep.
+        inside: Name of the file, should ``path`` be a directory.
+        ids: The job's user.
+        kept: Where what we keep may be; it is read when ``path`` cannot be.
+        offset: Where the piece begins.
+        limit: Its size at most.
+    """
+    error = ""
+    try:
+        if path:
+            with As(ids):
+                return *read_piece(path, offset, limit, inside=inside), ""
+    except OSError as trouble:
+        error = f"cannot read {path}: {trouble.strerror}"
+    for place in kept:
+        with contextlib.suppress(OSError):
+            return *read_piece(place, offset, limit, flags=os.O_NOFOLLOW), ""
+    return b"", 0, error
 
 
 def read_piece(

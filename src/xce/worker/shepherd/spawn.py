@@ -313,3 +313,8 @@ def _close(fds: list[int]) -> None:
     for fd in fds:
         if fd >= 0:
             os.close(fd)
+
+
+def encode_env(env: dict[str, str]) -> dict[bytes, bytes]:
+    """Return an environment as the kernel takes it."""
+    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

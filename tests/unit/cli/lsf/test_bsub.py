@@ -83,7 +83,8 @@ def test_every_option_reaches_the_request():
         "-J", "n[1-10:2]%5", "-o", "o.%J", "-eo", "e", "-i", "in", "-q", "long", "-n",
         "2,8", "-R", "rusage[mem=1]", "-R", "span[hosts=1]", "-W", "1:30", "-We", "0.5",
         "-M", "2GB", "-w", "done(1) && ended(x)", "-m", "h1 h2+1", "-x", "-H", "-P",
-        "proj", "-sp", "7", "-cwd", "sub", "-b", "2030:1:2:3:4", "-env", "none", "./run",
+        "proj", "-sp", "7", "-cwd", "sub", "-b", "2030:1:2:3:4", "-env", "none",
+        "-nnodes", "2", "./run",
     ]  # fmt: skip
     body = body_of(words)
     for member in ("cwd", "from_host", "home", "umask", "begin_at"):
@@ -98,6 +99,7 @@ def test_every_option_reaches_the_request():
         "input": "in",
         "queue": "long",
         "tasks": [2, 8],
+        "nodes": 2,
         "resreq": ["rusage[mem=1]", "span[hosts=1]"],
         "run_limit_s": 5400,
         "estimate_s": 30,
@@ -326,6 +328,7 @@ def test_refusals_are_said_in_lsfs_words_or_else_in_ours():
     [
         (["-n", "0", "ls"], "Bad number of tasks: -n 0"),
         (["-n", "5,2", "ls"], "Bad number of tasks: -n 5,2"),
+        (["-nnodes", "two", "ls"], "-nnodes two: expected a whole number from 1"),
         (["-W", "1:30:00", "ls"], "Bad RUNLIMIT specification: -W 1:30:00"),
         (["-o", "a", "-oo", "b", "ls"], "-o and -oo cannot be used together"),
         (["-sp", "0", "ls"], "Bad user priority"),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xce.sched.place.capacity import Room, tasks_on_hosts
-from xce.sched.place.span import lay, reach
+from xce.sched.place.span import lay, lay_whole, reach
 
 MANY = settings(max_examples=400, derandomize=True, deadline=None)
 
@@ -133,3 +133,24 @@ def test_what_is_not_needed_may_be_overdrawn():
     free = np.asarray([[4], [-7]])
     most = tasks_on_hosts(free, np.ones(1, bool), np.asarray([1, 0]), np.asarray([0, 0]))
     assert most.tolist() == [4]
+
+
+@MANY
+@given(hosts, st.integers(1, 4), st.integers(1, 12))
+def test_whole_hosts_are_found_whenever_there_are_so_many_that_have_enough(
+    rows: list[tuple[int, int]], count: int, least: int
+) -> None:
+    later = np.asarray([most for most, _ in rows], np.int64)
+    first = np.maximum(later - np.asarray([cost for _, cost in rows]), 0)
+    tile = np.maximum(later, 3)
+    found = lay_whole(Room(np.arange(len(rows)), later, first, tile), count, least)
+    whole = [place for place in range(len(rows)) if later[place] >= tile[place]]
+    can = [
+        chosen
+        for chosen in itertools.permutations(whole, count)
+        if first[chosen[0]] >= tile[chosen[0]] and sum(tile[place] for place in chosen) >= least
+    ]
+    assert (found is not None) == bool(can)
+    if found is not None:
+        assert tuple(found[0].tolist()) in can
+        assert found[1].tolist() == [int(tile[place]) for place in found[0]]

@@ -1,0 +1,298 @@
+"""A change of a job as REST takes it, and what the job shall be as the controller gets it.
+
+The job as it shall be is made out from what it is in the replica. The controller sees whether it
+was changed meanwhile; then it is made out again.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
+
+from xce.apiserver.problems import refused
+from xce.apiserver.submission import (
+    ARGS_COUNT_MAX,
+    AT_S_MAX,
+    MEM_KIB_MAX,
+    PRIORITY_MAX,
+    RESREQ_COUNT_MAX,
+    Path,
+    Short,
+    Span,
+    SubmissionBody,
+    SubmissionCompiler,
+    Text,
+    check_paths,
+    compile_resources,
+    read_arguments,
+    read_program,
+    to_micros,
+)
+from xce.control.modify import as_it_is
+from xce.model.command import Modification
+from xce.model.ids import Index
+from xce.model.job import JobSpec
+from xce.model.refusal import RefusalCode
+from xce.model.request import ClassKey, Request
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+
+LIMIT_MAX: Final = (1 << 31) - 1
+CHANGES_MAX: Final = 1024
+"""Longest text about what was changed."""
+Unsettable = Literal[
+    "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
+    "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
+    "output", "error", "cwd_given", "priority",
+]  # fmt: skip
+
+
+class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What shall be changed of a job: members of a submission; what is not named stays."""
+
+    command: str | UnsetType = UNSET
+    script: str | UnsetType = UNSET
+    script_data: bytes | UnsetType = UNSET
+    script_name: Path = ""
+    args: Annotated[list[str], Meta(max_length=ARGS_COUNT_MAX)] = []
+    name: Text | UnsetType = UNSET
+    """Without an index list: the elements of an array stay those they are."""
+    array_limit: Annotated[int, Meta(ge=0, le=LIMIT_MAX)] | UnsetType = UNSET
+    """So many elements run at once; 0: any number."""
+    queue: Short | UnsetType = UNSET
+    project: Short | UnsetType = UNSET
+    tasks: tuple[int, int] | UnsetType = UNSET
+    resreq: Annotated[list[Text], Meta(max_length=RESREQ_COUNT_MAX)] | UnsetType = UNSET
+    unit_for_limits: Short = ""
+    hosts: Text | UnsetType = UNSET
+    exclusive: bool | UnsetType = UNSET
+    rerunnable: bool | UnsetType = UNSET
+    begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | UnsetType = UNSET
+    run_limit_s: Span | UnsetType = UNSET
+    estimate_s: Span | UnsetType = UNSET
+    mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
+    dependency: Text | UnsetType = UNSET
+    cwd_given: Path | UnsetType = UNSET
+    input: Path | UnsetType = UNSET
+    input_data: bytes | UnsetType = UNSET
+    output: Path | UnsetType = UNSET
+    output_append: bool = True
+    error: Path | UnsetType = UNSET
+    error_append: bool = True
+    priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] | UnsetType = UNSET
+    unset: list[Unsettable] = []
+    """What is as if it had not been said at submission."""
+
+
+_RESOURCES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "queue"])
+_SCRIPT: Final = frozenset(["script", "script_data"])
+_PARTS: Final = {
+    "script_data": "script", "script_name": "script", "args": "script", "input_data": "input",
+    "output_append": "output", "error_append": "error", "unit_for_limits": "resreq",
+}  # fmt: skip
+"""Members that belong to another one."""
+
+
+def changed_members(change: ChangeBody) -> tuple[str, ...]:
+    """Return the names of what is changed.
+
+    Raises:
+        ProblemError: Nothing is, or something is both set and unset.
+    """
+    given = {_PARTS.get(name, name) for name, _ in _given(change)}
+    twice = sorted(given.intersection(change.unset))
+    if twice:
+        raise refused(RefusalCode.BAD_REQUEST, f"{twice[0]} is both set and unset")
+    if not given and not change.unset:
+        raise refused(RefusalCode.BAD_REQUEST, "change names nothing to change")
+    return tuple(sorted(given.union(change.unset)))
+
+
+def _given(change: ChangeBody) -> Iterator[tuple[str, Any]]:
+    """Yield what is set."""
+    for name in change.__struct_fields__:
+        value = getattr(change, name)
+        own = name not in _PARTS or name in ("script_data", "input_data")
+        if own and name != "unset" and value is not UNSET:
+            yield name, value
+
+
+def render_changes(change: ChangeBody) -> str:
+    """Return what is changed, for people."""
+    parts: list[str] = []
+    for name, value in _given(change):
+        match value:
+            case bytes():
+                parts.append(name)
+            case [int(least), int(most)]:
+                parts.append(f"{name}={least},{most}")
+            case list():
+                parts.append(f"{name}={' '.join(map(str, value))}")
+            case float():
+                parts.append(f"{name}={value:g}")
+            case _:
+                parts.append(f"{name}={value}")
+    parts += [f"{name} unset" for name in change.unset]
+    text = ", ".join(parts).replace("\n", ";")
+    return text if len(text) <= CHANGES_MAX else text[: CHANGES_MAX - 3] + "..."
+
+
+class Composer:
+    """Makes out what jobs shall be.
+
+    Args:
+        change: What is changed.
+        compiler: Reads texts of submissions.
+        state: What is true.
+    """
+
+    def __init__(
+        self, change: ChangeBody, compiler: SubmissionCompiler, state: ClusterState
+    ) -> None:
+        self._change = change
+        self._compiler = compiler
+        self._state = state
+        self.changed = changed_members(change)
+        self.blobs: list[tuple[str, bytes]] = []
+        """Contents that the jobs will need."""
+
+    def _is_changed(self, name: str) -> bool:
+        return name in self.changed
+
+    def _value(self, name: str, default: Any, before: Any) -> Any:  # noqa: ANN401 - any member
+        """Return a member as it shall be; ``default``: where it is unset."""
+        if name in self._change.unset:
+            return default
+        value = getattr(self._change, name)
+        return before if value is UNSET else value
+
+    def compose(self, job: Job, runs: tuple[tuple[Index, Index], ...]) -> Modification:
+        """Return a job as it shall be.
+
+        Raises:
+            ProblemError: Something cannot be read, or is too large.
+        """
+        state, change = self._state, self._change
+        spec, key = state.spec(job), state.key(job)
+        run_limit_us = self._run_limit_us(spec, key)
+        wanted = self._spec(spec)
+        request = key.request
+        if not _RESOURCES.isdisjoint(self.changed):
+            request = self._request(wanted, key)
+        began = None if change.begin_at is UNSET else change.begin_at
+        estimate_s = self._value("estimate_s", 0.0, None)
+        submission = replace(
+            as_it_is(state, job),
+            spec=wanted,
+            request=request,
+            queue=self._value("queue", "", key.queue),
+            project=self._value("project", "", key.project),
+            begin_at_us=to_micros(began),
+            run_limit_us=run_limit_us,
+            estimate_us=key.estimate_us if estimate_s is None else to_micros(estimate_s),
+            priority=self._value("priority", 0, key.priority),
+            rerunnable=self._value("rerunnable", None, spec.rerunnable),
+        )
+        before = job.array.limit if job.array is not None else 0
+        limit = self._value("array_limit", 0, before)
+        return Modification(job.id, job.spec_id, job.cls, submission, limit, runs)
+
+    def _run_limit_us(self, spec: JobSpec, key: ClassKey) -> int:
+        if self._is_changed("run_limit_s"):
+            return to_micros(self._value("run_limit_s", 0.0, 0.0))
+        return spec.run_limit_asked_us if self._is_changed("queue") else key.run_limit_us
+
+    def _request(self, spec: JobSpec, key: ClassKey) -> Request:
+        """Return what a job asks for, read anew with the configuration that holds now."""
+        request = key.request
+        tasks = spec.tasks_asked
+        is_told = tasks != (0, 0)
+        if not is_told and "tasks" not in self.changed and request.tasks_max > 1:
+            # Of an earlier release, which did not keep it.
+            tasks, is_told = (request.tasks_min, request.tasks_max), not request.parts
+        texts = list(spec.requests) or ([spec.requested] if spec.requested else [])
+        body = SubmissionBody(
+            tasks=tasks if is_told else None,
+            resreq=texts,
+            hosts=spec.hosts_asked,
+            nodes=request.whole_hosts,
+            exclusive=self._value("exclusive", default=False, before=request.exclusive),
+        )
+        config = self._state.config
+        return compile_resources(body, config, spec.unit or config.lsf_unit_for_limits)
+
+    def _spec(self, spec: JobSpec) -> JobSpec:
+        """Return what runs."""
+        spec = self._with_program(spec)
+        spec = self._with_files(spec)
+        if self._is_changed("resreq"):
+            texts: list[str] = self._value("resreq", [], [])
+            spec = replace(
+                spec,
+                requested=" ".join(texts),
+                requests=tuple(texts) if len(texts) > 1 else (),
+                unit=self._change.unit_for_limits,
+            )
+        if self._is_changed("run_limit_s"):
+            asked_us = to_micros(self._value("run_limit_s", 0.0, 0.0))
+            spec = replace(spec, run_limit_asked_us=asked_us)
+        if self._is_changed("name"):
+            spec = replace(spec, name=self._name())
+        return replace(
+            spec,
+            mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
+            dependency=self._value("dependency", "", spec.dependency).strip(),
+            hosts_asked=self._value("hosts", "", spec.hosts_asked),
+            tasks_asked=self._value("tasks", (0, 0), spec.tasks_asked),
+            cwd_asked=self._value("cwd_given", "", spec.cwd_asked),
+        )
+
+    def _name(self) -> str:
+        text = self._value("name", "", "")
+        name, array, _ = self._compiler.name(SubmissionBody(name=text), self._state.config)
+        if array is not None:
+            raise refused(
+                RefusalCode.BAD_ARRAY,
+                "the elements of an array stay those they are: name it without an index list",
+                lsf="Job array index error",
+            )
+        return name
+
+    def _with_program(self, spec: JobSpec) -> JobSpec:
+        change = self._change
+        if not self._is_changed("command") and not self._is_changed("script"):
+            if change.args or change.script_name:
+                raise refused(RefusalCode.BAD_REQUEST, "args and script_name belong to a script")
+            return spec
+        body = SubmissionBody(
+            command=None if change.command is UNSET else change.command,
+            script=None if change.script is UNSET else change.script,
+            script_data=None if change.script_data is UNSET else change.script_data,
+            script_name=change.script_name,
+            args=change.args,
+        )
+        text, command = read_program(body)
+        digest = self._compiler.hash(text)
+        self.blobs.append((digest, text))
+        return replace(spec, command=command, script=digest, args=read_arguments(body))
+
+    def _with_files(self, spec: JobSpec) -> JobSpec:
+        change, files = self._change, spec.files
+        body = SubmissionBody(
+            cwd_given=self._value("cwd_given", "", ""),
+            input=self._value("input", "", ""),
+            input_data=None if change.input_data is UNSET else change.input_data,
+            output=self._value("output", "", ""),
+            error=self._value("error", "", ""),
+        )
+        check_paths(body)
+        if self._is_changed("input"):
+            found = self._compiler.files(body, self.blobs)
+            files = replace(files, input=found.input, input_blob=found.input_blob)
+        if self._is_changed("output"):
+            files = replace(files, output=body.output, output_append=change.output_append)
+        if self._is_changed("error"):
+            files = replace(files, error=body.error, error_append=change.error_append)
+        return replace(spec, files=files)

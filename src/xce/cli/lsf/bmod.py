@@ -1,0 +1,231 @@
+"""``bmod``: change a job that was submitted."""
+
+from __future__ import annotations
+
+import binascii
+import time
+
+from xce.cli.lsf import bsub
+from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed, UsageError
+from xce.cli.lsf.script import split_words
+from xce.cli.lsf.submission import (
+    add_files,
+    check_named,
+    memory_kib,
+    parse_condition,
+    parse_priority,
+    read_file,
+)
+from xce.cli.lsf.values import (
+    BadValueError,
+    parse_begin,
+    parse_duration_s,
+    parse_job_id,
+    parse_tasks,
+    split_job_name,
+)
+from xce.client.rest import ProblemError, make_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+USAGE = """\
+Usage: bmod [options] job_ID | "job_ID[index_list]"
+  options of bsub with new values; with an n behind an option (-Wn) it is as if not given:
+  -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
+  -q -n -R -m -x -P -sp                where, with how much and in which order it may run
+  -W -We -M -b -w -r -rn               limits, estimate, begin, dependency, reruns
+  -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
+  a job that has started: -W -We -M -r -rn -q only
+"""
+_UNSET = {
+    "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
+    "-xn": "exclusive", "-Pn": "project", "-spn": "priority", "-Wn": "run_limit_s",
+    "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-wn": "dependency",
+    "-on": "output", "-en": "error", "-in": "input", "-isn": "input", "-cwdn": "cwd_given",
+}  # fmt: skip
+"""Option -> what is as if it had not been said."""
+_KNOWN = {
+    **dict.fromkeys(("-x", "-r", "-rn"), FLAG),
+    **dict.fromkeys(_UNSET, FLAG),
+    **dict.fromkeys(
+        (
+            "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
+            "-cwd", "-m", "-P", "-sp", "-Z", "-Zs",
+        ),
+        VALUE,
+    ),
+    "-R": MANY,
+}  # fmt: skip
+_SETTLED = "it cannot be changed after the submission"
+_REFUSED = {
+    **dict.fromkeys(bsub.OPTIONS.known, _SETTLED),
+    **bsub.OPTIONS.refused,
+    "-H": "use bstop and bresume",
+    "-aps": "use btop and bbot, or -sp",
+    "-Wep": "use -We",
+}
+OPTIONS = Options(
+    _KNOWN,
+    {
+        option: text
+        for known, text in _REFUSED.items()
+        for option in (known, f"{known}n")
+        if option not in _KNOWN and known[:2] not in ("--", "-V") and known not in ("-h", "-help")
+    },
+    bundled=False,
+    sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp")),
+)
+
+
+def build_change(options: Parsed, context: Context) -> dict[str, Any]:
+    """Return what a command line changes.
+
+    Raises:
+        BadValueError: A value cannot be taken.
+    """
+    check_named(options)
+    change: dict[str, Any] = {}
+    if options.has("-J"):
+        _add_name(change, options.value("-J"))
+    _add_place(change, options, context)
+    _add_limits(change, options, context)
+    if options.has("-w"):
+        change["dependency"] = parse_condition(options.value("-w"))
+    if options.has("-cwd"):
+        change["cwd_given"] = options.value("-cwd")
+    add_files(change, options)
+    _add_program(change, options)
+    unset = [member for option, member in _UNSET.items() if options.has(option)]
+    if unset:
+        change["unset"] = sorted(set(unset))
+    return change
+
+
+def _add_place(change: dict[str, Any], options: Parsed, context: Context) -> None:
+    """Add where, with how much and in which order the job may run."""
+    for option, member in (("-q", "queue"), ("-P", "project"), ("-m", "hosts")):
+        if options.has(option):
+            change[member] = options.value(option)
+    if options.has("-R"):
+        change["resreq"] = options.given["-R"]
+        if context.environ.get("LSF_UNIT_FOR_LIMITS"):
+            change["unit_for_limits"] = bsub.unit_for_limits(context)
+    if options.has("-n"):
+        change["tasks"] = parse_tasks(options.value("-n"))
+    if options.has("-sp"):
+        change["priority"] = parse_priority(options.value("-sp"))
+    if options.has("-x"):
+        change["exclusive"] = True
+    if options.has("-r") or options.has("-rn"):
+        change["rerunnable"] = not options.has("-rn")
+
+
+def _add_limits(change: dict[str, Any], options: Parsed, context: Context) -> None:
+    """Add when it may run, for how long and with how much memory."""
+    for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
+        if options.has(option):
+            change[member] = parse_duration_s(options.value(option), option=option)
+    if options.has("-M"):
+        change["mem_limit_kib"] = memory_kib(
+            options.value("-M"), lambda: bsub.unit_for_limits(context)
+        )
+    if options.has("-b"):
+        change["begin_at"] = parse_begin(options.value("-b"), time.time())
+
+
+def _add_name(change: dict[str, Any], text: str) -> None:
+    """Add a new name, a new limit of an array, or both."""
+    head, percent, limit = text.rpartition("%")
+    if percent and limit.isascii() and limit.isdigit():
+        change["array_limit"] = int(limit)
+        text = head
+        if not text:
+            return
+    name, array = split_job_name(text)
+    if array:
+        raise BadValueError(
+            f"Job array index error: -J {text}: the elements of an array stay those they are"
+        )
+    change["name"] = name
+
+
+def _add_program(change: dict[str, Any], options: Parsed) -> None:
+    """Add another command or script."""
+    if options.has("-Z") and options.has("-Zs"):
+        raise BadValueError("-Z and -Zs cannot be used together")
+    if options.has("-Z"):
+        if not options.value("-Z").strip():
+            raise BadValueError("Empty job")
+        change["command"] = options.value("-Z")
+    if not options.has("-Zs"):
+        return
+    words = split_words(options.value("-Zs"))
+    if not words:
+        raise BadValueError("Empty job")
+    try:
+        content = read_file(words[0])
+    except OSError as error:
+        raise BadValueError(f"Bad command file: -Zs {words[0]}: {error.strerror}") from None
+    change["script_data"] = binascii.b2a_base64(content, newline=False).decode("ascii")
+    change["script_name"] = words[0]
+    if words[1:]:
+        change["args"] = words[1:]
+
+
+def _job(parsed: Parsed) -> str:
+    """Return the job that is meant.
+
+    Raises:
+        UsageError: None is, or several are.
+        BadValueError: It is no job id.
+    """
+    if not parsed.rest:
+        raise UsageError("Job ID must be specified")
+    if len(parsed.rest) > 1:
+        raise UsageError(f"{parsed.rest[1]}: one job at a time")
+    return parse_job_id(parsed.rest[0])
+
+
+def execute(context: Context) -> int:
+    """Change the job."""
+    try:
+        job = _job(context.parsed)
+        change = build_change(context.parsed, context)
+        if not change:
+            raise UsageError("there is nothing to change")
+        body = {"action": "modify", "select": {"jobs": [job]}, "change": change}
+        answer = context.api.call(
+            "POST", "/jobs/actions", (), body, key=make_key(), repeatable=False
+        )
+    except BadValueError as error:
+        context.err(f"{error}. Job not modified.")
+        return FAILED
+    except ProblemError as error:
+        _complain(context, error.lsf, error.text)
+        return FAILED
+    status = 0
+    for result in answer["results"]:
+        refused = result.get("error")
+        if refused is not None:
+            _complain(context, refused.get("lsf") or "", refused.get("text") or "")
+            status = FAILED
+            continue
+        if result.get("warning"):
+            context.err(f"Warning: {result['warning'].rstrip('.')}.")
+        context.out(f"Parameters of job <{result['job']}> are being changed")
+    return status
+
+
+def _complain(context: Context, lsf: str, text: str) -> None:
+    """Say why nothing was changed, in LSF's words where it has some, and then in ours."""
+    context.err(f"{(lsf or text).rstrip('.')}. Job not modified.")
+    if lsf and text.rstrip(".") != lsf:
+        context.err(f"  {text.rstrip('.')}.")
+
+
+def main() -> NoReturn:
+    """Run ``bmod``."""
+    run_main(OPTIONS, USAGE, execute)

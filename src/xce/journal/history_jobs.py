@@ -1,0 +1,146 @@
+"""The rows of the history store about jobs as such: what they are, and what happens to them."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from xce.journal.audit import rows_of
+from xce.journal.history_live import JobFacts, LiveAttempts
+from xce.journal.history_schema import INSERT, Happening
+from xce.model import record as r
+from xce.model.entry import Entry
+from xce.model.ids import Micros
+from xce.model.record_modify import JobModified
+from xce.model.request import ClassKey
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_KEY: Final = msgspec.msgpack.Decoder(ClassKey)
+
+
+class JobRows:
+    """Gathers rows.
+
+    Args:
+        connection: The store, to read back what was stored before this process began.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        found = connection.execute("SELECT name FROM hosts ORDER BY number")
+        self._hosts: list[str] = [name for (name,) in found]
+        self._names: dict[int, str] = {}
+        self._keys: dict[int, tuple[str, str]] = {}
+        """Job names of specs, queue and project of classes, as far as remembered."""
+        self._live = LiveAttempts(connection)
+        self._at_us: Micros = 0
+        self._by = ""
+        """When and on whose word the entry came that is being taken."""
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in INSERT}
+
+    def _modified(self, record: JobModified) -> None:
+        """Note what a job is now; its attempts so far were what they were."""
+        queue, project = self._key(record.cls)
+        facts = self._live.job(record.job)
+        array = facts.array
+        if array is not None:
+            array = msgspec.structs.replace(array, limit=record.array_limit)
+        facts = msgspec.structs.replace(facts, queue=queue, array=array)
+        self._live.note_job(record.job, facts)
+        self._rows["modified"].append(
+            (
+                record.spec_id, record.cls, queue, self._name(record.spec_id), project,
+                None if array is None else _ENCODER.encode(array), record.job,
+            )
+        )  # fmt: skip
+        run = (record.job, 0, 1 << 62)
+        if record.queue:
+            self._event(run, Happening.SWITCHED, text=record.queue)
+        if record.changes:
+            self._event(run, Happening.MODIFIED, text=record.changes)
+
+    def _audit(self, entry: Entry) -> None:
+        """Gather what an entry tells about users."""
+        self._rows["audit"].extend(
+            (
+                row.seq, round(row.at * 1_000_000), row.user, row.action, row.about, row.basis,
+                row.origin, row.result, row.count,
+            )
+            for row in rows_of(entry, self._hosts)
+        )  # fmt: skip
+
+    def _add_hosts(self, names: Iterable[str]) -> None:
+        self._hosts = list(names)
+        self._rows["hosts"].extend(enumerate(self._hosts))
+
+    def _config(self, record: r.ConfigApplied) -> None:
+        self._add_hosts(record.hosts)
+
+    def _spec(self, record: r.SpecStored) -> None:
+        self._rows["specs"].append((record.spec_id, _ENCODER.encode(record.spec)))
+        self._names[record.spec_id] = record.spec.name
+
+    def _class(self, record: r.ClassStored) -> None:
+        self._rows["classes"].append((record.cls, _ENCODER.encode(record.key), record.resreq))
+        self._keys[record.cls] = (record.key.queue, record.key.project)
+
+    def _submitted(self, record: r.JobSubmitted) -> None:
+        owner, array = record.owner, record.array
+        queue, project = self._key(record.cls)
+        self._live.note_job(record.job, JobFacts(owner.user, queue, record.submit_at_us, array))
+        self._rows["jobs"].append(
+            (
+                record.job, record.spec_id, record.cls, owner.user, owner.uid, owner.gid, queue,
+                self._name(record.spec_id), record.submit_at_us,
+                1 if array is None else array.count,
+                None if array is None else _ENCODER.encode(array), project, record.hold,
+            )
+        )  # fmt: skip
+
+    def _name(self, spec_id: int) -> str:
+        """Return the job name of a spec; one stored before this process began is read back."""
+        name = self._names.get(spec_id)
+        if name is None:
+            (content,) = self._connection.execute(
+                "SELECT spec FROM specs WHERE spec_id = ?", (spec_id,)
+            ).fetchone()
+            name = self._names[spec_id] = msgspec.msgpack.decode(content)[0]
+        return name
+
+    def _key(self, cls: int) -> tuple[str, str]:
+        """Return queue and project of a class."""
+        found = self._keys.get(cls)
+        if found is None:
+            (content,) = self._connection.execute(
+                "SELECT key FROM classes WHERE cls = ?", (cls,)
+            ).fetchone()
+            key = _KEY.decode(content)
+            found = self._keys[cls] = (key.queue, key.project)
+        return found
+
+    def _add_withdrawn(
+        self, job: int, first: int, last: int, cause: int, by: str, at_us: Micros
+    ) -> None:
+        facts = self._live.job(job)
+        self._rows["withdrawn"].append(
+            (
+                job, first, last, cause, by, at_us, facts.size(first, last), facts.submit_at_us,
+                facts.user, facts.queue,
+            )
+        )  # fmt: skip
+
+    def _event(
+        self,
+        run: tuple[int, int, int],
+        kind: int,
+        *,
+        amount: int = 0,
+        by: str | None = None,
+        text: str = "",
+        at_us: Micros | None = None,
+    ) -> None:
+        """Gather an event of elements ``(job, first, last)``."""
+        who = self._by if by is None else by
+        when = self._at_us if at_us is None else at_us
+        self._rows["events"].append((*run, when, int(kind), amount, who, text))

@@ -1,0 +1,15 @@
+# A small workflow: two files are made by batch jobs, a third from them.
+rule all:
+    input: "sum.txt"
+
+rule number:
+    output: "n{w}.txt"
+    resources: mem_mb=100, runtime=5
+    shell: "echo {wildcards.w} > {output}"
+
+rule sum:
+    input: "n1.txt", "n2.txt"
+    output: "sum.txt"
+    threads: 2
+    resources: mem_mb=200, runtime=5
+    shell: "cat {input} > {output}; echo on $LSB_MCPU_HOSTS >> {output}"

@@ -1,0 +1,140 @@
+"""Jobs that are changed over REST: ``modify`` and ``switch``."""
+
+import pytest
+from rest_cluster import run_rest
+
+from xce.apiserver.modification import ChangeBody, changed_members, render_changes
+from xce.apiserver.problems import ProblemError
+from xce.model.config import QueueConfig
+from xce.testing.builders import modify as tell_modify
+from xce.testing.builders import place, report_started
+
+QUEUES = (
+    QueueConfig(name="normal", default=True, default_run_limit_us=60_000_000),
+    QueueConfig(name="wide", tasks_min=2),
+)
+
+
+async def change(rest, job, **members):
+    """Change a job; return its result."""
+    body = {"action": "modify", "select": {"jobs": [str(job)]}, "change": members}
+    status, document = await rest.post("/jobs/actions", body)
+    if status != 200:
+        return document
+    (result,) = document["results"]
+    return result
+
+
+def test_members_take_new_values_and_the_others_stay():
+    async def story(rest):
+        job = await rest.submit("true", name="a", resreq=["select[mem>1]", "rusage[mem=10]"],
+                                tasks=[2, 2], run_limit_s=120, output="o1")  # fmt: skip
+        result = await change(
+            rest, job, tasks=[4, 4], name="b", output="o2", output_append=False, priority=3,
+            dependency="", mem_limit_kib=1024,
+        )  # fmt: skip
+        assert result == {"job": str(job), "jobid": job, "text": "modified", "queue": "normal"}
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["name"], row["tasks_min"], row["tasks_max"]) == ("b", 4, 4)
+        assert (row["output"], row["output_append"], row["priority"]) == ("o2", False, 3)
+        assert (row["run_limit_s"], row["mem_limit_kib"]) == (120, 1024)
+        assert row["resreq_asked"] == "select[mem>1] rusage[mem=10]"
+        assert "rusage[mem=10.00]" in row["resreq"]
+        await change(rest, job, resreq=["rusage[mem=20]"], unset=["tasks", "run_limit_s", "name"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["tasks_max"], row["run_limit_s"], row["named"]) == (1, 60, False)
+        assert row["resreq_asked"] == "rusage[mem=20]"
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_another_queue_makes_of_a_request_what_it_would_of_a_new_one():
+    async def story(rest):
+        job = await rest.submit("true", run_limit_s=30)
+        assert (await change(rest, job, queue="wide", tasks=[1, 4]))["queue"] == "wide"
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["queue"], row["tasks_min"], row["tasks_max"]) == ("wide", 2, 4)
+        assert row["run_limit_s"] == 30
+        await change(rest, job, unset=["queue"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["queue"], row["tasks_min"]) == ("normal", 1)
+        body = {"action": "switch", "select": {"jobs": [str(job)]}, "to_queue": "wide"}
+        _, document = await rest.post("/jobs/actions", body)
+        assert document["results"] == [
+            {"job": str(job), "jobid": job, "text": "switched", "queue": "wide"}
+        ]
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["queue"], row["tasks_min"], row["tasks_max"]) == ("wide", 2, 4)
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_another_command_is_what_runs():
+    async def story(rest):
+        job = await rest.submit("echo one")
+        assert (await change(rest, job, command="echo two"))["text"] == "modified"
+        _, text = await rest.get(f"/jobs/{job}/script")
+        assert text == b"echo two"
+        await change(rest, job, script="echo three\n", script_name="s", args=["x"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert row["command"] == "s x"
+        assert (await change(rest, job, args=["y"]))["code"] == "bad-request"
+
+    run_rest(story)
+
+
+def test_what_cannot_be_read_or_is_not_allowed_is_refused():
+    async def story(rest):
+        job = await rest.submit()
+        array = await rest.submit(array="1-3")
+        assert (await change(rest, job, resreq=["rusage["]))["code"] == "bad-resreq"
+        assert (await change(rest, job, name="a[1-3]"))["lsf"] == "Job array index error"
+        assert (await change(rest, 99, priority=1))["error"]["code"] == "unknown-job"
+        assert (await change(rest, job))["code"] == "bad-request"
+        assert (await change(rest, job, priority=1, unset=["priority"]))["code"] == "bad-request"
+        assert (await change(rest, f"{array}[2]", priority=1))["error"]["code"] == "not-built"
+        assert (await change(rest, f"{array}[1-3]", array_limit=1))["text"] == "modified"
+        place(rest.controller, job)
+        report_started(rest.controller, job)
+        rest.link.pump()
+        error = (await change(rest, job, priority=1))["error"]
+        assert error["lsf"].startswith("Only the following parameters can be used")
+        for body in (
+            {"action": "modify", "select": {"jobs": [str(job)]}},
+            {"action": "kill", "select": {"jobs": [str(job)]}, "change": {"priority": 1}},
+            {"action": "switch", "select": {"jobs": [str(job)]}},
+            {"action": "modify", "select": {"all": True}, "change": {"priority": 1}},
+        ):
+            status, document = await rest.post("/jobs/actions", body)
+            assert (status, document["code"]) == (400, "bad-request")
+
+    run_rest(story)
+
+
+def test_a_job_that_somebody_else_changed_meanwhile_is_made_out_again():
+    async def story(rest):
+        job = await rest.submit("true", name="a")
+        rest.link.holds_entries = True
+        tell_modify(rest.controller, job, priority=7)
+
+        async def arrive(*_):
+            rest.link.pump()
+
+        rest.replica.reach = arrive
+        result = await change(rest, job, name="b")
+        assert result["text"] == "modified"
+        rest.link.pump()
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["name"], row["priority"]) == ("b", 7), "both changes hold"
+
+    run_rest(story)
+
+
+def test_changes_are_told_in_words():
+    body = ChangeBody(tasks=(1, 2), resreq=["a", "b"], run_limit_s=60.0, unset=["name"])
+    assert render_changes(body) == "tasks=1,2, resreq=a b, run_limit_s=60, name unset"
+    assert changed_members(body) == ("name", "resreq", "run_limit_s", "tasks")
+    assert len(render_changes(ChangeBody(command="x" * 9_000))) == 1024
+    assert changed_members(ChangeBody(script_data=b"x")) == ("script",)
+    with pytest.raises(ProblemError, match="nothing"):
+        changed_members(ChangeBody())

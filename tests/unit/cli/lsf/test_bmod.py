@@ -1,0 +1,132 @@
+"""``bmod`` and ``bswitch``: what they send, and what they say."""
+
+import pytest
+from fake_api import FakeApi, run_command
+
+from xce.cli.lsf import bmod, bswitch
+from xce.cli.lsf.control import user_name
+
+ROUTE = "POST /jobs/actions"
+ME = user_name()
+
+
+def done(job, text):
+    return {"seq": 1, "results": [{"job": job, "jobid": 1, "text": text, "queue": "q"}]}
+
+
+def failed(job, text, lsf=""):
+    return {"seq": 1, "results": [{"job": job, "error": {"code": "c", "text": text, "lsf": lsf}}]}
+
+
+def changed(words):
+    routes = {ROUTE: done("12", "modified"), "GET /cluster": {"unit_for_limits": "MB"}}
+    with FakeApi(routes) as fake:
+        status, out, err = run_command(bmod, [*words, "12"], api=fake)
+        assert (status, out, err) == (0, "Parameters of job <12> are being changed\n", "")
+        body = fake.requests[-1].json()
+    assert (body["action"], body["select"]) == ("modify", {"jobs": ["12"]})
+    return body["change"]
+
+
+@pytest.mark.parametrize(
+    ("words", "change"),
+    [
+        (["-n", "4"], {"tasks": [4, 4]}),
+        (["-n2,8"], {"tasks": [2, 8]}),
+        (["-R", "select[a]", "-R", "rusage[b=1]"], {"resreq": ["select[a]", "rusage[b=1]"]}),
+        (["-q", "night", "-P", "p", "-m", "h1 h2"],
+         {"queue": "night", "project": "p", "hosts": "h1 h2"}),
+        (["-W", "1:30", "-We", "10"], {"run_limit_s": 5400, "estimate_s": 600}),
+        (["-M", "2GB"], {"mem_limit_kib": 2 << 20}),
+        (["-M", "100"], {"mem_limit_kib": 100 << 10}),
+        (["-w", "done(3)"], {"dependency": "done(3)"}),
+        (["-b", "2099:1:2:3:4"], None),
+        (["-J", "new"], {"name": "new"}),
+        (["-J", "%5"], {"array_limit": 5}),
+        (["-J", "new%0"], {"name": "new", "array_limit": 0}),
+        (["-o", "a", "-eo", "b"], {"output": "a", "error": "b", "error_append": False}),
+        (["-i", "in", "-cwd", "/x"], {"input": "in", "cwd_given": "/x"}),
+        (["-Z", "echo b"], {"command": "echo b"}),
+        (["-x", "-r", "-sp", "9"], {"exclusive": True, "rerunnable": True, "priority": 9}),
+        (["-rn"], {"rerunnable": False}),
+        (["-Wn", "-wn", "-nn", "-xn", "-in", "-isn"],
+         {"unset": ["dependency", "exclusive", "input", "run_limit_s", "tasks"]}),
+    ],
+)  # fmt: skip
+def test_options_are_what_is_changed(words, change):
+    found = changed(words)
+    assert found == change if change is not None else list(found) == ["begin_at"]
+
+
+def test_a_script_is_read_now(tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\necho hi\n")
+    assert changed(["-Zs", f"{script} a 'b c'"]) == {
+        "script_data": "IyEvYmluL3NoCmVjaG8gaGkK", "script_name": str(script), "args": ["a", "b c"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["-n", "x", "12"], "Bad number of tasks: -n x is not min[,max]. Job not modified."),
+        (["-Z", " ", "12"], "Empty job. Job not modified."),
+        (["-Zs", "/nonexistent", "12"],
+         "Bad command file: -Zs /nonexistent: No such file or directory. Job not modified."),
+        (["-J", "a[1-2]", "12"],
+         ("Job array index error: -J a[1-2]: the elements of an array stay those they are. "
+         "Job not modified.")),
+        (["-q", " ", "12"],
+         "Queue name must be specified: -q names no queue. Job not modified."),
+        (["-W", "5", "x"], "x: Illegal job ID. Job not modified."),
+        (["-W", "5"], "bmod: Job ID must be specified"),
+        (["-W", "5", "1", "2"], "bmod: 2: one job at a time"),
+        (["12"], "bmod: there is nothing to change"),
+        (["-H", "12"], "bmod: -H: this option of LSF is not in XCE; use bstop and bresume"),
+        (["-gn", "12"], None),
+        (["-nnodes", "2", "12"],
+         ("bmod: -nnodes: this option of LSF is not in XCE; it cannot be changed after the "
+         "submission")),
+    ],
+)  # fmt: skip
+def test_bad_words_are_refused(words, text):
+    with FakeApi({}) as fake:
+        status, out, err = run_command(bmod, words, api=fake)
+    assert (status, out) == (255, "")
+    assert text is None or err.splitlines()[0] == text
+
+
+def test_a_refusal_is_told_in_lsfs_words_and_then_in_ours():
+    with FakeApi({ROUTE: failed("12", "job 12 has started", "Only the following")}) as fake:
+        status, out, err = run_command(bmod, ["-n", "2", "12"], api=fake)
+    assert (status, out) == (255, "")
+    assert err == "Only the following. Job not modified.\n  job 12 has started.\n"
+    with FakeApi({ROUTE: failed("12", "name the job")}) as fake:
+        status, _, err = run_command(bmod, ["-n", "2", "12[1]"], api=fake)
+    assert (status, err) == (255, "name the job. Job not modified.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "select"),
+    [
+        (["q", "12", "13[1-3]"], {"jobs": ["12", "13[1-3]"]}),
+        (["q"], {"user": ME, "newest": True}),
+        (["-q", "old", "-u", "all", "q", "0"], {"user": "all", "queue": "old", "all": True}),
+        (["-J", "a*", "-m", "h1", "q", "0"],
+         {"user": ME, "name": "a*", "host": "h1", "all": True}),
+    ],
+)  # fmt: skip
+def test_bswitch_names_the_queue_first(words, select):
+    with FakeApi({ROUTE: done("12", "switched")}) as fake:
+        status, out, err = run_command(bswitch, words, api=fake)
+        assert (status, out, err) == (0, "Job <12> is switched to queue <q>\n", "")
+        assert fake.requests[0].json() == {"action": "switch", "to_queue": "q", "select": select}
+
+
+def test_bswitch_says_why_a_job_stays():
+    with FakeApi({ROUTE: failed("12", "no queue is called 'q'", "q: No such queue")}) as fake:
+        status, out, err = run_command(bswitch, ["q", "12"], api=fake)
+    assert (status, out, err) == (255, "", "Job <12>: q: No such queue\n")
+    with FakeApi({}) as fake:
+        status, _, err = run_command(bswitch, [], api=fake)
+    assert (status, err.splitlines()[0]) == (255, "bswitch: Queue name must be specified")
