@@ -97,7 +97,7 @@ def test_a_pending_job_asks_for_what_it_is_changed_to(controller):
     now = key(controller, job)
     assert (now.request, now.run_limit_us) == (request(2, mem_mib=100), SECOND_US)
     assert (now.priority, now.project) == (7, "p")
-    assert controller.state.names["alice"] == {"b": {job: None}}
+    assert controller.state.names["alice"] == {"b": job}
     assert list(controller.state.classes) == [controller.job(job).cls], "the old class is gone"
     assert len(controller.state.specs) == 1
     check(controller)
