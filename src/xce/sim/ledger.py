@@ -16,6 +16,7 @@ from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import Stop
+from xce.model.record_modify import JobModified
 from xce.model.request import Request
 
 PENDING: Final = "pending"
@@ -59,6 +60,8 @@ class Element(msgspec.Struct):
     place: str
     attempt: int = 0
     """The last one that was made."""
+    cls: int = 0
+    """Of the live attempt: what it holds, which may be other than what its job asks for now."""
     hosts: tuple[tuple[HostNumber, int], ...] = ()
     """Of the live attempt, with the tasks on each."""
     stops: int = 0
@@ -136,6 +139,8 @@ class Ledger:
                 self._requests[record.cls] = record.key.request
             case r.JobSubmitted() | r.JobsReleased() | r.JobsForgotten() | r.KeyUsed():
                 self._take_job(record)
+            case JobModified():
+                self._modify(record)
             case r.Held() | r.Unheld() | r.Withdrawn():
                 self._take_waiting(record)
             case r.BulkPlaced() | r.GangPlaced():
@@ -217,6 +222,19 @@ class Ledger:
                     before = self._keys.setdefault((user, key, line), job)
                     check(before == job, f"line {line} of key {key} made jobs {before} and {job}")
 
+    def _modify(self, record: JobModified) -> None:
+        kept = self.jobs[record.job]
+        is_over = all(one.place == ENDED for one in kept.elements.values())
+        check(not is_over, f"job {record.job} is modified and is over")
+        kept.cls, kept.limit = record.cls, record.array_limit
+        kept.waits = (record.begin_at_us > self._now_us) + (record.dependency is not None)
+        moves = dict(zip(record.before, record.after, strict=True))
+        for one in kept.elements.values():
+            if one.place == LIVE and one.cls in moves:
+                self._use(one, -1)
+                one.cls = moves[one.cls]
+                self._use(one, 1)
+
     def _each(self, record: Runs) -> Iterator[Element]:
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
             for index, element in self.jobs[job].elements.items():
@@ -248,13 +266,16 @@ class Ledger:
         request = self._requests[record.cls]
         if isinstance(record, r.GangPlaced):
             hosts = tuple(zip(record.hosts, record.tasks, strict=True))
-            self._begin(self.jobs[record.job].elements[record.index], request, hosts)
+            one = self.jobs[record.job].elements[record.index]
+            one.cls = record.cls
+            self._begin(one, request, hosts)
             return
         found = list(self._each(record))
         counted = zip(record.hosts, record.counts, strict=True)
         given = [host for host, count in counted for _ in range(count)]
         check(len(found) == len(given), f"{len(found)} elements are given {len(given)} places")
         for one, host in zip(found, given, strict=True):
+            one.cls = record.cls
             self._begin(one, request, ((host, request.tasks_max),))
 
     def _begin(
@@ -283,7 +304,7 @@ class Ledger:
 
     def _amounts(self, one: Element) -> Iterator[tuple[str, str, int]]:
         """Yield what a live attempt holds: host (empty: a pool), resource, value."""
-        request = self._requests[self.jobs[one.job].cls]
+        request = self._requests[one.cls]
         spans = sorted({0, *(amount.duration_us for amount in request.amounts)})
         gone = set(spans[1 : one.returned + 1])
         amounts = [amount for amount in request.amounts if amount.duration_us not in gone]
@@ -372,8 +393,9 @@ class Ledger:
     def _check_guests(self, host: HostNumber, guests: set[tuple[JobId, Index]]) -> None:
         for job, index in guests:
             kept = self.jobs[job]
-            is_alone = len(guests) == 1 or not self._requests[kept.cls].exclusive
+            one = kept.elements[index]
+            is_alone = len(guests) == 1 or not self._requests[one.cls].exclusive
             check(is_alone, f"{job}[{index}] shares host {host}")
             # Parts of one whose first host is another are ended there before.
-            is_lost = host in self._lost and kept.elements[index].hosts[0][0] == host
+            is_lost = host in self._lost and one.hosts[0][0] == host
             check(not is_lost, f"{job}[{index}] lives on lost host {host}")
