@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from xce.model.reason import HostCode, HostReason
-from xce.sched.columns import MOVING, HostColumns, HostFacts
+from xce.sched.columns import HostColumns, HostFacts
 from xce.sched.ground import Ground
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
@@ -151,7 +151,7 @@ def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFac
     """Keep what ``select[]`` wants, if that depends on what is free."""
     if shape.program is not None and shape.select_moves:
         columns = HostColumns(facts, ground.free)
-        moving = ",".join(sorted(MOVING.intersection(shape.program.names)))
+        moving = ",".join(sorted(facts.table.row.keys() & set(shape.program.names)))
         sieve.keep(shape.program.mask(columns), HostCode.SELECT, resource=moving)
 
 

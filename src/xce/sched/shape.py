@@ -12,7 +12,6 @@ from xce.model.ids import HostNumber, Micros
 from xce.model.reason import HostReason, Reason
 from xce.model.request import Request
 from xce.resreq.select import compile_order, compile_select
-from xce.sched.columns import MOVING
 from xce.state.cluster import RequestClass
 from xce.state.hosts import Column, Flags
 from xce.state.needs import Form, Need, open_form
@@ -68,7 +67,8 @@ class Shape:
         """Whether its tasks may lie anywhere, and hosts differ by what they have free alone."""
         self.order = compile_order(request.order)
         self.program = compile_select(request.select) if request.select else None
-        self.select_moves = self.program is not None and not MOVING.isdisjoint(self.program.names)
+        self.select_moves = False
+        """Whether ``select[]`` names what is given out; set by `compile_standing`, too."""
         self.preference: Column | None = None
         """By host; None: all are alike."""
         # Set by `xce.sched.standing.compile_standing`.
