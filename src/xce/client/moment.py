@@ -20,7 +20,7 @@ def parse_moment(text: str, *, now_s: float) -> float | None:
     if re.fullmatch(r"@\d{1,12}(\.\d{1,6})?", text):
         return float(text[1:])
     span = _SPAN.fullmatch(text)
-    if span is not None:
+    if span is not None and len(span[1]) < 16:
         return now_s - float(span[1]) * _SECONDS[span[2]]
     local = datetime.fromtimestamp(now_s).astimezone()
     if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):

@@ -1,12 +1,13 @@
 """``hosts.yaml``: which hosts there are, and what each offers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from xce.config.document import Key, Place, Reader, Table, each_item, each_pair, read_mapping
 from xce.config.gpus import read_gpus
-from xce.config.names import BUILT_IN_ATTRIBUTES, HOSTS_MAX
+from xce.config.names import BUILT_IN_ATTRIBUTES, HOSTS_MAX, SIZE_COUNTERS
 from xce.config.report import render_allowed
 from xce.config.schema import HOST
 from xce.config.topology import read_labels
@@ -45,6 +46,17 @@ def read_hosts(
                 {"name": name, "counters": counters, **fields}, HostConfig
             )
     return hosts
+
+
+def declare_sizes(
+    hosts: Iterable[HostConfig], resources: dict[str, ResourceConfig]
+) -> dict[str, ResourceConfig]:
+    """Return the resources with ``swp`` and ``tmp`` where hosts offer them: in MiB, as ``mem``."""
+    offered = {name for host in hosts for name in host.counters}
+    sizes = [name for name in SIZE_COUNTERS if name in offered]
+    return resources | {
+        name: ResourceConfig(name=name, kind="counter", unit="MB") for name in sizes
+    }
 
 
 def _host_table(resources: dict[str, ResourceConfig], levels: tuple[str, ...]) -> Table:

@@ -18,6 +18,8 @@ RESERVED_HOSTS: Final = frozenset({"all", "others", "none", "default", "allremot
 RESERVED_QUEUES: Final = frozenset({"all", "default", "none", "others"})
 BUILT_IN_ATTRIBUTES: Final = frozenset({"model", "type"})
 """Text attributes that every host may have without a declaration."""
+SIZE_COUNTERS: Final = ("swp", "tmp")
+"""Sizes that hosts may offer beside their memory; a host that names one declares it."""
 _WORDS: Final = """
     slots maxslots mem swp tmp maxmem maxswp maxtmp ut ls it io pg r15s r1m r15m cpu cpuf ncpus
     nprocs ncores nthreads ndisks type model status hname server rexpri gpu gpus ngpus

@@ -11,7 +11,7 @@ import msgspec
 from xce.config.api import read_api
 from xce.config.document import Key, Place, Table, open_document, read_mapping
 from xce.config.grace import check_grace
-from xce.config.hosts import read_hosts
+from xce.config.hosts import declare_sizes, read_hosts
 from xce.config.queues import read_queues
 from xce.config.report import Problem, Report, render_allowed
 from xce.config.resources import read_pools, read_resources
@@ -61,6 +61,7 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     hosts = lay_hosts(topology, hosts, read_lay(topology, levels))
     check_nesting(tops["hosts.yaml"] or topology, hosts, levels)
     pools = read_pools(tops["supply.yaml"], resources, tops["resources.yaml"])
+    resources = declare_sizes(hosts.values(), resources)
     queues = read_queues(tops["queues.yaml"], hosts)
     names = queues or [queue.name for queue in ClusterConfig().queues]
     roles = read_roles(tops["roles.yaml"], names)

@@ -19,7 +19,9 @@ GROUP_MAX: Final = 128
 def read_permission(place: Place) -> str:
     """Read ``job:kill``, ``job:*`` or ``*``."""
     text = scalar_text(place)
-    if text in NOT_BUILT:
+    resource, _, verb = text.partition(":")
+    is_later = verb == "*" and any(name.startswith(f"{resource}:") for name in NOT_BUILT)
+    if text in NOT_BUILT or (is_later and not expand_permission(text)):
         raise TextError(f"{text!r} is not built yet in this release; remove it")
     if not expand_permission(text):
         every = sorted({f"{name.partition(':')[0]}:*" for name in PERMISSIONS})
@@ -140,6 +142,8 @@ def _read_grants(place: Place, roles: list[str], queues: list[str]) -> list[dict
         role, queue = grant.get("role"), grant.get("queue")
         if role is not None and role not in roles:
             item.problem(f"role {role!r} is not defined; {render_allowed(role, roles)}")
+        if grant.get("project") == "":
+            item.problem("has an empty project: name one, or leave the key out for all of them")
         if queue is not None and queue not in queues:
             item.problem(f"queue {queue!r} is not defined; {render_allowed(queue, queues)}")
         if not grant.get("users") and not grant.get("groups"):

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from xce.config.document import Key, Reader, Table
-from xce.config.names import QUEUE_NAME, RESERVED_QUEUES, RESERVED_RESOURCES, RESOURCE_NAME
+from xce.config.names import (
+    QUEUE_NAME,
+    RESERVED_QUEUES,
+    RESERVED_RESOURCES,
+    RESOURCE_NAME,
+    SIZE_COUNTERS,
+)
 from xce.config.shares import read_shares
 from xce.config.topology import read_later, read_levels
 from xce.config.values import (
@@ -80,10 +86,11 @@ HOST: Final = Table(
         "names": Key("names", read_host_pattern),
         "slots": Key("slots", read_count(1, 1_000_000)),
         "mem": Key("mem_mib", read_supply_mib),
+        **{name: Key(f"+{name}", read_supply_mib) for name in SIZE_COUNTERS},
         "state": Key("state", read_choice("ok", "closed")),
     },
     required=("names",),
-    not_built=frozenset({"tmp", "swp", "model_factor"}),
+    not_built=frozenset({"model_factor"}),
 )
 """Beside these: ``attributes``, ``labels``, and a key for each declared counter."""
 

@@ -42,16 +42,16 @@ ROWS: Final = (
 )
 NAMES: Final = frozenset(
     (
-        "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "swp", "tmp",
-        "status", "model", "cpuf", "server", "rexpri", "ndisks", "nprocs", "ncores", "nthreads",
-        "maxswp", "maxtmp", "cu",
+        "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it",
+        "status", "cpuf", "server", "rexpri", "ndisks", "nprocs", "ncores", "nthreads",
+        "cu",
         "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
     )
 )  # fmt: skip
 """Resources that LSF has on every host and XCE has not yet, unless they are declared."""
+OFFERED: Final = frozenset(("swp", "tmp", "maxswp", "maxtmp"))
+"""What hosts have where their configuration says how much."""
 NAME_PREFIXES: Final = ("gpu_",)
-HAS_CONSUMABLES_IN_SELECT: Final = False
-"""Whether ``select[]`` and ``order[]`` may compare a counter or pool."""
 
 
 def refuse_not_built(
@@ -74,9 +74,13 @@ def refuse_not_built(
         if name in schema.kinds or (section == "rusage" and name in schema.units):
             continue
         if name in schema.units and section != "rusage":
-            if not HAS_CONSUMABLES_IN_SELECT:
+            if name in schema.pools or section == "same":
                 what = f"{name} in {section}[], since it is consumed,"
                 return _not_built(what, [name], texts)
+        elif name in OFFERED:
+            size = name.removeprefix("max")
+            why = f"{name} in {section}[]: no host offers it, as {size} in hosts.yaml would say"
+            return NotBuiltError(why, word=name)
         elif name in NAMES or name.startswith(NAME_PREFIXES):
             words = [name, *(alias for alias, real in ALIASES.items() if real == name)]
             return _not_built(f"{name} in {section}[]", words, texts)

@@ -7,7 +7,7 @@ from xce.resreq.errors import ResreqError
 
 NUMBERS: Final = ("ncpus", "maxmem", "mem", "slots", "maxslots")
 """Numbers that every host has, for select and order."""
-STRINGS: Final = ("hname", "type")
+STRINGS: Final = ("hname", "model", "type")
 """Strings that a host may have, for select."""
 SIZES: Final = ("mem", "maxmem", "swp", "maxswp")
 """Numbers that are sizes in MiB; a bare number beside one is in the unit for limits."""
@@ -30,7 +30,7 @@ _BUILT_IN_KINDS: Final = {
         ),
         "number",
     ),
-    **dict.fromkeys(("status", "model", "cu"), "string"),
+    **dict.fromkeys(("status", "cu"), "string"),
     "server": "boolean",
 }  # fmt: skip
 """What LSF has beside the above; a declared resource of the same name wins."""
@@ -65,9 +65,15 @@ class Schema:
         self.kinds.update(dict.fromkeys(("ngpus", "ngpus_physical"), "number"))
         self.units: dict[str, str] = {"mem": "MB", "gpu": ""}
         """Consumable resources with their units."""
+        self.pools: set[str] = {pool.name for pool in config.pools}
+        """Of these, those that no host has by itself."""
         for resource in config.resources:
             if resource.kind in ("counter", "pool"):
                 self.units[resource.name] = resource.unit
+                if resource.kind == "pool":
+                    self.pools.add(resource.name)
+                elif f"max{resource.name}" in _BUILT_IN_KINDS:
+                    self.kinds[f"max{resource.name}"] = "number"
             else:
                 self.kinds[resource.name] = resource.kind
         for pool in config.pools:

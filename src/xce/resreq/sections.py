@@ -170,7 +170,7 @@ def _parse_duration_s(cursor: Cursor) -> int:
 
 
 def _parse_decay(cursor: Cursor) -> int:
-    return cursor.expect_count("0 or 1", least=0, most=1)
+    return cursor.expect_count("a number", least=0, most=1)
 
 
 def _parse_span(cursor: Cursor) -> ast.Span:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from xce.resreq import ast
 from xce.resreq.expression import parts_of
 from xce.resreq.parser import parse_select
+from xce.resreq.schema import STRINGS
 from xce.resreq.settle import scaled_milli, unit_power
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -22,7 +23,6 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 _LIMIT: Final = 1 << 60
 """Sums and products stop here instead of running over."""
 _ANY_TYPE: Final = ("any", "local")
-_STRINGS: Final = ("hname", "type")
 _RISING: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls")
 """Load indices that rise with the load."""
 
@@ -142,7 +142,7 @@ class _Run:
 
     def kind(self, name: str) -> str:
         """Return the kind of a resource; empty for a word that is none."""
-        return "string" if name in _STRINGS else self.columns.kind(name)
+        return "string" if name in STRINGS else self.columns.kind(name)
 
     def everywhere(self, *, value: bool) -> Bools:
         """Return ``value`` for every host."""

@@ -16,8 +16,6 @@ from xce.resreq.select import Bools, Codes, Milli
 from xce.state.device_columns import DeviceColumns
 from xce.state.hosts import Column, Flags, HostTable
 
-MOVING: Final = frozenset({"mem", "slots"})
-"""Numbers that change with what is given out."""
 GPU_NUMBERS: Final = ("ngpus", "ngpus_physical")
 """How many GPUs a host has."""
 OWN_LEVEL: Final = "host"
@@ -40,6 +38,10 @@ class HostFacts:
         }
         self.kinds["gpu"] = "boolean"
         self.kinds.update(dict.fromkeys(GPU_NUMBERS, "number"))
+        counters = table.resources[2:]
+        self.totals = {f"max{name}": table.row[name] for name in counters}
+        """Names under which the whole of a counter is known, and its row."""
+        self.kinds |= dict.fromkeys((*counters, *self.totals), "number")
         self.attributes: list[Mapping[str, int | str | bool]] = list(
             map(table.attributes, range(table.count))
         )
@@ -106,7 +108,7 @@ class HostFacts:
     def values(self, name: str) -> Codes:
         """Return a code for each value of an attribute, for ``same[]``; -1: not there."""
         kind = self.kinds.get(name, "")
-        if kind == "string" or name in STRINGS or name == "model":
+        if kind == "string" or name in STRINGS:
             return self.text(name)[0]
         if kind == "boolean":
             has = [isinstance(row.get(name), bool) for row in self.attributes]
@@ -180,7 +182,16 @@ class HostColumns:
             case "ncpus":
                 return self._facts.cpus, self._all
             case _:
-                return self._facts.number(name)
+                return self._counter(name) or self._facts.number(name)
+
+    def _counter(self, name: str) -> tuple[Milli, Bools] | None:
+        """Return what is free of a counter, or the whole of it; None: ``name`` is no counter's."""
+        table = self._facts.table
+        whole = self._facts.totals.get(name)
+        if whole is not None:
+            return table.total[whole] * 1000, table.total[whole] > 0
+        row = table.row.get(name)
+        return None if row is None else (self._free[row] * 1000, table.total[row] > 0)
 
     def text(self, name: str) -> tuple[Codes, dict[str, int]]:
         """Return a string's column as codes (-1: not there), and the code of each text."""

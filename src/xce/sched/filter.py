@@ -12,7 +12,7 @@ import numpy as np
 
 from xce.model.device import WHOLE, GpuWish
 from xce.model.reason import HostCode, HostReason
-from xce.sched.columns import MOVING, HostColumns, HostFacts
+from xce.sched.columns import HostColumns, HostFacts
 from xce.sched.devices import device_room, groups_by_devices
 from xce.sched.ground import Ground
 from xce.sched.shape import Shape
@@ -153,7 +153,7 @@ def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFac
     """Keep what ``select[]`` wants, if that depends on what is free."""
     if shape.program is not None and shape.select_moves:
         columns = HostColumns(facts, ground.free)
-        moving = ",".join(sorted(MOVING.intersection(shape.program.names)))
+        moving = ",".join(sorted(facts.table.row.keys() & set(shape.program.names)))
         sieve.keep(shape.program.mask(columns), HostCode.SELECT, resource=moving)
 
 

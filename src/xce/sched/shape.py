@@ -14,7 +14,6 @@ from xce.model.ids import HostNumber, Micros
 from xce.model.reason import HostReason, Reason
 from xce.model.request import Request
 from xce.resreq.select import compile_order, compile_select
-from xce.sched.columns import MOVING
 from xce.sched.devices import GpuShape
 from xce.sched.ties import Fabric
 from xce.state.cluster import RequestClass
@@ -97,6 +96,8 @@ class Shape:
         self.users = 0
         """How many classes have it."""
 
+    select_moves = False
+    """Whether ``select[]`` names what is given out; set by `compile_standing`, too."""
     fabric: Fabric | None = None
     """What relations between its parts, and to jobs outside, ask of it."""
 
@@ -123,11 +124,6 @@ class Shape:
     def asked(self) -> Column:
         """The resources of which it takes some on each host."""
         return np.flatnonzero(self.per_task + self.per_host)
-
-    @property
-    def select_moves(self) -> bool:
-        """Whether which hosts it may use changes by itself."""
-        return self.program is not None and not MOVING.isdisjoint(self.program.names)
 
     @functools.cached_property
     def is_loose(self) -> bool:

@@ -112,6 +112,8 @@ def _explain_never(
 
 def _lay_out(shape: Shape, facts: HostFacts) -> None:
     """Set what a request says of how tasks lie on hosts, host by host."""
+    if shape.program is not None:
+        shape.select_moves = not facts.table.row.keys().isdisjoint(shape.program.names)
     request, count = shape.request, facts.table.count
     shape.groups = _groups(request.same, facts)
     if request.gpu is not None and not shape.is_whole:

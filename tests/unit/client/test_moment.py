@@ -36,6 +36,20 @@ def test_an_instant_is_read(text: str, moment: float) -> None:
     assert parse_moment(text, now_s=NOW) == moment
 
 
-@pytest.mark.parametrize("text", ["", "soon", "25:00", "12:60", "@", "10", "10x", "2026-13-01"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "soon",
+        "25:00",
+        "12:60",
+        "@",
+        "10",
+        "10x",
+        "2026-13-01",
+        "9" * 5000 + "s",
+        "9" * 400 + "d",
+    ],
+)
 def test_what_is_no_instant_is_none(text: str) -> None:
     assert parse_moment(text, now_s=NOW) is None

@@ -302,3 +302,12 @@ def test_no_key_is_both_built_and_not_built() -> None:
     for table in (CLUSTER, HOST, LSF, QUEUE, RESOURCE):
         assert not table.not_built & set(table.keys)
     assert not FILES_NOT_BUILT & set(FILES)
+
+
+def test_sizes_that_hosts_offer_are_declared_by_it():
+    config = parse_config({"hosts.yaml": "- {names: a, tmp: 100G, swp: 512}\n- {names: b}\n"})
+    assert [(item.name, item.kind, item.unit) for item in config.resources] == [
+        ("swp", "counter", "MB"), ("tmp", "counter", "MB"),
+    ]  # fmt: skip
+    assert [dict(host.counters) for host in config.hosts] == [{"swp": 512, "tmp": 102_400}, {}]
+    assert parse_config({"hosts.yaml": "- {names: a}\n"}).resources == ()

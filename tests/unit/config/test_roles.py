@@ -42,6 +42,9 @@ def test_without_the_file_everyone_sees_and_submits():
     [
         ("everyone: [job:kil]\n", 1, "did you mean 'job:kill'"),
         ("everyone:\n  - job:kill\n  - project:submit\n", 3, "is not built yet"),
+        ('everyone: ["project:*"]\n', 1, "is not built yet"),
+        ('everyone: ["app:*"]\n', 1, "is not built yet"),
+        ('grants:\n  - {role: viewer, users: [a], project: ""}\n', 2, "has an empty project"),
         ("everyones: []\n", 1, "did you mean 'everyone'"),
         ("roles:\n  - name: admin\n    permissions: ['*']\n", 2, "is built in"),
         ("roles:\n  - permissions: ['*']\n", 2, "needs the key 'name'"),

@@ -5,6 +5,8 @@ from typing import Final
 import msgspec
 
 from xce.cli.explain.cluster import Cluster
+from xce.config.names import SIZE_COUNTERS
+from xce.model.config import ClusterConfig, ResourceConfig
 from xce.model.request import Request
 from xce.resreq import ast
 from xce.resreq.built import refuse_not_built
@@ -65,7 +67,7 @@ def read_requirement(
     missing: NotBuiltError | None = None
     try:
         request = compile_tree(tree, tasks)
-        missing = refuse_not_built(request, config=cluster.config, texts=texts)
+        missing = refuse_not_built(request, config=_assumed(cluster), texts=texts)
     except NotBuiltError as error:
         request, missing = Request(*(tasks or (1, 1))), error
     if missing is not None:
@@ -96,6 +98,14 @@ def read_hosts(text: str, cluster: Cluster) -> tuple[list[str], list[str]]:
         if not cluster.trouble and choice.host not in cluster.hosts:
             warnings.append(f"no host is called {choice.host!r}")
     return text.split(), warnings
+
+
+def _assumed(cluster: Cluster) -> ClusterConfig:
+    """Return the configuration; where no cluster answers, one with all that hosts may offer."""
+    if not cluster.trouble:
+        return cluster.config
+    sizes = (ResourceConfig(name=name, kind="counter", unit="MB") for name in SIZE_COUNTERS)
+    return msgspec.structs.replace(cluster.config, resources=(*cluster.config.resources, *sizes))
 
 
 def _counted(compound: ast.Compound, request: Request) -> ast.Compound:

@@ -104,7 +104,7 @@ def execute(context: Context) -> int:
     except BadValueError as error:
         context.err(f"{error}.")
         return FAILED
-    if parsed.has("-n") and not parsed.value("-n").replace(",", "").strip().isdigit():
+    if parsed.has("-n") and not parsed.value("-n").replace(",", "").strip().isdecimal():
         raise UsageError(f"-n {parsed.value('-n')}: expected a number")
     if parsed.has("-T") and not parsed.has("-t"):
         raise UsageError("-T belongs to -t")

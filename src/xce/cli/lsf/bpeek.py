@@ -58,7 +58,7 @@ def _named(context: Context) -> Row | None:
         raise BadValueError("0: Illegal job ID")
     job, bracket, index = label.partition("[")
     index = index.removesuffix("]")
-    if bracket and not index.isdigit():
+    if bracket and not index.isdecimal():
         raise BadValueError(f"{label}: one element at a time")
     try:
         row: Row = context.api.call("GET", f"/jobs/{job}", [("index", index)] if bracket else [])
@@ -152,7 +152,7 @@ def _parts(context: Context, row: Row, stream: str) -> list[bytes]:
             parts.append(answer.body)
         offset += len(answer.body)
         size = answer.headers.get("xce-size", "")
-        if not answer.body or not size.isdigit() or offset >= int(size):
+        if not answer.body or not size.isdecimal() or offset >= int(size):
             return parts
 
 

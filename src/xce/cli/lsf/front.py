@@ -127,6 +127,8 @@ def run(
     until_word: bool = False,
 ) -> int:
     """Run a command and return its exit status; nothing but a lost stream is raised."""
+    # A number with thousands of digits is judged like any other, and not by Python.
+    sys.set_int_max_str_digits(0)
     program = usage.split(None, 2)[1]
     context = Context(program, Parsed({}, []), environ, write_out, write_err)
     try:

@@ -37,6 +37,8 @@ def _parse(text: str, now_s: float, shown: str) -> tuple[int, int]:
     """Return the first and the last second that an instant, a day or a month means."""
     word = text.strip()
     wrong = UsageError(f"{shown}: {word!r} is no time: expected {FORM}")
+    if not word.isascii():
+        raise wrong
     if word.startswith("."):
         return _relative(word[1:], now_s, wrong)
     today = time.localtime(now_s)
@@ -45,7 +47,7 @@ def _parse(text: str, now_s: float, shown: str) -> tuple[int, int]:
         clock = tail if slash else word
         year, month, day = _date(head, today, wrong) if slash else (today[0], today[1], today[2])
         hour_text, _, minute_text = clock.partition(":")
-        if not hour_text.isdigit() or (minute_text and not minute_text.isdigit()):
+        if not hour_text.isdecimal() or (minute_text and not minute_text.isdecimal()):
             raise wrong
         hour, minute = int(hour_text), int(minute_text or 0)
         if hour > 23 or minute > 59:
@@ -54,7 +56,7 @@ def _parse(text: str, now_s: float, shown: str) -> tuple[int, int]:
         return at, at + (59 if minute_text else 3599)
     if slash and not tail:
         numbers = head.split("/")
-        if not 1 <= len(numbers) <= 2 or not all(one.isdigit() for one in numbers):
+        if not 1 <= len(numbers) <= 2 or not all(one.isdecimal() for one in numbers):
             raise wrong
         year = int(numbers[0]) if len(numbers) == 2 else today[0]
         month = int(numbers[-1])
@@ -68,7 +70,7 @@ def _parse(text: str, now_s: float, shown: str) -> tuple[int, int]:
 
 def _date(text: str, today: time.struct_time, wrong: UsageError) -> tuple[int, int, int]:
     numbers = text.split("/")
-    if not 1 <= len(numbers) <= 3 or not all(one.isdigit() for one in numbers):
+    if not 1 <= len(numbers) <= 3 or not all(one.isdecimal() for one in numbers):
         raise wrong
     values = [int(one) for one in numbers]
     day = values[-1]
@@ -80,7 +82,7 @@ def _relative(text: str, now_s: float, wrong: UsageError) -> tuple[int, int]:
     if not text:
         return int(now_s), int(now_s)
     number = text.removeprefix("-").rstrip("/:")
-    if not text.startswith("-") or not number.isdigit() or len(number) > 6:
+    if not text.startswith("-") or not number.isdecimal() or len(number) > 6:
         raise wrong
     if text.endswith("/"):
         t = time.localtime(now_s)

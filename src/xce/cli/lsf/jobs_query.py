@@ -113,7 +113,7 @@ class Query:
             step = row.get("step", 1)
             count = row.get("count", 1)
             for index in range(row["index"], row["index"] + count * step, step):
-                if index in self.indices:
+                if any(index in run for run in self.indices):
                     chosen.append({**row, "index": index, "count": 1, "step": 1})
         return chosen
 
@@ -137,18 +137,18 @@ def matches(pattern: str, name: str) -> bool:
     return True
 
 
-def _split_pattern(text: str) -> tuple[str, frozenset[int] | None]:
+def _split_pattern(text: str) -> tuple[str, tuple[range, ...] | None]:
     """Return the name pattern and the wanted indices of ``name[1,3-5]``."""
     name, bracket, tail = text.rpartition("[")
     if not bracket or not tail.endswith("]"):
         return text, None
-    indices: set[int] = set()
+    indices: list[range] = []
     for run in tail[:-1].split(","):
         first, dash, last = run.partition("-")
-        if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
+        if not first.strip().isdecimal() or (dash and not last.strip().isdecimal()):
             raise BadValueError(f"Bad job name: -J {text}: {run!r} is no index")
-        indices.update(range(int(first), int(last if dash else first) + 1))
-    return name, frozenset(indices)
+        indices.append(range(int(first), int(last if dash else first) + 1))
+    return name, tuple(indices)
 
 
 def id_groups(ids: list[str]) -> Iterator[str]:

@@ -41,7 +41,7 @@ class Summary:
             for line in reason["lsf"] if reason else ():
                 text, colon, tail = line.rpartition(": ")
                 number = tail.removesuffix("s").removesuffix(" host")
-                if colon and tail.endswith(_HOSTS) and number.isdigit():
+                if colon and tail.endswith(_HOSTS) and number.isdecimal():
                     self.of_hosts[text] = self.of_hosts.get(text, 0) + count * int(number)
                 else:
                     self.of_jobs[line] = self.of_jobs.get(line, 0) + count

@@ -129,7 +129,7 @@ def _split_sticky(word: str, options: Options) -> list[tuple[str, str | None]]:
     """Return an option with its value behind it without a blank: ``-n4``, ``-R"span[hosts=1]"``."""
     for length in (3, 2):
         option, value = word[:length], word[length:]
-        if option in options.sticky and value and (value[0].isdigit() or "[" in value):
+        if option in options.sticky and value and (value[0].isdecimal() or "[" in value):
             return [(option, value)]
     hint = ""
     if options.known.get(word[:2], FLAG) != FLAG:

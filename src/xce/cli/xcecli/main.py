@@ -50,6 +50,7 @@ def execute(words: Sequence[str], environ: Mapping[str, str], out: TextIO, err: 
     if words and words[0] in NOT_BUILT:
         err.write(f"xcecli: {words[0]} is not built yet: {NOT_BUILT[words[0]]}\n")
         return USAGE
+    sys.set_int_max_str_digits(0)  # such numbers are judged like any other, and not by Python
     options = build_parser().parse_args(words)
     session = Session(environ, out, err, wait_s=options.wait_daemon)
     codes: list[int] = []

@@ -33,7 +33,7 @@ def split_ref(text: str) -> tuple[str, str | None]:
     """
     number, bracket, rest = job_ref(text).partition("[")
     index = rest.removesuffix("]")
-    if bracket and not index.isdigit():
+    if bracket and not index.isdecimal():
         raise BadUsageError(f"{text}: name one element, like {number}[3]")
     return number, index if bracket else None
 

@@ -23,6 +23,7 @@ from xce.client.rest import make_key
 
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SPAN_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SPAN_MAX_S: Final = 10 * 366 * 86_400
 SPEC_ENDINGS: Final = (".yaml", ".yml", ".json")
 """Files with such names are jobspecs."""
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d))?)?(Z?)")
@@ -211,7 +212,10 @@ def parse_run_limit_s(text: str) -> float:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
         return parse_duration_s(text, option="-W")
-    return float(match[1]) * _SPAN_S[match[2]]
+    span_s = float(match[1]) * _SPAN_S[match[2]]
+    if span_s > _SPAN_MAX_S:
+        raise BadValueError(f"-W {text}: longer than any job may run")
+    return span_s
 
 
 def _memory_kib(text: str) -> int:

@@ -3,7 +3,7 @@ from counted import count_calls
 from fake_api import FakeApi, run_command
 from job_rows import NOW, ended, make_reason, make_row, running
 
-from xce.cli.lsf import bjobs
+from xce.cli.lsf import bacct, bjobs, bkill, bsub, btop
 from xce.cli.lsf.bjobs import exit_status
 from xce.cli.lsf.jobs_fields import FIELDS, View, limit_text, size_text
 from xce.cli.lsf.jobs_format import parse_format
@@ -304,3 +304,21 @@ def test_the_script_of_one_job_is_printed_as_it_is():
     }
     routes = {"GET /jobs/7/script": (404, {}, problem)}
     assert run_command(bjobs, ["-script", "7"], routes) == (255, "", "Job <7> is not found.\n")
+
+
+def test_indices_of_a_name_may_be_as_many_as_an_array_has():
+    many = make_row(jobid=5, name="a", index=1, count=3, array="1-3")
+    said = out_of(["-J", "a[2-9999999999999]", "-noheader", "-o", "job_name"], many)
+    assert said.split() == ["a[2]", "a[3]"]
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "²", "٣"])
+def test_what_is_no_number_for_a_machine_is_refused_like_any_other(number):
+    for command, words in (
+        (bjobs, ["-o", f"jobid:{number}"]), (bkill, ["-s", number, "1"]), (btop, ["2", number]),
+        (bacct, ["-C", f"{number},"]), (bacct, ["-D", f".-{number},"]), (bjobs, [number]),
+        (bsub, ["-sp", number, "true"]), (bsub, ["-n", number, "true"]),
+    ):  # fmt: skip
+        status, out, err = run_command(command, words, {})
+        assert (status != 0, out) == (True, ""), (command.__name__, err)
+        assert number in err

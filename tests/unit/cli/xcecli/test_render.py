@@ -1,5 +1,7 @@
+import pytest
 import yaml
 
+from xce.cli.lsf.values import BadValueError
 from xce.cli.xcecli.render import Column, paint, render_table, render_yaml
 from xce.cli.xcecli.submit import choose_variables, parse_begin, parse_run_limit_s
 from xce.cli.xcecli.table import label, span
@@ -44,6 +46,9 @@ def test_spans_and_instants():
     assert [parse_run_limit_s(t) for t in ("90s", "1.5h", "10", "1:30")] == [90, 5400, 600, 5400]
     assert parse_begin("+10m", 1000.0) == 1600.0
     assert parse_begin("2026-01-31T12:00Z", 0) == 1769860800.0
+    for text in ("4000d", "9" * 5000 + "s"):
+        with pytest.raises(BadValueError, match="longer than any job may run"):
+            parse_run_limit_s(text)
 
 
 def test_variables_are_chosen_by_name():

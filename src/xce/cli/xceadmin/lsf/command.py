@@ -188,7 +188,7 @@ class Import:
             "JOB_TERMINATE_INTERVAL": "kill_interval_s",
             "ORPHAN_JOB_TERM_GRACE_PERIOD": "orphan_grace_s",
         }.get(key)
-        if seconds and text.isdigit():
+        if seconds and text.isdecimal():
             self._cluster[seconds] = int(text)
             return f"{seconds}: {text}"
         match key:
@@ -198,10 +198,10 @@ class Import:
             case "DEFAULT_PROJECT":
                 self._cluster["default_project"] = text
                 return f"default_project: {text}"
-            case "MAX_JOB_ARRAY_SIZE" if text.isdigit() and 0 < int(text) <= 1_000_000_000:
+            case "MAX_JOB_ARRAY_SIZE" if text.isdecimal() and 0 < int(text) <= 1_000_000_000:
                 self._cluster["max_array_size"] = int(text)
                 return f"max_array_size: {text}"
-            case "HIST_HOURS" if text.isdigit() and int(text) > 0:
+            case "HIST_HOURS" if text.isdecimal() and int(text) > 0:
                 self._cluster["fairshare_half_life_s"] = round(int(text) * 3600 * _HALF_LIFE)
                 return f"fairshare_half_life_s: {self._cluster['fairshare_half_life_s']}"
             case "COMPUTE_UNIT_TYPES":

@@ -94,7 +94,7 @@ class QueueImport:
     # Each of these takes one parameter.
 
     def _priority(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
-        if not text.isdigit() or int(text) < 1:
+        if not text.isdecimal() or int(text) < 1:
             return Verdict.NONE, "a priority is a whole number from 1"
         queue["priority"] = int(text)
         return Verdict.TAKEN, f"priority: {text}"
@@ -128,7 +128,7 @@ class QueueImport:
 
     def _task_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = text.split()
-        if not all(word.isdigit() and int(word) > 0 for word in words) or len(words) > 3:
+        if not all(word.isdecimal() and int(word) > 0 for word in words) or len(words) > 3:
             return Verdict.NONE, "it is no [minimum [default]] maximum"
         queue["tasks_max"] = int(words[-1])
         said = f"tasks_max: {words[-1]}"
@@ -246,7 +246,7 @@ _TAKE: Final = {
 
 def _minutes(word: str) -> int | None:
     hours, _, minutes = word.rpartition(":")
-    if not minutes.replace(".", "", 1).isdigit() or (hours and not hours.isdigit()):
+    if not minutes.replace(".", "", 1).isdecimal() or (hours and not hours.isdecimal()):
         return None
     total = int(hours or 0) * 60 + -(-float(minutes) // 1)
     return int(total) or None

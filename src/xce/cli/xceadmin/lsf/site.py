@@ -70,7 +70,7 @@ class Site:
             elif kind == "string" and equals:
                 host["attributes"][key] = value
                 taken.append(word)
-            elif kind == "counter" and value.isdigit():
+            elif kind == "counter" and value.isdecimal():
                 host["counters"][key] = int(value)
                 taken.append(word)
             else:
@@ -121,7 +121,7 @@ class Site:
             add(section, "LOCATION", Verdict.NONE, why, of=name)
             return
         places = [(a or "", (b or c).split()) for a, b, c in _AMOUNT.findall(text.strip("()"))]
-        amounts = [(int(amount), hosts) for amount, hosts in places if amount.isdigit()]
+        amounts = [(int(amount), hosts) for amount, hosts in places if amount.isdecimal()]
         is_shared = len(amounts) == 1 and amounts[0][1] == ["all"]
         if kind in ("counter", "number") and is_shared and self.resources[name]["kind"] != "string":
             self.resources[name]["kind"] = "pool"
@@ -159,7 +159,7 @@ class Site:
         if most == "!":
             text = "slots: the CPUs that its worker finds, as without the key"
             add(section, "MXJ", Verdict.TAKEN, text, of=name)
-        elif most.isdigit() and int(most) > 0:
+        elif most.isdecimal() and int(most) > 0:
             for one in names:
                 if name != "default" or "slots" not in self.hosts[one]:
                     self.hosts[one]["slots"] = int(most)
