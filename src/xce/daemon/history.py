@@ -47,6 +47,8 @@ GATHER_S: Final = 0.25
 ROWS_MAX: Final = 20_000
 """With so many rows it is committed at once."""
 RETRY_S: Final = 2.0
+NICE: Final = 5
+"""Nobody waits for what it writes, and after a command about a million jobs it has much to do."""
 
 
 class HistoryKeeper:
@@ -212,4 +214,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    os.nice(NICE)
     sys.exit(main())
