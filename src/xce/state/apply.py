@@ -14,7 +14,7 @@ from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
-from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
+from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRevoked
 from xce.model.trace import TracesChanged
 from xce.state import host_records, live, over, usage
@@ -277,12 +277,11 @@ def _jobs_moved(state: ClusterState, record: r.JobsMoved) -> None:
 
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
-    shared: dict[Ranges, tuple[Withdrawal]] = {}
+    only = (Withdrawal(ZERO, record.cause, record.by, record.at_us),)
     for job, ranges in each_run(state, record):
-        withdrawal = shared.get(ranges)
-        if withdrawal is None:
+        withdrawal = only
+        if ranges is not ZERO and ranges != ZERO:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
-            shared[ranges] = withdrawal
         found = state.classes[job.cls]
         if ranges is ZERO and job.pending is ZERO and not job.held:
             size = 1
