@@ -1,4 +1,4 @@
-"""What a journal says is given out, against what it says runs: a controller's check at its start."""
+"""What a journal says is given out, against what it says runs: what a controller checks first."""
 
 from xce.journal.interface import JournalReader
 from xce.journal.recover import recover
