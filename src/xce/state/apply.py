@@ -152,25 +152,19 @@ def _class_stored(state: ClusterState, record: r.ClassStored) -> None:
 def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     if record.job < state.next_job:
         raise IllegalTransitionError(f"job id {record.job} is not new")
-    size = 1 if record.array is None else record.array.count
-    everything = ((0, size - 1),)
+    array = record.array
+    size = 1 if array is None else array.count
+    everything = ZERO if size == 1 else ((0, size - 1),)
     waits = (WAITS_BEGIN if record.begin_at_us else 0) | (
         WAITS_DEPENDENCY if record.dependency is not None else 0
     )
+    pending, held = (EMPTY, everything) if record.hold else (everything, EMPTY)
+    # By place, which takes half the time: a start goes through here for millions of jobs.
     job = Job(
-        id=record.job,
-        spec_id=record.spec_id,
-        cls=record.cls,
-        owner=state.sharing.share_owner(record.owner),
-        submit_at_us=record.submit_at_us,
-        size=size,
-        array=record.array,
-        pending=EMPTY if record.hold else ZERO if size == 1 else everything,
-        held=everything if record.hold else EMPTY,
-        waits=waits,
-        begin_at_us=record.begin_at_us,
-        dependency=record.dependency,
-    )
+        record.job, record.spec_id, record.cls, state.sharing.share_owner(record.owner),
+        record.submit_at_us, size, array, pending, held, False, waits, record.begin_at_us,
+        record.dependency,
+    )  # fmt: skip
     state.next_job = record.job + 1
     state.jobs[record.job] = job
     use_spec(state, record.spec_id)
