@@ -165,6 +165,7 @@ async def run(layout: Layout, log: Logger) -> int:
     stop = stop_event()
     writer = HistoryWriter(layout.history_file)
     keeper = HistoryKeeper(writer, log)
+    os.nice(NICE)
     log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
 
     def note_refusal(text: str) -> None:
@@ -214,5 +215,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    os.nice(NICE)
     sys.exit(main())
