@@ -6,12 +6,13 @@
 #   make test-clients  programs that others wrote for LSF, run against a cluster
 #   make bench       measures and prints a table; BENCH="noop single" for some of it
 #   make swarm       many simulated clusters with faults; SEEDS=0-1999 JOBS=2
+#   make chaos       real clusters under load to which everything happens; RUNS=3 SECONDS=20
 #   make check       format, lint, types, contracts, unit tests: before every push
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := install
-.PHONY: install demo check test test-long test-clients bench swarm docs clean
+.PHONY: install demo check test test-long test-clients bench swarm chaos docs clean
 
 export LC_ALL := C.UTF-8
 BIN := .venv/bin
@@ -65,6 +66,11 @@ SEEDS ?= 0-1999
 JOBS ?= 2
 swarm: install
 	@$(BIN)/python -m xce.sim.swarm --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+RUNS ?= 3
+SECONDS ?= 20
+chaos: install
+	@$(BIN)/python tests/lib/chaos_run.py --runs $(RUNS) --seconds $(SECONDS) $(ARGS)
 
 docs: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -27,6 +27,8 @@ RUNS: Final = {
     "history": ["history.py"],
     "polling": ["polling.py"],
     "tls": ["tls.py"],
+    "hollow": ["hollow.py", "join", "failover"],
+    "million": ["hollow.py", "million"],
 }
 
 
@@ -52,6 +54,8 @@ BARS: Final = [
     Bar("single submits against bare commits", "single", "ratio", ">=", 0.3, "", "single"),
     Bar("session, nothing to place, 100,000 pending on 100 hosts", "session", "ms", "<", 20, "ms",
         "session", {"case": "100,000 jobs pend, nothing to place, fresh memory"}),
+    Bar("session, nothing to place, 1,000,000 pending on 1,000 hosts", "session", "ms", "<", 50,
+        "ms", "session", {"case": "1,000,000 jobs pend on 1,000 hosts, fresh memory"}),
     Bar("placements of one shape, 1,000,000 tasks on 10,000 hosts", "session", "placed_per_s", ">=",
         1_000_000, "/s", "session", {"case": "1,000,000 tasks of one shape placed on 10,000 hosts"}),
     Bar("jobs of a real log decided, no backfill", "session", "decided_per_s", ">=", 50_000, "/s",
@@ -66,6 +70,15 @@ BARS: Final = [
         "pending"),
     Bar("restart to first dispatch", "pending-restart", "first_dispatch_s", "<", 5, "s",
         "pending"),
+    Bar("1,000 hollow hosts join", "hollow-join", "seconds", "<", 30, "s", "hollow"),
+    Bar("failover to first dispatch, 100,000 pending, 1,000 hosts", "hollow-failover",
+        "first_dispatch_s", "<", 5, "s", "hollow"),
+    Bar("1,000,000 pending on 1,000 hosts: memory of the controller", "million-memory",
+        "controller_gib", "<", 2, "GiB", "million"),
+    Bar("1,000,000 pending on 1,000 hosts: cancel all", "million-cancel", "seconds", "<", 5, "s",
+        "million"),
+    Bar("1,000,000 pending on 1,000 hosts: restart to first dispatch", "million-restart",
+        "first_dispatch_s", "<", 15, "s", "million"),
     Bar("no-op jobs over TLS against unix sockets", "tls", "loss_percent", "<", 15, "% fewer", "tls"),
     Bar("bsub -h against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
         {"command": "bsub -h"}),

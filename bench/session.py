@@ -1,4 +1,4 @@
-"""How long sessions take: ``python bench/session.py``, one JSON line for each case.
+"""How long sessions take: ``python bench/session.py [CASE ...]``, a JSON line for each of a case.
 
 States are built through the controller; only `run_session` is timed (median of several runs).
 """
@@ -108,6 +108,16 @@ def one_class() -> None:
     report("100,000 jobs pend, nothing to place, fresh memory", controller, Memory, 20)
 
 
+def a_million() -> None:
+    """1,000,000 separate jobs of one user on 1,000 full hosts."""
+    controller = cluster(named(1_000, 16))
+    for _ in range(20):
+        submit(controller, *separate(50_000, [submission()]), owner=ALICE)
+    memory = settle(controller)
+    report("1,000,000 jobs pend on 1,000 hosts, same memory", controller, lambda: memory, 50)
+    report("1,000,000 jobs pend on 1,000 hosts, fresh memory", controller, Memory, 50)
+
+
 def ten_thousand() -> None:
     """10,000 elements and jobs placed at once on 4 hosts."""
     controller = cluster(named(4, 2_500))
@@ -208,9 +218,14 @@ def blocked_shapes() -> None:
 
 
 def main() -> int:
-    cases = one_class, ten_thousand, many_classes, parallel, many_hosts, real_mix, blocked_shapes
+    cases = (
+        one_class, a_million, ten_thousand, many_classes, parallel, many_hosts, real_mix,
+        blocked_shapes,
+    )  # fmt: skip
+    wanted = sys.argv[1:]
     for case in cases:
-        case()
+        if not wanted or case.__name__ in wanted:
+            case()
     return 0
 
 

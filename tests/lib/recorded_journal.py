@@ -12,9 +12,11 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from xce.journal.sqlite import SqliteJournal
+from xce.sim.havoc import happen
 from xce.sim.world import World
 from xce.state.cluster import ClusterState
 
@@ -52,10 +54,9 @@ def summary(state: ClusterState) -> dict[str, Any]:
 def record(seed: int, file: Path) -> None:
     """Write the journal of a life that is cut off in the middle of everything."""
     world = World(seed)
-    world._draw_faults()
-    world._draw_wishes()
+    world.begin()
     world._run_until(4_000_000)
-    world._snapshot()
+    happen(world, "snapshots", Random(seed))
     world._run_until(9_000_000)
     disk = world.disk
     with tempfile.TemporaryDirectory() as place:

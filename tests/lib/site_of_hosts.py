@@ -84,6 +84,11 @@ class Site:
         worker.terminate()
         return worker.wait(20)
 
+    def kill_worker(self, host: str) -> None:
+        worker = self._workers.pop(host)
+        worker.kill()
+        worker.wait(20)
+
     def wait_worker(self, host: str) -> int:
         return self._workers.pop(host).wait(30)
 

@@ -228,7 +228,11 @@ class Api:
             trouble = _busy(answer) if repeatable or answer.status == _LATER else ""
             if trouble:
                 self._min_seq = 0
-                self._wait_for_retry(trouble, after_s=_retry_after(answer.headers))
+                self._wait_for_retry(
+                    trouble,
+                    after_s=_retry_after(answer.headers),
+                    is_told=answer.status == _LATER,
+                )
                 continue
             self._note_success(answer, is_write=method != "GET")
             return answer
@@ -266,7 +270,9 @@ class Api:
                     return status, headers
                 for _ in self._body(status, headers):
                     pass
-                self._wait_for_retry("too many requests", after_s=_retry_after(headers))
+                self._wait_for_retry(
+                    "too many requests", after_s=_retry_after(headers), is_told=True
+                )
             except OSError as error:
                 self.close()
                 if not was_open:
@@ -443,20 +449,26 @@ class Api:
             if self._seen is not None:
                 self._seen.store(self._min_seq)
 
-    def _wait_for_retry(self, trouble: str, *, after_s: float = 0.0) -> None:
+    def _wait_for_retry(self, trouble: str, *, after_s: float = 0.0, is_told: bool = False) -> None:
         """Wait before the next try, at least ``after_s``, or give up.
+
+        Args:
+            trouble: Why.
+            after_s: How long at least.
+            is_told: Whether the cluster itself has said why, so that it is there.
 
         Raises:
             UnreachableError: The time is over.
         """
         now = time.monotonic()
         is_undecided = trouble.startswith(_UNDECIDED)
+        is_told = is_told or is_undecided
         if not self._since:
             self._since = now
             quiet_s = 0.0 if is_undecided else _PROGRESS_AFTER_S
             self._told_at = now - _PROGRESS_EVERY_S + quiet_s
         left = self._since + self._wait_s - now
-        if left <= 0 and is_undecided:
+        if left <= 0 and is_told:
             raise UnreachableError(_capital(trouble))
         if left <= 0:
             raise UnreachableError(
@@ -465,7 +477,7 @@ class Api:
             )
         if self._progress is not None and now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
-            self._progress(f"{_capital(trouble)}. Please wait ..." if is_undecided else PROGRESS)
+            self._progress(f"{_capital(trouble)}. Please wait ..." if is_told else PROGRESS)
         time.sleep(min(max(self._pause_s, after_s), left))
         self._pause_s = min(self._pause_s * 2, _PAUSE_MAX_S)
 

@@ -80,16 +80,16 @@ class Runs:
 
     def add(self, job: Job, positions: Ranges) -> None:
         """Add the elements at these positions."""
-        if positions is ZERO and job.array is None:
-            # By far the most frequent: a command may be about a million of them.
-            self.jobs.append(job.id)
-            self.firsts.append(0)
-            self.lasts.append(0)
-            return
         for first, last in index_runs(job, positions):
             self.jobs.append(job.id)
             self.firsts.append(first)
             self.lasts.append(last)
+
+    def add_whole(self, job: JobId) -> None:
+        """Add the only element of a job that is no array."""
+        self.jobs.append(job)
+        self.firsts.append(0)
+        self.lasts.append(0)
 
 
 class Fresh:
@@ -97,6 +97,17 @@ class Fresh:
 
     def __init__(self) -> None:
         self._named: dict[JobId, Ranges] = {}
+
+    def takes_whole(self, job: Job, item: Selected) -> bool:
+        """Return whether all that is meant is the only, pending element of a job, named for the
+        first time. By far the most frequent: a command may be about a million of them.
+        """
+        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+            return False
+        if job.array is not None or job.id in self._named:
+            return False
+        self._named[job.id] = ZERO
+        return True
 
     def take(self, job: Job, positions: Ranges) -> Ranges:
         """Return what of ``positions`` is named for the first time."""
@@ -152,38 +163,70 @@ def decide_kill(
     state: ClusterState, command: KillJobs, items: Sequence[Selected], now_us: Micros
 ) -> tuple[list[Record], Results]:
     """Return what ends: waiting elements at once, live ones by a decision that hosts carry out."""
-    results: Results = []
-    withdrawn: dict[EndCause, Runs] = {}
-    decided: dict[EndCause, Runs] = {}
-    removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
-    fresh = Fresh()
-    own = _cause(command, is_own=True)
-    others = _cause(command, is_own=False)
-    for item, job, waiting, live in _each_meant(state, items, results):
-        cause = own if job.owner.user == command.by else others
-        if waiting:
-            withdrawn.setdefault(cause, Runs()).add(job, fresh.take(job, waiting))
-        if not live:
-            results.append(Accepted(item.job, item.first, item.last, "killed"))
-            continue
-        fresh_news = fresh.take(job, _live_news(state, job, item, live, force=command.force))
-        decided.setdefault(cause, Runs()).add(job, fresh_news)
-        if command.force:
-            _remove(state, job, fresh_news, removed, (cause, now_us))
-        results.append(Accepted(item.job, item.first, item.last, "killed"))
-    records: list[Record] = [
-        Withdrawn(runs.jobs, runs.firsts, runs.lasts, cause, command.by, now_us)
-        for cause, runs in withdrawn.items()
-        if runs.jobs
-    ]
-    records.extend(
-        EndDecided(runs.jobs, runs.firsts, runs.lasts, cause, command.by, command.force, now_us)
-        for cause, runs in decided.items()
-        if runs.jobs
-    )
-    if removed.jobs:
-        records.append(removed)
-    return records, results
+    killing = _Killing(state, command, now_us)
+    jobs = state.jobs
+    for item in items:
+        job = jobs.get(item.job)
+        if job is not None and killing.fresh.takes_whole(job, item):
+            killing.withdrawn(job).add_whole(job.id)
+            killing.results.append(Accepted(item.job, -1, -1, "killed"))
+        else:
+            killing.take(item)
+    return killing.records(), killing.results
+
+
+class _Killing:
+    """What a kill comes to, as it grows."""
+
+    def __init__(self, state: ClusterState, command: KillJobs, now_us: Micros) -> None:
+        self.results: Results = []
+        self.fresh = Fresh()
+        self._state = state
+        self._command = command
+        self._now_us = now_us
+        self._own = _cause(command, is_own=True)
+        self._others = _cause(command, is_own=False)
+        self._withdrawn: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
+        self._decided: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
+        self._removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+
+    def _cause(self, job: Job) -> EndCause:
+        return self._own if job.owner.user == self._command.by else self._others
+
+    def withdrawn(self, job: Job) -> Runs:
+        """Return where the waiting elements of a job belong."""
+        return self._withdrawn[self._cause(job)]
+
+    def take(self, item: Selected) -> None:
+        """Take what is meant by an item."""
+        force = self._command.force
+        for _, job, waiting, live in _each_meant(self._state, (item,), self.results):
+            self.withdrawn(job).add(job, self.fresh.take(job, waiting))
+            if live:
+                cause = self._cause(job)
+                news = _live_news(self._state, job, item, live, force=force)
+                fresh_news = self.fresh.take(job, news)
+                self._decided[cause].add(job, fresh_news)
+                if force:
+                    _remove(self._state, job, fresh_news, self._removed, (cause, self._now_us))
+            self.results.append(Accepted(item.job, item.first, item.last, "killed"))
+
+    def records(self) -> list[Record]:
+        """Return what is to be written."""
+        by, force, now_us = self._command.by, self._command.force, self._now_us
+        records: list[Record] = [
+            Withdrawn(runs.jobs, runs.firsts, runs.lasts, cause, by, now_us)
+            for cause, runs in self._withdrawn.items()
+            if runs.jobs
+        ]
+        records.extend(
+            EndDecided(runs.jobs, runs.firsts, runs.lasts, cause, by, force, now_us)
+            for cause, runs in self._decided.items()
+            if runs.jobs
+        )
+        if self._removed.jobs:
+            records.append(self._removed)
+        return records
 
 
 def _live_news(

@@ -14,7 +14,7 @@ from xce.state.names import all_jobs_of
 from xce.state.rights import OWNER
 
 
-class Selected(msgspec.Struct, frozen=True):
+class Selected(msgspec.Struct, frozen=True, gc=False):
     """One job that a command is about."""
 
     job: JobId

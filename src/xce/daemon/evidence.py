@@ -3,10 +3,16 @@
 import contextlib
 import os
 import sqlite3
+import time
 from pathlib import Path
+from typing import Final
 
 from xce.daemon.paths import Layout
 from xce.model.errors import CorruptJournalError
+
+LOOKS: Final = 20
+LOOK_S: Final = 0.1
+"""So often, and in such a distance, a history store is looked at that cannot be read."""
 
 
 def check_nothing_was_lost(layout: Layout, *, where: str) -> None:
@@ -30,13 +36,17 @@ def check_nothing_was_lost(layout: Layout, *, where: str) -> None:
 
 def _history_evidence(path: Path) -> list[str]:
     """Return what the history store knows; nothing where there is none."""
-    if not path.exists():
-        return []
-    with contextlib.suppress(sqlite3.Error):
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
-            (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
-        return [f"{path} goes to entry {seq}"] if seq else []
+    for look in range(LOOKS):
+        if look:
+            # At a first start it is just being made beside us.
+            time.sleep(LOOK_S)
+        if not path.exists():
+            return []
+        with contextlib.suppress(sqlite3.Error, TypeError):
+            uri = f"{path.absolute().as_uri()}?mode=ro"
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+                (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
+            return [f"{path} goes to entry {seq}"] if seq else []
     return [f"{path} cannot be read"] if path.stat().st_size else []
 
 

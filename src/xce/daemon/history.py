@@ -47,6 +47,8 @@ GATHER_S: Final = 0.25
 ROWS_MAX: Final = 20_000
 """With so many rows it is committed at once."""
 RETRY_S: Final = 2.0
+NICE: Final = 5
+"""Nobody waits for what it writes, and after a command about a million jobs it has much to do."""
 
 
 class HistoryKeeper:
@@ -163,6 +165,7 @@ async def run(layout: Layout, log: Logger) -> int:
     stop = stop_event()
     writer = HistoryWriter(layout.history_file)
     keeper = HistoryKeeper(writer, log)
+    os.nice(NICE)
     log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
 
     ways = find_ways(layout, "history", log)

@@ -391,7 +391,7 @@ Command: TypeAlias = (
 )
 
 
-class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True):
+class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True, gc=False):
     """One thing done: which job (and element run) it is about."""
 
     job: JobId = 0

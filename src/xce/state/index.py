@@ -156,22 +156,23 @@ def finish(state: ClusterState, job: Job, at_us: int) -> None:
     """Note the end of the whole job when nothing of it is left."""
     if job.pending or job.held or job.live:
         return
-    job.finished_at_us = max(at_us, 1, job.submit_at_us)
-    job.waits &= ~DOOMED
     user = job.owner.user
     unfinished = state.unfinished[user]
     unfinished.pop(job.id, None)
     if not unfinished:
         del state.unfinished[user]
-    if job.waits & WAITS_DEPENDENCY:
-        job.waits &= ~WAITS_DEPENDENCY
-        forget_subjects(state, job)
+    if job.waits:
+        job.waits &= ~DOOMED
+        if job.waits & WAITS_DEPENDENCY:
+            job.waits &= ~WAITS_DEPENDENCY
+            forget_subjects(state, job)
     for host in job.avoid:
         state.avoiders.get(host, {}).pop(job.id, None)
     # The order of the queue is the order of the instants; a report's age may reach back a little.
-    last = state.finished[-1][0] if state.finished else 0
-    job.finished_at_us = max(job.finished_at_us, last)
-    state.finished.append((job.finished_at_us, job.id, state.seq))
+    finished = state.finished
+    last = finished[-1][0] if finished else 0
+    ended_at_us = job.finished_at_us = max(at_us, 1, job.submit_at_us, last)
+    finished.append((ended_at_us, job.id, state.seq))
 
 
 def forget_subjects(state: ClusterState, job: Job) -> None:

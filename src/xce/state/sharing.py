@@ -15,9 +15,6 @@ from xce.state.job import Job
 
 KEPT_MAX: Final = 4_096
 
-_PARTS: Final = ("env", "cwd", "from_host", "home", "files")
-"""Of a `JobSpec`: what many jobs have alike."""
-
 
 class Sharing:
     """Parts of jobs that were seen lately."""
@@ -29,14 +26,23 @@ class Sharing:
 
     def share_spec(self, spec: JobSpec) -> None:
         """Let a spec use what an earlier one has; it stays equal to itself."""
+        # Written out: a start goes through here for each of perhaps millions of jobs.
         last, self._last = self._last, spec
-        for name in _PARTS:
-            own, before = getattr(spec, name), getattr(last, name)
-            if own is before:
-                continue
-            if own != before:
-                before = self._seen(own)
-            force_setattr(spec, name, before)
+        if spec.env is not last.env:
+            force_setattr(spec, "env", last.env if spec.env == last.env else self._seen(spec.env))
+        if spec.cwd is not last.cwd:
+            force_setattr(spec, "cwd", last.cwd if spec.cwd == last.cwd else self._seen(spec.cwd))
+        if spec.home is not last.home:
+            home = last.home if spec.home == last.home else self._seen(spec.home)
+            force_setattr(spec, "home", home)
+        if spec.from_host is not last.from_host:
+            host = (
+                last.from_host if spec.from_host == last.from_host else self._seen(spec.from_host)
+            )
+            force_setattr(spec, "from_host", host)
+        if spec.files is not last.files:
+            files = last.files if spec.files == last.files else self._seen(spec.files)
+            force_setattr(spec, "files", files)
 
     def _seen(self, part: object) -> object:
         """Return an equal part that was seen before, or this one."""

@@ -142,6 +142,13 @@ def test_who_is_told_to_come_later_comes_later_also_with_what_may_not_be_repeate
     assert slept == [3.0, 3.0]
 
 
+def test_who_gives_up_on_a_cluster_with_too_much_to_do_hears_what_it_said():
+    full = (429, {"Retry-After": "1"}, {"code": "overloaded", "detail": "the memory is used up"})
+    told = pytest.raises(UnreachableError, match=r"^The memory is used up$")
+    with FakeApi({"POST /jobs": full}) as fake, told:
+        ask(Api(fake.path, wait_s=0), "POST", "/jobs", (), {})
+
+
 def test_a_stream_that_is_told_to_come_later_comes_later(monkeypatch):
     slept = []
     monkeypatch.setattr(rest.time, "sleep", slept.append)

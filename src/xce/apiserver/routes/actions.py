@@ -94,7 +94,7 @@ class ActionError(msgspec.Struct, frozen=True):
     """The permission that is missing."""
 
 
-class JobResult(msgspec.Struct, frozen=True):
+class JobResult(msgspec.Struct, frozen=True, gc=False):
     """What was done to a job or element, or why nothing was."""
 
     job: str

@@ -42,6 +42,10 @@ def add_journal(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: A
         return found
 
     verify = add("verify", "read all of it, and say up to where it is whole")
+    verify.add_argument(
+        "--allocations", action="store_true",
+        help="make the state again, and compare what is given out with what runs",
+    )  # fmt: skip
     export = add("export", "print entries, each a line of JSON")
     plot = add("plot", "draw what it tells: use, queue, waits, who ran where")
     for one in (verify, export, plot):
@@ -68,7 +72,9 @@ def run_journal(settings: Settings, options: argparse.Namespace) -> int:
     """Run what `add_journal` has read; return the exit status."""
     match options.action:
         case "verify":
-            return run_verify(settings, options.place, as_json=options.json)
+            return run_verify(
+                settings, options.place, as_json=options.json, allocations=options.allocations
+            )
         case "export":
             return run_export(
                 settings, options.place, from_seq=options.from_seq, to_seq=options.to_seq
@@ -89,8 +95,11 @@ def _run_migrate(settings: Settings, options: argparse.Namespace) -> int:
     return run_migrate(settings, target)
 
 
-def run_verify(settings: Settings, place: Path | None, *, as_json: bool) -> int:
+def run_verify(
+    settings: Settings, place: Path | None, *, as_json: bool, allocations: bool = False
+) -> int:
     """Read every entry and snapshot; print the last good seq; return 0 when all is whole."""
+    is_right = True
     try:
         reader = open_place(settings, place)
         if isinstance(reader, int):
@@ -102,12 +111,18 @@ def run_verify(settings: Settings, place: Path | None, *, as_json: bool) -> int:
             else:
                 print(render_report(report))
                 print_damaged_blobs(reader, report)
+            if allocations and report.is_good:
+                # It applies all entries, like what tells of damaged blobs.
+                from xce.cli.xceadmin.allocations import render_allocations
+
+                text, is_right = render_allocations(reader)
+                print(text, file=sys.stderr if as_json else sys.stdout)
         finally:
             reader.close()
     except XceError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 1
-    return 0 if report.is_good else 1
+    return 0 if report.is_good and is_right else 1
 
 
 def run_export(settings: Settings, place: Path | None, *, from_seq: int, to_seq: int) -> int:
