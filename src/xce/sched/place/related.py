@@ -287,6 +287,8 @@ class _Search:
     def everything(self) -> Laid | None:
         """Return a placement if there is one within the bounds."""
         order = sorted(range(len(self.shapes)), key=lambda part: self.tightness[part])
+        # The first way may have ended in the middle of a choice.
+        self.shapes, self.links = list(self.puzzle.shapes), {}
         try:
             return self._choose(0, list(self.caps), order)
         except CutError:
@@ -347,8 +349,9 @@ class _Search:
             room_on(shape, self.puzzle.free, mask, ranked)
             for shape, mask, ranked in zip(self.shapes, masks, self.puzzle.ranked, strict=True)
         ]
-        own = Trail()
-        found = search_all(self.whole, self.puzzle.free, rooms, order, own, self.steps, self.quotas)
+        own, whole = Trail(), copy.copy(self.whole)
+        whole.inner = tuple(self.shapes)
+        found = search_all(whole, self.puzzle.free, rooms, order, own, self.steps, self.quotas)
         self.trail.is_cut = self.trail.is_cut or (own.is_cut and found is None)
         if found is None and self.steps.left < 0:
             raise CutError
