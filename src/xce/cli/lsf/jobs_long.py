@@ -86,11 +86,22 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         for text in texts:
             add(f" {text}")
     lines += allocation_lines(row)
+    lines += role_lines(row)
     lines += ["", *_SCHEDULING, "", " RESOURCE REQUIREMENT DETAILS:"]
     asked = row.get("resreq") or "-"
     add(f" Combined: {asked}")
     add(f" Effective: {asked if row.get('start_at') is not None else '-'}")
     return lines
+
+
+def role_lines(row: Row) -> list[str]:
+    """Return where each role of a running job is."""
+    roles = row.get("roles") or ()
+    texts = [
+        f"  {role['role']}: " + " ".join([f"{tasks}*{host}" for host, tasks in role["hosts"]])
+        for role in roles
+    ]
+    return ["", " ROLE ALLOCATIONS:", *texts] if texts else []
 
 
 def _heading(row: Row) -> str:

@@ -41,6 +41,7 @@ TRIES_MAX: Final = 200
 """Parts that are placed at once in all (``search.steps`` of the first way)."""
 WORK_MAX: Final = 40_000_000
 """Hosts that are looked at while every choice is tried: parts times hosts, for each choice."""
+NODES_MIN: Final = 16
 NODES_MAX: Final = 20_000
 """Choices of a domain that are tried in all."""
 
@@ -140,7 +141,7 @@ class _Search:
         """By part: the bond after which nothing more is decided about it."""
         self.tries = TRIES_MAX
         size = max(1, len(self.shapes) * len(self.floor[0]))
-        self.nodes = max(16, min(NODES_MAX, WORK_MAX // size // 8))
+        self.nodes = max(NODES_MIN, min(NODES_MAX, WORK_MAX // size // 8))
         self.dead: set[bytes] = set()
 
     def _cap(self, part: int, free: Column, mask: Flags) -> Column:
