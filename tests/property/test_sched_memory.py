@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from xce.model.command import ApplyConfig, MoveJobs, ProposePlan, SetHostsOpen
 from xce.model.config import ClusterConfig, HostConfig, QueueConfig
+from xce.model.constraint import Colocate, Constraint, Exclusive, Near, Spread
 from xce.model.ids import SECOND_US
 from xce.model.observation import SuspensionSeen
 from xce.model.plan import Plan
 from xce.model.reason import ReasonCode
 from xce.model.record import SessionRan
-from xce.model.request import Amount, HostChoice, Request
+from xce.model.request import Amount, HostChoice, Part, Request
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
 from xce.state.check import check_not_over_committed, check_state
@@ -51,6 +52,13 @@ QUEUES = (
     QueueConfig(name="urgent", priority=50, exclusive=True),
 )
 HOSTS = ("h1", "h2", "h3")
+
+
+def related(tasks: int, *constraints: Constraint) -> Request:
+    part = Part("a", tasks, Request(tasks, tasks))
+    return Request(tasks, tasks, parts=(part,), constraints=constraints)
+
+
 ASKS: tuple[Request, ...] = (
     request(),
     request(mem_mib=3),
@@ -69,6 +77,10 @@ ASKS: tuple[Request, ...] = (
     replace(request(2), select="hname != 'h2'", order="-slots"),
     replace(request(), hosts=(HostChoice("h2", 1), HostChoice("h3", 0)), other_hosts=True),
     replace(request(), hosts=(HostChoice("h2", 0),)),
+    related(2, Spread(0, ("a",), "host", 1)),
+    related(2, Colocate(0, ("a",), ("host",)), Near(0, ("a",), "group:g", ("host",))),
+    related(1, Near(0, ("a",), "group:g", ("host",), is_apart=True)),
+    related(1, Exclusive(0, ("a",), "host")),
 )
 
 numbers = st.integers(0, 99)

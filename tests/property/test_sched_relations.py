@@ -26,7 +26,8 @@ from xce.sched.certify import find_faults, find_shortages
 from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.sched.outside import waited_for
 from xce.sched.session import run_session
-from xce.testing.builders import submission, submit
+from xce.sched.waiting import Memory
+from xce.testing.builders import report_ended, report_started, submission, submit
 
 FEW = settings(max_examples=250, derandomize=True, deadline=None)
 MANY = settings(max_examples=10_000, derandomize=True, deadline=None)
@@ -66,6 +67,35 @@ CASES = given(shape=hosts, load=loads, member=st.integers(-1, 0), wanted=request
 @CASES
 def test_a_placement_is_found_whenever_there_is_one(shape, load, member, wanted):
     compare(shape, load, member, wanted)
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(
+    shape=hosts,
+    load=loads,
+    member=st.integers(-1, 0),
+    wanted=st.lists(st.one_of(requests(), requests()), min_size=2, max_size=4),
+    ended=st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_what_a_session_remembers_changes_no_plan(shape, load, member, wanted, ended):
+    controller, memory = build(shape, load, member), Memory()
+    state = controller.state
+    for item, has_end in zip(wanted, ended, strict=False):
+        submit(controller, submission(asks=item))
+        for _ in range(2):
+            plan = run_session(state, now_us=controller.now_us, memory=memory)
+            assert plan == run_session(state, now_us=controller.now_us)
+            before = len(controller.entries)
+            accept(controller, plan)
+            for entry in controller.entries[before:]:
+                memory.note(entry)
+        live = [job.id for job in state.jobs.values() if job.live]
+        if has_end and live:
+            before = len(controller.entries)
+            report_started(controller, live[0])
+            report_ended(controller, live[0])
+            for entry in controller.entries[before:]:
+                memory.note(entry)
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
 from xce.apiserver.post_rows import PostRow, render_posts
 from xce.apiserver.reason_rows import ReasonRow, render_reason
 from xce.apiserver.replica import Allocation
+from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
 from xce.apiserver.veil import Sees, veiled
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
@@ -103,6 +104,10 @@ class Element(msgspec.Struct, gc=False):
     """What was posted to it, by the numbers of the boxes."""
     reason: ReasonRow | None = None
     gpus: tuple[JobGpuRow, ...] = ()
+    roles: tuple[RoleRow, ...] = ()
+    """Where each role is; empty where the job has no named roles, or does not run."""
+    relations: tuple[ProofRow, ...] = ()
+    """How its relations hold there."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -367,6 +372,8 @@ class Listing:
             ending=attempt.end_cause != EndCause.NONE,
             stop=stop_word(attempt),
             gpus=job_gpu_rows(self.state, attempt),
+            roles=role_rows(self.state, job, attempt),
+            relations=proof_rows(attempt.proofs),
         )
         if job.requeues:
             self._note_requeue(element, job, position)

@@ -379,7 +379,7 @@ def _relations_hold(state: ClusterState, ledger: Ledger, form: Form, gang: GangS
     busy = np.flatnonzero(~ledger.empty).tolist()
     placed = Placed(
         form, gang.hosts, gang.tasks, gang.parts, gang.alone, gang.proofs,
-        state.hosts, state.config, ledger.hosts_of(state, form.request), busy,
+        state.hosts, state.config, ledger.hosts_of(state, form.request), busy, gang.devices,
     )  # fmt: skip
     return not find_relation_faults(placed)
 

@@ -3,16 +3,8 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from xce.jobspec.constraints import NVLINK
 from xce.jobspec.document import Spec
-from xce.model.relation import LIFECYCLE, LaunchType, Relation, Role
-
-
-class RelationRow(NamedTuple):
-    """Something of relations that is refused by name."""
-
-    what: str
-    is_asked: Callable[[Relation], bool]
+from xce.model.relation import LIFECYCLE, LaunchType, Role
 
 
 class RoleRow(NamedTuple):
@@ -22,7 +14,6 @@ class RoleRow(NamedTuple):
     is_asked: Callable[[Role], bool]
 
 
-RELATIONS: Final = (RelationRow("scope nvlink", lambda relation: relation.scope == NVLINK),)
 KINDS: Final = LIFECYCLE
 """Kinds of relations that nobody enforces yet."""
 ROLES: Final = (
@@ -41,13 +32,10 @@ def find_unbuilt(spec: Spec) -> tuple[str, str]:
     for number, relation in enumerate(spec.relations):
         if relation.kind in KINDS:
             return f"a relation of kind {relation.kind.value}", spec.relation_place(number).key
-        for row in RELATIONS:
-            if row.is_asked(relation):
-                return row.what, spec.relation_place(number).key
     for number, role in enumerate(spec.roles):
-        for role_row in ROLES:
-            if role_row.is_asked(role):
-                return role_row.what, spec.role_place(number).key
+        for row in ROLES:
+            if row.is_asked(role):
+                return row.what, spec.role_place(number).key
         if role.command and not HAS_ROLE_COMMANDS and (number or "command" in spec.fields):
             return "a command of its own for a role", spec.role_place(number).key
     return "", ""

@@ -129,8 +129,7 @@ def _check_scope(check: _Check, relation: Relation, place: Place) -> None:
     if not scope or scope == OWN_LEVEL:
         return
     if scope == NVLINK:
-        if relation.kind is not RelationKind.COLOCATE:
-            place.problem(f"{word} has no scope nvlink: only colocate has")
+        _check_nvlink(check, relation, place)
         return
     if scope not in check.levels:
         place.problem(
@@ -138,6 +137,19 @@ def _check_scope(check: _Check, relation: Relation, place: Place) -> None:
         )
     elif not any(scope in host.labels for host in check.config.hosts):
         place.problem(f"{word}: no host of this cluster lies in a {scope}")
+
+
+def _check_nvlink(check: _Check, relation: Relation, place: Place) -> None:
+    """Report a relation to NVLink domains of what has no GPUs there."""
+    if relation.kind is not RelationKind.COLOCATE:
+        place.problem(f"{relation.kind.value} has no scope nvlink: only colocate has")
+    for name in _inside(relation):
+        request = check.parts.get(name)
+        if request is not None and (request.gpu is None or not request.gpu.is_whole):
+            place.problem(
+                f"colocate scope=nvlink names {name!r}, which asks for no whole GPUs: give it "
+                "rusage[gpu=n]"
+            )
 
 
 def _check_alternatives(check: _Check) -> None:

@@ -291,9 +291,13 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
 }
 
 
+_LEVEL_WORDS: Final = {"nvlink": "NVLink domain"}
+
+
 def _render_relation(reason: Reason) -> str:
     """Return what a relation wants and does not find: of which role, of how many, where."""
-    level, who = reason.resource, f"{reason.subject}: " if reason.subject else ""
+    level = _LEVEL_WORDS.get(reason.resource, reason.resource)
+    who = f"{reason.subject}: " if reason.subject else ""
     if reason.relation == "job":
         return f"waits for {reason.detail} to get hosts, near which it shall be"
     near = f" near {reason.near}" if reason.near else ""

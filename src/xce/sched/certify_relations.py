@@ -16,6 +16,7 @@ from xce.state.hosts import HostTable
 from xce.state.needs import Form
 
 OWN_LEVEL: Final = "host"
+LINK_LEVEL: Final = "nvlink"
 LISTED_MAX: Final = 64
 """Most domains that a certificate lists for a constraint."""
 
@@ -38,6 +39,8 @@ class Placed(NamedTuple):
     over, and a group without members, is not there."""
     busy: Collection[HostNumber]
     """Hosts on which another job runs."""
+    devices: Sequence[Sequence[int]] = ()
+    """The GPUs of each entry; empty: none."""
 
 
 def find_relation_faults(placed: Placed) -> list[str]:
@@ -74,15 +77,21 @@ def _examine(constraint: Constraint, places: list[int], placed: Placed) -> tuple
     ]
     levels = constraint.levels if isinstance(constraint, Colocate | Near) else (constraint.level,)
     required = isinstance(constraint, Exclusive) or constraint.required
+    links = _links(places, placed) if LINK_LEVEL in levels else []
     chosen, faults = levels[0], _faults_at(constraint, levels[0], entries, placed)
+    if chosen == LINK_LEVEL:
+        faults = _faults_of_links(links, entries)
     is_met = not faults
     for level in levels[1:] if not is_met and not required else ():
         if not _faults_at(constraint, level, entries, placed):
             chosen, is_met = level, True
             break
     counts: Counter[str] = Counter()
-    for number, size in entries:
-        counts[_domain(number, chosen, placed)] += size
+    if chosen == LINK_LEVEL:
+        counts.update(links)
+    else:
+        for number, size in entries:
+            counts[_domain(number, chosen, placed)] += size
     listed, most = list(counts), 0
     if isinstance(constraint, Spread):
         listed.sort(key=lambda name: -counts[name])
@@ -91,6 +100,25 @@ def _examine(constraint: Constraint, places: list[int], placed: Placed) -> tuple
         constraint.relation, _kind(constraint), chosen, tuple(listed[:LISTED_MAX]), most, is_met
     )
     return proof, faults if required else []
+
+
+def _links(places: list[int], placed: Placed) -> list[str]:
+    """Return the NVLink domain of each GPU of some parts; one in none has one of its own."""
+    found: list[str] = []
+    rows = zip(placed.numbers, placed.parts, placed.devices, strict=bool(placed.devices))
+    for number, part, devices in rows if placed.devices else ():
+        known = placed.table.devices.hosts[number].devices
+        for place in devices if part in places else ():
+            link = known[place].link
+            name = f"{placed.table.names[number]}/{link}"
+            found.append(name if link >= 0 else f"{name}/{place}")
+    return found
+
+
+def _faults_of_links(links: Sequence[str], entries: Sequence[tuple[HostNumber, int]]) -> list[str]:
+    if len(set(links)) != 1 or len({number for number, _ in entries}) != 1:
+        return ["GPUs lie in more than one NVLink domain, or there are none"]
+    return []
 
 
 def _kind(constraint: Constraint) -> str:

@@ -8,14 +8,15 @@ import numpy as np
 from xce.model.constraint import Colocate, Exclusive, Near, Spread
 from xce.model.reason import Reason, ReasonCode
 from xce.sched.columns import HostFacts
+from xce.sched.devices import device_room
 from xce.sched.ground import Ground
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates
 from xce.sched.place.narrow import Demand, bounds_of, good_domains, sums_of
 from xce.sched.prove import name_of
 from xce.sched.shape import Shape
-from xce.sched.ties import Bond, Quota, Tie, levels_of, wish_of
-from xce.state.hosts import Column
+from xce.sched.ties import LINK_LEVEL, Bond, Quota, Tie, levels_of, wish_of
+from xce.state.hosts import Column, Flags
 
 NAMED_MAX: Final = 3
 """Most roles that a text names."""
@@ -90,7 +91,7 @@ class _Search:
         )  # fmt: skip
 
     def _explain_mask(self, tie: Tie, level: str, kind: str, near: str) -> Reason | None:
-        wish = wish_of(tie, tie.codes[0], self.ground)
+        wish = wish_of(tie, 0, self.ground)
         for part, mask in wish.masks:
             self.caps[part] = np.where(mask, self.caps[part], 0)
         for part in tie.parts:
@@ -125,7 +126,8 @@ class _Search:
         codes = tie.codes[0]
         bond = Bond(tie.parts, codes, int(codes.max(initial=-1)) + 1)
         free = np.maximum(self.ground.free, 0)
-        good = good_domains(bond, self.demands, self.caps, free, self.quotas)
+        together = self._link(tie) if level == LINK_LEVEL else np.ones(bond.width, np.bool_)
+        good = good_domains(bond, self.demands, self.caps, free, self.quotas) & together
         if good.any():
             keep = (codes >= 0) & good[codes]
             for part in tie.parts:
@@ -153,6 +155,21 @@ class _Search:
             self._beside(part, others, bond),
         )
         return self._best_domain(part, level, codes, room_there, others)
+
+    def _link(self, tie: Tie) -> Flags:
+        """Count the GPUs of one NVLink domain only; return the hosts that have all in one."""
+        good: Flags = np.ones(self.facts.table.count, np.bool_)
+        total = 0
+        for part in tie.parts:
+            shape = self.shape.inner[part]
+            if shape.gpu is None:
+                continue
+            wish, largest = shape.gpu.wish, device_room(shape.gpu, self.ground.free).largest
+            if wish.per == "task":
+                self.caps[part] = np.minimum(self.caps[part], largest // wish.count)
+            total += wish.items(shape.tasks_min)
+            good &= largest >= total
+        return good
 
     def _beside(self, part: int, others: tuple[int, ...], bond: Bond) -> Column:
         """Return how many tasks of a part each domain could take beside all of the others."""

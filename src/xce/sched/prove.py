@@ -10,8 +10,7 @@ from xce.sched.columns import OWN_LEVEL, HostFacts
 from xce.sched.ground import Ground
 from xce.sched.place.spot import Spot
 from xce.sched.shape import Shape
-from xce.sched.ties import Tie, levels_of, wish_of
-from xce.state.hosts import Column
+from xce.sched.ties import LINK_LEVEL, Tie, levels_of, wish_of
 
 DOMAINS_MAX: Final = 64
 """Most domains that a certificate lists for a constraint."""
@@ -36,13 +35,16 @@ def _prove(tie: Tie, spot: Spot, ground: Ground, facts: HostFacts) -> Proof:
     mine = np.isin(spot.parts, tie.parts)
     numbers, sizes = spot.hosts[mine], spot.sizes[mine]
     levels, place = levels_of(constraint), 0
-    held = [_holds(tie, codes, numbers, sizes, ground) for codes in tie.codes]
+    held = [_holds(tie, at, spot, ground, facts) for at in range(len(tie.codes))]
     if True in held:
         place = held.index(True)
     level = levels[place]
     counts: Counter[str] = Counter()
-    for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
-        counts[name_of(number, level, facts)] += size
+    if level == LINK_LEVEL:
+        counts.update(links_of(tie, spot, facts))
+    else:
+        for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
+            counts[name_of(number, level, facts)] += size
     names = list(counts)
     tasks = 0
     if isinstance(constraint, Spread):
@@ -54,17 +56,38 @@ def _prove(tie: Tie, spot: Spot, ground: Ground, facts: HostFacts) -> Proof:
     )  # fmt: skip
 
 
-def _holds(tie: Tie, codes: Column, numbers: Column, sizes: Column, ground: Ground) -> bool:
+def _holds(tie: Tie, place: int, spot: Spot, ground: Ground, facts: HostFacts) -> bool:
+    codes = tie.codes[place]
+    mine = np.isin(spot.parts, tie.parts)
+    numbers, sizes = spot.hosts[mine], spot.sizes[mine]
     used = codes[numbers]
     match tie.constraint:
-        case Colocate():
+        case Colocate(levels=levels):
+            if levels[place] == LINK_LEVEL:
+                links = links_of(tie, spot, facts)
+                return len(set(links)) == 1 and bool((used == used[0]).all())
             return bool((used == used[0]).all() and used[0] >= 0)
         case Spread(max_per_domain=most):
             _, back = np.unique(used, return_inverse=True)
             return bool((used >= 0).all()) and int(np.bincount(back, sizes).max()) <= most
         case Near() | Exclusive():
-            mask = wish_of(tie, codes, ground).masks[0][1]
+            mask = wish_of(tie, place, ground).masks[0][1]
             return bool(mask[numbers].all())
+
+
+def links_of(tie: Tie, spot: Spot, facts: HostFacts) -> list[str]:
+    """Return the NVLink domain of each GPU of a tie; one in none has one of its own."""
+    found: list[str] = []
+    for place, part in enumerate(spot.parts.tolist()):
+        if part not in tie.parts or place >= len(spot.devices):
+            continue
+        number = int(spot.hosts[place])
+        column = facts.devices.link[:, number]
+        for device in spot.devices[place]:
+            link = int(column[device])
+            name = f"{facts.table.names[number]}/{link}"
+            found.append(name if link >= 0 else f"{name}/{device}")
+    return found
 
 
 def name_of(number: int, level: str, facts: HostFacts) -> str:

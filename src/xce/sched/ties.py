@@ -5,7 +5,7 @@ with a level chosen, and with what stands outside the request (other jobs, idle 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from xce.model.constraint import Colocate, Constraint, Exclusive, Near, Spread
 from xce.sched.columns import OWN_LEVEL, HostFacts
 from xce.sched.ground import Ground
 from xce.state.hosts import Column, Flags
+
+LINK_LEVEL: Final = "nvlink"
+"""The level below hosts: NVLink domains."""
 
 
 class Bond(NamedTuple):
@@ -23,6 +26,8 @@ class Bond(NamedTuple):
     """By host: its domain; -1: in none."""
     width: int
     """The number of domains: the fewer, the wider they are."""
+    is_linked: bool = False
+    """All GPUs of the parts are in one NVLink domain of the host, which is the domain then."""
 
 
 class Quota(NamedTuple):
@@ -80,7 +85,7 @@ def levels_of(constraint: Constraint) -> tuple[str, ...]:
 
 def codes_at(level: str, facts: HostFacts) -> Column:
     """Return the domain of each host at a level; -1: in none."""
-    if level == OWN_LEVEL:
+    if level in (OWN_LEVEL, LINK_LEVEL):
         return np.arange(facts.table.count, dtype=np.int64)
     return facts.labels(level).astype(np.int64)
 
@@ -111,7 +116,7 @@ def required_wish(fabric: Fabric, ground: Ground) -> Wish:
     found = Wish()
     for tie in fabric.ties:
         if isinstance(tie.constraint, Exclusive) or tie.constraint.required:
-            found = found.joined(wish_of(tie, tie.codes[0], ground))
+            found = found.joined(wish_of(tie, 0, ground))
     return found
 
 
@@ -123,19 +128,21 @@ def preferred_wishes(fabric: Fabric, ground: Ground) -> list[list[Wish]]:
         if not isinstance(tie.constraint, Exclusive) and not tie.constraint.required
     ]
     wanted.sort(key=lambda tie: -_weight(tie.constraint))
-    return [[wish_of(tie, codes, ground) for codes in tie.codes] for tie in wanted]
+    return [[wish_of(tie, place, ground) for place in range(len(tie.codes))] for tie in wanted]
 
 
 def _weight(constraint: Constraint) -> int:
     return 0 if isinstance(constraint, Exclusive) else constraint.weight
 
 
-def wish_of(tie: Tie, codes: Column, ground: Ground) -> Wish:
-    """Return what a tie wants at a level."""
+def wish_of(tie: Tie, place: int, ground: Ground) -> Wish:
+    """Return what a tie wants at one of its levels."""
+    codes = tie.codes[place]
     match tie.constraint:
         case Colocate():
             width = int(codes.max(initial=-1)) + 1
-            return Wish(bonds=(Bond(tie.parts, codes, width),))
+            is_linked = levels_of(tie.constraint)[place] == LINK_LEVEL
+            return Wish(bonds=(Bond(tie.parts, codes, width, is_linked),))
         case Spread(max_per_domain=most):
             return Wish(quotas=(Quota(tie.parts, codes, most),))
         case Near(subject=subject, is_apart=is_apart):

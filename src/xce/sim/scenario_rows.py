@@ -5,7 +5,7 @@ from typing import Any
 
 from xce.model.config import ClusterConfig
 from xce.model.display import end_cause_text
-from xce.model.ids import SECOND_US, HostNumber, Index, Micros
+from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import contains
 from xce.model.reason import render_lsf, render_plain
@@ -173,14 +173,22 @@ def _row(run: ScenarioRun, element: Element) -> dict[str, Any]:
         "attempt": element.attempt,
         "exit": element.exit_code,
         "reason": element.reason,
-        "placement": _placement(run, element.placement),
+        "placement": _placement(run, element.job, element.placement),
     }
 
 
-def _placement(run: ScenarioRun, placement: Placement | None) -> list[dict[str, Any]]:
+def _plain_role(run: ScenarioRun, job: JobId) -> str:
+    """Return the name of the only role of a job without parts; empty: it has none."""
+    roles = run.state.spec(run.state.jobs[job]).roles if job in run.state.jobs else ()
+    named = [role.name for role in roles if not role.attach]
+    return named[0] if len(named) == 1 else ""
+
+
+def _placement(run: ScenarioRun, job: JobId, placement: Placement | None) -> list[dict[str, Any]]:
     """Return one entry for each host and role, in rank order."""
     if placement is None:
         return []
+    plain = _plain_role(run, job)
     whole = placed_request(run.placements.keys[placement.cls].request, placement.alternative)
     parts = placement.parts or (0,) * len(placement.hosts)
     rows: list[dict[str, Any]] = []
@@ -191,6 +199,7 @@ def _placement(run: ScenarioRun, placement: Placement | None) -> list[dict[str, 
         zip(placement.hosts, placement.tasks, parts, strict=True)
     ):
         role, request = role_of(whole, part)
+        role = role or plain
         rows.append(
             {
                 "host": run.state.hosts.names[host],

@@ -66,7 +66,6 @@ def test_roles_are_parts_and_a_single_one_is_plain():
     ("text", "what"),
     [
         (with_relations("kind: fate, roles: [a, b]"), "kind fate is not built yet (relations[1])"),
-        (with_relations("kind: colocate, roles: a, scope: nvlink"), "nvlink"),
         ("version: 1\nroles: [{name: a}, {name: b, command: x}]", "(roles[2])"),
         ("version: 1\ncommand: y\nroles: [{name: a, command: x}]", "a command of its own"),
         ("version: 1\nroles: [{name: a}, {name: b, attach: a}]", "an attached role"),

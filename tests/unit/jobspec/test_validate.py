@@ -98,6 +98,8 @@ def test_spans_count_too():
             "cannot be preferred",
         ),
         ("kind: isolate, roles: a, strength: preferred", "cannot be preferred"),
+        ("kind: colocate, roles: a, scope: nvlink", "'a', which asks for no whole GPUs"),
+        ("kind: spread, roles: a, scope: nvlink", "spread has no scope nvlink"),
     ],
 )
 def test_names_and_scopes_are_checked(relation, words):

@@ -90,6 +90,7 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         for text in texts:
             add(f" {text}")
     lines += allocation_lines(row)
+    lines += role_lines(row)
     lines += ["", *_SCHEDULING]
     lines += _messages(row)
     asked = row.get("resreq") or "-"
@@ -109,6 +110,16 @@ def _messages(row: Row) -> list[str]:
         at = render_minute(one["at"])
         lines.append(_MESSAGE.format(one["box"], one["by"], at, one["text"], attached).rstrip())
     return lines
+
+
+def role_lines(row: Row) -> list[str]:
+    """Return where each role of a running job is."""
+    roles = row.get("roles") or ()
+    texts = [
+        f"  {role['role']}: " + " ".join([f"{tasks}*{host}" for host, tasks in role["hosts"]])
+        for role in roles
+    ]
+    return ["", " ROLE ALLOCATIONS:", *texts] if texts else []
 
 
 def _heading(row: Row) -> str:

@@ -132,6 +132,12 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
         pairs.append(("Hosts", hosts_text(row)))
     if row.get("gpus"):
         pairs.append(("GPUs", gpus_text(row)))
+    for role in row.get("roles") or ():
+        places = " ".join(f"{host}*{tasks}" for host, tasks in role["hosts"])
+        pairs.append((f"Role {role['role']}", places))
+    pairs += [
+        (f"Relation {proof['relation']}", proof_text(proof)) for proof in row.get("relations") or ()
+    ]
     if row.get("start_at") is not None:
         pairs.append(("Started", instant(row["start_at"])))
     if row.get("end_at") is not None:
@@ -146,6 +152,15 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if row.get("reason"):
         pairs.append(("Pends", str(row["reason"]["text"])))
     return pairs
+
+
+def proof_text(proof: dict[str, Any]) -> str:
+    """Return how a relation holds where a job runs."""
+    where = ", ".join(proof["domains"])
+    text = f"{proof['kind']} in {proof['level']} {where}"
+    if proof["kind"] == "spread":
+        text = f"spread, at most {proof['tasks']} in one {proof['level']}"
+    return text if proof["met"] else f"{proof['kind']} could not be met (it is preferred)"
 
 
 def run_why(session: Session, options: argparse.Namespace) -> int:

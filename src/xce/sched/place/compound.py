@@ -32,6 +32,8 @@ class Laid(NamedTuple):
     numbers: Column
     sizes: Column
     parts: Column
+    links: tuple[tuple[int, int], ...] = ()
+    """Parts, and the NVLink domain of their host to which they keep."""
 
 
 class Candidates(NamedTuple):

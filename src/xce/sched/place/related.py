@@ -7,12 +7,14 @@ that are counts; `Trail.is_cut` says that one was hit. Domains that could not ho
 them are never tried (`xce.sched.place.narrow`).
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from xce.sched.devices import device_room
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import (
     ORDERS_MAX,
@@ -39,6 +41,7 @@ TRIES_MAX: Final = 200
 """Parts that are placed at once in all (``search.steps`` of the first way)."""
 WORK_MAX: Final = 40_000_000
 """Hosts that are looked at while every choice is tried: parts times hosts, for each choice."""
+NODES_MIN: Final = 16
 NODES_MAX: Final = 20_000
 """Choices of a domain that are tried in all."""
 
@@ -112,13 +115,18 @@ class _Search:
 
     def __init__(self, whole: Shape, puzzle: Puzzle, trail: Trail, steps: Steps) -> None:
         self.whole, self.puzzle, self.trail, self.steps = whole, puzzle, trail, steps
-        self.shapes = puzzle.shapes
+        self.shapes = list(puzzle.shapes)
+        """Of the parts; one that keeps to a NVLink domain sees no other GPUs."""
+        self.links: dict[int, int] = {}
+        """By part: the NVLink domain to which it keeps."""
         self.quotas = puzzle.wish.quotas
         self.demands = [
             Demand(shape.tasks_min, shape.per_task, shape.is_single) for shape in self.shapes
         ]
         self.floor = np.maximum(puzzle.free, 0)
         caps = tuple(self._cap(part, puzzle.free, mask) for part, mask in enumerate(puzzle.masks))
+        for bond in puzzle.wish.bonds:
+            caps = self._within_links(bond, caps) if bond.is_linked else caps
         narrow_first = sorted(puzzle.wish.bonds, key=lambda bond: -bond.width)
         self.by_width = tuple(narrow_first)
         found = narrow(self.demands, Rooms(caps, self.floor), self.by_width, self.quotas)
@@ -133,7 +141,7 @@ class _Search:
         """By part: the bond after which nothing more is decided about it."""
         self.tries = TRIES_MAX
         size = max(1, len(self.shapes) * len(self.floor[0]))
-        self.nodes = max(16, min(NODES_MAX, WORK_MAX // size // 8))
+        self.nodes = max(NODES_MIN, min(NODES_MAX, WORK_MAX // size // 8))
         self.dead: set[bytes] = set()
 
     def _cap(self, part: int, free: Column, mask: Flags) -> Column:
@@ -143,13 +151,51 @@ class _Search:
         cap[room.numbers] = room.later
         return cap
 
+    def _within_links(self, bond: Bond, caps: tuple[Column, ...]) -> tuple[Column, ...]:
+        """Return what hosts can take of parts whose GPUs are in one NVLink domain."""
+        found = list(caps)
+        for part in bond.parts:
+            gpu = self.shapes[part].gpu
+            if gpu is None:
+                continue
+            largest = device_room(gpu, self.puzzle.free).largest
+            if gpu.wish.per == "task":
+                found[part] = np.minimum(found[part], largest // gpu.wish.count)
+            else:
+                found[part] = np.where(largest >= gpu.wish.count, found[part], 0)
+        return tuple(found)
+
+    def _links_of(self, bond: Bond, number: int, free: Column) -> Iterator[None]:
+        """Let the parts of a bond keep to one NVLink domain of a host after the other.
+
+        Those with the fewest free GPUs come first. A bond that is about hosts has one way.
+        """
+        gpus = [(part, gpu) for part in bond.parts if (gpu := self.shapes[part].gpu) is not None]
+        if not bond.is_linked or not gpus:
+            yield
+            return
+        before, links = list(self.shapes), dict(self.links)
+        counts = device_room(gpus[0][1], free).domains[number]
+        for link in np.argsort(counts, kind="stable").tolist():
+            if not counts[link]:
+                continue
+            for part, gpu in gpus:
+                self.shapes[part] = copy.copy(before[part])
+                self.shapes[part].gpu = gpu._replace(match=gpu.match & (gpu.link == link))
+                self.links[part] = link
+            yield
+            self.shapes, self.links = list(before), dict(links)
+
     # Parts are placed at once.
 
     def at_once(self) -> Laid | None:
         """Return a placement found by placing parts as soon as their domains are chosen."""
         masks = [cap > 0 for cap in self.caps]
         found = self._bond(0, masks, self.puzzle.free, {})
-        return None if found is None else join(found)
+        return None if found is None else self._laid(join(found))
+
+    def _laid(self, laid: Laid) -> Laid:
+        return laid._replace(links=tuple(sorted(self.links.items())))
 
     def _bond(self, number: int, masks: list[Flags], free: Column, placed: Placed) -> Placed | None:
         if number == len(self.order):
@@ -162,10 +208,11 @@ class _Search:
             for part in bond.parts:
                 narrower[part] = masks[part] & inside
             ready = [part for part in bond.parts if self.last[part] == number]
-            self.tries -= 1
-            found = self._place(ready, narrower, free, placed, number + 1)
-            if found is not None or self.tries <= 0:
-                return found
+            for _ in self._links_of(bond, domain, free):
+                self.tries -= 1
+                found = self._place(ready, narrower, free, placed, number + 1)
+                if found is not None or self.tries <= 0:
+                    return found
         return None
 
     def _candidates(self, bond: Bond, masks: list[Flags], free: Column) -> Iterator[int]:
@@ -241,6 +288,8 @@ class _Search:
     def everything(self) -> Laid | None:
         """Return a placement if there is one within the bounds."""
         order = sorted(range(len(self.shapes)), key=lambda part: self.tightness[part])
+        # The first way may have ended in the middle of a choice.
+        self.shapes, self.links = list(self.puzzle.shapes), {}
         try:
             return self._choose(0, list(self.caps), order)
         except CutError:
@@ -261,16 +310,18 @@ class _Search:
             chosen = list(caps)
             for part in bond.parts:
                 chosen[part] = np.where(inside, caps[part], 0)
-            key = self._signature(number, chosen)
-            if key in self.dead:
-                continue
-            by_width = sorted(rest, key=lambda item: -item.width)
-            narrowed = narrow(self.demands, Rooms(tuple(chosen), floor), by_width, self.quotas)
-            if narrowed is not None:
-                found = self._choose(number + 1, list(narrowed), order)
-                if found is not None:
-                    return found
-            self.dead.add(key)
+            for _ in self._links_of(bond, domain, self.puzzle.free):
+                key = self._signature(number, chosen)
+                if key in self.dead:
+                    continue
+                by_width = sorted(rest, key=lambda item: -item.width)
+                rooms = Rooms(tuple(chosen), floor)
+                narrowed = narrow(self.demands, rooms, by_width, self.quotas)
+                if narrowed is not None:
+                    found = self._choose(number + 1, list(narrowed), order)
+                    if found is not None:
+                        return found
+                self.dead.add(key)
         return None
 
     def _signature(self, number: int, caps: list[Column]) -> bytes:
@@ -286,6 +337,7 @@ class _Search:
             if shape.gpu is not None:
                 # Its devices differ from host to host in more than is free of them.
                 rows.append(used)
+        rows.append(np.asarray(sorted(self.links.items()), np.int64).ravel())
         for column in codes:
             _, begins, back = np.unique(column[used], return_index=True, return_inverse=True)
             rows.append(begins[back])
@@ -298,12 +350,13 @@ class _Search:
             room_on(shape, self.puzzle.free, mask, ranked)
             for shape, mask, ranked in zip(self.shapes, masks, self.puzzle.ranked, strict=True)
         ]
-        own = Trail()
-        found = search_all(self.whole, self.puzzle.free, rooms, order, own, self.steps, self.quotas)
+        own, whole = Trail(), copy.copy(self.whole)
+        whole.inner = tuple(self.shapes)
+        found = search_all(whole, self.puzzle.free, rooms, order, own, self.steps, self.quotas)
         self.trail.is_cut = self.trail.is_cut or (own.is_cut and found is None)
         if found is None and self.steps.left < 0:
             raise CutError
-        return found
+        return None if found is None else self._laid(found)
 
 
 def _within_budget(codes: Column, later: Column, budget: Column) -> Column:
@@ -354,7 +407,7 @@ def in_rank_order(whole: Shape, fabric: Fabric, laid: Laid) -> Laid:
         _, begins, back = np.unique(mine, return_index=True, return_inverse=True)
         keys.append(begins[back])
     order = np.lexsort((laid.parts, *reversed(keys)))
-    found = Laid(laid.numbers[order], laid.sizes[order], laid.parts[order])
+    found = Laid(laid.numbers[order], laid.sizes[order], laid.parts[order], laid.links)
     for part, shape in enumerate(whole.inner):
         if (shape.per_first != shape.per_host).any() or shape.gpu is not None:
             before = laid.numbers[laid.parts == part][0]

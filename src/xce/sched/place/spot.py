@@ -178,8 +178,18 @@ def pick_laid(shape: Shape, laid: Laid, free: Column) -> list[list[int]] | None:
     gpus = [part.gpu for part in shape.inner]
     if not any(gpus):
         return []
-    columns = laid.numbers.tolist(), laid.sizes.tolist(), laid.parts.tolist()
-    return pick_for_entries(gpus, *columns, free)
+    links = dict(laid.links)
+    # Who must keep to a domain chooses first; the others take what is left anywhere.
+    order = np.argsort([int(part) not in links for part in laid.parts], kind="stable")
+    parts = laid.parts[order].tolist()
+    domains = {place: links[part] for place, part in enumerate(parts) if part in links}
+    picked = pick_for_entries(
+        gpus, laid.numbers[order].tolist(), laid.sizes[order].tolist(), parts, free, domains
+    )
+    if picked is None:
+        return None
+    back = np.argsort(order).tolist()
+    return [picked[place] for place in back]
 
 
 def _sum_up(shape: Shape, laid: Laid, devices: list[list[int]]) -> tuple[Column, Column]:

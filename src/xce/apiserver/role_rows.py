@@ -1,0 +1,68 @@
+"""Rows about roles: where each of a job's is, and how its relations hold there."""
+
+import msgspec
+
+from xce.model.constraint import Proof
+from xce.state.cluster import ClusterState
+from xce.state.job import Attempt, Job
+from xce.state.needs import forms_of
+
+
+class RoleRow(msgspec.Struct, frozen=True):
+    """What one role has."""
+
+    role: str
+    hosts: tuple[tuple[str, int], ...]
+    """In rank order, each with its tasks."""
+    ranks: tuple[int, ...]
+    """The first rank on each of these hosts."""
+
+
+class ProofRow(msgspec.Struct, frozen=True):
+    """How a relation holds of a placement."""
+
+    relation: int
+    """Its number in the jobspec, from 1."""
+    kind: str
+    """``colocate``, ``spread``, ``near`` or ``exclusive``: what the relation asks of placement."""
+    level: str
+    domains: tuple[str, ...]
+    tasks: int
+    """Of a spread: tasks in the fullest domain."""
+    met: bool
+    """False: it is only preferred, and could not be met."""
+
+
+def role_rows(state: ClusterState, job: Job, attempt: Attempt) -> tuple[RoleRow, ...]:
+    """Return where each role of an attempt is; nothing for a job without named roles."""
+    names = _names(state, job, attempt)
+    if not names:
+        return ()
+    parts = attempt.parts or [0] * len(attempt.hosts)
+    found: list[tuple[list[tuple[str, int]], list[int]]] = [([], []) for _ in names]
+    rank = 0
+    for number, size, part in zip(attempt.hosts, attempt.tasks, parts, strict=True):
+        found[part][0].append((state.hosts.names[number], size))
+        found[part][1].append(rank)
+        rank += size
+    return tuple(
+        RoleRow(name, tuple(placed), tuple(ranks))
+        for name, (placed, ranks) in zip(names, found, strict=True)
+    )
+
+
+def _names(state: ClusterState, job: Job, attempt: Attempt) -> list[str]:
+    form = forms_of(state.classes[attempt.cls].key.request)[attempt.alternative]
+    if form.parts:
+        return [part.name for part in form.parts]
+    return [role.name for role in state.spec(job).roles if not role.attach]
+
+
+def proof_rows(proofs: tuple[Proof, ...]) -> tuple[ProofRow, ...]:
+    """Return a certificate as rows."""
+    return tuple(
+        ProofRow(
+            proof.relation + 1, proof.kind, proof.level, proof.domains, proof.tasks, proof.is_met
+        )
+        for proof in proofs
+    )
