@@ -25,6 +25,9 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.DENIED: 403,
     RefusalCode.UNREACHABLE_HOST: 503,
     RefusalCode.UNKNOWN_RULE: 404,
+    RefusalCode.UNKNOWN_GROUP: 404,
+    RefusalCode.GROUP_EXISTS: 409,
+    RefusalCode.GROUP_IN_USE: 409,
 }
 """Every other refusal is a 422: what was asked for is well formed and not to be had."""
 

@@ -60,6 +60,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     error_append: bool
     array: str
     priority: int
+    group: str
+    """The job group; empty: none."""
 
 
 class Element(msgspec.Struct, gc=False):
@@ -183,6 +185,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "error_append": "spec.files.error_append",
     "array": "spec.array",
     "priority": "key.priority",
+    "group": "key.group",
 }
 """Each member of `Shared` and where `Common` has it."""
 

@@ -16,8 +16,10 @@ from msgspec import Meta
 
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import ProblemError, refused
+from xce.control.groups import refuse_name
 from xce.model.config import ClusterConfig
 from xce.model.errors import TextError
+from xce.model.group import is_group_name
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission
 from xce.model.refusal import RefusalCode
@@ -80,6 +82,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     unit_for_limits: Short = ""
     hosts: Text = ""
     exclusive: bool = False
+    group: Text = ""
+    """A job group, as ``/a/b``."""
     rerunnable: bool | None = None
     """Whether it is started anew when its host fails; not given: as its queue has it."""
     hold: bool = False
@@ -180,6 +184,7 @@ class SubmissionCompiler:
             estimate_us=to_micros(body.estimate_s),
             priority=body.priority,
             rerunnable=body.rerunnable,
+            group=read_group(body.group),
         )
         return Compiled(submission, tuple(blobs))
 
@@ -238,6 +243,19 @@ class SubmissionCompiler:
                 self._requests.clear()
             self._requests[key] = found
         return found
+
+
+def read_group(text: str) -> str:
+    """Return the job group that a text names; empty: none, the root.
+
+    Raises:
+        ProblemError: It is no name of one.
+    """
+    name = text.strip().rstrip("/")
+    if name and not is_group_name(name):
+        problem = refuse_name(text)
+        raise refused(problem.code, problem.text, lsf=problem.lsf)
+    return name
 
 
 def compile_resources(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:

@@ -26,6 +26,7 @@ from xce.model.record import (
 )
 from xce.sched.certify import find_faults
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.groups import GroupRooms
 from xce.state.hosts import Column
 from xce.state.job import Job
 from xce.state.needs import of_pools, on_hosts, open_form
@@ -50,6 +51,7 @@ class Ledger:
         self.rooms: dict[JobId, int] = {}
         self._pending: dict[JobId, Ranges] = {}
         self._opened: set[tuple[JobId, Index]] = set()
+        self.groups = GroupRooms(state)
 
     def pending(self, job: Job) -> Ranges:
         """Return the elements of ``job`` that pend and that no earlier item took."""
@@ -202,7 +204,7 @@ def _check_bulk(
     tasks = found.key.request.tasks_max
     budget = sum(last - first + 1 for _, first, last in runs)
     needs = of_pools(found.forms[0].needs, (tasks,), ())
-    budget = ledger.pool_attempts(needs, budget)
+    budget = min(ledger.pool_attempts(needs, budget), ledger.groups.room(found.key.group))
     hosts: list[HostNumber] = []
     counts: list[int] = []
     each = found.forms[0].needs[0].on_host(tasks)
@@ -218,6 +220,7 @@ def _check_bulk(
     if total == 0:
         return None, wanted
     ledger.take_pools(needs, total)
+    ledger.groups.take(found.key.group, total)
     record = BulkPlaced(bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule)
     return record, wanted - total
 
@@ -290,7 +293,7 @@ def _check_gang(
     job = state.jobs.get(gang.job)
     if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
         return None
-    if not _may_start(state, found):
+    if not _may_start(state, found) or not ledger.groups.room(found.key.group):
         return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))
@@ -308,6 +311,7 @@ def _check_gang(
     for host, needed in amounts.items():
         ledger.take(found, host, needed)
     ledger.take_pools(pools, 1)
+    ledger.groups.take(found.key.group, 1)
     ledger.rooms[gang.job] = room - 1
     ledger.take_elements(job, ((position, position),))
     return GangPlaced(

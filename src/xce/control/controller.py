@@ -11,7 +11,19 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from xce.control import access, hosts, kill, modify, move, post, queues, requeue, trust, windows
+from xce.control import (
+    access,
+    groups,
+    hosts,
+    kill,
+    modify,
+    move,
+    post,
+    queues,
+    requeue,
+    trust,
+    windows,
+)
 from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -25,6 +37,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    DeleteGroups,
     EnrolHost,
     KillJobs,
     MakeHostToken,
@@ -39,6 +52,7 @@ from xce.model.command import (
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
+    SetGroup,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -82,6 +96,8 @@ Setup: TypeAlias = (
     | MakeHostToken
     | EnrolHost
     | PostMessage
+    | SetGroup
+    | DeleteGroups
     | StartTrace
     | StopTrace
 )
@@ -262,10 +278,8 @@ class Controller:
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
                 given = with_basis(given, hosts.basis_of_config(state, body))
-            case PostMessage():
-                records, results = post.decide_post(state, body, now_us)
-                given = with_basis(given, post.basis_of_post(state, body))
-                self._blobs.extend(body.blobs if records else ())
+            case SetGroup() | DeleteGroups() | PostMessage():
+                return self._decide_beside(given, body, now_us)
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
             case NoteDenials() | NoteLogin():
@@ -282,6 +296,19 @@ class Controller:
             case _:
                 assert_never(body)
         return given, records, results
+
+    def _decide_beside(
+        self, given: Input, body: SetGroup | DeleteGroups | PostMessage, now_us: Micros
+    ) -> tuple[Input, list[Record], Results]:
+        """Decide what is about jobs and does nothing to them."""
+        if isinstance(body, PostMessage):
+            basis = post.basis_of_post(self.state, body)
+            records, results = post.decide_post(self.state, body, now_us)
+            self._blobs.extend(body.blobs if records else ())
+        else:
+            basis = groups.basis_of(self.state, body)
+            records, results = groups.decide_groups(self.state, body)
+        return with_basis(given, basis), records, results
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)

@@ -193,6 +193,7 @@ def make_key(
         priority=submission.priority,
         run_limit_us=(submission.run_limit_us or queue.default_run_limit_us or queue.run_limit_us),
         estimate_us=submission.estimate_us,
+        group=submission.group,
     )
 
 

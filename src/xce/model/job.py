@@ -253,3 +253,5 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     priority: int = 0
     rerunnable: bool | None = None
     """``-r`` or ``-rn``; None: as its queue has it."""
+    group: str = ""
+    """``-g``: the job group."""

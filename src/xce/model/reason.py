@@ -49,6 +49,8 @@ class ReasonCode(enum.StrEnum):
     """None of the alternatives fits; ``under`` tells why, one by one."""
     DELAY = "alternative-delay"
     """No alternative of it may be tried yet."""
+    JOB_GROUP_LIMIT = "job-group-limit"
+    """As many elements of the job group ``resource`` run as its limit allows."""
     SEARCH = "search-bound"
     """None was found within the bounds of the search, though there may be a placement."""
 
@@ -144,6 +146,7 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.ALTERNATIVES: "Job's alternative resource requirements not satisfied",
     ReasonCode.DELAY: "Job's alternative resource requirements not satisfied",
     ReasonCode.SEARCH: "Not enough hosts to meet the job's resource requirement",
+    ReasonCode.JOB_GROUP_LIMIT: "The specified job group has reached its job limit",
 }
 _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.SLOTS_BUSY: "Not enough job slot(s)",
@@ -235,6 +238,7 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.PARTS: "its parts do not fit together (needs {needed} slots)",
     ReasonCode.ALTERNATIVES: "none of its alternatives fits",
     ReasonCode.DELAY: "none of its alternatives may be tried yet",
+    ReasonCode.JOB_GROUP_LIMIT: "job group {resource} runs at its limit of {needed} jobs",
     ReasonCode.SEARCH: "no placement was found within the bounds of the search (needs {needed}"
     " slots), though there may be one",
 }

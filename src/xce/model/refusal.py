@@ -46,6 +46,9 @@ class RefusalCode(enum.StrEnum):
     UNKNOWN_KEY = "unknown-key"
     KEY_REVOKED = "key-revoked"
     BAD_TOKEN = "bad-token"
+    UNKNOWN_GROUP = "unknown-group"
+    GROUP_EXISTS = "group-exists"
+    GROUP_IN_USE = "group-in-use"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

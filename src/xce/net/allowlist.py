@@ -11,6 +11,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    DeleteGroups,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -23,6 +24,7 @@ from xce.model.command import (
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
+    SetGroup,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -55,8 +57,8 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, PostMessage, SetHostsOpen, DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin,
-    NoteDenials, NoteLogin, StartTrace, StopTrace,
+    ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
+    SetQueues, ApplyConfig, RevokeLogin, NoteDenials, NoteLogin, StartTrace, StopTrace,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (

@@ -25,6 +25,7 @@ from xce.sched.counts import Counts
 from xce.sched.explain import explain_ground
 from xce.sched.fairshare import Shares
 from xce.sched.front import NO_LIMIT, Front
+from xce.sched.gate import Gate
 from xce.sched.ground import Ground, open_ground
 from xce.sched.holds import Holds
 from xce.sched.order import Line, Place, Rank
@@ -34,7 +35,7 @@ from xce.sched.place.spot import Spot, find_gang, find_serial
 from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
-from xce.sched.running import FAR, expected_span, lateness
+from xce.sched.running import FAR, expected_span
 from xce.sched.shape import Shape
 from xce.sched.timeline import Piece, View
 from xce.sched.waiting import Memory
@@ -124,6 +125,7 @@ class Session:
         self._holds = Holds(state)
         self._preemptor = Preemptor(state, memory.running)
         self._preemptions: list[Preemption] = []
+        self._gate = Gate(state, now_us)
         self._shares = Shares(state, now_us)
         self._line = Line(state, policy.orders, self._shares)
         self._bulk: list[BulkStart] = []
@@ -197,7 +199,7 @@ class Session:
             if self._shares.is_due:
                 return
             shape = self._memory.shape(self._state, front.found, front.likeness, self._counts)
-            late = lateness(self._state, front.found, self._now_us)
+            late = self._gate.refuse(front.found)
             reason = late or self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
@@ -221,7 +223,7 @@ class Session:
             likeness = job.avoid, job.waited_us
             shape = self._memory.shape(self._state, found, likeness, self._counts)
             spot = None
-            if self._holds.may_start(held):
+            if self._holds.may_start(held) and self._gate.refuse(found) is None:
                 view = self._holds.own_view(held, self._now)
                 there = np.zeros(self._facts.table.count, np.bool_)
                 there[held.numbers] = True
@@ -245,6 +247,7 @@ class Session:
         job_id, index = element
         rule = StartRule.PREEMPT
         self._counts.runs += 1
+        self._gate.take(found, 1)
         if shape.request.is_serial:
             self._bulk.append(
                 BulkStart(
@@ -430,6 +433,7 @@ class Session:
         return left & self._reserver.mask(kept)
 
     def _note(self, front: Front, attempts: int, slots: int) -> None:
+        self._gate.take(front.found, attempts)
         if self._line.is_shared(front.found):
             self._shares.note(front.found, attempts, slots)
 
@@ -443,6 +447,7 @@ class Session:
         wanted = wanted if lasts is None else min(wanted, lasts)
         if wanted == 0:
             return False
+        wanted = self._gate.most(front.found, wanted)
         if self._line.is_shared(front.found):
             wanted = min(wanted, self._shares.left)
         rule = self._reserver.rule(front.element())
@@ -453,14 +458,9 @@ class Session:
         numbers, shares = self._policy.sharing(shape, view.ground, self._facts, room, taken)
         needs = pools.pool_needs(shape, shape.tasks_max)
         spot = Spot(
-            numbers,
-            shares,
-            shares[:0],
-            shape.alternative,
-            numbers,
-            shape.unit[:, None] * shares,
+            numbers, shares, shares[:0], shape.alternative, numbers, shape.unit[:, None] * shares,
             {name: value * taken for name, value in needs.items()},
-        )
+        )  # fmt: skip
         self._reserver.take(front.found, shape, self._now, spot)
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)

@@ -17,7 +17,7 @@ from xce.apiserver.access import (
     route_access,
 )
 from xce.apiserver.routes.table import ROUTES
-from xce.model.command import ApplyConfig, PostMessage, SetHostsOpen, SetQueues
+from xce.model.command import ApplyConfig, PostMessage, SetGroup, SetHostsOpen, SetQueues
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.permission import BUILT_IN_ROLES, EVERYONE
 from xce.testing.builders import (
@@ -119,6 +119,18 @@ async def acted(rest, row, job, array):
     return "-"
 
 
+async def grouped(rest, row, user):
+    """Send the request of a row about a job group."""
+    body = {"action": row.action, "name": "/mine"}
+    if row.action == "add":
+        body["name"] = "/new"
+    elif row.action == "modify":
+        body["limit"] = 3
+    rest.controller.tell(SetGroup(ASKER, False, "/mine"), by=ASKER)
+    rest.link.pump()
+    return judged(row, *await rest.post(row.path, body))
+
+
 async def queued(rest, row):
     """Send the request of a row about a queue."""
     if row.path == "/plan":
@@ -142,6 +154,8 @@ async def outcome(rest, row, job, array, user):
             return await acted(rest, row, job, array)
         case About.JOB if row.path == "/trace":
             return judged(row, *await rest.get(row.path, job=str(job)))
+        case About.CALLER if row.path == "/jobgroups/actions":
+            return await grouped(rest, row, user)
         case About.CALLER if row.path == "/trace/actions":
             return judged(row, *await rest.post(row.path, {"action": "off"}))
         case About.QUEUE:

@@ -38,6 +38,7 @@ Usage: bsub [options] command [argument ...]
   -cwd directory        working directory of the job
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
+  -g /group             job group, which is made if it is not there
   -H  -K                hold until bresume; wait for the end
   -r  -rn               start anew when the host fails, or never; without: as the queue has it
   --explain             print what was understood as JSON, and submit nothing
@@ -51,7 +52,6 @@ _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
     "-outdir": "use -cwd, or write the directory into -o and -e",
     "-G": "there are no user groups for jobs",
-    "-g": "there are no job groups; use -J",
     "-app": "there are no application profiles; write their options out",
     "-sla": "there are no service classes; use a queue",
     "-t": "use -W, which counts from the start of the job",
@@ -97,7 +97,7 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp", "-nnodes",
+                "-b", "-cwd", "-m", "-P", "-sp", "-g", "-nnodes",
             ),
             VALUE,
         ),

@@ -1,7 +1,7 @@
 """The fields of ``bjobs -o``: name, width, alias, and what each says of a job row.
 
 Three kinds: those that XCE has a value for; those of LSF that name something which XCE has not
-(job groups, licence projects, swap): they are empty, as LSF prints them for jobs without; any other
+(licence projects, swap): they are empty, as LSF prints them for jobs without; any other
 name is refused.
 """
 
@@ -192,6 +192,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("queue", 10, "", "queue", _text("queue")),
     ("job_name", 10, "name", "name", lambda row, _: job_name(row)),
     ("proj_name", 11, "proj project", "project", _text("project")),
+    ("job_group", 10, "group", "group", _text("group")),
     ("job_priority", 12, "priority", "priority", _text("priority")),
     ("dependency", 15, "", "dependency", _text("dependency")),
     ("pend_reason", 11, "", "stat,reason", _pend_reason),
@@ -238,7 +239,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
 )  # fmt: skip
 _EMPTY = """
 user_group/15/ugroup job_description/17/description application/13/app service_class/13/sla
-job_group/10/group rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
+rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd
 interactive/11 host_file/10 estimated_start_time/20/estart_time

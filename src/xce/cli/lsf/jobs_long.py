@@ -117,6 +117,7 @@ def _heading(row: Row) -> str:
     parts += [
         f"User <{row['user']}>",
         f"Project <{row.get('project') or 'default'}>",
+        *([f"Job Group <{row['group']}>"] if row.get("group") else []),
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",
     ]

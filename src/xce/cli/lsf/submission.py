@@ -125,7 +125,7 @@ def check_named(options: Parsed) -> None:
 
 
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return name, array and project."""
+    """Return name, array, project and job group."""
     body: dict[str, Any] = {}
     if options.has("-J"):
         name, array = split_job_name(options.value("-J"))
@@ -137,6 +137,9 @@ def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
         )
     if project:
         body["project"] = project
+    group = options.value("-g") or environ.get("LSB_DEFAULT_JOBGROUP", "")
+    if group.strip("/ "):
+        body["group"] = group
     return body
 
 
