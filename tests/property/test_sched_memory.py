@@ -212,11 +212,10 @@ def do(world: World, what: str, first: int, second: int) -> None:
         case "modify" | "switch" if unfinished:
             do_change(controller, what, unfinished[first % len(unfinished)], second)
         case "host":
-            change = leave_host if second % 2 else join_host
-            change(controller, HOSTS[first % 3])
+            (leave_host if second % 2 else join_host)(controller, HOSTS[first % 3])
         case "close":
-            names = (HOSTS[first % 3],)
-            controller.tell(SetHostsOpen("root", names, second % 2 == 0, is_admin=True), by="root")
+            closed = SetHostsOpen("root", (HOSTS[first % 3],), second % 2 == 0, is_admin=True)
+            controller.tell(closed, by="root")
         case "config":
             config = configured(controller.state.config, first, second)
             controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
