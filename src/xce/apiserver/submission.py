@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from operator import methodcaller
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -21,7 +21,7 @@ from xce.model.config import ClusterConfig
 from xce.model.errors import TextError
 from xce.model.group import is_group_name
 from xce.model.ids import SECOND_US, Micros
-from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission
+from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission, Terminal
 from xce.model.refusal import RefusalCode
 from xce.model.request import TASKS_MAX, Request
 from xce.resreq.array import parse_job_name
@@ -51,6 +51,16 @@ Short = Annotated[str, Meta(max_length=1024)]
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
+
+
+class TerminalBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How an interactive job is connected."""
+
+    mode: Literal["I", "Ip", "Is"]
+    rows: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    columns: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    kind: Annotated[str, Meta(max_length=255)] = ""
+    """``TERM``."""
 
 
 class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -103,6 +113,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     home: Path = ""
     umask: Annotated[int, Meta(ge=0, le=0o777)] = 0o022
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+    terminal: TerminalBody | None = None
+    """Of an interactive job: who submits it reads from it and types at it."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -171,6 +183,7 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
+            terminal=_terminal(body),
         )
         submission = Submission(
             spec=spec,
@@ -386,6 +399,21 @@ def read_arguments(body: SubmissionBody) -> tuple[str, ...]:
             RefusalCode.TOO_LARGE, f"args are longer than {ARGS_MAX} characters, or hold NUL"
         )
     return tuple(body.args)
+
+
+def _terminal(body: SubmissionBody) -> Terminal | None:
+    given = body.terminal
+    if given is None:
+        return None
+    if body.input and given.mode != "I":
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "a job with a pseudo-terminal reads from that, not from a file",
+            lsf="Input file not allowed with pseudo-terminal",
+        )
+    if "\0" in given.kind:
+        raise refused(RefusalCode.BAD_REQUEST, "TERM holds a NUL character")
+    return Terminal(given.mode, given.rows, given.columns, given.kind)
 
 
 def check_paths(body: SubmissionBody) -> None:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from xce.control.dependency import decide_dependency
+from xce.control.terminal import check_terminal
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
@@ -174,7 +175,10 @@ def check_submission(
     state: ClusterState, submission: Submission, queue: QueueConfig
 ) -> Refusal | None:
     """Return why a queue does not take a job as it is; None: it does."""
-    for check in (_check_spec, _check_array, _check_size, check_limits, _check_request):
+    checks = (
+        _check_spec, _check_array, _check_size, check_limits, _check_request, check_terminal
+    )  # fmt: skip
+    for check in checks:
         refusal = check(state, submission, queue)
         if refusal is not None:
             return refusal
@@ -321,6 +325,7 @@ def bound_spec(submission: Submission, queue: QueueConfig) -> JobSpec:
     """Return what runs, with what the queue says where the submission does not."""
     given = submission.rerunnable
     rerunnable = queue.rerunnable if given is None else given
+    rerunnable = rerunnable and submission.spec.terminal is None
     if submission.spec.rerunnable == rerunnable:
         return submission.spec
     return msgspec.structs.replace(submission.spec, rerunnable=rerunnable)

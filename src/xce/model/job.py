@@ -76,6 +76,8 @@ class EndCause(enum.IntEnum):
     START_FAILED = 103
     OUTPUT = 104
     """An output or input file could not be opened."""
+    TERMINAL_LOST = 105
+    """Nobody was at the terminal of an interactive job any more."""
 
 
 END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
@@ -121,6 +123,7 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.HOST_LOST: ("TERM_HOST_LOST", "the execution host was lost"),
     EndCause.START_FAILED: ("TERM_START_FAILED", "the job could not be started"),
     EndCause.OUTPUT: ("TERM_OUTPUT", "an input or output file could not be opened"),
+    EndCause.TERMINAL_LOST: ("TERM_TERMINAL_LOST", "the job's terminal was lost"),
 }
 """Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
 
@@ -144,6 +147,18 @@ class Files(msgspec.Struct, frozen=True, array_like=True):
     error_append: bool = True
     input_blob: str = ""
     """``-is``: hash of the input that was spooled at submission; then ``input`` is its name."""
+
+
+class Terminal(msgspec.Struct, frozen=True, array_like=True):
+    """How an interactive job is connected to who submitted it."""
+
+    mode: str
+    """``I``: its streams; ``Ip``: a pseudo-terminal; ``Is``: one for a shell."""
+    rows: int = 0
+    """Of the window at submission; 0: not known."""
+    columns: int = 0
+    kind: str = ""
+    """``TERM`` of who submitted it."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, array_like=True):
@@ -188,6 +203,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     """The unit of bare sizes in ``requested``; empty: the cluster's."""
     run_limit_asked_us: Micros = 0
     """``-W`` as given; 0: not given, so that the queue's holds."""
+    terminal: Terminal | None = None
+    """Of an interactive job."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True):

@@ -71,11 +71,13 @@ SMALL_FRAME_MAX: Final = 64 * 1024
 
 ALLOWED: Final[Mapping[str, Rights]] = {
     "apiserver": Rights(
-        (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.Ping), OF_USERS, speaks_for_users=True
+        (m.Ask, m.Follow, m.ReadOutput, m.TerminalAsk, m.FetchBlobs, m.Ping),
+        OF_USERS,
+        speaks_for_users=True,
     ),
     "scheduler": Rights((m.Ask, m.Follow, m.Ping), (ProposePlan, StopTrace)),
     "worker": Rights(
-        (m.Observe, m.FetchBlobs, m.OutputChunk, m.Ping),
+        (m.Observe, m.FetchBlobs, m.OutputChunk, m.TerminalPiece, m.Ping),
         observations=(HostJoined, Reported),
         frame_max=WORKER_FRAME_MAX,
     ),
@@ -85,7 +87,16 @@ ALLOWED: Final[Mapping[str, Rights]] = {
     "proxy": Rights((m.Ping,), frame_max=SMALL_FRAME_MAX),
     "admin": Rights((m.Ask, m.Follow, m.FetchBlobs, m.ListKeys, m.ListPeers, m.Ping), OF_ADMINS),
     TEST: Rights(
-        (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.ListKeys, m.ListPeers, m.Ping),
+        (
+            m.Ask,
+            m.Follow,
+            m.ReadOutput,
+            m.TerminalAsk,
+            m.FetchBlobs,
+            m.ListKeys,
+            m.ListPeers,
+            m.Ping,
+        ),
         tuple(dict.fromkeys((*OF_USERS, *OF_ADMINS))),
         speaks_for_users=True,
     ),

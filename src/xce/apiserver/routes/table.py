@@ -24,6 +24,7 @@ from xce.apiserver.routes import (
     rbac,
     site,
     submit,
+    terminal,
     trace,
     watch,
 )
@@ -216,6 +217,29 @@ ROUTES: Final = (
             Parameter("follow", "1: until the job is over", "integer"),
         ),
         gives_media=output.BYTES,
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{id}/terminal",
+        handler=terminal.attach_terminal,
+        summary="What an interactive job writes, as frames, until it writes no more",
+        parameters=(Parameter("offset", "first byte", "integer"),),
+        gives_media=terminal.FRAMES,
+    ),
+    Route(
+        method="POST",
+        path="/jobs/{id}/terminal",
+        handler=terminal.write_terminal,
+        summary="Type at an interactive job: the body is what is typed, at most 64 KiB",
+        parameters=(
+            Parameter("place", "of the first byte of the body in all that is typed", "integer"),
+            Parameter("end", "1: nothing will be typed behind it", "integer"),
+            Parameter("rows", "of the window now", "integer"),
+            Parameter("columns", "of the window now", "integer"),
+            Parameter("hang_up", "1: the terminal is lost", "integer"),
+        ),
+        gives=(terminal.TerminalAnswer,),
+        is_read=False,
     ),
     Route(
         method="GET",

@@ -230,6 +230,8 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("combined_resreq", 20, "cresreq", "resreq", _text("resreq")),
     ("effective_resreq", 17, "eresreq", "resreq,start_at",
      _when_started(lambda row: f"{row['resreq']} " if row.get("resreq") else "")),
+    ("interactive", 11, "", "interactive",
+     lambda row, _: f"-{row['interactive']}" if row.get("interactive") else ""),
     ("input_file", 10, "", "input", _path("input")),
     ("output_file", 11, "", "output", _path("output")),
     ("error_file", 10, "", "error", _path("error")),
@@ -242,7 +244,7 @@ user_group/15/ugroup job_description/17/description application/13/app service_c
 rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd
-interactive/11 host_file/10 estimated_start_time/20/estart_time
+host_file/10 estimated_start_time/20/estart_time
 specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12 warning_action/15/warn_act
 action_warning_time/19/warn_time pendstate/9 ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19

@@ -109,6 +109,13 @@ def _messages(row: Row) -> list[str]:
     return lines
 
 
+_INTERACTIVE = {
+    "I": "Interactive mode",
+    "Ip": "Interactive pseudo-terminal mode",
+    "Is": "Interactive pseudo-terminal shell mode",
+}
+
+
 def _heading(row: Row) -> str:
     """Return the statement that says who, where and what."""
     parts = [f"Job <{job_label(row)}>"]
@@ -123,6 +130,8 @@ def _heading(row: Row) -> str:
     ]
     if row.get("priority"):
         parts.append(f"Job Priority <{row['priority']}>")
+    if row.get("interactive"):
+        parts.append(_INTERACTIVE[row["interactive"]])
     parts.append(f"Command <{one_line(row.get('command') or '')}>")
     return ", ".join(parts)
 

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.proc import MARK
+from xce.worker.shepherd.terminal import Ends
 
 SHELL: Final = "/bin/sh"
 STATUS_FD: Final = 9
@@ -164,14 +165,15 @@ class Opened(NamedTuple):
             os.close(fd)
 
 
-def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
+def open_files(files: Files, ids: Ids, *, path: str, null: int, ends: Ends | None = None) -> Opened:
     """Enter the working directory and open the streams, as the user, under the present umask.
 
     An output file that cannot be opened does not stop the job: its output is kept by the cluster
     and the job ends with the reason.
 
     ``path`` is the run directory, where output is kept;
-    ``null`` is an open null device.
+    ``null`` is an open null device;
+    ``ends`` is what an interactive job has in place of it, and of output that is kept.
 
     Raises:
         Trouble: The directory is missing or the input cannot be opened (the job's fault), or the
@@ -183,7 +185,7 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
     report = ""
     try:
         with As(ids):
-            source = _enter(files, opened, null)
+            source = _enter(files, opened, null if ends is None else os.dup(ends.input))
             if files.output is not None:
                 output, report, detail = _open_output(files.output, f"{files.stem}.out", "output")
                 opened.append(output)
@@ -192,7 +194,10 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
                 opened.append(error)
                 detail = "; ".join(filter(None, (detail, problem)))
         if files.output is None or output < 0 or error < 0:
-            kept = rundir.open_out(path, uid=ids.uid, gid=ids.gid)
+            if ends is None:
+                kept = rundir.open_out(path, uid=ids.uid, gid=ids.gid)
+            else:
+                kept = os.dup(ends.output)
             opened.append(kept)
             output = kept if files.output is None or output < 0 else output
             error = kept if error < 0 else error
@@ -221,15 +226,21 @@ def start_shell(
     opened: Opened,
     status: int,
     ids: Ids,
+    terminal: str = "",
 ) -> int:
     """Start the job shell and return its pid.
+
+    ``terminal`` is the path of what shall be its controlling terminal; empty: it has none.
 
     Raises:
         Trouble: It could not be started.
     """
     env[MARK.encode()] = mark.encode()
     actions = (
-        (os.POSIX_SPAWN_DUP2, opened.input, 0),
+        # The leader of a session gets the first terminal that it opens as its own.
+        (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
+        if terminal
+        else (os.POSIX_SPAWN_DUP2, opened.input, 0),
         (os.POSIX_SPAWN_DUP2, opened.output, 1),
         (os.POSIX_SPAWN_DUP2, opened.error, 2),
         (os.POSIX_SPAWN_DUP2, status, STATUS_FD),
