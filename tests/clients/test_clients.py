@@ -18,9 +18,9 @@ QUEUES = """\
 - name: normal
   default: true
   priority: 30
+  policy: fairshare
   fairshare:
-    - {name: science, shares: 10, members: [{name: root}, {name: default}]}
-    - {name: default}
+    - {name: science, shares: 10, members: [{name: default}]}
 """
 PATIENCE_S = 240
 
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.skipif(not ENVIRONMENT, reason="XCE_CLIENTS is not set:
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
     with open_live() as cluster:
+        cluster.configure(QUEUES, "queues.yaml")
         cluster.xce("up", "--hosts", "n1,n2", "--slots", "4", "--mem", "4G")
         view = cluster.root / "lsf" / "conf"
         cluster.environ["PATH"] = f"{cluster.environ['PATH']}:{ENVIRONMENT}/bin"

@@ -52,6 +52,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """``I``, ``Ip`` or ``Is``; empty: it is not."""
     group: str
     """The job group; empty: none."""
+    login_shell: str
+    user_group: str
 
 
 class Common:
@@ -127,5 +129,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "priority": "key.priority",
     "interactive": "interactive",
     "group": "key.group",
+    "login_shell": "spec.login_shell",
+    "user_group": "spec.user_group",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -46,6 +46,8 @@ PRIORITY_MAX: Final = 1 << 31
 _REMEMBERED: Final = 4096
 _EQUALS_AT: Final = methodcaller("find", "=")
 
+LOGIN_SHELL: Final = r"\A(/[A-Za-z0-9._+-]+)+\Z|\A\Z"
+"""Paths of shells: nothing in them means something to a shell."""
 Short = Annotated[str, Meta(max_length=1024)]
 """Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
@@ -113,6 +115,10 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     home: Path = ""
     umask: Annotated[int, Meta(ge=0, le=0o777)] = 0o022
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+    login_shell: Annotated[str, Meta(pattern=LOGIN_SHELL)] = ""
+    """Path of a shell whose login files are read before the job."""
+    user_group: Short = ""
+    """A group of the queue's shares that the user is in."""
     terminal: TerminalBody | None = None
     """Of an interactive job: who submits it reads from it and types at it."""
 
@@ -184,6 +190,8 @@ class SubmissionCompiler:
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
             terminal=_terminal(body),
+            login_shell=body.login_shell,
+            user_group=body.user_group,
         )
         submission = Submission(
             spec=spec,

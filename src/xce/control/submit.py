@@ -9,6 +9,7 @@ import numpy as np
 
 from xce.control.dependency import decide_dependency
 from xce.control.terminal import check_terminal
+from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
@@ -140,6 +141,7 @@ def _judge(
     if isinstance(queue, Refusal):
         return queue
     refusal = check_submission(state, submission, queue)
+    refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
     if refusal is not None:
         return refusal
     dependency = decide_dependency(

@@ -205,6 +205,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True):
     """``-W`` as given; 0: not given, so that the queue's holds."""
     terminal: Terminal | None = None
     """Of an interactive job."""
+    login_shell: str = ""
+    """``-L``: this shell's login files are read before; empty: none are."""
+    user_group: str = ""
+    """``-G``: the group of the queue's shares that the user asked to be counted in."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True):

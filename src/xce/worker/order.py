@@ -39,6 +39,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """The mode of an interactive job's terminal."""
     window: tuple[int, int] = (0, 0)
     """Its rows and columns."""
+    login: str = ""
+    """Path of the shell whose login files are read before."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):

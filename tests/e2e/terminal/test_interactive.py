@@ -1,6 +1,7 @@
 """``bsub -I``, ``-Ip``, ``-Is`` on a real cluster, from a real terminal."""
 
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -156,6 +157,19 @@ def test_much_output_comes_whole_to_a_slow_reader(live: Live) -> None:
         time.sleep(1.5)
         assert process.stdout.read() == b"".join(b"%d\n" % n for n in range(1, 400_001))
     assert process.returncode == 0
+
+
+def test_login_files_are_read_before_a_job_that_asks_for_it(live: Live) -> None:
+    script = live.home / "login.sh"
+    script.write_text('#!/bin/bash\necho "$0 $1 $PATH"\n')
+    script.chmod(0o755)
+    words = ["-I", "-env", "none", "-L", "/bin/bash", "./login.sh 'a b'; exit 6"]
+    done = live.run("bsub", *words, status=6)
+    # A job's home is its user's own.
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    words = ["env", "-i", f"HOME={home}", "bash", "-lc", "echo $PATH"]
+    login = live.run(*words).stdout.strip()
+    assert done.stdout.splitlines()[-1] == f"./login.sh a b {login}"
 
 
 def test_a_file_takes_the_place_of_a_stream(live: Live) -> None:

@@ -41,6 +41,8 @@ Usage: bsub [options] command [argument ...]
   -g /group             job group, which is made if it is not there
   -H  -K                hold until bresume; wait for the end
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
+  -L shell              read this shell's login files before
+  -G group              be counted in this group of the queue's shares
   -r  -rn               start anew when the host fails, or never; without: as the queue has it
   --explain             print what was understood as JSON, and submit nothing
   --plan                tell whether, where and when it would run, and submit nothing
@@ -51,7 +53,6 @@ _ULIMIT = "set it inside of the job with ulimit"
 _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
     "-outdir": "use -cwd, or write the directory into -o and -e",
-    "-G": "there are no user groups for jobs",
     "-app": "there are no application profiles; write their options out",
     "-sla": "there are no service classes; use a queue",
     "-t": "use -W, which counts from the start of the job",
@@ -63,7 +64,6 @@ _INSTEAD = {
     "-Q": "let the job submit itself again",
     "-E": "put the command in front of the job's own",
     "-Ep": "put the command into a trap of the job's script",
-    "-L": "begin the script with #!/bin/bash -l",
     "-f": "copy the files inside of the job",
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
     "-Jd": "use -J",
@@ -97,7 +97,7 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp", "-g", "-nnodes",
+                "-b", "-cwd", "-m", "-P", "-sp", "-g", "-nnodes", "-L", "-G",
             ),
             VALUE,
         ),

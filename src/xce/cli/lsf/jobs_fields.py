@@ -230,6 +230,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("combined_resreq", 20, "cresreq", "resreq", _text("resreq")),
     ("effective_resreq", 17, "eresreq", "resreq,start_at",
      _when_started(lambda row: f"{row['resreq']} " if row.get("resreq") else "")),
+    ("user_group", 15, "ugroup", "user_group", _text("user_group")),
     ("interactive", 11, "", "interactive",
      lambda row, _: f"-{row['interactive']}" if row.get("interactive") else ""),
     ("input_file", 10, "", "input", _path("input")),
@@ -240,7 +241,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("exec_cwd", 10, "", "cwd,cwd_given,user,project,hosts,start_at", _when_started(exec_cwd)),
 )  # fmt: skip
 _EMPTY = """
-user_group/15/ugroup job_description/17/description application/13/app service_class/13/sla
+job_description/17/description application/13/app service_class/13/sla
 rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd

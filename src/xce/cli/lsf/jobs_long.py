@@ -128,6 +128,8 @@ def _heading(row: Row) -> str:
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",
     ]
+    if row.get("user_group"):
+        parts.append(f"User Group <{row['user_group']}>")
     if row.get("priority"):
         parts.append(f"Job Priority <{row['priority']}>")
     if row.get("interactive"):
@@ -156,6 +158,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         parts.append("Exclusive Execution")
     if row.get("rerunnable"):
         parts.append("Re-runnable")
+    if row.get("login_shell"):
+        parts.append(f"Login Shell <{row['login_shell']}>")
     least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")

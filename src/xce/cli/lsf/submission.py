@@ -12,6 +12,7 @@ from xce.cli.lsf.values import (
     parse_begin,
     parse_count,
     parse_duration_s,
+    parse_login_shell,
     parse_size_kib,
     parse_tasks,
     split_job_name,
@@ -91,6 +92,11 @@ def build_submission(
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
+    if options.has("-L"):
+        body["login_shell"] = parse_login_shell(options.value("-L"))
+    group = options.value("-G") or environ.get("LSB_DEFAULT_USERGROUP", "")
+    if group:
+        body["user_group"] = group
     add_files(body, options)
     _add_surroundings(body, options, environ)
     return body

@@ -324,7 +324,7 @@ class Herd:
                 attempt.pid = start_shell(
                     script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
                     opened=opened, status=status, ids=ids,
-                    terminal=ends.path if ends is not None else "",
+                    terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
                 )  # fmt: skip
             finally:
                 self._leave_groups(attempt)

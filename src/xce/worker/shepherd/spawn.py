@@ -40,6 +40,14 @@ CODE: Final = {
 }
 """The job shell's code by the way the script is run."""
 
+
+def _login_code(login: str, way: str) -> str:
+    """Return the job shell's code where the script runs in what login files have made."""
+    runner = "" if way == "exec" else f"{SHELL} "
+    command = f'{login} -l -c \'exec "$0" "$@"\' {runner}"$0" "$@"'
+    return f"{_BEFORE}{command} {STATUS_FD}>&-;{_AFTER}"
+
+
 CAUSE_CWD: Final = 25
 CAUSE_START_FAILED: Final = 103
 CAUSE_OUTPUT: Final = 104
@@ -217,7 +225,7 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int, ends: Ends | Non
     return Opened(source, output, error, "" if report == os.devnull else report, detail)
 
 
-def start_shell(
+def start_shell(  # noqa: PLR0913 - each is named where it is called
     *,
     script: list[str],
     way: str,
@@ -227,10 +235,12 @@ def start_shell(
     status: int,
     ids: Ids,
     terminal: str = "",
+    login: str = "",
 ) -> int:
     """Start the job shell and return its pid.
 
     ``terminal`` is the path of what shall be its controlling terminal; empty: it has none.
+    ``login`` is the path of a shell that reads its login files before; empty: none does.
 
     Raises:
         Trouble: It could not be started.
@@ -245,7 +255,7 @@ def start_shell(
         (os.POSIX_SPAWN_DUP2, opened.error, 2),
         (os.POSIX_SPAWN_DUP2, status, STATUS_FD),
     )
-    arguments = [SHELL, "-c", CODE[way], *script]
+    arguments = [SHELL, "-c", _login_code(login, way) if login else CODE[way], *script]
     try:
         with As(ids, for_program=True):
             return os.posix_spawn(
