@@ -92,11 +92,6 @@ def build_submission(
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
-    if options.has("-L"):
-        body["login_shell"] = parse_login_shell(options.value("-L"))
-    group = options.value("-G") or environ.get("LSB_DEFAULT_USERGROUP", "")
-    if group:
-        body["user_group"] = group
     add_files(body, options)
     _add_surroundings(body, options, environ)
     return body
@@ -263,6 +258,11 @@ def _add_surroundings(body: dict[str, Any], options: Parsed, environ: Mapping[st
     if given:
         body["cwd_given"] = given
     body["from_host"] = os.uname().nodename
+    if options.has("-L"):
+        body["login_shell"] = parse_login_shell(options.value("-L"))
+    group = options.value("-G") or environ.get("LSB_DEFAULT_USERGROUP", "")
+    if group:
+        body["user_group"] = group
     if environ.get("HOME"):
         body["home"] = environ["HOME"]
     mask = os.umask(0o077)
