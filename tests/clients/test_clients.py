@@ -5,72 +5,27 @@ Each runs in a directory and with a home of its own, from the environment that `
 """
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live import Live, open_live
+from client_programs import PLACE, field, open_cluster, run, run_program
+from live import Live
 
-ENVIRONMENT = os.environ.get("XCE_CLIENTS", "")
-PROGRAMS = Path(__file__).parent / "programs"
-QUEUES = """\
-- name: normal
-  default: true
-  priority: 30
-  fairshare:
-    - {name: science, shares: 10, members: [{name: root}, {name: default}]}
-    - {name: default}
-"""
-PATIENCE_S = 240
+NAMED = os.environ.get("XCE_CLIENTS", "")
+ENVIRONMENT = Path(NAMED)
 
-pytestmark = pytest.mark.skipif(not ENVIRONMENT, reason="XCE_CLIENTS is not set: make test-clients")
+pytestmark = pytest.mark.skipif(not NAMED, reason="XCE_CLIENTS is not set: make test-clients")
 
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
-    with open_live() as cluster:
-        cluster.xce("up", "--hosts", "n1,n2", "--slots", "4", "--mem", "4G")
-        view = cluster.root / "lsf" / "conf"
-        cluster.environ["PATH"] = f"{cluster.environ['PATH']}:{ENVIRONMENT}/bin"
-        cluster.environ["LSF_ENVDIR"] = str(view)
+    with open_cluster(ENVIRONMENT) as cluster:
         yield cluster
 
 
-def run(live: Live, words: list[str], place: Path, **variables: str) -> str:
-    """Run a client's program; return what it printed."""
-    done = subprocess.run(
-        words,
-        env={**live.environ, **variables},
-        cwd=place,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{jobs(live)}"
-    return done.stdout
-
-
-def run_program(live: Live, name: str, *words: str, place: Path, **variables: str) -> str:
-    """Run one of `PROGRAMS` with the clients' own interpreter."""
-    python = f"{ENVIRONMENT}/bin/python"
-    return run(live, [python, str(PROGRAMS / f"{name}.py"), *words], place, **variables)
-
-
-def jobs(live: Live) -> str:
-    """Return all jobs of the cluster."""
-    return live.run("bjobs", "-a", "-w", status=None).stdout
-
-
-def field(live: Live, name: str, wanted: str) -> list[str]:
-    """Return a field of the jobs of this name, the first one first."""
-    words = ["bjobs", "-a", "-noheader", "-o", name, "-J", wanted]
-    return live.run(*words).stdout.split("\n")[:-1]
-
-
 def test_dask_jobqueue_scales_to_two_workers_and_kills_them(live: Live, tmp_path: Path) -> None:
-    said = run_program(live, "dask_jobqueue_lsf", place=tmp_path)
+    said = run_program(live, ENVIRONMENT, "dask_jobqueue_lsf", place=tmp_path)
     assert said.splitlines()[-1] == "sum 40425"
     assert len(field(live, "jobid", "dask-worker")) == 2
     assert set(field(live, "proj_name", "dask-worker")) == {"dask project"}
@@ -78,28 +33,19 @@ def test_dask_jobqueue_scales_to_two_workers_and_kills_them(live: Live, tmp_path
 
 
 def test_parsl_asks_for_a_whole_node(live: Live, tmp_path: Path) -> None:
-    said = run_program(live, "parsl_lsf", "nodes", place=tmp_path)
+    said = run_program(live, ENVIRONMENT, "parsl_lsf", "nodes", place=tmp_path)
     assert "doubles [0, 2, 4, 6, 8]" in said
     assert "states ['RUNNING']" in said
     assert field(live, "slots", "parsl.htex*") == ["4"]
 
 
 def test_parsl_asks_for_tasks(live: Live, tmp_path: Path) -> None:
-    said = run_program(live, "parsl_lsf", "tasks", place=tmp_path)
+    said = run_program(live, ENVIRONMENT, "parsl_lsf", "tasks", place=tmp_path)
     assert "doubles [0, 2, 4, 6, 8]" in said
 
 
-def test_psij_runs_jobs_that_end_well_and_not_and_on_whole_nodes(
-    live: Live, tmp_path: Path
-) -> None:
-    said = run_program(live, "psij_lsf", place=tmp_path, HOME=str(tmp_path))
-    assert said.splitlines() == ["good COMPLETED 0", "bad FAILED 7", "wide COMPLETED 0"]
-    assert (tmp_path / "good.out").read_text() == "hello-psij\n"
-    assert (tmp_path / "wide.out").read_text() in ("wide n1 4 n2 4\n", "wide n2 4 n1 4\n")
-
-
 def test_snakemake_runs_a_workflow(live: Live, tmp_path: Path) -> None:
-    words = ["snakemake", "-s", str(PROGRAMS / "workflow.smk"), "--executor", "lsf"]
+    words = ["snakemake", "-s", str(PLACE / "programs" / "workflow.smk"), "--executor", "lsf"]
     words += ["--jobs", "4", "--latency-wait", "5", "--directory", str(tmp_path)]
     run(live, [f"{ENVIRONMENT}/bin/{words[0]}", *words[1:]], tmp_path, HOME=str(tmp_path))
     numbers = (tmp_path / "sum.txt").read_text().splitlines()
@@ -108,17 +54,17 @@ def test_snakemake_runs_a_workflow(live: Live, tmp_path: Path) -> None:
 
 
 def test_toil_runs_a_workflow(live: Live, tmp_path: Path) -> None:
-    said = run_program(live, "toil_lsf", place=tmp_path, HOME=str(tmp_path))
+    said = run_program(live, ENVIRONMENT, "toil_lsf", place=tmp_path, HOME=str(tmp_path))
     assert "tens [10, 20]" in said
 
 
 def test_pysqa_submits_looks_and_deletes(live: Live, tmp_path: Path) -> None:
-    said = run_program(live, "pysqa_lsf", place=tmp_path)
+    said = run_program(live, ENVIRONMENT, "pysqa_lsf", place=tmp_path)
     assert said.splitlines() == ["first None True", "second running", "left 0"]
 
 
 def test_executorlib_runs_functions(live: Live, tmp_path: Path) -> None:
-    assert "sums 3 30" in run_program(live, "executorlib_pysqa", place=tmp_path)
+    assert "sums 3 30" in run_program(live, ENVIRONMENT, "executorlib_pysqa", place=tmp_path)
 
 
 def test_ipyparallel_starts_engines_as_an_array(live: Live, tmp_path: Path) -> None:
@@ -127,13 +73,15 @@ def test_ipyparallel_starts_engines_as_an_array(live: Live, tmp_path: Path) -> N
     # Engines give up after five seconds else, on a busy machine too.
     (profile / "ipengine_config.py").write_text("c.IPEngine.timeout = 60\n")
     # A job's home is always its user's own.
-    said = run_program(live, "ipyparallel_lsf", place=tmp_path, IPYTHONDIR=str(profile.parent))
+    said = run_program(
+        live, ENVIRONMENT, "ipyparallel_lsf", place=tmp_path, IPYTHONDIR=str(profile.parent)
+    )
     assert "cubes [0, 1, 8, 27]" in said
     assert field(live, "jobindex", "ipengine") == ["1", "2"]
 
 
 def test_batchspawner_starts_finds_and_ends_a_server(live: Live, tmp_path: Path) -> None:
-    said = run_program(live, "batchspawner_lsf", place=tmp_path).splitlines()
+    said = run_program(live, ENVIRONMENT, "batchspawner_lsf", place=tmp_path).splitlines()
     assert said[0] == "submitted True"
     assert said[1] in ("host n1", "host n2")
     assert said[2:] == ["poll None", "after 1"]

@@ -42,6 +42,7 @@ class FakeLink:
         self.given = 0
         self.crc = 0
         self.holds_entries = False
+        self.terminal_asks, self.terminal_pieces = [], []
         self.read_requests = []
         self.gate = Gate("apiserver", "front")
 
@@ -83,6 +84,11 @@ class FakeLink:
             return OutputChunk(1, b"", 0, "no such file")
         piece = content[request.offset : request.offset + request.limit]
         return OutputChunk(1, piece, len(content))
+
+    async def ask_terminal(self, make):
+        request = make(1)
+        self.terminal_asks.append(request)
+        return self.terminal_pieces.pop(0)
 
     async def fetch_blob(self, digest):
         return self.blobs.get(digest)

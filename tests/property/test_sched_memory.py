@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xce.model.command import ApplyConfig, MoveJobs, ProposePlan, SetHostsOpen
+from xce.model.command import ApplyConfig, MoveJobs, ProposePlan, SetGroup, SetHostsOpen
 from xce.model.config import ClusterConfig, HostConfig, QueueConfig
 from xce.model.constraint import Colocate, Constraint, Exclusive, Near, Spread
 from xce.model.ids import SECOND_US
@@ -83,6 +83,7 @@ ASKS: tuple[Request, ...] = (
     related(1, Exclusive(0, ("a",), "host")),
 )
 
+MEANWHILE = ("end", "kill", "submit", "host", "config", "modify", "switch")
 numbers = st.integers(0, 99)
 steps = st.lists(
     st.one_of(
@@ -157,7 +158,12 @@ def do_submit(controller: RecordedController, first: int, second: int) -> None:
         run_limit_us=(0, 2, 3, 5, 9)[(first + second) % 5] * SECOND_US,
         begin_at_us=controller.now_us + SECOND_US * 2 if second % 7 == 0 else 0,
     )
+    given = replace(given, group=("", "", "/g", "/g/h")[(first + second) % 4])
     try_submit(controller, *[given] * (1 + second % 3), owner=(ALICE, BOB)[first % 2])
+
+
+def set_limit(controller: RecordedController, limit: int) -> None:
+    controller.tell(SetGroup("root", True, "/g", limit, is_new=False), by="root")
 
 
 def do_change(controller: RecordedController, what: str, job: int, second: int) -> None:
@@ -218,15 +224,15 @@ def do(world: World, what: str, first: int, second: int) -> None:
         case "modify" | "switch" if unfinished:
             do_change(controller, what, unfinished[first % len(unfinished)], second)
         case "host":
-            change = leave_host if second % 2 else join_host
-            change(controller, HOSTS[first % 3])
+            (leave_host if second % 2 else join_host)(controller, HOSTS[first % 3])
         case "close":
-            names = (HOSTS[first % 3],)
-            controller.tell(SetHostsOpen("root", names, second % 2 == 0, is_admin=True), by="root")
+            closed = SetHostsOpen("root", (HOSTS[first % 3],), second % 2 == 0, is_admin=True)
+            controller.tell(closed, by="root")
         case "config":
             config = configured(controller.state.config, first, second)
             controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
         case "tick":
+            set_limit(controller, first % 4 - 1)
             tick(controller)
         case "restart":
             world.memory = Memory()
@@ -246,7 +252,10 @@ def configured(config: ClusterConfig, first: int, second: int) -> ClusterConfig:
 
 def base(**settings: object) -> RecordedController:
     hosts = [HostConfig(name=name, slots=4, mem_mib=8) for name in HOSTS]
-    return cluster(hosts, pools={"seats": 3}, queues=QUEUES, **settings)
+    controller = cluster(hosts, pools={"seats": 3}, queues=QUEUES, **settings)
+    for name, limit in (("/g", None), ("/g/h", 2)):
+        controller.tell(SetGroup("root", True, name, limit), by="root")
+    return controller
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)

@@ -182,6 +182,7 @@ class Sketch:
         shares.note_released(state, attempt)
         if attempt.gave_slots:
             usage.move_slots(state, attempt, 1)
+        self._class(attempt.cls).live -= 1
         usage.give_back(state, state.classes[attempt.cls], attempt)
 
     def _job(self, job_id: JobId) -> Job:

@@ -1,5 +1,6 @@
 """What routes draw on: the replica, the controller, the history, and what was sent already."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -144,6 +145,10 @@ class Backend:
         self.past_desk = PastDesk(self.site.past_command, log)
         self.watchers = Watchers(replica)
         self.copies = Copies()
+        self.is_stopping = False
+        """Whether connections end because this apiserver does."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        """What goes on when the request is over that began it."""
         self.now = now
         replica.listeners += (_Forgetter(self.sent), self.waits)
 

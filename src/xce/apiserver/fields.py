@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from xce.apiserver.problems import refused
-from xce.apiserver.rows import SHARED_PATHS, Common, Element, Shared
+from xce.apiserver.rows import Element
+from xce.apiserver.shared_half import SHARED_PATHS, Common, Shared
 from xce.model.job import JobSpec
 from xce.model.refusal import RefusalCode
 from xce.model.request import ClassKey

@@ -43,6 +43,8 @@ from xce.net.message import (
     Pong,
     ReadOutput,
     SnapshotPart,
+    TerminalAsk,
+    TerminalPiece,
     Welcome,
 )
 from xce.net.peer import Peer
@@ -79,6 +81,10 @@ class Link(Protocol):
 
     async def read_output(self, make: Callable[[int], ReadOutput]) -> OutputChunk:
         """Read a piece of a job's output from its host."""
+        ...
+
+    async def ask_terminal(self, make: Callable[[int], TerminalAsk]) -> TerminalPiece:
+        """Read from a job's terminal, or type at it."""
         ...
 
     async def fetch_blob(self, digest: str) -> bytes | None:
@@ -293,6 +299,16 @@ class ControllerLink:
         """
         answer = await self._request(make)
         assert isinstance(answer, OutputChunk)
+        return answer
+
+    async def ask_terminal(self, make: Callable[[int], TerminalAsk]) -> TerminalPiece:
+        """Read from a job's terminal, or type at it; a repeat changes nothing.
+
+        Raises:
+            ProblemError: The controller is away.
+        """
+        answer = await self._request(make)
+        assert isinstance(answer, TerminalPiece)
         return answer
 
     async def fetch_blob(self, digest: str) -> bytes | None:

@@ -44,6 +44,8 @@ class Query(msgspec.Struct, frozen=True):
     queue: str = ""
     name: str = ""
     host: str = ""
+    group: str = ""
+    """Only of this job group, not of those below it."""
     states: frozenset[str] = UNFINISHED_STATES
     refs: tuple[JobRef, ...] = ()
     by_id: bool = False
@@ -134,6 +136,7 @@ def parse_query(values: dict[str, str], *, caller: str) -> Query:
         queue=values.get("queue", ""),
         name=values.get("name", ""),
         host=values.get("host", ""),
+        group=values.get("group", ""),
         states=parse_states(
             values.get("state", ""), finished=parse_flag(values, "finished"), by_id=by_id
         ),
@@ -278,6 +281,8 @@ class JobLister:
             return False
         if query.queue and state.key(job).queue != query.queue:
             return False
+        if query.group and state.key(job).group != query.group:
+            return False
         return not query.name or matches(state.spec(job).name, query.name)
 
     def _add(self, rows: list[bytes], listing: Listing, job: Job, among: Ranges | None) -> bool:
@@ -371,6 +376,7 @@ class JobLister:
         if (
             (query.user and past.owner.user != query.user)
             or (query.queue and past.key.queue != query.queue)
+            or (query.group and past.key.group != query.group)
             or (query.name and not matches(past.spec.name, query.name))
         ):
             return True

@@ -27,6 +27,7 @@ from xce.apiserver.submission import (
     check_paths,
     compile_resources,
     read_arguments,
+    read_group,
     read_program,
     to_micros,
 )
@@ -45,7 +46,7 @@ CHANGES_MAX: Final = 1024
 Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
-    "output", "error", "cwd_given", "priority",
+    "output", "error", "cwd_given", "priority", "group",
 ]  # fmt: skip
 
 
@@ -82,6 +83,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     error: Path | UnsetType = UNSET
     error_append: bool = True
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] | UnsetType = UNSET
+    group: Text | UnsetType = UNSET
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
@@ -194,6 +196,7 @@ class Composer:
             estimate_us=key.estimate_us if estimate_s is None else to_micros(estimate_s),
             priority=self._value("priority", 0, key.priority),
             rerunnable=self._value("rerunnable", None, spec.rerunnable),
+            group=read_group(self._value("group", "", key.group)),
         )
         before = job.array.limit if job.array is not None else 0
         limit = self._value("array_limit", 0, before)

@@ -30,7 +30,7 @@ from xce.model.command import Command
 from xce.model.entry import Entry
 from xce.model.ids import JobId, Micros
 from xce.model.job import Owner
-from xce.net.message import Answer, OutputChunk, ReadOutput
+from xce.net.message import Answer, OutputChunk, ReadOutput, TerminalAsk, TerminalPiece
 from xce.state.rights import Rights
 
 _SLICE: Final = 1_000
@@ -88,6 +88,10 @@ class _NoLink(Link):
         raise _unanswerable()
 
     async def read_output(self, make: Callable[[int], ReadOutput]) -> OutputChunk:
+        """Refuse."""
+        raise _unanswerable()
+
+    async def ask_terminal(self, make: Callable[[int], TerminalAsk]) -> TerminalPiece:
         """Refuse."""
         raise _unanswerable()
 

@@ -28,6 +28,9 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.UNKNOWN_RULE: 404,
     RefusalCode.TOKEN_REVOKED: 401,
     RefusalCode.TOKEN_REUSED: 401,
+    RefusalCode.UNKNOWN_GROUP: 404,
+    RefusalCode.GROUP_EXISTS: 409,
+    RefusalCode.GROUP_IN_USE: 409,
 }
 """Every other refusal is a 422: what was asked for is well formed and not to be had."""
 

@@ -18,52 +18,14 @@ from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
 from xce.apiserver.veil import Sees, veiled
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, JobId, Micros
-from xce.model.job import ArraySpec, EndCause, JobSpec, Outcome
+from xce.model.job import ArraySpec, EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode
-from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
 from xce.state.view import is_unknown, pend_reason, stat_of_attempt, stop_word
 
 HostSlots = tuple[tuple[str, int], ...]
-
-
-class Shared(msgspec.Struct, frozen=True, gc=False):
-    """The half of a row that every job of one spec and one class has alike."""
-
-    user: str
-    queue: str
-    project: str
-    from_host: str
-    name: str
-    """The job's name, or its command when it was given none."""
-    named: bool
-    command: str
-    tasks_min: int
-    tasks_max: int
-    run_limit_s: float
-    estimate_s: float
-    mem_limit_kib: int
-    resreq_asked: str
-    resreq: str
-    dependency: str
-    hosts_asked: str
-    exclusive: bool
-    rerunnable: bool
-    cwd: str
-    cwd_given: str
-    """``-cwd`` as given; relative to ``cwd``, with patterns; empty: not given."""
-    home: str
-    input: str
-    output: str
-    error: str
-    output_append: bool
-    error_append: bool
-    array: str
-    priority: int
-    gpu_asked: str
-    """``-gpu`` as asked for, with what it does not say."""
 
 
 class Element(msgspec.Struct, gc=False):
@@ -118,83 +80,6 @@ ALL_STATES: Final = frozenset(STATES)
 def at_s(at_us: Micros) -> float | None:
     """Return an instant in seconds; None for 0, which stands for "not yet"."""
     return at_us / SECOND_US if at_us else None
-
-
-def number_s(span_us: Micros) -> float:
-    """Return a span in seconds, a whole number where it is one."""
-    whole, rest = divmod(span_us, SECOND_US)
-    return span_us / SECOND_US if rest else whole
-
-
-class Common:
-    """Where the members of `Shared` are read off: a spec and a class.
-
-    Args:
-        spec: What runs.
-        key: The key of the class.
-        resreq: The effective requirement.
-    """
-
-    __slots__ = ("key", "resreq", "spec")
-
-    def __init__(self, spec: JobSpec, key: ClassKey, resreq: str) -> None:
-        self.spec = spec
-        self.key = key
-        self.resreq = resreq
-
-    @property
-    def name(self) -> str:
-        """The job's name, or its command when it was given none."""
-        return self.spec.name or self.spec.command
-
-    @property
-    def named(self) -> bool:
-        """Whether it was given a name."""
-        return bool(self.spec.name)
-
-    @property
-    def run_limit_s(self) -> float:
-        """The run limit."""
-        return number_s(self.key.run_limit_us)
-
-    @property
-    def estimate_s(self) -> float:
-        """The user's estimate of the run time."""
-        return number_s(self.key.estimate_us)
-
-
-SHARED_PATHS: Final[dict[str, str]] = {
-    "user": "key.user",
-    "queue": "key.queue",
-    "project": "key.project",
-    "from_host": "spec.from_host",
-    "name": "name",
-    "named": "named",
-    "command": "spec.command",
-    "tasks_min": "key.request.tasks_min",
-    "tasks_max": "key.request.tasks_asked",
-    "run_limit_s": "run_limit_s",
-    "estimate_s": "estimate_s",
-    "mem_limit_kib": "spec.mem_limit_kib",
-    "resreq_asked": "spec.requested",
-    "resreq": "resreq",
-    "dependency": "spec.dependency",
-    "hosts_asked": "spec.hosts_asked",
-    "exclusive": "key.request.exclusive",
-    "rerunnable": "spec.rerunnable",
-    "cwd": "spec.cwd",
-    "cwd_given": "spec.cwd_asked",
-    "home": "spec.home",
-    "input": "spec.files.input",
-    "output": "spec.files.output",
-    "error": "spec.files.error",
-    "output_append": "spec.files.output_append",
-    "error_append": "spec.files.error_append",
-    "array": "spec.array",
-    "priority": "key.priority",
-    "gpu_asked": "spec.gpu_asked",
-}
-"""Each member of `Shared` and where `Common` has it."""
 
 
 def index_runs(array: ArraySpec | None, first: int, last: int) -> list[tuple[int, int, int]]:

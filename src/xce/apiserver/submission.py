@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from operator import methodcaller
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,12 +18,14 @@ from xce.apiserver.gpu_body import GpuBody, compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import ProblemError, refused
 from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
+from xce.control.groups import refuse_name
 from xce.jobspec.compile import Asked
 from xce.jobspec.document import Spec
 from xce.model.config import ClusterConfig
 from xce.model.errors import TextError
+from xce.model.group import is_group_name
 from xce.model.ids import SECOND_US, Micros
-from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission
+from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission, Terminal
 from xce.model.refusal import RefusalCode
 from xce.model.request import TASKS_MAX, Request
 from xce.resreq.array import parse_job_name
@@ -48,11 +50,23 @@ PRIORITY_MAX: Final = 1 << 31
 _REMEMBERED: Final = 4096
 _EQUALS_AT: Final = methodcaller("find", "=")
 
+LOGIN_SHELL: Final = r"\A(/[A-Za-z0-9._+-]+)+\Z|\A\Z"
+"""Paths of shells: nothing in them means something to a shell."""
 Short = Annotated[str, Meta(max_length=1024)]
 """Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
+
+
+class TerminalBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How an interactive job is connected."""
+
+    mode: Literal["I", "Ip", "Is"]
+    rows: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    columns: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    kind: Annotated[str, Meta(max_length=255)] = ""
+    """``TERM``."""
 
 
 class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -86,6 +100,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """GPUs; what ``resreq`` says of them counts instead."""
     hosts: Text = ""
     exclusive: bool = False
+    group: Text = ""
+    """A job group, as ``/a/b``."""
     rerunnable: bool | None = None
     """Whether it is started anew when its host fails; not given: as its queue has it."""
     hold: bool = False
@@ -111,6 +127,12 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What to call it where something is wrong with it."""
     placement_group: Short = ""
     """``NAME[,pack|spread][,hard|soft][,LEVEL]``."""
+    login_shell: Annotated[str, Meta(pattern=LOGIN_SHELL)] = ""
+    """Path of a shell whose login files are read before the job."""
+    user_group: Short = ""
+    """A group of the queue's shares that the user is in."""
+    terminal: TerminalBody | None = None
+    """Of an interactive job: who submits it reads from it and types at it."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -188,6 +210,9 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
+            terminal=_terminal(body),
+            login_shell=body.login_shell,
+            user_group=body.user_group,
         )
         return Compiled(_submission(body, job, asked.request, array), tuple(blobs))
 
@@ -284,6 +309,7 @@ def _submission(
         estimate_us=to_micros(body.estimate_s),
         priority=body.priority,
         rerunnable=body.rerunnable,
+        group=read_group(body.group),
     )
 
 
@@ -306,6 +332,19 @@ def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
     return msgspec.convert(
         {**msgspec.structs.asdict(body), **members, "env": env, "spec": None}, SubmissionBody
     )
+
+
+def read_group(text: str) -> str:
+    """Return the job group that a text names; empty: none, the root.
+
+    Raises:
+        ProblemError: It is no name of one.
+    """
+    name = text.strip().rstrip("/")
+    if name and not is_group_name(name):
+        problem = refuse_name(text)
+        raise refused(problem.code, problem.text, lsf=problem.lsf)
+    return name
 
 
 def compile_resources(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
@@ -451,6 +490,21 @@ def _check_words(body: SubmissionBody) -> None:
                     f"{what} may not hold {character!r} (column {at + 1})",
                     lsf="Bad project name" if what == "project" else "",
                 )
+
+
+def _terminal(body: SubmissionBody) -> Terminal | None:
+    given = body.terminal
+    if given is None:
+        return None
+    if body.input and given.mode != "I":
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "a job with a pseudo-terminal reads from that, not from a file",
+            lsf="Input file not allowed with pseudo-terminal",
+        )
+    if "\0" in given.kind:
+        raise refused(RefusalCode.BAD_REQUEST, "TERM holds a NUL character")
+    return Terminal(given.mode, given.rows, given.columns, given.kind)
 
 
 def check_paths(body: SubmissionBody) -> None:

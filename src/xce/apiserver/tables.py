@@ -264,6 +264,8 @@ def _policies(state: ClusterState, queue: QueueConfig) -> tuple[str, ...]:
         "PREEMPTIVE": bool(queue.preempt),
         "BACKFILL": (queue.backfill or state.config.backfill) != "none",
         "EXCLUSIVE": queue.exclusive,
+        "NO_INTERACTIVE": queue.interactive == "refuse",
+        "ONLY_INTERACTIVE": queue.interactive == "only",
     }
     return tuple(word for word, is_on in wanted.items() if is_on)
 

@@ -36,7 +36,7 @@ from xce.config.values import (
     read_windows,
     read_zone,
 )
-from xce.model.config import BACKFILLS, MODES, ORDERS, PREEMPTIONS
+from xce.model.config import BACKFILLS, INTERACTIVES, MODES, ORDERS, PREEMPTIONS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -127,6 +127,7 @@ QUEUE: Final = Table(
             backfill=read_choice(*BACKFILLS),
             reservations=read_count(1, RESERVATIONS_LIMIT),
             rerunnable=read_flag,
+            interactive=read_choice(*INTERACTIVES),
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
@@ -138,7 +139,6 @@ QUEUE: Final = Table(
             "admins",
             "cpu_limit",
             "hooks",
-            "interactive",
             "job_limit",
             "order",
             "requeue_exit_values",

@@ -32,6 +32,7 @@ from xce.sched.certify import find_faults
 from xce.sched.certify_devices import find_device_faults
 from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.groups import GroupRooms
 from xce.state.hosts import Column
 from xce.state.job import Job
 from xce.state.members import groups_of
@@ -59,6 +60,7 @@ class Ledger:
         self._opened: set[tuple[JobId, Index]] = set()
         self._placed: dict[str, list[HostNumber]] = {}
         """By job and group: hosts that items of the plan give to it."""
+        self.groups = GroupRooms(state)
 
     def pending(self, job: Job) -> Ranges:
         """Return the elements of ``job`` that pend and that no earlier item took."""
@@ -241,7 +243,7 @@ def _check_bulk(
     tasks = found.key.request.tasks_max
     budget = sum(last - first + 1 for _, first, last in runs)
     needs = of_pools(found.forms[0].needs, (tasks,), ())
-    budget = ledger.pool_attempts(needs, budget)
+    budget = min(ledger.pool_attempts(needs, budget), ledger.groups.room(found.key.group))
     hosts: list[HostNumber] = []
     counts: list[int] = []
     each = found.forms[0].needs[0].on_host(tasks)
@@ -265,6 +267,7 @@ def _check_bulk(
     if total == 0:
         return None, wanted
     ledger.take_pools(needs, total)
+    ledger.groups.take(found.key.group, total)
     record = BulkPlaced(
         bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule, devices=devices
     )
@@ -339,7 +342,7 @@ def _check_gang(
     job = state.jobs.get(gang.job)
     if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
         return None
-    if not _may_start(state, found):
+    if not _may_start(state, found) or not ledger.groups.room(found.key.group):
         return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))
@@ -364,6 +367,7 @@ def _check_gang(
         ledger.take(found, host, needed)
     ledger.take_pools(pools, 1)
     ledger.note_gang(found, gang)
+    ledger.groups.take(found.key.group, 1)
     ledger.rooms[gang.job] = room - 1
     ledger.take_elements(job, ((position, position),))
     return GangPlaced(

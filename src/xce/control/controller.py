@@ -14,6 +14,7 @@ import msgspec
 from xce.control import (
     access,
     devices,
+    groups,
     hosts,
     kill,
     modify,
@@ -37,6 +38,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    DeleteGroups,
     EnrolHost,
     KillJobs,
     MakeHostToken,
@@ -53,6 +55,7 @@ from xce.model.command import (
     RevokeKeys,
     RevokeLogin,
     SetDevicesOpen,
+    SetGroup,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -98,6 +101,8 @@ Setup: TypeAlias = (
     | MakeHostToken
     | EnrolHost
     | PostMessage
+    | SetGroup
+    | DeleteGroups
     | StartTrace
     | StopTrace
 )
@@ -281,10 +286,8 @@ class Controller:
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
                 given = with_basis(given, hosts.basis_of_config(state, body))
-            case PostMessage():
-                records, results = post.decide_post(state, body, now_us)
-                given = with_basis(given, post.basis_of_post(state, body))
-                self._blobs.extend(body.blobs if records else ())
+            case SetGroup() | DeleteGroups() | PostMessage():
+                return self._decide_beside(given, body, now_us)
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
             case NoteDenials() | NoteLogin() | RefreshLogin() | RevokeLogin():
@@ -318,6 +321,19 @@ class Controller:
             case _:
                 assert_never(body)
         return given, records, results
+
+    def _decide_beside(
+        self, given: Input, body: SetGroup | DeleteGroups | PostMessage, now_us: Micros
+    ) -> tuple[Input, list[Record], Results]:
+        """Decide what is about jobs and does nothing to them."""
+        if isinstance(body, PostMessage):
+            basis = post.basis_of_post(self.state, body)
+            records, results = post.decide_post(self.state, body, now_us)
+            self._blobs.extend(body.blobs if records else ())
+        else:
+            basis = groups.basis_of(self.state, body)
+            records, results = groups.decide_groups(self.state, body)
+        return with_basis(given, basis), records, results
 
     def _join(self, seen: HostJoined, results: Results, now_us: Micros) -> list[Record]:
         decided = hosts.decide_join(self.state, seen, now_us)

@@ -67,6 +67,7 @@ def as_it_is(state: ClusterState, job: Job) -> Submission:
         estimate_us=key.estimate_us,
         priority=key.priority,
         rerunnable=spec.rerunnable,
+        group=key.group,
     )
 
 

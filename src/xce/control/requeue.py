@@ -147,6 +147,9 @@ def decide_requeue(
         if job is None:
             results.append(Refusal(RefusalCode.UNKNOWN_JOB, f"no job has the id {item.job}",
                                    lsf="No matching job found", job=item.job))  # fmt: skip
+        elif state.spec(job).terminal is not None:
+            text = f"job {job.id} is interactive: nobody would be at its terminal again"
+            results.append(Refusal(RefusalCode.WRONG_STATE, text, job=job.id))
         elif _is_too_much(command, job, item):
             results.append(_too_much(job))
         elif draft.take(job, item):

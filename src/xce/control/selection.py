@@ -167,6 +167,8 @@ def _matching(
         jobs = [job for job in jobs if job.id in there]
     if selection.queue:
         jobs = [job for job in jobs if state.key(job).queue == selection.queue]
+    if selection.group:
+        jobs = [job for job in jobs if state.key(job).group == selection.group]
     if selection.name:
         jobs = [job for job in jobs if matches(state.spec(job).name, selection.name)]
     if len(users) > 1:

@@ -9,6 +9,8 @@ import numpy as np
 
 from xce.control.dependency import decide_dependency
 from xce.control.relations import resolve_relations
+from xce.control.terminal import check_terminal
+from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
 from xce.model.ids import Micros
@@ -140,6 +142,7 @@ def _judge(
     if isinstance(queue, Refusal):
         return queue
     refusal = check_submission(state, submission, queue)
+    refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
     if refusal is not None:
         return refusal
     dependency = decide_dependency(
@@ -179,7 +182,10 @@ def check_submission(
     state: ClusterState, submission: Submission, queue: QueueConfig
 ) -> Refusal | None:
     """Return why a queue does not take a job as it is; None: it does."""
-    for check in (_check_spec, _check_array, _check_size, check_limits, _check_request):
+    checks = (
+        _check_spec, _check_array, _check_size, check_limits, _check_request, check_terminal
+    )  # fmt: skip
+    for check in checks:
         refusal = check(state, submission, queue)
         if refusal is not None:
             return refusal
@@ -198,6 +204,7 @@ def make_key(
         priority=submission.priority,
         run_limit_us=(submission.run_limit_us or queue.default_run_limit_us or queue.run_limit_us),
         estimate_us=submission.estimate_us,
+        group=submission.group,
     )
 
 
@@ -325,6 +332,7 @@ def bound_spec(submission: Submission, queue: QueueConfig) -> JobSpec:
     """Return what runs, with what the queue says where the submission does not."""
     given = submission.rerunnable
     rerunnable = queue.rerunnable if given is None else given
+    rerunnable = rerunnable and submission.spec.terminal is None
     if submission.spec.rerunnable == rerunnable:
         return submission.spec
     return msgspec.structs.replace(submission.spec, rerunnable=rerunnable)

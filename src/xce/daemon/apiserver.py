@@ -124,6 +124,7 @@ async def run(layout: Layout, log: Logger) -> int:
     log.info("apiserver-started", extra={"socket": str(layout.api_socket), "seq": replica.seq})
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, link.failed, following), return_when=asyncio.FIRST_COMPLETED)
+    backend.is_stopping = True
     stopping.cancel()
     following.cancel()
     listening_outside.cancel()

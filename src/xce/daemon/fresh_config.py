@@ -213,6 +213,7 @@ _QUEUES: Final = """\
 #   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
 #   reservations: 1         # how many of its blocked jobs hold a reservation
+#   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
 """

@@ -16,6 +16,7 @@ from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.host_token import digest_of
 from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.daemon.relays import Relays
+from xce.daemon.terminal_relays import TerminalRelays
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
     ApplyConfig,
@@ -75,6 +76,7 @@ class Reception:
         self._version = version
         self._guests: dict[Peer, _Guest] = {}
         self._relays = Relays()
+        self._terminals = TerminalRelays()
         self._stored: dict[Peer, Seq] = {}
         """Up to which entry each connected history store has everything."""
 
@@ -165,6 +167,24 @@ class Reception:
 
         return listen
 
+    def _relay(
+        self, peer: Peer, message: m.ReadOutput | m.OutputChunk | m.TerminalAsk | m.TerminalPiece
+    ) -> None:
+        """Pass on what is asked of a worker, or its answer."""
+        match message:
+            case m.OutputChunk():
+                self._relays.answer(peer, message)
+            case m.TerminalPiece():
+                self._terminals.answer(peer, message)
+            case m.ReadOutput():
+                self._relays.ask(peer, message, self._worker_of(message.host))
+            case m.TerminalAsk():
+                self._terminals.ask(peer, message, self._worker_of(message.host))
+
+    def _worker_of(self, host: str) -> Peer | None:
+        link = self._shell.workers.get(host)
+        return link.peer if link is not None else None
+
     def _hear(self, guest: _Guest, message: m.Message) -> None:
         peer = guest.peer
         match message:
@@ -177,11 +197,8 @@ class Reception:
                 self._note_stored()
             case m.FetchBlobs():
                 self._send_blobs(guest, message)
-            case m.ReadOutput():
-                link = self._shell.workers.get(message.host)
-                self._relays.ask(peer, message, link.peer if link is not None else None)
-            case m.OutputChunk():
-                self._relays.answer(peer, message)
+            case m.ReadOutput() | m.OutputChunk() | m.TerminalAsk() | m.TerminalPiece():
+                self._relay(peer, message)
             case m.ListKeys():
                 peer.send(self._key_list(message))
             case m.ListPeers():
@@ -318,6 +335,7 @@ class Reception:
         self._guests.pop(peer, None)
         self.doorkeeper.forget(peer)
         self._relays.drop(peer)
+        self._terminals.drop(peer)
 
     # Workers.
 

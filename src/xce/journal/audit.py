@@ -7,6 +7,7 @@ import msgspec
 
 from xce.model import record as r
 from xce.model.entry import Entry
+from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.host_record import HostsLost, HostsOpened
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
@@ -18,9 +19,10 @@ from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, Key
 OF_USERS: Final = frozenset(
     [
         "submit-jobs", "kill-jobs", "signal-jobs", "stop-jobs", "resume-jobs", "move-jobs",
-        "requeue-jobs", "switch-jobs", "modify-jobs", "post-message", "set-hosts-open",
-        "declare-hosts-lost", "set-queues", "apply-config", "note-denials", "note-login",
-        "revoke-login", "trust-key", "revoke-keys", "make-host-token", "enrol-host",
+        "requeue-jobs", "switch-jobs", "modify-jobs", "post-message", "set-group",
+        "delete-groups", "set-hosts-open", "declare-hosts-lost", "set-queues", "apply-config",
+        "note-denials", "note-login", "revoke-login", "trust-key", "revoke-keys", "make-host-token",
+        "enrol-host",
     ]
 )  # fmt: skip
 """Commands that people are behind."""
@@ -123,14 +125,20 @@ def _names(numbers: Sequence[HostNumber], hosts: Sequence[str]) -> list[str]:
 def _told(record: r.Record) -> list[str]:
     """Return what a record about configuration, users or components tells; others tell nothing."""
     match record:
+        case GroupsSet():
+            return [
+                f"job group {name}, limit {g.limit}"
+                for name, g in zip(record.names, record.groups, strict=True)
+            ]
+        case GroupsDeleted():
+            return [f"deleted job groups {_listed(record.names)}"]
         case r.ConfigApplied():
             return [f"configuration {record.version}"]
         case LoginBegan():
             return [f"login {record.session} by {record.way}"]
-        case LoginRefreshed():
-            return [f"login {record.session}"]
-        case LoginRevoked():
-            return [f"login {record.session or 'all'} of {record.user}"]
+        case LoginRefreshed() | LoginRevoked():
+            whose = "" if isinstance(record, LoginRefreshed) else f" of {record.user}"
+            return [f"login {record.session or 'all'}{whose}"]
         case KeyTrusted():
             return [f"key {record.trusted.key[:16]} of {record.trusted.name}"]
         case KeyRevoked():

@@ -53,6 +53,8 @@ class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Of those that match, only the one submitted last."""
     all: bool = False
     """No job was named: take all that match the filters."""
+    group: str = ""
+    """Only of this job group, not of those below it."""
 
 
 class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
@@ -176,6 +178,31 @@ class PostMessage(msgspec.Struct, frozen=True, tag="post-message", array_like=Tr
     """Name of the attached file; empty: nothing is attached."""
     blobs: tuple[tuple[str, bytes], ...] = ()
     """``(hash, content)`` of what is attached."""
+    groups: tuple[str, ...] = ()
+
+
+class SetGroup(msgspec.Struct, frozen=True, tag="set-group", array_like=True):
+    """Make a job group, or change its limit."""
+
+    by: str
+    is_admin: bool
+    name: str
+    limit: int | None = None
+    """None: none, or as it was; -1: none."""
+    is_new: bool = True
+    """It must not be there; else it must be."""
+    groups: tuple[str, ...] = ()
+
+
+class DeleteGroups(msgspec.Struct, frozen=True, tag="delete-groups", array_like=True):
+    """Delete job groups in which no job is left."""
+
+    by: str
+    is_admin: bool
+    name: str
+    """Empty: all that the caller has made and that are empty."""
+    below: bool = False
+    """Those below it, not the group itself, as far as they are empty."""
     groups: tuple[str, ...] = ()
 
 
@@ -370,6 +397,8 @@ Command: TypeAlias = (
     | SwitchJobs
     | ModifyJobs
     | PostMessage
+    | SetGroup
+    | DeleteGroups
     | SetHostsOpen
     | SetDevicesOpen
     | SetQueues
@@ -399,9 +428,9 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True, gc=
     last: Index = -1
     text: str = ""
     """What was done, one word: ``submitted``, ``killed``, ``signaled``, ``stopped``,
-    ``resumed``, ``moved``, ``requeued``, ``switched``, ``modified``, ``posted``, ``opened``,
-    ``closed``, ``lost``, ``started``, ``refreshed``, ``traced``, ``not-traced``, ``trusted``,
-    ``revoked``, ``made``, ``enrolled``."""
+    ``resumed``, ``moved``, ``requeued``, ``switched``, ``modified``, ``posted``, ``grouped``,
+    ``deleted``, ``opened``, ``closed``, ``lost``, ``started``, ``refreshed``, ``traced``,
+    ``not-traced``, ``trusted``, ``revoked``, ``made``, ``enrolled``."""
     queue: str = ""
     warning: str = ""
     at_us: Micros = 0

@@ -84,6 +84,10 @@ class WindowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     weekly: bool = False
 
 
+INTERACTIVES: Final = ("allow", "refuse", "only")
+"""What a queue does with interactive jobs; ``only``: it takes no others."""
+
+
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue: policy and ceilings."""
 
@@ -123,6 +127,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How many blocked jobs hold a reservation; 0: the cluster's."""
     rerunnable: bool = False
     """Whether jobs that do not say are started anew when their host fails."""
+    interactive: str = "allow"
+    """`INTERACTIVES`."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

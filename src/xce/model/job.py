@@ -77,6 +77,8 @@ class EndCause(enum.IntEnum):
     START_FAILED = 103
     OUTPUT = 104
     """An output or input file could not be opened."""
+    TERMINAL_LOST = 105
+    """Nobody was at the terminal of an interactive job any more."""
 
 
 END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
@@ -122,6 +124,7 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.HOST_LOST: ("TERM_HOST_LOST", "the execution host was lost"),
     EndCause.START_FAILED: ("TERM_START_FAILED", "the job could not be started"),
     EndCause.OUTPUT: ("TERM_OUTPUT", "an input or output file could not be opened"),
+    EndCause.TERMINAL_LOST: ("TERM_TERMINAL_LOST", "the job's terminal was lost"),
 }
 """Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
 
@@ -145,6 +148,18 @@ class Files(msgspec.Struct, frozen=True, array_like=True, gc=False):
     error_append: bool = True
     input_blob: str = ""
     """``-is``: hash of the input that was spooled at submission; then ``input`` is its name."""
+
+
+class Terminal(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How an interactive job is connected to who submitted it."""
+
+    mode: str
+    """``I``: its streams; ``Ip``: a pseudo-terminal; ``Is``: one for a shell."""
+    rows: int = 0
+    """Of the window at submission; 0: not known."""
+    columns: int = 0
+    kind: str = ""
+    """``TERM`` of who submitted it."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -194,6 +209,12 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The unit of bare sizes in ``requested``; empty: the cluster's."""
     run_limit_asked_us: Micros = 0
     """``-W`` as given; 0: not given, so that the queue's holds."""
+    terminal: Terminal | None = None
+    """Of an interactive job."""
+    login_shell: str = ""
+    """``-L``: this shell's login files are read before; empty: none are."""
+    user_group: str = ""
+    """``-G``: the group of the queue's shares that the user asked to be counted in."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -259,3 +280,5 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     priority: int = 0
     rerunnable: bool | None = None
     """``-r`` or ``-rn``; None: as its queue has it."""
+    group: str = ""
+    """``-g``: the job group."""

@@ -22,6 +22,8 @@ class Permission(enum.StrEnum):
     """Know that a job exists: lists, details, why it waits, what happens to it."""
     JOB_OUTPUT = "job:output"
     """Read its script and what it writes."""
+    JOB_ATTACH = "job:attach"
+    """Be at the terminal of an interactive job."""
     JOB_KILL = "job:kill"
     JOB_SIGNAL = "job:signal"
     JOB_STOP = "job:stop"

@@ -52,6 +52,8 @@ class ReasonCode(enum.StrEnum):
     RELATION = "relation"
     """What a relation wants is not free: ``role`` lacks ``needed`` in any one ``resource`` (a level
     of domains); the best domain is ``detail`` with ``available``."""
+    JOB_GROUP_LIMIT = "job-group-limit"
+    """As many elements of the job group ``resource`` run as its limit allows."""
     SEARCH = "search-bound"
     """None was found within the bounds of the search, though there may be a placement."""
 
@@ -167,6 +169,7 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.DELAY: "Job's alternative resource requirements not satisfied",
     ReasonCode.RELATION: "Not enough hosts to meet the job's compound resource requirement",
     ReasonCode.SEARCH: "Not enough hosts to meet the job's resource requirement",
+    ReasonCode.JOB_GROUP_LIMIT: "The specified job group has reached its job limit",
 }
 _LSF_GPU: Final = "Job's requirements for reserving resource (ngpus_physical) not satisfied"
 _LSF_HOST: Final[dict[HostCode, str]] = {
@@ -286,6 +289,7 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.PARTS: "its parts do not fit together (needs {needed} slots)",
     ReasonCode.ALTERNATIVES: "none of its alternatives fits",
     ReasonCode.DELAY: "none of its alternatives may be tried yet",
+    ReasonCode.JOB_GROUP_LIMIT: "job group {resource} runs at its limit of {needed} jobs",
     ReasonCode.SEARCH: "no placement was found within the bounds of the search (needs {needed}"
     " slots), though there may be one",
 }

@@ -10,6 +10,7 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.constraint import Proof
 from xce.model.dependency import Dependency
+from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.host_record import NO_WAKES, HostRecord
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
@@ -446,6 +447,8 @@ Record: TypeAlias = (
     | JobsMoved
     | JobModified
     | Posted
+    | GroupsSet
+    | GroupsDeleted
     | Withdrawn
     | BulkPlaced
     | GangPlaced

@@ -53,6 +53,9 @@ class RefusalCode(enum.StrEnum):
     TOKEN_REUSED = "token-reused"
     """A token that can be used once was shown again: the login that it belongs to is over."""
     BAD_SPEC = "bad-spec"
+    UNKNOWN_GROUP = "unknown-group"
+    GROUP_EXISTS = "group-exists"
+    GROUP_IN_USE = "group-in-use"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

@@ -79,6 +79,8 @@ class Source(enum.StrEnum):
     """A pool is short, so that hosts were not looked at."""
     WINDOW = "window"
     """The run window of its queue closes too early."""
+    GROUP = "job-group"
+    """Its job group runs at its limit."""
     HELD = "held"
     """Room is held for it until others are gone."""
 

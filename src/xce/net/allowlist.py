@@ -11,6 +11,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    DeleteGroups,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -25,6 +26,7 @@ from xce.model.command import (
     RevokeKeys,
     RevokeLogin,
     SetDevicesOpen,
+    SetGroup,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -57,8 +59,9 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, PostMessage, SetHostsOpen, DeclareHostsLost, SetQueues, ApplyConfig, RevokeLogin,
-    RefreshLogin, NoteDenials, NoteLogin, StartTrace, StopTrace, SetDevicesOpen,
+    ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
+    SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
+    StopTrace, SetDevicesOpen,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (
@@ -72,11 +75,13 @@ SMALL_FRAME_MAX: Final = 64 * 1024
 
 ALLOWED: Final[Mapping[str, Rights]] = {
     "apiserver": Rights(
-        (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.Ping), OF_USERS, speaks_for_users=True
+        (m.Ask, m.Follow, m.ReadOutput, m.TerminalAsk, m.FetchBlobs, m.Ping),
+        OF_USERS,
+        speaks_for_users=True,
     ),
     "scheduler": Rights((m.Ask, m.Follow, m.Ping), (ProposePlan, StopTrace)),
     "worker": Rights(
-        (m.Observe, m.FetchBlobs, m.OutputChunk, m.Ping),
+        (m.Observe, m.FetchBlobs, m.OutputChunk, m.TerminalPiece, m.Ping),
         observations=(HostJoined, Reported),
         frame_max=WORKER_FRAME_MAX,
     ),
@@ -86,7 +91,16 @@ ALLOWED: Final[Mapping[str, Rights]] = {
     "proxy": Rights((m.Ping,), frame_max=SMALL_FRAME_MAX),
     "admin": Rights((m.Ask, m.Follow, m.FetchBlobs, m.ListKeys, m.ListPeers, m.Ping), OF_ADMINS),
     TEST: Rights(
-        (m.Ask, m.Follow, m.ReadOutput, m.FetchBlobs, m.ListKeys, m.ListPeers, m.Ping),
+        (
+            m.Ask,
+            m.Follow,
+            m.ReadOutput,
+            m.TerminalAsk,
+            m.FetchBlobs,
+            m.ListKeys,
+            m.ListPeers,
+            m.Ping,
+        ),
         tuple(dict.fromkeys((*OF_USERS, *OF_ADMINS))),
         speaks_for_users=True,
     ),

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from xce.net.frame import WireError
-from xce.net.message import Answer, Blobs, KeyList, Message, OutputChunk, PeerList
+from xce.net.message import (
+    Answer,
+    Blobs,
+    KeyList,
+    Message,
+    OutputChunk,
+    PeerList,
+    TerminalPiece,
+)
 
 REQUEST_S: Final = 60.0
 
@@ -82,7 +90,9 @@ class Requests:
         Returns:
             Whether it is a kind of message that answers; a late one answers nobody.
         """
-        if not isinstance(message, Answer | Blobs | OutputChunk | KeyList | PeerList):
+        if not isinstance(
+            message, Answer | Blobs | OutputChunk | TerminalPiece | KeyList | PeerList
+        ):
             return False
         waiting = self._waiting.pop(message.id, None)
         if waiting is not None and not waiting.done():

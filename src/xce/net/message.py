@@ -202,6 +202,46 @@ class OutputChunk(msgspec.Struct, frozen=True, tag="output-chunk", array_like=Tr
     """Not empty: why there is nothing to read (no such file, host not connected, ...)."""
 
 
+class TerminalAsk(msgspec.Struct, frozen=True, tag="terminal-ask", array_like=True):
+    """Read from, type at, resize or hang up the terminal of an interactive job on ``host``; relayed
+    by the controller. Since protocol 2.
+    """
+
+    id: int
+    host: str
+    job: int
+    index: int
+    attempt: int
+    offset: int = 0
+    """Everything before was read."""
+    limit: int = 0
+    """0: nothing is read."""
+    wait_us: Micros = 0
+    """Wait so long for something to read."""
+    place: int = 0
+    """Of the first byte of ``typed`` in all that is typed; a repeat changes nothing."""
+    typed: bytes = b""
+    is_end: bool = False
+    """Nothing will be typed behind it."""
+    rows: int = 0
+    """Of the window; 0: as it is."""
+    columns: int = 0
+    hangs_up: bool = False
+
+
+class TerminalPiece(msgspec.Struct, frozen=True, tag="terminal-piece", array_like=True):
+    """Answer to `TerminalAsk`. Since protocol 2."""
+
+    id: int
+    offset: int
+    content: bytes
+    taken: int = 0
+    """Place behind what was typed and taken; the rest must be sent again."""
+    is_over: bool = False
+    """Nothing comes behind ``content``."""
+    error: str = ""
+
+
 class Ping(msgspec.Struct, frozen=True, tag="ping", array_like=True):
     """Are you there? Answered by `Pong` with the same number."""
 
@@ -312,6 +352,8 @@ Message: TypeAlias = (
     | Blobs
     | ReadOutput
     | OutputChunk
+    | TerminalAsk
+    | TerminalPiece
     | Ping
     | Pong
     | Enrol

@@ -28,6 +28,7 @@ from xce.sched.order import Place, Rank
 from xce.sched.policy import Policy, sift
 from xce.sched.shape import Shape
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.groups import has_limits
 from xce.state.hosts import Column, Flags
 
 PASS_FROM: Final = 32
@@ -91,7 +92,7 @@ class Passed:
                 for queue in config.queues
             )
         return self._may and not (
-            state.holds or state.stopped or state.windows or state.reservations
+            state.holds or state.stopped or state.windows or state.reservations or has_limits(state)
         )
 
     def open(self, state: ClusterState, free: Column, facts: HostFacts, policy: Policy) -> "Turns":

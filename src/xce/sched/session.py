@@ -25,6 +25,7 @@ from xce.sched.counts import Counts
 from xce.sched.explain import explain_ground
 from xce.sched.fairshare import Shares
 from xce.sched.front import NO_LIMIT, Front
+from xce.sched.gate import Gate
 from xce.sched.ground import Ground, open_ground
 from xce.sched.holds import Holds
 from xce.sched.order import Line, Place, Rank
@@ -35,7 +36,7 @@ from xce.sched.place.spot import Spot, find_gang, find_serial, spot_of_many
 from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
-from xce.sched.running import FAR, expected_span, lateness
+from xce.sched.running import FAR, expected_span
 from xce.sched.shape import Shape
 from xce.sched.starts import bulk_of_one, gang_of
 from xce.sched.timeline import Piece, View
@@ -126,6 +127,7 @@ class Session:
         self._holds = Holds(state)
         self._preemptor = Preemptor(state, memory.running)
         self._preemptions: list[Preemption] = []
+        self._gate = Gate(state, now_us)
         self._shares = Shares(state, now_us)
         self._line = Line(state, policy.orders, self._shares)
         self._bulk: list[BulkStart] = []
@@ -199,7 +201,7 @@ class Session:
             if self._shares.is_due:
                 return
             shape = self._memory.shape(self._state, front.found, front.likeness, self._counts)
-            late = lateness(self._state, front.found, self._now_us)
+            late = self._gate.refuse(front.found)
             reason = late or self._refusal(shape) or self._try(front, shape, before)
             if reason is None:
                 continue
@@ -223,7 +225,7 @@ class Session:
             likeness = job.avoid, job.waited_us
             shape = self._memory.shape(self._state, found, likeness, self._counts)
             spot = None
-            if self._holds.may_start(held):
+            if self._holds.may_start(held) and self._gate.refuse(found) is None:
                 view = self._holds.own_view(held, self._now)
                 there = np.zeros(self._facts.table.count, np.bool_)
                 there[held.numbers] = True
@@ -246,6 +248,7 @@ class Session:
         """Add the start of one element for which others gave way."""
         self._counts.runs += 1
         rule = StartRule.PREEMPT
+        self._gate.take(found, 1)
         if shape.request.is_serial:
             self._bulk.append(bulk_of_one(found, element, spot, rule))
         else:
@@ -444,6 +447,7 @@ class Session:
         return left & self._reserver.mask(kept)
 
     def _note(self, front: Front, attempts: int, slots: int) -> None:
+        self._gate.take(front.found, attempts)
         if self._line.is_shared(front.found):
             self._shares.note(front.found, attempts, slots)
 
@@ -457,6 +461,7 @@ class Session:
         wanted = wanted if lasts is None else min(wanted, lasts)
         if wanted == 0:
             return False
+        wanted = self._gate.most(front.found, wanted)
         if self._line.is_shared(front.found):
             wanted = min(wanted, self._shares.left)
         rule = self._reserver.rule(front.element())

@@ -219,6 +219,8 @@ class _TracedSession(Session):
             return
         if reason.code is ReasonCode.DEADLINE:
             self._source, self._proved_by = Source.WINDOW, 0
+        if reason.code is ReasonCode.JOB_GROUP_LIMIT:
+            self._source, self._proved_by = Source.GROUP, 0
         self._tell(
             front.found, Outcome.WAITS, front.element(), self._look(shape, self._now),
             reason=reason, source=self._source, proved_by=self._proved_by,

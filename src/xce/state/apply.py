@@ -12,6 +12,7 @@ from xce.model import record as r
 from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
+from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
@@ -19,7 +20,7 @@ from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, Lo
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
 from xce.model.trace import TracesChanged
-from xce.state import host_records, live, modify, over, usage
+from xce.state import groups, host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
 from xce.state.index import (
     await_delay,
@@ -417,6 +418,8 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.JobsMoved: _jobs_moved,
     JobModified: modify.apply_job_modified,
     Posted: _posted,
+    GroupsSet: groups.apply_groups_set,
+    GroupsDeleted: groups.apply_groups_deleted,
     r.Withdrawn: _withdrawn,
     r.BulkPlaced: live.apply_bulk_placed,
     r.GangPlaced: live.apply_gang_placed,

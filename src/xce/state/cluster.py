@@ -9,6 +9,7 @@ from collections import deque
 import msgspec
 
 from xce.model.config import ClusterConfig, QueueConfig
+from xce.model.group import JobGroup
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
@@ -131,8 +132,9 @@ class ClusterState:
         """Room that is held for waiting elements until they are placed or wait no more."""
         self.windows: dict[str, Window] = {}
         """By queue: when its run windows are open, as far as that has been resolved."""
-        self.switches: dict[str, Switch] = {}
-        """By queue: what an administrator opened, closed, activated or inactivated."""
+        self.switches, self.groups = dict[str, Switch](), dict[str, JobGroup]()
+        """By queue: what an administrator opened, closed, activated or inactivated. Job groups that
+        somebody has made, by name."""
         self.trust, self.logins, self.traces = TrustTable(), LoginTable(), dict[int, TraceRule]()
         """Rules of what sessions tell stand by their numbers, which are never used again."""
         # Indexes; not part of a snapshot but where it is said.

@@ -14,6 +14,7 @@ import msgspec
 from xce.model.config import ClusterConfig
 from xce.model.device import Device
 from xce.model.errors import CorruptJournalError
+from xce.model.group import JobGroup
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
@@ -27,6 +28,7 @@ from xce.state import shares, usage
 from xce.state.account import Account
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
 from xce.state.host_devices import HostDevices
+from xce.state.hosts import HostTable
 from xce.state.index import await_return, index_job, settle_owed, use_spec
 from xce.state.job import EndedChunk, Job
 from xce.state.logins import LoginTable
@@ -99,6 +101,7 @@ class _Head(msgspec.Struct, array_like=True):
     logins: list[LoginRevoked] = []
     switches: dict[str, Switch] = {}
     refreshed: list[LoginRefreshed] = []
+    groups: dict[str, JobGroup] = {}
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -123,6 +126,16 @@ _HEAD: Final = msgspec.msgpack.Decoder(_Head, dec_hook=_decode_other)
 _PART: Final = msgspec.msgpack.Decoder(_Part, dec_hook=_decode_other)
 
 
+def _dump_host(table: HostTable, n: HostNumber) -> _Host:
+    return _Host(
+        bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
+        table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
+        table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
+        table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
+        list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
+    )  # fmt: skip
+
+
 def dump(state: ClusterState) -> list[bytes]:
     """Return the state as parts: a head, and the jobs with their specs, 10,000 a part."""
     table = state.hosts
@@ -136,16 +149,7 @@ def dump(state: ClusterState) -> list[bytes]:
         next_spec=state.next_spec,
         next_class=state.next_class,
         host_names=tuple(table.names),
-        hosts=[
-            _Host(
-                bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
-                table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
-                table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
-                table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
-                list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
-            )
-            for n in range(table.count)
-        ],
+        hosts=[_dump_host(table, n) for n in range(table.count)],
         keys=[(user, key, use) for (user, key), use in state.keys.items()],
         classes=[_dump_class(found) for _, found in sorted(state.classes.items())],
         finished=list(state.finished),
@@ -169,6 +173,7 @@ def dump(state: ClusterState) -> list[bytes]:
         logins=list(state.logins.revoked.values()),
         refreshed=list(state.logins.refreshed.values()),
         switches=dict(sorted(state.switches.items())),
+        groups=dict(sorted(state.groups.items())),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -207,7 +212,7 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     state.next_job, state.next_spec, state.next_class = (
         head.next_job, head.next_spec, head.next_class,
     )  # fmt: skip
-    state.switches = head.switches
+    state.switches, state.groups = head.switches, head.groups
     state.set_queues()
     state.hosts.configure(head.config, head.host_names)
     state.pools.configure(head.config)

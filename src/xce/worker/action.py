@@ -198,6 +198,28 @@ class Appended(msgspec.Struct, frozen=True, tag="appended", array_like=True):
     attempt: int
 
 
+class TerminalLost(msgspec.Struct, frozen=True, tag="terminal-lost", array_like=True):
+    """Nobody is at the terminal of an interactive job any more."""
+
+    job: JobId
+    index: Index
+    attempt: int
+
+
+class TerminalRead(msgspec.Struct, frozen=True, tag="terminal", array_like=True):
+    """Answer to an order about a terminal."""
+
+    id: int
+    offset: int
+    content: str
+    """In base 64."""
+    taken: int
+    """Place behind what was typed and taken."""
+    is_over: bool
+    """Nothing comes behind this."""
+    error: str
+
+
 class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
     """A piece of a job's output, in base 64."""
 
@@ -207,7 +229,7 @@ class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
     error: str
 
 
-News: TypeAlias = Started | Ended | Suspended | Usage | Appended
+News: TypeAlias = Started | Ended | Suspended | Usage | Appended | TerminalLost
 """What the host state machine is told."""
-Event: TypeAlias = News | Greeting | Present | Listed | Piece
+Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead
 """What the shepherd says."""

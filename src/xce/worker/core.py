@@ -44,6 +44,7 @@ from xce.worker.action import (
     Started,
     Suspend,
     Suspended,
+    TerminalLost,
     Usage,
 )
 from xce.worker.attempt import Live, Over, never_started, over_of
@@ -174,6 +175,10 @@ class HostState:
                     self._note_suspension(one, now_us)
                 case Usage():
                     self._note_usage(one, now_us, actions)
+                case TerminalLost():
+                    lost = self._named(one)
+                    if lost is not None:
+                        self._end(lost, EndCause.TERMINAL_LOST, now_us, actions)
                 case Appended():
                     self._outbox.let_say((one.job, one.index, one.attempt))
         return actions
@@ -327,7 +332,7 @@ class HostState:
 
     # News, one by one.
 
-    def _named(self, one: Started | Ended | Suspended | Usage) -> Live | None:
+    def _named(self, one: Started | Ended | Suspended | Usage | TerminalLost) -> Live | None:
         """Return the living attempt that news are about."""
         live = self._live.get((one.job, one.index))
         return live if live is not None and live.attempt == one.attempt else None

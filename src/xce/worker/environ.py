@@ -104,6 +104,11 @@ def launch_environment(
     names = " ".join(" ".join([host] * count) for host, count in launch.hosts)
     if len(names) <= _HOSTS_MAX_BYTES:
         found["LSB_HOSTS"] = names
+    terminal = launch.spec.terminal
+    if terminal is not None:
+        found["LSB_INTERACTIVE"] = "Y"
+        if terminal.kind:
+            found["TERM"] = terminal.kind
     if launch.array_end:
         found["LSB_JOBINDEX_STEP"] = str(launch.array_step)
         found["LSB_JOBINDEX_END"] = str(launch.array_end)

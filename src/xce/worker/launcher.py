@@ -244,6 +244,13 @@ class Launcher:
                 script=[script, *spec.args],
                 way=way,
                 limit_kib=spec.mem_limit_kib,
+                login=spec.login_shell,
+                terminal=spec.terminal.mode if spec.terminal is not None else "",
+                window=(
+                    (spec.terminal.rows, spec.terminal.columns)
+                    if spec.terminal is not None
+                    else (0, 0)
+                ),
             )
             items = [self._item(launch, cwd, index, attempt) for index, attempt in elements]
             prepared.orders.append(SpawnOrder(shared, items))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from xce.model.ids import Index, JobId
+from xce.model.ids import Index, JobId, Micros
 from xce.worker.action import Forget, Lease, SetLimit, Signal, Suspend
 from xce.worker.streams import Target
 
@@ -35,6 +35,12 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """The script's path and its arguments."""
     way: str
     limit_kib: int
+    terminal: str = ""
+    """The mode of an interactive job's terminal."""
+    window: tuple[int, int] = (0, 0)
+    """Its rows and columns."""
+    login: str = ""
+    """Path of the shell whose login files are read before."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
@@ -53,6 +59,26 @@ class AppendOrder(msgspec.Struct, frozen=True, tag="append", array_like=True):
     text: str
 
 
+class TerminalOrder(msgspec.Struct, frozen=True, tag="terminal", array_like=True):
+    """Read what an interactive job wrote, type at it, set its window's size, hang up."""
+
+    id: int
+    key: tuple[JobId, Index, int]
+    offset: int
+    """Everything before was read."""
+    limit: int
+    """0: nothing is read."""
+    wait_us: Micros
+    place: int
+    """Of the first byte of what was typed."""
+    typed: str
+    """In base 64."""
+    is_end: bool
+    rows: int
+    columns: int
+    hangs_up: bool
+
+
 class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
     """Read a piece of a job's output."""
 
@@ -68,7 +94,15 @@ class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
 
 
 Order: TypeAlias = (
-    SpawnOrder | Signal | Suspend | AppendOrder | Forget | ReadOrder | Lease | SetLimit
+    SpawnOrder
+    | Signal
+    | Suspend
+    | AppendOrder
+    | Forget
+    | ReadOrder
+    | TerminalOrder
+    | Lease
+    | SetLimit
 )
 
 

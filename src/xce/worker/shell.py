@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from xce.model.device import Device
 from xce.model.effect import Launch
 from xce.model.ids import Micros
@@ -42,13 +44,14 @@ from xce.worker.action import (
     Signal,
     Spawn,
     Suspend,
+    TerminalRead,
 )
 from xce.worker.beat import Beat
 from xce.worker.core import HostState
 from xce.worker.hollow import HollowOptions, HollowShepherd
 from xce.worker.launcher import Launcher, Prepared
 from xce.worker.link import Shepherding, ShepherdLink, ShepherdList, ShepherdOptions
-from xce.worker.order import AppendOrder, OrderFrame, ReadOrder
+from xce.worker.order import AppendOrder, OrderFrame, ReadOrder, TerminalOrder
 from xce.worker.report import render_report
 from xce.worker.store import Store
 
@@ -108,6 +111,7 @@ class Worker:
         self._last_id = 0
         self._asked: dict[int, tuple[str, ...]] = {}
         self._reads: dict[int, int] = {}
+        self._terminals: dict[int, int] = {}
         self._lookups: set[asyncio.Task[None]] = set()
 
     def _make_link(self, how: ShepherdOptions | HollowOptions) -> Shepherding:
@@ -206,6 +210,8 @@ class Worker:
                     self._take_blobs(message)
                 case m.ReadOutput():
                     self._read(message)
+                case m.TerminalAsk():
+                    self._serve_terminal(message)
                 case m.Pong(number):
                     contact_us = self._beat.answered(number)
                     if contact_us:
@@ -286,6 +292,26 @@ class Worker:
         if self._peer is not None:
             self._peer.send(m.OutputChunk(ask_id, content, size, error))
 
+    def _serve_terminal(self, ask: m.TerminalAsk) -> None:
+        """Let the shepherd carry out what is asked of a terminal."""
+        if not self._link.is_ready:
+            self._answer_terminal(
+                ask.id, m.TerminalPiece(0, 0, b"", error="just starting; try again")
+            )
+            return
+        self._last_id += 1
+        self._terminals[self._last_id] = ask.id
+        order = TerminalOrder(
+            self._last_id, (ask.job, ask.index, ask.attempt), ask.offset, ask.limit, ask.wait_us,
+            ask.place, base64.b64encode(ask.typed).decode(), ask.is_end, ask.rows, ask.columns,
+            ask.hangs_up,
+        )  # fmt: skip
+        self._link.send(OrderFrame([order], {}))
+
+    def _answer_terminal(self, ask_id: int, piece: m.TerminalPiece) -> None:
+        if self._peer is not None:
+            self._peer.send(msgspec.structs.replace(piece, id=ask_id))
+
     # The shepherd.
 
     def _take_list(self, found: ShepherdList) -> None:
@@ -296,6 +322,10 @@ class Worker:
         for ask_id in self._reads.values():
             self._answer(ask_id, b"", 0, "the host's shepherd was restarted; try again")
         self._reads.clear()
+        again = m.TerminalPiece(0, 0, b"", error="the host's shepherd was restarted; try again")
+        for ask_id in self._terminals.values():
+            self._answer_terminal(ask_id, again)
+        self._terminals.clear()
         self._carry_out(self._state.take_list(found.listed, now_us), now_us)
         if not self._listed.is_set():
             self._log.info("isolation-found", extra={"isolation": found.greeting.isolation})
@@ -311,6 +341,14 @@ class Worker:
                 if ask_id is not None:
                     content = base64.b64decode(event.content)
                     self._answer(ask_id, content, event.size, event.error)
+            elif isinstance(event, TerminalRead):
+                ask_id = self._terminals.pop(event.id, None)
+                if ask_id is not None:
+                    content = base64.b64decode(event.content)
+                    piece = m.TerminalPiece(
+                        ask_id, event.offset, content, event.taken, event.is_over, event.error
+                    )
+                    self._answer_terminal(ask_id, piece)
             elif not isinstance(event, Greeting | Present | Listed):
                 news.append(event)
         if news:

@@ -19,7 +19,9 @@ def main() -> None:
     executor = JobExecutor.get_instance("lsf")
     executor.config.queue_polling_interval = 1
     executor.config.initial_queue_polling_delay = 1
-    attributes = JobAttributes(queue_name="normal", duration=timedelta(minutes=10))
+    attributes = JobAttributes(
+        queue_name="normal", project_name="science", duration=timedelta(minutes=10)
+    )
     for name, words, resources in (
         ("good", ["/bin/sh", "-c", 'echo "$GREETING"'], None),
         ("bad", ["/bin/sh", "-c", "exit 7"], None),

@@ -17,7 +17,7 @@ from xce.apiserver.access import (
     route_access,
 )
 from xce.apiserver.routes.table import ROUTES
-from xce.model.command import ApplyConfig, PostMessage, SetHostsOpen, SetQueues
+from xce.model.command import ApplyConfig, PostMessage, SetGroup, SetHostsOpen, SetQueues
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.permission import BUILT_IN_ROLES, EVERYONE
 from xce.testing.builders import (
@@ -119,12 +119,23 @@ async def acted(rest, row, job, array):
     return "-"
 
 
+async def grouped(rest, row, user):
+    """Send the request of a row about a job group."""
+    body = {"action": row.action, "name": "/mine"}
+    if row.action == "add":
+        body["name"] = "/new"
+    elif row.action == "modify":
+        body["limit"] = 3
+    rest.controller.tell(SetGroup(ASKER, False, "/mine"), by=ASKER)
+    rest.link.pump()
+    return judged(row, *await rest.post(row.path, body))
+
+
 async def queued(rest, row):
     """Send the request of a row about a queue."""
     if row.path == "/plan":
         status, document = await rest.post(row.path, {"command": "true"})
-        if not document["accepted"]:
-            assert document["error"]["permission"] == row.permission
+        assert document["accepted"] or document["error"]["permission"] == row.permission
         return "y" if document["accepted"] else "n"
     if row.path == "/queues/actions":
         body = {"action": row.action, "queues": ["normal"]}
@@ -138,18 +149,22 @@ async def queued(rest, row):
 async def outcome(rest, row, job, array, user):
     """Send the request of a row; return ``y``, ``n`` or ``-``."""
     match row.about:
+        case About.JOB if row.path.endswith("terminal"):
+            status, document = await rest.call(row.method, row.path.replace("{id}", str(job)))
+            return "y" if status == 409 else judged(row, status, document)  # it is not interactive
         case About.JOB if row.method == "POST":
             return await acted(rest, row, job, array)
         case About.JOB if row.path == "/trace":
             return judged(row, *await rest.get(row.path, job=str(job)))
+        case About.CALLER if row.path == "/jobgroups/actions":
+            return await grouped(rest, row, user)
         case About.CALLER if row.path == "/trace/actions":
             return judged(row, *await rest.post(row.path, {"action": "off"}))
         case About.QUEUE:
             return await queued(rest, row)
         case About.JOB:
             query = {"timeout": 0} if row.path.endswith("wait") else {}
-            status, document = await rest.get(row.path.replace("{id}", str(job)), **query)
-            return judged(row, status, document)
+            return judged(row, *await rest.get(row.path.replace("{id}", str(job)), **query))
         case About.JOBS if row.path == "/watch":
             return await watched(rest, user)
         case About.JOBS if row.path.startswith("/history"):
@@ -157,8 +172,7 @@ async def outcome(rest, row, job, array, user):
         case About.JOBS:
             return await listed(rest, row, array if row.path == "/arrays" else job)
         case About.USER if row.method == "POST":
-            status, document = await rest.post(row.path, {"user": user, "session": "ab12"})
-            return judged(row, status, document)
+            return judged(row, *await rest.post(row.path, {"user": user, "session": "ab12"}))
         case About.NOTHING if row.method == "POST":
             status, document = await rest.post("/login", {"way": "unix"})
             if row.path == "/login/refresh":
@@ -168,8 +182,7 @@ async def outcome(rest, row, job, array, user):
             assert document["access_token"]
             return judged(row, status, document)
         case About.USER:
-            status, document = await rest.get(row.path, user=user, permission="job:kill")
-            return judged(row, status, document)
+            return judged(row, *await rest.get(row.path, user=user, permission="job:kill"))
         case _ if row.path == "/config/actions":
             config = rest.controller.state.config
             site = msgspec.structs.replace(rest.backend.site, load_config=lambda: config)
@@ -179,11 +192,9 @@ async def outcome(rest, row, job, array, user):
             body = {"action": row.action, "hosts": ["h1"]}
             if row.action.endswith("-devices"):
                 body["devices"] = ["0"]
-            status, document = await rest.post(row.path, body)
-            return judged(row, status, document)
+            return judged(row, *await rest.post(row.path, body))
         case _:
-            status, document = await rest.get(row.path)
-            return judged(row, status, document)
+            return judged(row, *await rest.get(row.path))
 
 
 ABSENT = {

@@ -1,7 +1,8 @@
 import msgspec
 
 from xce.apiserver.fields import MEMBERS, RowWriter
-from xce.apiserver.rows import SHARED_PATHS, Element, Listing, Shared, index_runs, number_s
+from xce.apiserver.rows import Element, Listing, index_runs
+from xce.apiserver.shared_half import SHARED_PATHS, Shared, number_s
 from xce.model.command import ProposePlan
 from xce.model.job import ArraySpec
 from xce.model.reason import HostCode, HostReason, Reason, ReasonCode

@@ -58,6 +58,8 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
     queue: Text = ""
     name: Text = ""
     host: Text = ""
+    group: Text = ""
+    """Only of this job group, not of those below it."""
     newest: bool = False
     all: bool = False
 
@@ -355,10 +357,12 @@ def _selection(
             queue=select.queue,
             name=select.name,
             host=select.host,
+            group=select.group,
             newest=select.newest,
             all=select.all,
         )
-    if select.all or select.newest or select.user or select.queue or select.name or select.host:
+    filters = (select.user, select.queue, select.name, select.host, select.group)
+    if select.all or select.newest or any(filters):
         raise refused(RefusalCode.BAD_REQUEST, "select: jobs stand alone, without filters")
     return Selection(jobs=tuple(item for item in items if not isinstance(item, JobResult)))
 

@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_NO_GROUPS = "there are no job groups: select jobs by -J name, -q or -u"
 _NO_RESERVATIONS = "queues hold reservations for blocked jobs by 'backfill' in queues.yaml"
 ABSENT = {
     "bapp": "there are no application profiles: queues.yaml has the limits",
@@ -23,11 +22,7 @@ ABSENT = {
     "bconf": "configuration is in files: use 'xceadmin check'",
     "bdata": "there is no data manager",
     "bentags": "there is no energy accounting",
-    "bgadd": _NO_GROUPS,
-    "bgdel": _NO_GROUPS,
-    "bgmod": _NO_GROUPS,
     "bjdepinfo": "use 'xcecli why ID', which names what a job waits for",
-    "bjgroup": _NO_GROUPS,
     "bladmin": "there is no licence scheduler: declare pools in supply.yaml",
     "blaunch": "start tasks by mpirun or ssh with LSB_DJOB_HOSTFILE",
     "blimits": "use 'bqueues -l' for limits, 'bhosts -s' for what is reserved",

@@ -24,6 +24,7 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -p  -r  -s        pending with reasons; running; suspended with reasons
   -psum             reasons of pending jobs, counted
   -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
+  -g /group         only of this job group
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
   -A                arrays with their elements counted
@@ -44,13 +45,12 @@ OPTIONS = Options(
             ),
             FLAG,
         ),
-        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o"), VALUE),
+        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o", "-g"), VALUE),
     },
     {
         "-x": "there are no exceptions of jobs",
         **dict.fromkeys(("-pe", "-pi", "-pei"), "use -p, which says why each job waits"),
         "-G": "there are no user groups for jobs: use -u",
-        "-g": "there are no job groups: use -J",
         "-Jd": "there are no descriptions of jobs: use -J",
         "-app": "there are no application profiles",
         "-sla": "there are no service classes",

@@ -8,7 +8,7 @@ import sys
 import time
 
 from xce.cli.lsf.front import FAILED, Context, run_main
-from xce.cli.lsf.options import FLAG, MANY, VALUE, Options
+from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed
 from xce.cli.lsf.script import directive_lines, parse_directives, unify_line_ends
 from xce.cli.lsf.submission import bare_unit, build_submission, merge_options, read_all, read_file
 from xce.cli.lsf.values import BadValueError
@@ -38,20 +38,21 @@ Usage: bsub [options] command [argument ...]
   -cwd directory        working directory of the job
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
+  -g /group             job group, which is made if it is not there
   -H  -K                hold until bresume; wait for the end
+  -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
+  -L shell              read this shell's login files before
+  -G group              be counted in this group of the queue's shares
   -r  -rn               start anew when the host fails, or never; without: as the queue has it
   --explain             print what was understood as JSON, and submit nothing
   --plan                tell whether, where and when it would run, and submit nothing
 """
 _NO_MAIL = "XCE sends no mail; name output files with -o and -e"
-_NO_TERMINAL = "no job has a terminal yet; use -K to wait and bpeek -f to watch"
 _PLAIN = "write the job's options on the command line or as #BSUB lines"
 _ULIMIT = "set it inside of the job with ulimit"
 _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
     "-outdir": "use -cwd, or write the directory into -o and -e",
-    "-G": "there are no user groups for jobs",
-    "-g": "there are no job groups; use -J",
     "-app": "there are no application profiles; write their options out",
     "-sla": "there are no service classes; use a queue",
     "-t": "use -W, which counts from the start of the job",
@@ -63,7 +64,6 @@ _INSTEAD = {
     "-Q": "let the job submit itself again",
     "-E": "put the command in front of the job's own",
     "-Ep": "put the command into a trap of the job's script",
-    "-L": "begin the script with #!/bin/bash -l",
     "-f": "copy the files inside of the job",
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
     "-Jd": "use -J",
@@ -93,11 +93,11 @@ _INSTEAD = {
 """Options of LSF that XCE has not, and what to use instead."""
 OPTIONS = Options(
     {
-        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn", "--plan"), FLAG),
+        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "--plan"), FLAG),
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp", "-gpu", "-nnodes",
+                "-b", "-cwd", "-m", "-P", "-sp", "-gpu", "-g", "-nnodes", "-L", "-G",
             ),
             VALUE,
         ),
@@ -105,9 +105,9 @@ OPTIONS = Options(
     },
     {
         **dict.fromkeys(("-u", "-N", "-Ne", "-B", "-notify"), _NO_MAIL),
-        **dict.fromkeys(
-            ("-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs", "-IX", "-XF", "-tty"), _NO_TERMINAL
-        ),
+        **dict.fromkeys(("-IS", "-ISp", "-ISs"), "connections are secured by XCE itself; use -Is"),
+        **dict.fromkeys(("-IX", "-XF"), "X11 is not forwarded; use ssh -X to the job's host"),
+        "-tty": "what is written to a file is not shown; use tee in the job",
         **dict.fromkeys(
             ("-pack", "-json", "-yaml", "-jsdl", "-jsdl_strict"),
             f"{_PLAIN}; many jobs at once: an array (-J)",
@@ -150,6 +150,7 @@ def _submit(context: Context) -> int:
     )
     _encode_script(body)
     _drop_unreadable(context, body)
+    mode = _terminal(context, body, options)
     queues = options.value("-q").split() or context.environ.get("LSB_DEFAULTQUEUE", "").split()
     if options.has("--plan"):
         if options.has("-K"):
@@ -162,7 +163,29 @@ def _submit(context: Context) -> int:
         kind = "queue" if options.has("-q") else "default queue"
         context.out(f"Job <{result['jobid']}> is submitted to {kind} <{result['queue']}>.")
         context.flush()
-    return _wait(context, int(result["jobid"])) if options.has("-K") else 0
+    job = int(result["jobid"])
+    if mode:
+        from xce.cli.lsf.interactive import attach  # noqa: PLC0415 - of these options only
+
+        attach(context, job, mode, takes_input="input" not in body)
+        return exit_status(_wait_for_end(context, job))
+    return _wait(context, job) if options.has("-K") else 0
+
+
+def _terminal(context: Context, body: dict[str, Any], options: Parsed) -> str:
+    """Add how an interactive job is connected; return its option, empty: it is not interactive."""
+    given = [option for option in ("-I", "-Ip", "-Is") if options.has(option)]
+    if not given:
+        return ""
+    if len(given) > 1:
+        raise BadValueError(f"{given[0]} and {given[1]} cannot be used together")
+    for option in ("-K", "--plan"):
+        if options.has(option):
+            raise BadValueError(f"{option} cannot be used together with {given[0]}")
+    from xce.cli.lsf.interactive import window  # noqa: PLC0415 - of these options only
+
+    body["terminal"] = window(context.environ.get("TERM", ""), given[0])
+    return given[0]
 
 
 def _send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str, Any]:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 LINES_MAX = 10_000
 """An index run of more elements is told in one line."""
-SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u"), VALUE)
-REFUSED = dict.fromkeys(("-app", "-g", "-sla", "-stat", "-C", "-G"), "select by -J, -q, -m or -u")
+SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u", "-g"), VALUE)
+REFUSED = dict.fromkeys(("-app", "-sla", "-stat", "-C", "-G"), "select by -J, -q, -m, -u or -g")
 SELECTOR_USAGE = """\
   job_ID "job_ID[1-3,7]" 0   these jobs; 0: all own jobs that match the options below
-  -J name  -q queue  -m host  -u user|all    without job_ID: the newest job that matches
+  -J name  -q queue  -m host  -u user|all  -g /group    without job_ID: the newest that matches
 """
 
 
@@ -50,8 +50,22 @@ def build_selection(parsed: Parsed) -> dict[str, Any]:
     for option, member in (("-J", "name"), ("-q", "queue"), ("-m", "host")):
         if parsed.has(option):
             selection[member] = parsed.value(option)
+    if parsed.has("-g"):
+        selection["group"] = parse_group(parsed.value("-g"))
     selection["all" if ids else "newest"] = True
     return selection
+
+
+def parse_group(text: str) -> str:
+    """Return the job group that ``-g`` names, in the one form of its name.
+
+    Raises:
+        BadValueError: It is no group, or the root, in which there are no jobs of its own.
+    """
+    name = text.strip().rstrip("/")
+    if not name.startswith("/"):
+        raise BadValueError(f"{text}: Illegal job group name: a path of words, as /a/b")
+    return name
 
 
 def act(context: Context, action: dict[str, Any], verb: str) -> int:

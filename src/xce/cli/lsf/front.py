@@ -67,7 +67,7 @@ class Context:
     def api(self) -> Api:
         """The cluster; nothing is connected before the first request."""
         if self._api is None:
-            self._api = open_api(self.environ, wait_s=self._wait_s(), progress=self.err)
+            self._api = open_api(self.environ, wait_s=self.wait_s(), progress=self.err)
         return self._api
 
     def close(self) -> None:
@@ -106,7 +106,8 @@ class Context:
             self._size = 0
             self._write_out(text.encode("utf-8", "surrogateescape"))
 
-    def _wait_s(self) -> float:
+    def wait_s(self) -> float:
+        """Return how long an unreachable cluster is tried."""
         text = self.parsed.value("--wait-daemon") or self.environ.get("XCE_WAIT_DAEMON", "")
         if not text:
             return WAIT_S

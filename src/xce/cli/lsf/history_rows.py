@@ -30,7 +30,7 @@ FILTER_USAGE = """\
 REFUSED = {
     "-app": "there are no application profiles",
     "-sla": "there are no service classes",
-    "-g": "there are no job groups: use -J",
+    "-g": "the history is not searched by job groups: use -J",
     "-G": "there are no user groups for jobs: use -u",
     "-Lp": "there is no licence scheduler",
     "-N": "CPU times are as measured: hosts have no CPU factors",

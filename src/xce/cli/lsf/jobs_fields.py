@@ -1,7 +1,7 @@
 """The fields of ``bjobs -o``: name, width, alias, and what each says of a job row.
 
 Three kinds: those that XCE has a value for; those of LSF that name something which XCE has not
-(job groups, licence projects, swap): they are empty, as LSF prints them for jobs without; any other
+(licence projects, swap): they are empty, as LSF prints them for jobs without; any other
 name is refused.
 """
 
@@ -198,6 +198,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("queue", 10, "", "queue", _text("queue")),
     ("job_name", 10, "name", "name", lambda row, _: job_name(row)),
     ("proj_name", 11, "proj project", "project", _text("project")),
+    ("job_group", 10, "group", "group", _text("group")),
     ("job_priority", 12, "priority", "priority", _text("priority")),
     ("dependency", 15, "", "dependency", _text("dependency")),
     ("pend_reason", 11, "", "stat,reason", _pend_reason),
@@ -239,6 +240,9 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("gpu_mode", 20, "gmode", "gpu_asked", lambda row, _: _gpu_setting(row, "mode")),
     ("j_exclusive", 15, "j_excl", "gpu_asked", lambda row, _: _gpu_setting(row, "j_exclusive")),
     ("gpu_alloc", 30, "galloc", "gpus", lambda row, _: alloc_text(row)),
+    ("user_group", 15, "ugroup", "user_group", _text("user_group")),
+    ("interactive", 11, "", "interactive",
+     lambda row, _: f"-{row['interactive']}" if row.get("interactive") else ""),
     ("input_file", 10, "", "input", _path("input")),
     ("output_file", 11, "", "output", _path("output")),
     ("error_file", 10, "", "error", _path("error")),
@@ -247,11 +251,11 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("exec_cwd", 10, "", "cwd,cwd_given,user,project,hosts,start_at", _when_started(exec_cwd)),
 )  # fmt: skip
 _EMPTY = """
-user_group/15/ugroup job_description/17/description application/13/app service_class/13/sla
-job_group/10/group rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
+job_description/17/description application/13/app service_class/13/sla
+rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd
-interactive/11 host_file/10 estimated_start_time/20/estart_time
+host_file/10 estimated_start_time/20/estart_time
 specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12 warning_action/15/warn_act
 action_warning_time/19/warn_time pendstate/9 ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19

@@ -122,6 +122,13 @@ def role_lines(row: Row) -> list[str]:
     return ["", " ROLE ALLOCATIONS:", *texts] if texts else []
 
 
+_INTERACTIVE = {
+    "I": "Interactive mode",
+    "Ip": "Interactive pseudo-terminal mode",
+    "Is": "Interactive pseudo-terminal shell mode",
+}
+
+
 def _heading(row: Row) -> str:
     """Return the statement that says who, where and what."""
     parts = [f"Job <{job_label(row)}>"]
@@ -130,11 +137,16 @@ def _heading(row: Row) -> str:
     parts += [
         f"User <{row['user']}>",
         f"Project <{row.get('project') or 'default'}>",
+        *([f"Job Group <{row['group']}>"] if row.get("group") else []),
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",
     ]
+    if row.get("user_group"):
+        parts.append(f"User Group <{row['user_group']}>")
     if row.get("priority"):
         parts.append(f"Job Priority <{row['priority']}>")
+    if row.get("interactive"):
+        parts.append(_INTERACTIVE[row["interactive"]])
     parts.append(f"Command <{one_line(row.get('command') or '')}>")
     return ", ".join(parts)
 
@@ -159,9 +171,20 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         parts.append("Exclusive Execution")
     if row.get("rerunnable"):
         parts.append("Re-runnable")
+    if row.get("login_shell"):
+        parts.append(f"Login Shell <{row['login_shell']}>")
     least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
+    parts += _resources_asked(row)
+    if row.get("begin_at"):
+        parts.append(f"Specified Start Time <{render_date(row['begin_at'], with_year=True)}>")
+    return ", ".join(parts) + ";"
+
+
+def _resources_asked(row: Row) -> list[str]:
+    """Return where, on what and after what it shall run."""
+    parts = []
     if row.get("resreq_asked"):
         parts.append(f"Requested Resources <{row['resreq_asked']}>")
     if row.get("dependency"):
@@ -170,9 +193,7 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         parts.append("Specified Hosts " + ", ".join([f"<{h}>" for h in row["hosts_asked"].split()]))
     if row.get("gpu_asked"):
         parts.append(f"Requested GPU <{row['gpu_asked']}>")
-    if row.get("begin_at"):
-        parts.append(f"Specified Start Time <{render_date(row['begin_at'], with_year=True)}>")
-    return ", ".join(parts) + ";"
+    return parts
 
 
 def limit_blocks(row: Row) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xce.cli.lsf.control import parse_group
 from xce.cli.lsf.options import Parsed, UsageError
 from xce.cli.lsf.values import BadValueError, parse_job_id
 from xce.client.plain_text import make_plain
@@ -32,7 +33,8 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs", "project", "queue",
+        "group", "has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs", "project",
+        "queue",
     )  # fmt: skip
 
     def __init__(self, parsed: Parsed) -> None:
@@ -59,12 +61,15 @@ class Query:
         if len(queues) > 1:
             raise UsageError(f"-q {parsed.value('-q')}: one queue at a time")
         self.queue = queues[0] if queues else ""
+        self.group = parse_group(parsed.value("-g")) if parsed.has("-g") else ""
         if self.ids:
             return  # the cluster answers for all of them; what does not match is left out here
         if self.queue:
             self.pairs.append(("queue", self.queue))
         if self.name:
             self.pairs.append(("name", self.name))
+        if self.group:
+            self.pairs.append(("group", self.group))
         if len(self.hosts) == 1:
             self.pairs.append(("host", next(iter(self.hosts))))
         if states:
@@ -89,7 +94,7 @@ class Query:
         if self.hosts:
             wanted.append("hosts")
         if self.ids:
-            wanted += ["queue", "name"]
+            wanted += ["queue", "name", "group"]
         return ",".join(wanted)
 
     def takes(self, row: Row) -> bool:
@@ -97,6 +102,8 @@ class Query:
         if self.project and row.get("project") != self.project:
             return False
         if self.ids and self.queue and row.get("queue") != self.queue:
+            return False
+        if self.ids and self.group and row.get("group") != self.group:
             return False
         if self.ids and self.name and not matches(self.name, row.get("name") or ""):
             return False

@@ -12,6 +12,7 @@ from xce.cli.lsf.values import (
     parse_begin,
     parse_count,
     parse_duration_s,
+    parse_login_shell,
     parse_size_kib,
     parse_tasks,
     split_job_name,
@@ -127,7 +128,7 @@ def check_named(options: Parsed) -> None:
 
 
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return name, array and project."""
+    """Return name, array, project and job group."""
     body: dict[str, Any] = {}
     if options.has("-J"):
         name, array = split_job_name(options.value("-J"))
@@ -139,6 +140,9 @@ def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
         )
     if project:
         body["project"] = project
+    group = options.value("-g") or environ.get("LSB_DEFAULT_JOBGROUP", "")
+    if group.strip("/ "):
+        body["group"] = group
     return body
 
 
@@ -267,6 +271,11 @@ def _add_surroundings(body: dict[str, Any], options: Parsed, environ: Mapping[st
     if given:
         body["cwd_given"] = given
     body["from_host"] = os.uname().nodename
+    if options.has("-L"):
+        body["login_shell"] = parse_login_shell(options.value("-L"))
+    group = options.value("-G") or environ.get("LSB_DEFAULT_USERGROUP", "")
+    if group:
+        body["user_group"] = group
     if environ.get("HOME"):
         body["home"] = environ["HOME"]
     mask = os.umask(0o077)

@@ -152,6 +152,24 @@ def parse_count(text: str, *, option: str) -> int:
     return int(text)
 
 
+_SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh"))
+
+
+def parse_login_shell(text: str) -> str:
+    """Return the path of ``-L``.
+
+    Raises:
+        BadValueError: It is no path, or of a shell whose login files cannot be read this way.
+    """
+    name = text.rpartition("/")[2]
+    if not text.startswith("/") or not all(part.isalnum() or part in "/._+-" for part in text):
+        raise BadValueError(f"Bad login shell: -L {text}: expected an absolute path")
+    if name not in _SHELLS:
+        known = ", ".join(sorted(_SHELLS))
+        raise BadValueError(f"Bad login shell: -L {text}: login files are read by {known} only")
+    return text
+
+
 def split_job_name(text: str) -> tuple[str, str]:
     """Return the name and the index list of ``name[1-10:2]%5``; the list keeps its ``%5``."""
     if not text:

@@ -9,6 +9,7 @@ _SOURCES: Final = {
     "asleep": "not tried again: nothing that could cure it has changed since it did not fit",
     "standing": "not tried: it fits nowhere until hosts or configuration change",
     "pool": "not tried on hosts: a pool is short",
+    "job-group": "not tried: its job group runs at its limit",
     "window": "not tried: the run window of its queue closes too early",
     "held": "room is held for it until those who give way are gone",
 }

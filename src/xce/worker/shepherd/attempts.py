@@ -41,7 +41,7 @@ class Attempt:
         "max_processes", "max_threads", "name", "note", "number", "oom", "path", "pid", "pidfd",
         "report", "reported", "retry_us",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
-        "system_us", "user_us",
+        "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -69,6 +69,8 @@ class Attempt:
         """How long it has been stopped before that."""
         self.number = 0
         """The last of the user's signals that was delivered."""
+        self.terminal = ""
+        """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
         self.code = self.signal = 0
         self.detail = self.report = ""
@@ -149,6 +151,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "grouped": attempt.grouped,
         "report": attempt.report,
         "detail": attempt.detail,
+        "terminal": attempt.terminal,
         "note": attempt.note,
     }
 
@@ -167,6 +170,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.grouped = bool(intent["grouped"])
     attempt.started_us = int(intent["at"])
     attempt.report, attempt.detail = intent["report"], intent["detail"]
+    attempt.terminal = str(intent.get("terminal", ""))
     attempt.pid = stored.pid
     for note in stored.notes:
         _read_note(attempt, note)

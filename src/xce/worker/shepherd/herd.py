@@ -31,6 +31,7 @@ from xce.worker.shepherd.spawn import (
     open_files,
     start_shell,
 )
+from xce.worker.shepherd.terminal import Terminals
 
 SAMPLE_US: Final = 2_000_000
 SAMPLE_LIMITED_US: Final = 500_000
@@ -68,6 +69,7 @@ class Herd:
         self._leases: dict[Key, int] = {}
         """Until when attempts may run unless the worker says otherwise."""
         self._sample_us = 0
+        self.terminals = Terminals()
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
         self._spawned = 0
@@ -99,6 +101,8 @@ class Herd:
             self._attempts[key] = attempt
             if attempt.state == ENDED:
                 continue
+            if attempt.terminal:
+                self.terminals.miss(key)
             self._reach.add(attempt)
             if attempt.state == LEAVING:
                 self._leaving[key] = attempt
@@ -146,6 +150,8 @@ class Herd:
                     self._leases = {(job, index, att): at_us for job, index, att, at_us in until}
                 case ["read", *fields]:
                     self._read(*fields)
+                case ["terminal", int(number), list(key), *fields]:
+                    self.terminals.take(clock_us(), number, key, fields)
                 case _:
                     write_log("order-strange", order=order[:1])
 
@@ -197,7 +203,7 @@ class Herd:
         for attempt in list(self._leaving.values()):
             if not at_once and attempt.retry_us > now_us:
                 continue
-            self._note_group(attempt)
+            self._reach.note_group(attempt)
             if self._reach.is_gone(attempt):
                 self._end(attempt)
             elif 0 < attempt.step < STEP_KILL:
@@ -243,6 +249,7 @@ class Herd:
         """Return when there is something to do; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
         due += [until for key, until in self._leases.items() if key in self._attempts]
+        due += [due_us for due_us in [self.terminals.next_due_us()] if due_us]
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
         return min(due, default=0)
@@ -276,15 +283,12 @@ class Herd:
             attempt = Attempt(key, path, ids=ids, note=shared["note"], mark=mark)
             attempt.limit_kib = shared["limit_kib"]
             attempt.started_us = clock_us()
+            attempt.terminal = shared.get("terminal") or ""
             self._attempts[key] = attempt
             files = Files(
-                shared["cwd"],
-                shared["make_cwd"],
-                source,
-                Stream(*output) if output else None,
-                Stream(*error) if error else None,
-                str(job),
-            )
+                shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
+                Stream(*error) if error else None, str(job),
+            )  # fmt: skip
             try:
                 self._start(attempt, shared, base | encode_env(env), files)
             except Trouble as trouble:
@@ -302,12 +306,16 @@ class Herd:
         self, attempt: Attempt, shared: dict[str, Any], env: dict[bytes, bytes], files: Files
     ) -> None:
         ids, path = attempt.ids, attempt.path
-        opened = None
+        opened = ends = None
         status = -1
         try:
             self._directories.create(path, uid=ids.uid, gid=ids.gid)
             env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{path}/{rundir.JOB}")
-            opened = open_files(files, ids, path=path, null=self._null)
+            if attempt.terminal:
+                ends = self.terminals.open(
+                    attempt.key, attempt.terminal, shared["window"], ids.uid, ids.gid, clock_us()
+                )
+            opened = open_files(files, ids, path=path, null=self._null, ends=ends)
             attempt.report, attempt.detail = opened.report, opened.detail
             attempt.grouped = self._groups is not None
             status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
@@ -316,28 +324,35 @@ class Herd:
                 attempt.pid = start_shell(
                     script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
                     opened=opened, status=status, ids=ids,
+                    terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
                 )  # fmt: skip
             finally:
                 self._leave_groups(attempt)
+            if ends is not None:
+                self.terminals.start(attempt.key)
         except OSError as error:
             self._undo(attempt)
-            raise Trouble(
-                f"cannot prepare the job: {error}",
-                cause=CAUSE_START_FAILED,
-                exit_code=1,
-                host_fault=True,
-            ) from error
+            detail = f"cannot prepare the job: {error}"
+            raise Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True) from error
         except Trouble:
             self._undo(attempt)
             raise
         finally:
             if opened is not None:
                 opened.close(self._null)
+            if ends is not None:
+                ends.close()
             if status >= 0:
                 os.close(status)
 
+    def look_at_terminals(self) -> None:
+        """Take what is to be told of terminals."""
+        found = [one for one in self._attempts.values() if one.terminal and one.state != ENDED]
+        self.events += self.terminals.look(clock_us(), {one.key for one in found})
+
     def _undo(self, attempt: Attempt) -> None:
         """Remove what a failed start has left."""
+        self.terminals.drop(attempt.key)
         if attempt.grouped and self._groups is not None:
             self._groups.leave()
             self._groups.remove(attempt.name)
@@ -450,20 +465,6 @@ class Herd:
             rundir.note(attempt.path, ["ended", fields])
         self.events.append(attempt.ended())
 
-    def _note_group(self, attempt: Attempt) -> None:
-        """Take from the control group what only it knows, before it is removed."""
-        if not attempt.grouped or self._groups is None:
-            return
-        if attempt.limit_kib:
-            attempt.oom = attempt.oom or self._groups.ooms(attempt.name) > 0
-            if attempt.oom:
-                peak_kib = self._groups.peak_kib(attempt.name)
-                attempt.max_mem_kib = max(attempt.max_mem_kib, peak_kib)
-        if not attempt.is_child:
-            user_us, system_us = self._groups.cpu_us(attempt.name)
-            attempt.user_us = max(attempt.user_us, user_us)
-            attempt.system_us = max(attempt.system_us, system_us)
-
     def _settle(self, unsure: list[Attempt]) -> None:
         """Find the shells that had not written their pid when the last shepherd was killed.
 
@@ -492,6 +493,5 @@ class Herd:
                 rundir.clean(attempt.path, kept="")
 
     def _sample_span_us(self) -> int:
-        if any(one.limit_kib and one.state == RUNNING for one in self._attempts.values()):
-            return SAMPLE_LIMITED_US
-        return SAMPLE_US
+        limited = (one.limit_kib and one.state == RUNNING for one in self._attempts.values())
+        return SAMPLE_LIMITED_US if any(limited) else SAMPLE_US

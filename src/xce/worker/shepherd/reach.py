@@ -190,6 +190,20 @@ class Reach:
             if attempt.grouped and attempt.limit_kib and self.groups is not None:
                 attempt.oom = self.groups.ooms(attempt.name) > 0
 
+    def note_group(self, attempt: Attempt) -> None:
+        """Take from the control group what only it knows, before it is removed."""
+        if not attempt.grouped or self.groups is None:
+            return
+        if attempt.limit_kib:
+            attempt.oom = attempt.oom or self.groups.ooms(attempt.name) > 0
+            if attempt.oom:
+                peak_kib = self.groups.peak_kib(attempt.name)
+                attempt.max_mem_kib = max(attempt.max_mem_kib, peak_kib)
+        if not attempt.is_child:
+            user_us, system_us = self.groups.cpu_us(attempt.name)
+            attempt.user_us = max(attempt.user_us, user_us)
+            attempt.system_us = max(attempt.system_us, system_us)
+
 
 def _send(pids: Iterable[int], number: int) -> None:
     for pid in pids:

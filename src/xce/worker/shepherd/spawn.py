@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.proc import MARK
+from xce.worker.shepherd.terminal import Ends
 
 SHELL: Final = "/bin/sh"
 STATUS_FD: Final = 9
@@ -38,6 +39,14 @@ CODE: Final = {
     "exec": f'{_BEFORE}"$0" "$@" {STATUS_FD}>&-;{_AFTER}',
 }
 """The job shell's code by the way the script is run."""
+
+
+def _login_code(login: str, way: str) -> str:
+    """Return the job shell's code where the script runs in what login files have made."""
+    runner = "" if way == "exec" else f"{SHELL} "
+    command = f'{login} -l -c \'exec "$0" "$@"\' {runner}"$0" "$@"'
+    return f"{_BEFORE}{command} {STATUS_FD}>&-;{_AFTER}"
+
 
 CAUSE_CWD: Final = 25
 CAUSE_START_FAILED: Final = 103
@@ -164,14 +173,15 @@ class Opened(NamedTuple):
             os.close(fd)
 
 
-def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
+def open_files(files: Files, ids: Ids, *, path: str, null: int, ends: Ends | None = None) -> Opened:
     """Enter the working directory and open the streams, as the user, under the present umask.
 
     An output file that cannot be opened does not stop the job: its output is kept by the cluster
     and the job ends with the reason.
 
     ``path`` is the run directory, where output is kept;
-    ``null`` is an open null device.
+    ``null`` is an open null device;
+    ``ends`` is what an interactive job has in place of it, and of output that is kept.
 
     Raises:
         Trouble: The directory is missing or the input cannot be opened (the job's fault), or the
@@ -183,7 +193,7 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
     report = ""
     try:
         with As(ids):
-            source = _enter(files, opened, null)
+            source = _enter(files, opened, null if ends is None else os.dup(ends.input))
             if files.output is not None:
                 output, report, detail = _open_output(files.output, f"{files.stem}.out", "output")
                 opened.append(output)
@@ -192,7 +202,10 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
                 opened.append(error)
                 detail = "; ".join(filter(None, (detail, problem)))
         if files.output is None or output < 0 or error < 0:
-            kept = rundir.open_out(path, uid=ids.uid, gid=ids.gid)
+            if ends is None:
+                kept = rundir.open_out(path, uid=ids.uid, gid=ids.gid)
+            else:
+                kept = os.dup(ends.output)
             opened.append(kept)
             output = kept if files.output is None or output < 0 else output
             error = kept if error < 0 else error
@@ -212,7 +225,7 @@ def open_files(files: Files, ids: Ids, *, path: str, null: int) -> Opened:
     return Opened(source, output, error, "" if report == os.devnull else report, detail)
 
 
-def start_shell(
+def start_shell(  # noqa: PLR0913 - each is named where it is called
     *,
     script: list[str],
     way: str,
@@ -221,20 +234,28 @@ def start_shell(
     opened: Opened,
     status: int,
     ids: Ids,
+    terminal: str = "",
+    login: str = "",
 ) -> int:
     """Start the job shell and return its pid.
+
+    ``terminal`` is the path of what shall be its controlling terminal; empty: it has none.
+    ``login`` is the path of a shell that reads its login files before; empty: none does.
 
     Raises:
         Trouble: It could not be started.
     """
     env[MARK.encode()] = mark.encode()
     actions = (
-        (os.POSIX_SPAWN_DUP2, opened.input, 0),
+        # The leader of a session gets the first terminal that it opens as its own.
+        (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
+        if terminal
+        else (os.POSIX_SPAWN_DUP2, opened.input, 0),
         (os.POSIX_SPAWN_DUP2, opened.output, 1),
         (os.POSIX_SPAWN_DUP2, opened.error, 2),
         (os.POSIX_SPAWN_DUP2, status, STATUS_FD),
     )
-    arguments = [SHELL, "-c", CODE[way], *script]
+    arguments = [SHELL, "-c", _login_code(login, way) if login else CODE[way], *script]
     try:
         with As(ids, for_program=True):
             return os.posix_spawn(

@@ -84,7 +84,7 @@ def test_every_option_reaches_the_request():
         "2,8", "-R", "rusage[mem=1]", "-R", "span[hosts=1]", "-W", "1:30", "-We", "0.5",
         "-M", "2GB", "-w", "done(1) && ended(x)", "-m", "h1 h2+1", "-x", "-H", "-P",
         "proj", "-sp", "7", "-cwd", "sub", "-b", "2030:1:2:3:4", "-env", "none",
-        "-nnodes", "2", "./run",
+        "-nnodes", "2", "-L", "/bin/bash", "-G", "science", "./run",
     ]  # fmt: skip
     body = body_of(words)
     for member in ("cwd", "from_host", "home", "umask", "begin_at"):
@@ -100,6 +100,8 @@ def test_every_option_reaches_the_request():
         "queue": "long",
         "tasks": [2, 8],
         "nodes": 2,
+        "login_shell": "/bin/bash",
+        "user_group": "science",
         "resreq": ["rusage[mem=1]", "span[hosts=1]"],
         "run_limit_s": 5400,
         "estimate_s": 30,
@@ -328,6 +330,8 @@ def test_refusals_are_said_in_lsfs_words_or_else_in_ours():
     [
         (["-n", "0", "ls"], "Bad number of tasks: -n 0"),
         (["-n", "5,2", "ls"], "Bad number of tasks: -n 5,2"),
+        (["-L", "bash", "ls"], "Bad login shell: -L bash: expected an absolute path"),
+        (["-L", "/bin/csh", "ls"], "Bad login shell: -L /bin/csh: login files are read by"),
         (["-nnodes", "two", "ls"], "-nnodes two: expected a whole number from 1"),
         (["-W", "1:30:00", "ls"], "Bad RUNLIMIT specification: -W 1:30:00"),
         (["-o", "a", "-oo", "b", "ls"], "-o and -oo cannot be used together"),

@@ -34,6 +34,7 @@ def sent(module, words):
             ["-uall", "-q", "q", "-m", "h", "0"],
             {"user": "all", "queue": "q", "host": "h", "all": True},
         ),
+        (["-g", "/a/b/", "0"], {"user": ME, "group": "/a/b", "all": True}),
         (["0", "12"], {"jobs": ["12"]}),
     ],
 )

@@ -59,7 +59,7 @@ def test_bsub_takes_numbers_and_brackets_behind_the_letter(word, option, value):
         (["-n"], bsub, "-n: a value is missing"),
         (["-u", "me@x", "ls"], bsub, "-u: this option of LSF is not in XCE; XCE sends no mail"),
         (["-pack", "f"], bsub, "-pack: this option of LSF is not in XCE"),
-        (["-Is", "sh"], bsub, "-Is: this option"),
+        (["-IX", "sh"], bsub, "-IX: this option"),
         (["-az"], bjobs, "-az: there is no such option"),
         (["-aps"], bjobs, "-o 'jobid priority'"),
         (["-plan"], bjobs, "-plan: this option"),

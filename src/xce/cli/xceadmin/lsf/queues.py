@@ -148,6 +148,13 @@ class QueueImport:
             return Verdict.PARTLY, "exclusive: true; whole hosts, not whole compute units"
         return Verdict.TAKEN, "the default"
 
+    def _interactive(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        meant = {"NO": "refuse", "N": "refuse", "ONLY": "only"}.get(text.strip().upper())
+        if meant is None:
+            return Verdict.TAKEN, "the default"
+        queue["interactive"] = meant
+        return Verdict.TAKEN, f"interactive: {meant}"
+
     def _users(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = list_words(text)
         if "all" in words and not any(word.startswith("~") for word in words):
@@ -234,6 +241,7 @@ _TAKE: Final = {
     "TASKLIMIT": QueueImport._task_limit,  # noqa: SLF001
     "PROCLIMIT": QueueImport._task_limit,  # noqa: SLF001
     "EXCLUSIVE": QueueImport._exclusive,  # noqa: SLF001
+    "INTERACTIVE": QueueImport._interactive,  # noqa: SLF001
     "USERS": QueueImport._users,  # noqa: SLF001
     "HOSTS": QueueImport._hosts,  # noqa: SLF001
     "FAIRSHARE": QueueImport._fairshare,  # noqa: SLF001

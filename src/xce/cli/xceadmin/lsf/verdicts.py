@@ -76,7 +76,6 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
     (r"TERMINATE_WHEN", "jobs are suspended when a window closes"),
     (r"CHKPNT|MIG", _MIGRATE),
     (r"RES_REQ|RESRSV_LIMIT|DEFAULT_HOST_SPEC", "requirements stand with the jobs"),
-    (r"INTERACTIVE", "interactive jobs are not built yet"),
     (r"ADMINISTRATORS", "administrators are of the whole cluster: xce.yaml"),
     (r"GPU_REQ|GPU_.*", _GPU),
     (r"CHUNK_JOB_SIZE", "starting a job costs so little that chunks gain nothing"),
