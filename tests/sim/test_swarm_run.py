@@ -1,10 +1,13 @@
 """Swarms go on where they were interrupted, count what met what, and make failures smaller."""
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from xce.journal.codec import decode_batch
-from xce.sim import swarm
+from xce.sim import host, leader, planner, shepherd, swarm
 from xce.sim.coverage import CALM, EVENTS, Coverage, Strikes, no_coverage, render_table
 from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS, Faults
 from xce.sim.havoc import SEAMS
@@ -148,6 +151,15 @@ def test_a_seam_of_another_name_is_passed() -> None:
     process.seam("here")
     with pytest.raises(DiedError, match="there"):
         process.seam("there")
+
+
+@pytest.mark.parametrize(
+    ("process", "shell"),
+    [("controller", leader), ("scheduler", planner), ("worker", host), ("shepherd", shepherd)],
+)
+def test_every_seam_is_in_the_shell_of_its_process(process: str, shell) -> None:
+    text = Path(shell.__file__).read_text()
+    assert set(re.findall(r'self\.seam\("([^"]+)"\)', text)) == set(SEAMS[process])
 
 
 @pytest.mark.long
