@@ -11,6 +11,7 @@ from xce.control.dependency import decide_dependency
 from xce.control.relations import resolve_relations
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
+from xce.model.constraint import Exclusive
 from xce.model.ids import Micros
 from xce.model.job import COMMAND_MAX, NAME_MAX, ArraySpec, JobSpec, Submission
 from xce.model.permission import Actor, Permission
@@ -328,6 +329,13 @@ def _check_limits(
             RefusalCode.OVER_QUEUE_LIMIT,
             f"memory limit {wanted_mib} MiB; queue {queue.name} allows {queue.mem_limit_mib} MiB",
             lsf="Cannot exceed queue's hard limit(s)",
+        )
+    isolates = any(isinstance(item, Exclusive) for item in submission.request.constraints)
+    if isolates and not queue.exclusive:
+        return Refusal(
+            RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
+            f"queue {queue.name} takes no exclusive jobs, so no relations of kind isolate",
+            lsf="Queue does not accept EXCLUSIVE jobs",
         )
     if submission.request.exclusive and not queue.exclusive:
         return Refusal(
