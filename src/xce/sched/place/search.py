@@ -124,6 +124,7 @@ class _Search:
         """The last host of each domain."""
         self.dead: set[tuple[int, int, _Left, _Open]] = set()
         self.behind = self._sums_behind()
+        self.stock = self._stock_behind()
         self.found: list[Share] = []
 
     def _sums_behind(self) -> list[list[int]]:
@@ -133,6 +134,23 @@ class _Search:
             fits = [self._most(part, row) for part in self.parts]
             sums.append([sum(pair) for pair in zip(sums[-1], fits, strict=True)])
         return sums[::-1]
+
+    def _stock_behind(self) -> list[list[int]]:
+        """Return how much of each resource is free on the hosts from each one on."""
+        sums = [[0] * len(self.free[0])] if self.free else [[]]
+        for free in reversed(self.free):
+            sums.append([have + max(more, 0) for have, more in zip(sums[-1], free, strict=True)])
+        return sums[::-1]
+
+    def _wants_too_much(self, row: int, left: _Left) -> bool:
+        """Return whether all parts together want more than the hosts from ``row`` on have."""
+        for place, have in enumerate(self.stock[row]):
+            wanted = sum(
+                part.each[place] * own[0] for part, own in zip(self.parts, left, strict=True)
+            )
+            if wanted > have:
+                return True
+        return False
 
     def _most(self, part: Part, row: int) -> int:
         return self._fits(part, self.free[row], part.ceilings[row], leads=False)
@@ -157,6 +175,8 @@ class _Search:
         if not any(item[0] for item in left):
             return all(item[3] for item in left)
         if any(item[0] > most for item, most in zip(left, self.behind[row], strict=True)):
+            return False
+        if self._wants_too_much(row, left):
             return False
         state = (row, used, left, self._open(row))
         if row == len(self.free) or state in self.dead:
