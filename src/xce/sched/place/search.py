@@ -10,6 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
 """Most ways to use a host that the searches for one placement look at."""
+TWICE_MIN: Final = 1_000
+"""With so many steps half of them are kept for another order of the hosts."""
 ROWS_MAX: Final = 250
 """Most hosts that one search looks at."""
 
@@ -100,7 +102,46 @@ def search(
     Raises:
         CutError: The bound was hit before a placement was found.
     """
-    return _Search(parts, free, hosts_max, steps, caps).run()
+    if steps.left < TWICE_MIN:
+        return _Search(parts, free, hosts_max, steps, caps).run()
+    half = Steps(steps.left // 2)
+    steps.left -= half.left
+    try:
+        found = _Search(parts, free, hosts_max, half, caps).run()
+    except CutError:
+        return _search_hardest_first(parts, free, hosts_max, steps, caps)
+    steps.left += half.left
+    return found
+
+
+def _search_hardest_first(
+    parts: list[Part],
+    free: list[tuple[int, ...]],
+    hosts_max: int,
+    steps: Steps,
+    caps: Sequence[Cap],
+) -> list[Share] | None:
+    """Search once more, beginning with the hosts that are of use to the fewest parts."""
+
+    def use(row: int) -> tuple[int, int, int]:
+        ceilings = [part.ceilings[row] for part in parts]
+        return sum(ceiling > 0 for ceiling in ceilings), sum(ceilings), row
+
+    order = sorted(range(len(free)), key=use)
+    turned = [
+        part._replace(
+            tiles=tuple(part.tiles[row] for row in order),
+            ceilings=tuple(part.ceilings[row] for row in order),
+        )
+        for part in parts
+    ]
+    other_caps = [cap._replace(domains=tuple(cap.domains[row] for row in order)) for cap in caps]
+    found = _Search(
+        turned, [free[row] for row in order], hosts_max, steps, other_caps
+    ).run()  # fmt: skip
+    if found is None:
+        return None
+    return [share._replace(row=order[share.row]) for share in found]
 
 
 class _Search:
