@@ -36,7 +36,7 @@ from xce.config.values import (
     read_windows,
     read_zone,
 )
-from xce.model.config import BACKFILLS, INTERACTIVES, MODES, ORDERS, PREEMPTIONS
+from xce.model.config import BACKFILLS, GPU_POLICIES, INTERACTIVES, MODES, ORDERS, PREEMPTIONS
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -186,6 +186,7 @@ CLUSTER: Final = Table(
         "fairshare_half_life_s": Key("fairshare_half_life_us", read_seconds),
         "backfill": Key("backfill", read_choice(*BACKFILLS)),
         "reservations": Key("reservations", read_count(1, RESERVATIONS_LIMIT)),
+        "gpu_policy": Key("gpu_policy", read_choice(*GPU_POLICIES)),
         "heartbeat_s": Key("heartbeat_us", read_beat),
         "host_grace_s": Key("host_grace_us", read_seconds),
         "self_fence": Key("self_fence", read_flag),

@@ -13,6 +13,7 @@ from xce.control.terminal import check_terminal
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import QueueConfig
+from xce.model.constraint import Exclusive
 from xce.model.ids import Micros
 from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
 from xce.model.permission import Actor, Permission
@@ -386,6 +387,13 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
             RefusalCode.OVER_QUEUE_LIMIT,
             f"memory limit {wanted_mib} MiB; queue {queue.name} allows {queue.mem_limit_mib} MiB",
             lsf="Cannot exceed queue's hard limit(s)",
+        )
+    isolates = any(isinstance(item, Exclusive) for item in submission.request.constraints)
+    if isolates and not queue.exclusive:
+        return Refusal(
+            RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
+            f"queue {queue.name} takes no exclusive jobs, so no relations of kind isolate",
+            lsf="Queue does not accept EXCLUSIVE jobs",
         )
     if submission.request.exclusive and not queue.exclusive:
         return Refusal(

@@ -240,6 +240,7 @@ cluster_name: CLUSTER
 # fairshare_chunk: 100      # placements in a session until the order is computed again
 # backfill: none            # none | easy | conservative: of queues that do not say
 # reservations: 1           # of queues that do not say: blocked jobs that hold a reservation
+# gpu_policy: default       # default | best-fit | spread | dot-product | fragmentation
 # heartbeat_s: 5            # how often a worker says that it is there; after 3 missed beats: UNKWN
 # host_grace_s: 120         # so long a host may be away before it is given up
 # self_fence: true          # rerunnable jobs end on a host that has lost the controller

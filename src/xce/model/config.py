@@ -27,6 +27,8 @@ BACKFILLS: Final = {"none": 0, "easy": 1, "conservative": 100}
 earliest instant at which it will fit, and what would delay it waits: ``easy`` keeps that promise to
 the first blocked job of a queue, ``conservative`` to every one.
 """
+GPU_POLICIES: Final = ("default", "best-fit", "spread", "dot-product", "fragmentation")
+"""Which hosts are best for requests with GPUs; see `xce.sched.gpu_score`."""
 LEVELS: Final = ("switch", "block", "rack", "zone")
 """Levels of domains in which hosts lie, the narrowest first, where none are declared."""
 MISSED_BEATS: Final = 3
@@ -204,6 +206,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US
     """So long after a host's last such failure, jobs that failed there may try it again."""
+    gpu_policy: str = "default"
+    """Which hosts are best for requests with GPUs: `GPU_POLICIES`."""
     levels: tuple[str, ...] = ()
     """Levels of domains in which hosts lie, the narrowest first; empty: `LEVELS`."""
     default_level: str = ""

@@ -13,6 +13,7 @@ import numpy as np
 from xce.model.config import LEVELS, ClusterConfig
 from xce.resreq.schema import NUMBERS, STRINGS
 from xce.resreq.select import Bools, Codes, Milli
+from xce.sched.gpu_score import NO_MIX, Mix
 from xce.state.device_columns import DeviceColumns
 from xce.state.hosts import Column, Flags, HostTable
 
@@ -55,6 +56,9 @@ class HostFacts:
         self._flags: dict[str, Bools] = {}
         self._labels: dict[str, Codes] = {}
         self._config = config
+        self.gpu_policy = config.gpu_policy
+        self.mix: Mix = NO_MIX
+        """What the jobs of the cluster ask of GPUs; set for each session."""
 
     def idle(self) -> Column:
         """Return what would be free on an idle cluster; plenty where nobody knows yet."""

@@ -110,8 +110,9 @@ def _explain_parts(shape: Shape, ground: Ground, facts: HostFacts, policy: Polic
         related = explain_relations(shape, ground, places, facts)
         if related is not None:
             return related
-        find_whole(shape, ground, places, trail)
-        if trail.is_cut:
+        # What is found here, and was not by the session's own order of hosts, it has missed.
+        found = find_whole(shape, ground, places, trail)
+        if trail.is_cut or (found is not None and shape.fabric is not None):
             return Reason(ReasonCode.SEARCH, needed=shape.tasks_min)
     return conclude_parts(shape, alone)
 

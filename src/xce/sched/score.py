@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from xce.sched.columns import HostColumns, HostFacts
+from xce.sched.gpu_mix import rank_by_gpus
 from xce.sched.ground import Ground
 from xce.sched.shape import Shape
 from xce.state.hosts import Column
@@ -41,6 +42,8 @@ def rank_hosts(shape: Shape, ground: Ground, facts: HostFacts) -> Column:
     if shape.order:
         columns = HostColumns(facts, ground.free)
         keys = [_sort_key(columns, *key) for key in reversed(shape.order)]
+    elif shape.gpu is not None:
+        keys = [-rank_by_gpus(shape, shape.gpu, ground, facts)]
     else:
         keys = [-ground.free[0]]
     if shape.preference is not None:
@@ -68,7 +71,7 @@ def share_out(
         room: How many attempts each host can take.
         wanted: At least 1 and at most the sum of ``room``.
     """
-    if shape.order:
+    if shape.order or shape.gpu is not None:
         return _fill(rank_hosts(shape, ground, facts), room, wanted)
     slots = int(shape.unit[0])
     if shape.preference is None:

@@ -31,6 +31,7 @@ from xce.sched.columns import HostFacts
 from xce.sched.counts import Counts
 from xce.sched.explain import cures, gist
 from xce.sched.front import Likeness
+from xce.sched.gpu_mix import mix_of
 from xce.sched.ground import Ground
 from xce.sched.order import Rank
 from xce.sched.passed import Passed
@@ -103,6 +104,12 @@ class Memory:
     def open(self, state: ClusterState, policy: Policy) -> HostFacts:
         """Begin a session: return the facts about hosts, forget what came of other ones."""
         self._has_news = False
+        facts = self._open_facts(state, policy)
+        if state.hosts.devices.width and facts.gpu_policy in ("default", "fragmentation"):
+            facts.mix = mix_of(state)
+        return facts
+
+    def _open_facts(self, state: ClusterState, policy: Policy) -> HostFacts:
         facts = self._facts
         if (
             facts is None

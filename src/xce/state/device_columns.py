@@ -37,6 +37,10 @@ class DeviceColumns:
         for number, host in enumerate(hosts):
             if host.devices:
                 self._lay_out(number, host, known)
+        _, host_kinds = np.unique(self._model, axis=1, return_inverse=True)
+        self.host_kinds: Grid = host_kinds.reshape(-1).astype(np.int64)
+        """A number for the models of each host, the same for hosts with the same ones."""
+        self.kind_count = int(self.host_kinds.max(initial=0)) + 1
         self.domains = int(self.link.max(initial=-1)) + 1
         """Most NVLink domains of one host."""
 

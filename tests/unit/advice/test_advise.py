@@ -6,7 +6,8 @@ from xce.advice.advise import Advice, advise
 from xce.advice.forecast import Forecast, forecast
 from xce.advice.trials import Trials
 from xce.model.command import ProposePlan, ResolveWindows, SetHostsOpen
-from xce.model.config import QueueConfig, WindowConfig
+from xce.model.config import HostConfig, QueueConfig, WindowConfig
+from xce.model.constraint import Colocate, Near
 from xce.model.ids import MINUTE_US, Index, JobId
 from xce.model.reason import ReasonCode
 from xce.model.request import Amount, Part, Request
@@ -310,3 +311,37 @@ def test_a_job_that_avoids_a_host_may_be_submitted_again() -> None:
     run(controller)
     found = ask(controller, job)
     assert texts(found) == ["submitted again as it is: it would avoid no host then"]
+
+
+def test_a_wider_level_is_found_for_roles_that_lie_together() -> None:
+    hosts = [
+        HostConfig(name=f"h{at}", slots=2, labels={"switch": f"s{at}", "block": "b1"})
+        for at in (1, 2)
+    ]
+    controller = cluster(hosts, queues=[NORMAL], levels=("switch", "block"))
+    part = Part("w", 3, Request(3, 3))
+    together = Colocate(0, ("w",), ("switch",))
+    job = submit(controller, submission(asks=Request(3, 3, parts=(part,), constraints=(together,))))
+    run(controller)
+    assert texts(ask(controller, job)) == [
+        "w in one block instead of one switch",
+        "w only preferably together",
+        "2 tasks instead of 3 in part w",
+    ]
+
+
+def test_a_job_of_a_group_is_advised_where_the_group_runs() -> None:
+    controller = cluster({"h1": 2, "h2": 2}, queues=[NORMAL])
+    part = Part("w", 2, Request(2, 2))
+    constraints = (
+        Colocate(0, ("w",), ("host",)),
+        Near(0, ("w",), "group:g", ("host",)),
+    )
+    asks = Request(2, 2, parts=(part,), constraints=constraints)
+    first = submit(controller, submission(asks=asks))
+    run(controller)
+    second = submit(controller, submission(asks=asks))
+    run(controller)
+    assert controller.job(first).live
+    assert not controller.job(second).live
+    assert "w only preferably together" in texts(ask(controller, second))

@@ -1,9 +1,18 @@
 from xce.control.relations import resolve_relations
 from xce.model.command import SubmitJobs
-from xce.model.constraint import Colocate, Near
+from xce.model.config import QueueConfig
+from xce.model.constraint import Colocate, Exclusive, Near
 from xce.model.refusal import Refusal, RefusalCode
-from xce.model.request import Request
-from xce.testing.builders import ALICE, BOB, RecordedController, cluster, submission, submit
+from xce.model.request import Part, Request
+from xce.testing.builders import (
+    ALICE,
+    BOB,
+    RecordedController,
+    cluster,
+    submission,
+    submit,
+    try_submit,
+)
 
 
 def resolved(controller: RecordedController, *subjects: str, admin: bool = False) -> object:
@@ -14,6 +23,15 @@ def resolved(controller: RecordedController, *subjects: str, admin: bool = False
     if isinstance(found, Refusal):
         return found.code
     return [item.subject for item in found.constraints if isinstance(item, Near)]
+
+
+def test_a_queue_without_exclusive_jobs_refuses_isolation():
+    asks = Request(parts=(Part("a", 1, Request()),), constraints=(Exclusive(0, ("a",), "host"),))
+    (result,) = try_submit(cluster(), submission(asks=asks))
+    assert isinstance(result, Refusal)
+    assert result.code == RefusalCode.QUEUE_REFUSES_EXCLUSIVE
+    queue = QueueConfig(name="normal", default=True, exclusive=True)
+    assert submit(cluster(queues=[queue]), submission(asks=asks))
 
 
 def test_groups_belong_to_their_user():

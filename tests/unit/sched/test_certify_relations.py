@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from relations import LEVELS, accept, look_around
+from relations import LEVELS, QUEUE, accept, look_around
 
 from xce.model.config import HostConfig
 from xce.model.constraint import Colocate, Exclusive, Near, Proof, Spread
@@ -53,7 +53,7 @@ def hosts() -> list[HostConfig]:
 
 def make() -> Case:
     """Return a placement that keeps relations of all kinds, beside a member of a group in s1."""
-    controller = cluster(hosts(), levels=LEVELS)
+    controller = cluster(hosts(), queues=[QUEUE], levels=LEVELS)
     member = Request(parts=(Part("part0", 1, one(1)),), constraints=(GROUP,))
     submit(controller, submission(asks=member))
     accept(controller, run_session(controller.state, now_us=controller.now_us))

@@ -29,11 +29,6 @@ def main(words: Sequence[str] | None = None) -> int:
     if words and words[0] in NOT_BUILT:
         print(f"xceadmin {words[0]} is not built yet: {NOT_BUILT[words[0]]}", file=sys.stderr)
         return USAGE
-    if words and words[0] == "sim":
-        from xce.cli.xceadmin.sim import refuse_not_built
-
-        if refuse_not_built(words[1:]):
-            return USAGE
     return _unbroken(lambda: _execute(words))
 
 

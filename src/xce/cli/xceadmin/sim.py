@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from xce.cli.xceadmin.journal import open_found
 from xce.cli.xceadmin.scenario_words import CommandWords
@@ -16,6 +16,8 @@ from xce.daemon.paths import find_layout
 from xce.daemon.settings import SettingsError, load_settings
 from xce.model.errors import XceError
 from xce.sim.chart import read_chart
+from xce.sim.gpu_trace import ARRIVALS, DEMAND_MAX, TraceOptions, render_trace, run_trace
+from xce.sim.gpu_trace import POLICIES as GPU_POLICIES
 from xce.sim.plot import Plotter
 from xce.sim.report import FORMATS, render_document
 from xce.sim.scenario_file import Base, load_scenario
@@ -25,9 +27,6 @@ from xce.sim.swf_core import BACKFILLS, POLICIES
 from xce.sim.swf_run import SwfOptions, run_swf
 
 OK, FAILED, USAGE, NOT_FOUND, DENIED = range(5)
-NOT_BUILT: Final = {
-    "gpu-trace": "GPUs are not scheduled yet",
-}
 
 
 def add_sim(names: "argparse._SubParsersAction[Any]") -> None:
@@ -37,8 +36,7 @@ def add_sim(names: "argparse._SubParsersAction[Any]") -> None:
     _add_run(kinds)
     _add_swf(kinds)
     _add_snapshot(kinds)
-    for name, text in NOT_BUILT.items():
-        kinds.add_parser(name, help=f"not built yet: {text}", add_help=False)
+    _add_gpu_trace(kinds)
 
 
 def _add_run(kinds: "argparse._SubParsersAction[Any]") -> None:
@@ -89,6 +87,53 @@ def _add_snapshot(kinds: "argparse._SubParsersAction[Any]") -> None:
     snapshot.add_argument("-o", dest="form", choices=FORMATS, default="table")
 
 
+def _add_gpu_trace(kinds: "argparse._SubParsersAction[Any]") -> None:
+    trace = kinds.add_parser(
+        "gpu-trace",
+        help="fill a cluster of GPUs with the tasks of a trace",
+        description="How much of a cluster's GPUs gets allocated when more is asked for than is.",
+    )
+    trace.add_argument("nodes", type=Path, metavar="NODES.csv")
+    trace.add_argument("pods", type=Path, metavar="PODS.csv", help="packed with gzip or not")
+    trace.add_argument("--policy", choices=GPU_POLICIES, default="default")
+    trace.add_argument("--arrivals", choices=ARRIVALS, default="shuffle")
+    trace.add_argument("--seed", type=int, default=0, metavar="N", help="of shuffled arrivals")
+    trace.add_argument(
+        "--demand", type=_demand, default=130, metavar="X", help="times the GPUs (default 1.3)"
+    )
+    trace.add_argument("-o", dest="form", choices=FORMATS, default="table")
+
+
+def _demand(text: str) -> int:
+    """Return how much is asked for in percent of the cluster's GPUs."""
+    whole, _, rest = text.partition(".")
+    if not (whole + rest).isdecimal() or len(rest) > 2 or len(whole) > 3:
+        raise argparse.ArgumentTypeError(f"{text!r} is no factor such as 1.3")
+    percent = int((whole or "0") + rest.ljust(2, "0"))
+    if not 1 <= percent <= DEMAND_MAX * 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is out of range: up to {DEMAND_MAX}")
+    return percent
+
+
+def _gpu_trace(options: argparse.Namespace) -> int:
+    wanted = TraceOptions(
+        nodes=options.nodes,
+        pods=options.pods,
+        policy=options.policy,
+        arrivals=options.arrivals,
+        seed=options.seed,
+        demand_percent=options.demand,
+    )
+    try:
+        document = run_trace(wanted)
+    except XceError as error:
+        print(f"xceadmin sim gpu-trace: {error}", file=sys.stderr)
+        return USAGE
+    table = options.form == "table"
+    print(render_trace(document) if table else render_document(document, options.form))
+    return OK
+
+
 def _add_plot(kind: argparse.ArgumentParser) -> None:
     kind.add_argument(
         "--plot",
@@ -104,19 +149,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def refuse_not_built(words: Sequence[str]) -> bool:
-    """Tell that a kind of simulation is not built yet, and return whether it is so."""
-    if not words or words[0] not in NOT_BUILT:
-        return False
-    text = NOT_BUILT[words[0]]
-    print(f"xceadmin sim {words[0]} is not built yet: {text}", file=sys.stderr)
-    return True
-
-
 def run_sim(options: argparse.Namespace) -> int:
     """Run a simulation; return 0 when all holds that is expected, else 1; 2: wrong input."""
     if options.kind == "swf":
         return _swf(options)
+    if options.kind == "gpu-trace":
+        return _gpu_trace(options)
     if options.kind == "snapshot":
         with _utc():
             return _snapshot(options)

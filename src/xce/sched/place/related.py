@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xce.sched.devices import device_room
+from xce.sched.devices import PLENTY, device_room
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import (
     ORDERS_MAX,
@@ -39,6 +39,8 @@ EXACT_HOSTS: Final = 64
 """On more hosts the exact search has fewer steps, since each costs more and settles less."""
 TRIES_MAX: Final = 200
 """Parts that are placed at once in all (``search.steps`` of the first way)."""
+MANY_HOSTS: Final = 1_000
+"""On more of them fewer parts are placed at once."""
 WORK_MAX: Final = 40_000_000
 """Hosts that are looked at while every choice is tried: parts times hosts, for each choice."""
 NODES_MIN: Final = 16
@@ -139,7 +141,7 @@ class _Search:
         self.order = _nested(puzzle.wish.bonds, self.tightness)
         self.last = {part: number for number, bond in enumerate(self.order) for part in bond.parts}
         """By part: the bond after which nothing more is decided about it."""
-        self.tries = TRIES_MAX
+        self.tries = 0
         size = max(1, len(self.shapes) * len(self.floor[0]))
         self.nodes = max(NODES_MIN, min(NODES_MAX, WORK_MAX // size // 8))
         self.dead: set[bytes] = set()
@@ -191,8 +193,22 @@ class _Search:
     def at_once(self) -> Laid | None:
         """Return a placement found by placing parts as soon as their domains are chosen."""
         masks = [cap > 0 for cap in self.caps]
-        found = self._bond(0, masks, self.puzzle.free, {})
-        return None if found is None else self._laid(join(found))
+        given = self.puzzle
+        for ranked in (given.ranked, self._tightest_first()):
+            self.puzzle = given._replace(ranked=ranked)
+            self.shapes, self.links = list(given.shapes), {}
+            self.tries = TRIES_MAX if len(self.floor[0]) <= MANY_HOSTS else TRIES_MAX // 4
+            found = self._bond(0, masks, given.free, {})
+            if found is not None:
+                return self._laid(join(found))
+        self.puzzle = given
+        return None
+
+    def _tightest_first(self) -> tuple[Column, ...]:
+        """Return hosts so that those with the least room for all parts together come first."""
+        room = np.sum(self.caps, axis=0)
+        order = np.argsort(np.where(room > 0, room, PLENTY), kind="stable")
+        return (order,) * len(self.caps)
 
     def _laid(self, laid: Laid) -> Laid:
         return laid._replace(links=tuple(sorted(self.links.items())))
@@ -350,6 +366,11 @@ class _Search:
             room_on(shape, self.puzzle.free, mask, ranked)
             for shape, mask, ranked in zip(self.shapes, masks, self.puzzle.ranked, strict=True)
         ]
+        if any(
+            int(room.later.sum()) < shape.tasks_min
+            for room, shape in zip(rooms, self.shapes, strict=True)
+        ):
+            return None
         own, whole = Trail(), copy.copy(self.whole)
         whole.inner = tuple(self.shapes)
         found = search_all(whole, self.puzzle.free, rooms, order, own, self.steps, self.quotas)

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
 """Most ways to use a host that the searches for one placement look at."""
+TWICE_MIN: Final = 1_000
+"""With so many steps half of them are kept for another order of the hosts."""
 ROWS_MAX: Final = 250
 """Most hosts that one search looks at."""
 
@@ -100,7 +102,46 @@ def search(
     Raises:
         CutError: The bound was hit before a placement was found.
     """
-    return _Search(parts, free, hosts_max, steps, caps).run()
+    if steps.left < TWICE_MIN:
+        return _Search(parts, free, hosts_max, steps, caps).run()
+    half = Steps(steps.left // 2)
+    steps.left -= half.left
+    try:
+        found = _Search(parts, free, hosts_max, half, caps).run()
+    except CutError:
+        return _search_hardest_first(parts, free, hosts_max, steps, caps)
+    steps.left += half.left
+    return found
+
+
+def _search_hardest_first(
+    parts: list[Part],
+    free: list[tuple[int, ...]],
+    hosts_max: int,
+    steps: Steps,
+    caps: Sequence[Cap],
+) -> list[Share] | None:
+    """Search once more, beginning with the hosts that are of use to the fewest parts."""
+
+    def use(row: int) -> tuple[int, int, int]:
+        ceilings = [part.ceilings[row] for part in parts]
+        return sum(ceiling > 0 for ceiling in ceilings), sum(ceilings), row
+
+    order = sorted(range(len(free)), key=use)
+    turned = [
+        part._replace(
+            tiles=tuple(part.tiles[row] for row in order),
+            ceilings=tuple(part.ceilings[row] for row in order),
+        )
+        for part in parts
+    ]
+    other_caps = [cap._replace(domains=tuple(cap.domains[row] for row in order)) for cap in caps]
+    found = _Search(
+        turned, [free[row] for row in order], hosts_max, steps, other_caps
+    ).run()  # fmt: skip
+    if found is None:
+        return None
+    return [share._replace(row=order[share.row]) for share in found]
 
 
 class _Search:
@@ -124,6 +165,7 @@ class _Search:
         """The last host of each domain."""
         self.dead: set[tuple[int, int, _Left, _Open]] = set()
         self.behind = self._sums_behind()
+        self.stock = self._stock_behind()
         self.found: list[Share] = []
 
     def _sums_behind(self) -> list[list[int]]:
@@ -133,6 +175,23 @@ class _Search:
             fits = [self._most(part, row) for part in self.parts]
             sums.append([sum(pair) for pair in zip(sums[-1], fits, strict=True)])
         return sums[::-1]
+
+    def _stock_behind(self) -> list[list[int]]:
+        """Return how much of each resource is free on the hosts from each one on."""
+        sums = [[0] * len(self.free[0])] if self.free else [[]]
+        for free in reversed(self.free):
+            sums.append([have + max(more, 0) for have, more in zip(sums[-1], free, strict=True)])
+        return sums[::-1]
+
+    def _wants_too_much(self, row: int, left: _Left) -> bool:
+        """Return whether all parts together want more than the hosts from ``row`` on have."""
+        for place, have in enumerate(self.stock[row]):
+            wanted = sum(
+                part.each[place] * own[0] for part, own in zip(self.parts, left, strict=True)
+            )
+            if wanted > have:
+                return True
+        return False
 
     def _most(self, part: Part, row: int) -> int:
         return self._fits(part, self.free[row], part.ceilings[row], leads=False)
@@ -157,6 +216,8 @@ class _Search:
         if not any(item[0] for item in left):
             return all(item[3] for item in left)
         if any(item[0] > most for item, most in zip(left, self.behind[row], strict=True)):
+            return False
+        if self._wants_too_much(row, left):
             return False
         state = (row, used, left, self._open(row))
         if row == len(self.free) or state in self.dead:

@@ -97,11 +97,9 @@ def test_a_wrong_file_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["sim", "run", str(tmp_path / "none.yaml")]) == 2
 
 
-def test_what_the_simulator_has_not_yet_is_refused_by_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["sim", "gpu-trace", "a", "b"]) == 2
-    assert "is not built yet" in capsys.readouterr().err
+def test_a_gpu_trace_that_is_not_there_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "gpu-trace", "none.csv", "b.csv"]) == 2
+    assert "none.csv" in capsys.readouterr().err
 
 
 def test_a_log_is_run_with_its_metrics(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,216 @@
+"""Scorers for requests with GPUs: how good it is to take them from each host, higher is better.
+
+``spread`` likes the emptiest host, ``best-fit`` the one with least left, ``dot-product`` the one
+whose free amounts are least like the request. ``fragmentation`` is the fragmentation gradient of
+Weng et al. (USENIX ATC 2023): of what is left on a host, that is a fragment which a task like those
+of the cluster cannot use there, and the host is best on which the expected fragments grow least.
+``default`` adds a little of ``best-fit`` to it: where many hosts are as good, which is so as long
+as a cluster is empty, the fullest one is taken, and room for large requests stays together.
+
+All of it is integers: amounts of GPUs in thousandths, CPUs in any unit, weights as counts of tasks.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from xce.model.device import WHOLE
+from xce.state.hosts import Column
+
+COMMON_PERCENT: Final = 95
+"""Tasks that make so much of all stand for the cluster's tasks."""
+FULLNESS: Final = 25
+"""How much ``default`` values a full host beside fragments: thousandths of a GPU for all of it."""
+_SCALE: Final = 1000
+
+
+class Hosts(NamedTuple):
+    """What hosts have; columns of equal length."""
+
+    cpu: Column
+    devices: Column
+    """Free thousandths, along hosts and places; 0 where there is none that may be used."""
+    kinds: Column
+    """A number for what the GPUs of a host are, as `Mix` knows it."""
+
+    def only(self, places: Column) -> "Hosts":
+        """Return some of the hosts."""
+        return Hosts(self.cpu[places], self.devices[places], self.kinds[places])
+
+
+class Ask(NamedTuple):
+    """What one task asks for; of one GPU a part."""
+
+    cpu: int
+    gpus: int
+    milli: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it wants whole GPUs."""
+        return self.milli == WHOLE
+
+
+class Sizes(NamedTuple):
+    """The most that any host has, by which amounts are compared."""
+
+    cpu: int
+    gpu: int
+    """Thousandths."""
+
+
+Kind = tuple[int, int, int, frozenset[int]]
+"""CPUs, number of GPUs, thousandths of each, and numbers of the kinds of hosts that will do."""
+
+
+class Mix:
+    """The tasks of a cluster, by what they ask for."""
+
+    def __init__(self, tasks: Mapping[Kind, int], kinds: int) -> None:
+        """Begin with the commonest tasks.
+
+        Args:
+            tasks: How many there are of each kind, those without GPUs too.
+            kinds: How many kinds of hosts there are.
+        """
+        chosen = _commonest(tasks)
+        self.total = sum(chosen.values())
+        """How many tasks count."""
+        wishes = sorted({(count, milli) for _, count, milli, _ in chosen if count})
+        self._counts = np.asarray([count for count, _ in wishes], np.int64)
+        self._milli = np.asarray([milli for _, milli in wishes], np.int64)
+        self._cpus = np.unique([cpu for cpu, count, _, _ in chosen if count]).astype(np.int64)
+        weights = np.zeros((max(1, kinds), len(self._cpus) + 1, len(wishes)), np.int64)
+        for (cpu, count, milli, where), size in chosen.items():
+            if count:
+                wish = wishes.index((count, milli))
+                # Everything from its CPUs on has room for it.
+                first = int(np.searchsorted(self._cpus, cpu)) + 1
+                for kind in sorted(where):
+                    weights[kind, first:, wish] += size
+        self._weights = weights
+
+    def fragments(self, hosts: Hosts) -> Column:
+        """Return the expected fragments of each host: thousandths of GPUs, times `total`."""
+        devices = hosts.devices
+        weights = self._weights[hosts.kinds, np.searchsorted(self._cpus, hosts.cpu, "right")]
+        has_room = devices[:, None, :] >= self._milli[None, :, None]
+        usable = (devices[:, None, :] * has_room).sum(axis=2)
+        usable *= has_room.sum(axis=2) >= self._counts
+        found: Column = devices.sum(axis=1) * self.total - (weights * usable).sum(axis=1)
+        return found
+
+
+def _commonest(tasks: Mapping[Kind, int]) -> dict[Kind, int]:
+    """Return the commonest kinds of tasks that make `COMMON_PERCENT` of all."""
+    total, seen = sum(tasks.values()), 0
+    chosen: Counter[Kind] = Counter()
+    ordered = sorted(tasks.items(), key=lambda item: (-item[1], item[0][:3], sorted(item[0][3])))
+    for kind, size in ordered:
+        chosen[kind] += size
+        seen += size
+        if seen * 100 >= total * COMMON_PERCENT:
+            break
+    return dict(chosen)
+
+
+def left_over(hosts: Hosts, ask: Ask, sizes: Sizes) -> tuple[Column, int]:
+    """Return what is left of each host, CPUs and GPUs alike, and what an empty largest one has."""
+    gpus = hosts.devices.sum(axis=1) - ask.gpus * ask.milli
+    left: Column = (hosts.cpu - ask.cpu) * sizes.gpu + gpus * sizes.cpu
+    return left, 2 * sizes.cpu * sizes.gpu
+
+
+def likeness(hosts: Hosts, ask: Ask, sizes: Sizes) -> tuple[Column, int]:
+    """Return the product of what hosts have and what is asked for, and what stands for 1."""
+    product: Column = hosts.cpu * (ask.cpu * sizes.gpu**2) + hosts.devices.sum(axis=1) * (
+        ask.gpus * ask.milli * sizes.cpu**2
+    )
+    return product, sizes.cpu**2 * sizes.gpu**2
+
+
+def fullest_device(hosts: Hosts, ask: Ask) -> Column:
+    """Return for each host the GPU with least room that still has enough for a part."""
+    room = np.where(hosts.devices >= ask.milli, hosts.devices, WHOLE + 1)
+    found: Column = room.argmin(axis=1).astype(np.int64)
+    return found
+
+
+def fragmentation(
+    hosts: Hosts, ask: Ask, mix: Mix, before: Column | None = None
+) -> tuple[Column, Column]:
+    """Return how much fragments shrink on each host, times `Mix.total`, and by which GPU.
+
+    Args:
+        hosts: Hosts that have room.
+        ask: What is asked for.
+        mix: The tasks that count.
+        before: The fragments that there are, if they are known.
+    """
+    if before is None:
+        before = mix.fragments(hosts)
+    places = np.arange(len(hosts.cpu))
+    cpu = hosts.cpu - ask.cpu
+    if not ask.gpus or ask.is_whole:
+        devices = hosts.devices.copy()
+        has_room = devices >= ask.milli
+        if ask.gpus:
+            devices[has_room & (np.cumsum(has_room, axis=1) <= ask.gpus)] -= ask.milli
+        shrinks = before - mix.fragments(Hosts(cpu, devices, hosts.kinds))
+        return shrinks, np.zeros(len(places), np.int64)
+    rows, columns = _choices(hosts.devices, ask.milli)
+    devices = hosts.devices[rows].copy()
+    devices[np.arange(len(rows)), columns] -= ask.milli
+    shrinks = before[rows] - mix.fragments(Hosts(cpu[rows], devices, hosts.kinds[rows]))
+    # The best choice of a host is written last; of equal ones the first GPU.
+    order = np.lexsort((-columns, shrinks))
+    best = np.full(len(places), np.iinfo(np.int64).min)
+    chosen = np.zeros(len(places), np.int64)
+    best[rows[order]] = shrinks[order]
+    chosen[rows[order]] = columns[order]
+    return best, chosen
+
+
+def _choices(devices: Column, milli: int) -> tuple[Column, Column]:
+    """Return hosts and GPUs that have room for a part; of GPUs alike on a host the first."""
+    order = np.argsort(devices, axis=1, kind="stable")
+    amounts = np.take_along_axis(devices, order, axis=1)
+    is_new = np.ones_like(amounts, np.bool_)
+    is_new[:, 1:] = amounts[:, 1:] != amounts[:, :-1]
+    rows, places = np.nonzero(is_new & (amounts >= milli))
+    return rows, order[rows, places]
+
+
+def blend(
+    hosts: Hosts, ask: Ask, mix: Mix, sizes: Sizes, before: Column | None = None
+) -> tuple[Column, Column]:
+    """Return the score of ``default`` for each host, and the GPU for a part.
+
+    As `fragmentation`, in thousandths of thousandths of a GPU, less what is left of the host.
+    """
+    shrinks, chosen = fragmentation(hosts, ask, mix, before)
+    left, whole = left_over(hosts, ask, sizes)
+    total = max(1, mix.total)
+    scores: Column = shrinks * _SCALE // total - left * (2 * _SCALE * FULLNESS) // whole
+    return scores, chosen
+
+
+def score_hosts(policy: str, hosts: Hosts, ask: Ask, mix: Mix, sizes: Sizes) -> Column:
+    """Return the score of each host by one of `GPU_POLICIES`."""
+    match policy:
+        case "spread":
+            return left_over(hosts, ask, sizes)[0]
+        case "best-fit":
+            return -left_over(hosts, ask, sizes)[0]
+        case "dot-product":
+            return -likeness(hosts, ask, sizes)[0]
+        case "fragmentation":
+            return fragmentation(hosts, ask, mix)[0]
+        case _:
+            return blend(hosts, ask, mix, sizes)[0]
+
+
+NO_MIX: Final = Mix({}, 1)
+"""Nothing is asked for: fragments do not count."""
