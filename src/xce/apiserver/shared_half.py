@@ -54,6 +54,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """The job group; empty: none."""
     login_shell: str
     user_group: str
+    requeue_codes: tuple[int, ...]
+    """Exit statuses for which it is started anew."""
 
 
 class Common:
@@ -131,5 +133,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "group": "key.group",
     "login_shell": "spec.login_shell",
     "user_group": "spec.user_group",
+    "requeue_codes": "spec.requeue_codes",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -44,7 +44,7 @@ $ bsub -E 'true' true
 $ bsub -Ep 'true' true
 $ bsub -f 'a > b' true
 $ bsub -k /tmp true
-$ bsub -Q 'all ~0' true
+$ bsub -Q 'all ~256' true
 $ bsub -Jd text true
 $ bsub -U user1#0 true
 $ bsub -hostfile hf true
@@ -52,7 +52,6 @@ $ bsub -data tag:x true
 $ bsub -alloc_flags smt1 true
 $ bsub -outdir d true
 $ bsub -wa URG -wt 5 true
-$ bsub -ti -w 'done(1)' true
 $ bsub -pack jobs
 $ bsub -json jobs.json
 $ bsub -yaml jobs.yaml
@@ -144,7 +143,7 @@ $ bsub -w 'done(nosuch)' true
 $ bsub -w 'nosuch(1)' true
 $ bsub -w 'exit(999, >)' true
 $ bsub -w 'numdone(999, *)' true
-$ bsub -w 'external(1, "x")' true
+$ bsub -w 'done(999[*])' true
 $ bsub -w '' true
 
 # Job names and arrays.
