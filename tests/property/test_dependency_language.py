@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xce.model.dependency import And, Condition, Not, Or, Subject
+from xce.model.dependency import COUNTS, And, Condition, Not, Or, Subject
 from xce.model.dependency import Test as Asks
 from xce.model.errors import TextError
 from xce.resreq.dependency import (
@@ -31,7 +31,21 @@ subjects = st.one_of(
     st.builds(Subject, index=indices, name=job_names),
 )
 plain = st.builds(
-    lambda test, subject: Condition(test, (subject,)), st.sampled_from(list(Asks)), subjects
+    lambda test, subject: Condition(test, (subject,)),
+    st.sampled_from([test for test in Asks if test not in COUNTS and test is not Asks.EXTERNAL]),
+    subjects,
+)
+numbers = st.builds(
+    lambda test, job, op, number: Condition(test, (Subject(job),), op, 0 if op == "*" else number),
+    st.sampled_from(sorted(COUNTS)),
+    st.integers(1, 2**63 - 1),
+    st.sampled_from([">", ">=", "<", "<=", "==", "!=", "*"]),
+    st.integers(0, 10_000_000),
+)
+words = st.builds(
+    lambda subject, word: Condition(Asks.EXTERNAL, (subject,), word=word),
+    subjects,
+    st.from_regex(r"[a-z!(&]{1,8}", fullmatch=True),
 )
 exits = st.builds(
     lambda subject, op, code: Condition(Asks.EXIT, (subject,), op, code),
@@ -55,7 +69,7 @@ def _grown(children):
     )
 
 
-trees = st.recursive(st.one_of(plain, exits), _grown, max_leaves=10)
+trees = st.recursive(st.one_of(plain, exits, numbers, words), _grown, max_leaves=10)
 
 
 @BOUNDED
@@ -99,7 +113,7 @@ def _true(tree, values):
 @BOUNDED
 @given(numbered, answers)
 def test_never_is_said_only_when_no_future_can_make_it_true(tree, now):
-    verdict = evaluate(tree, lambda _test, job, _index, _op, _code: now[job])
+    verdict = evaluate(tree, lambda _condition, job, _index: now[job])
     assert (verdict is Verdict.HOLDS) == _true(
         tree, {job: value for job, (value, _) in now.items()}
     )

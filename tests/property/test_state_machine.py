@@ -311,8 +311,8 @@ class Cluster(RuleBasedStateMachine):
         if not all(job in self.state.jobs for job in subjects_of(tree)):
             return None
 
-        def ask(test, job, index, op, code):
-            return probe(self.state, test, job, index, op, code)
+        def ask(condition, job, index):
+            return probe(self.state, condition, job, index)
 
         return evaluate(tree, ask)
 

@@ -82,6 +82,7 @@ MATRIX: Final = (
     Access("GET", "/trace/rules", "", About.CALLER, None, "yyyyy"),
     Access("POST", "/trace/actions", "on", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),
     Access("POST", "/trace/actions", "off", About.CALLER, None, "yyyyy"),
+    Access("POST", "/conditions", "", About.CALLER, None, "yyyyy"),
     Access("GET", "/arrays", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/hosts", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
     Access("POST", "/hosts/actions", "open", About.CLUSTER, _P.HOST_OPEN, "nnnyy"),

@@ -18,6 +18,7 @@ from xce.apiserver.submission import (
     MEM_KIB_MAX,
     PRIORITY_MAX,
     RESREQ_COUNT_MAX,
+    ExitStatus,
     Path,
     Short,
     Span,
@@ -47,6 +48,7 @@ Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group",
+    "requeue_codes",
 ]  # fmt: skip
 
 
@@ -84,6 +86,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     error_append: bool = True
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] | UnsetType = UNSET
     group: Text | UnsetType = UNSET
+    requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] | UnsetType = UNSET
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
@@ -250,6 +253,7 @@ class Composer:
             hosts_asked=self._value("hosts", "", spec.hosts_asked),
             tasks_asked=self._value("tasks", (0, 0), spec.tasks_asked),
             cwd_asked=self._value("cwd_given", "", spec.cwd_asked),
+            requeue_codes=tuple(sorted(set(self._value("requeue_codes", (), spec.requeue_codes)))),
         )
 
     def _name(self) -> str:

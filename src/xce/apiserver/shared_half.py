@@ -56,6 +56,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     user_group: str
     gpu_asked: str
     """``-gpu`` as asked for, with what it does not say."""
+    requeue_codes: tuple[int, ...]
+    """Exit statuses for which it is started anew."""
 
 
 class Common:
@@ -134,5 +136,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "login_shell": "spec.login_shell",
     "user_group": "spec.user_group",
     "gpu_asked": "spec.gpu_asked",
+    "requeue_codes": "spec.requeue_codes",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -56,6 +56,7 @@ Short = Annotated[str, Meta(max_length=1024)]
 """Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
+ExitStatus = Annotated[int, Meta(ge=1, le=255)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
 
 
@@ -104,12 +105,16 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A job group, as ``/a/b``."""
     rerunnable: bool | None = None
     """Whether it is started anew when its host fails; not given: as its queue has it."""
+    requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] = []
+    """Exit statuses for which it is started anew."""
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
     run_limit_s: Span | None = None
     estimate_s: Span | None = None
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] = 0
     dependency: Text = ""
+    ends_as_orphan: bool = False
+    """Whether it ends at once when its dependency can never hold, whatever the cluster's grace."""
     input: Path = ""
     input_data: bytes | None = None
     """Content of the input, in base64: it is kept with the job."""
@@ -213,6 +218,8 @@ class SubmissionCompiler:
             terminal=_terminal(body),
             login_shell=body.login_shell,
             user_group=body.user_group,
+            ends_as_orphan=body.ends_as_orphan,
+            requeue_codes=tuple(sorted(set(body.requeue_codes))),
         )
         return Compiled(_submission(body, job, asked.request, array), tuple(blobs))
 

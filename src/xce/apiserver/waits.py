@@ -2,10 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from xce.model.entry import Entry
 from xce.model.ids import JobId
 from xce.model.record import Ended, Withdrawn
+
+ANY: Final[JobId] = 0
+"""In place of a job: whatever happens."""
 
 
 class JobWaits:
@@ -35,6 +39,10 @@ class JobWaits:
                     del self._waiting[job]
         return True
 
+    async def wait_for_any(self, timeout_s: float) -> bool:
+        """Wait until anything has happened; return False when nothing did in time."""
+        return await self.wait(ANY, timeout_s)
+
     def began(self) -> None:
         """Wake all: the state is another one."""
         for job in list(self._waiting):
@@ -44,6 +52,8 @@ class JobWaits:
         """Wake those whose jobs ended, in whole or in part."""
         if not self._waiting:
             return
+        if entries:
+            self._wake(ANY)
         for entry in entries:
             for record in entry.records:
                 if isinstance(record, Ended | Withdrawn):

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Test
+from xce.model.dependency import COUNTS, WHOLE, And, Condition, Dependency, Not, Or, Test
 from xce.model.ids import Index, JobId
 from xce.model.job import Outcome
 from xce.model.permission import Actor, Permission
@@ -55,11 +55,13 @@ def decide_dependency(
     missing = _missing_element(state, past, tree)
     if missing:
         text = f"-w: {missing}"
-        return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf="No matching job found")
+        is_array = "is no array" in missing
+        lsf = "Job array does not exist" if is_array else "No matching job found"
+        return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf=lsf)
     tree = _fold_past(tree, past)
 
-    def ask(test: Test, job: JobId, index: int, op: str, code: int) -> tuple[bool, bool]:
-        return probe(state, test, job, index, op, code)
+    def ask(condition: Condition, job: JobId, index: int) -> tuple[bool, bool]:
+        return probe(state, condition, job, index)
 
     return None if evaluate(tree, ask) is Verdict.HOLDS else tree
 
@@ -99,6 +101,32 @@ def _resolve(
         )
 
 
+def judge_condition(
+    state: ClusterState,
+    text: str,
+    actor: Actor,
+    past_jobs: Iterable[tuple[JobId, int, int]] = (),
+    past_elements: Iterable[tuple[JobId, Index, int, int]] = (),
+) -> Verdict | Refusal:
+    """Return whether a condition holds now, may hold later or never can, for one who waits for it.
+
+    Args:
+        state: Knows the jobs.
+        text: As given with ``-w``.
+        actor: Whose job names count; what he may not see is not there.
+        past_jobs: As in `decide_dependency`.
+        past_elements: As in `decide_dependency`.
+    """
+    found = decide_dependency(state, text, actor.user, actor, past_jobs, past_elements)
+    if found is None or isinstance(found, Refusal):
+        return found or Verdict.HOLDS
+
+    def ask(condition: Condition, job: JobId, index: int) -> tuple[bool, bool]:
+        return probe(state, condition, job, index)
+
+    return evaluate(found, ask)
+
+
 def find_circle(state: ClusterState, job_id: JobId, tree: Dependency) -> str:
     """Return how a job would wait for itself if it waited for ``tree``; empty: it would not."""
     before: dict[JobId, JobId] = dict.fromkeys(subjects_of(tree), job_id)
@@ -123,9 +151,11 @@ def find_circle(state: ClusterState, job_id: JobId, tree: Dependency) -> str:
 def _missing_element(state: ClusterState, past: Past, tree: Dependency) -> str:
     """Return what is wrong when the condition names an element that its array has not."""
     match tree:
-        case Condition(_, subjects):
+        case Condition(test, subjects):
             for subject in subjects:
                 job = state.jobs.get(subject.job)
+                if test in COUNTS and (job is None or job.array is None):
+                    return f"job {subject.job} is no array that has not left the cluster"
                 if subject.index == WHOLE or (subject.job, subject.index) in past:
                     continue
                 if job is None or job.position(subject.index) is None:
@@ -196,8 +226,6 @@ def _past_truth(condition: Condition, outcome: int, exit_code: int) -> Dependenc
             return _TRUE
         case Test.DONE | Test.POST_DONE:
             return _TRUE if done else _FALSE
-        case Test.POST_ERR:
-            return _FALSE
         case Test.EXIT:
             codes = {
                 "": True,
@@ -209,3 +237,5 @@ def _past_truth(condition: Condition, outcome: int, exit_code: int) -> Dependenc
                 "!=": exit_code != condition.code,
             }
             return _TRUE if outcome == Outcome.EXIT and codes[condition.op] else _FALSE
+        case _:
+            return _FALSE

@@ -2,7 +2,7 @@
 
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.job import EndCause, Outcome, Phase
+from xce.model.job import REQUEUES_MAX, EndCause, Outcome, Phase
 from xce.model.observation import AttemptEnded, AttemptStarted, Reported, SuspensionSeen
 from xce.model.record import (
     Ended,
@@ -145,10 +145,13 @@ def _requeue_cause(state: ClusterState, attempt: Attempt, item: AttemptEnded) ->
         ended_well = not (item.exit_code or item.signal or item.cause)
         cause = EndCause(attempt.end_cause)
         return EndCause.NONE if ended_well and cause is EndCause.PREEMPT else cause
+    spec = state.spec(state.jobs[item.job])
+    by_itself = attempt.end_cause == EndCause.NONE and item.cause == EndCause.NONE
+    if by_itself and item.exit_code in spec.requeue_codes and attempt.number <= REQUEUES_MAX:
+        return EndCause.REQUEUE_EXIT
     is_host = item.cause in (EndCause.HOST_RESTARTED, EndCause.HOST_LOST)
     if attempt.end_cause == EndCause.NONE and is_host:
-        is_rerunnable = state.spec(state.jobs[item.job]).rerunnable
-        return item.cause if is_rerunnable else EndCause.NONE
+        return item.cause if spec.rerunnable else EndCause.NONE
     return EndCause.NONE
 
 

@@ -5,7 +5,7 @@ submit resolves names to the ids of the owner's jobs known then (all of them mus
 """
 
 import enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,20 @@ class Test(enum.StrEnum):
     STARTED = "started"
     POST_DONE = "post_done"
     POST_ERR = "post_err"
+    NUMDONE = "numdone"
+    NUMENDED = "numended"
+    NUMEXIT = "numexit"
+    NUMHOLD = "numhold"
+    NUMPEND = "numpend"
+    NUMRUN = "numrun"
+    NUMSTART = "numstart"
+    EXTERNAL = "external"
+
+
+COUNTS: Final = frozenset(test for test in Test if test.startswith("num"))
+"""Tests of how many elements of an array are in a state."""
+EVERY: Final = "*"
+"""In place of an operator of such a test: all elements."""
 
 
 class Subject(msgspec.Struct, frozen=True, array_like=True):
@@ -41,8 +55,11 @@ class Condition(msgspec.Struct, frozen=True, tag="is", array_like=True):
     test: Test
     subjects: tuple[Subject, ...]
     op: str = ""
-    """``> >= < <= == !=`` with ``exit``; empty: any exit code."""
+    """``> >= < <= == !=`` with ``exit`` and ``num...``; empty: any exit code. With ``num...`` also
+    ``*``: all."""
     code: int = 0
+    word: str = ""
+    """With ``external``: the first word of the job's external status (message 0)."""
 
 
 class Not(msgspec.Struct, frozen=True, tag="not", array_like=True):

@@ -18,6 +18,10 @@ ARRAY_SIZE_MAX: Final = 10_000_000
 """Default of ``max_array_size``: bounds the number of elements and the largest index."""
 
 
+REQUEUES_MAX: Final = 100
+"""So often at most an element is started anew for its exit status."""
+
+
 class Phase(enum.IntEnum):
     """The life of an attempt. Numbers are stored; they never change."""
 
@@ -79,6 +83,8 @@ class EndCause(enum.IntEnum):
     """An output or input file could not be opened."""
     TERMINAL_LOST = 105
     """Nobody was at the terminal of an interactive job any more."""
+    REQUEUE_EXIT = 106
+    """Its exit status is one for which it is to be started anew."""
 
 
 END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
@@ -125,6 +131,7 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.START_FAILED: ("TERM_START_FAILED", "the job could not be started"),
     EndCause.OUTPUT: ("TERM_OUTPUT", "an input or output file could not be opened"),
     EndCause.TERMINAL_LOST: ("TERM_TERMINAL_LOST", "the job's terminal was lost"),
+    EndCause.REQUEUE_EXIT: ("TERM_REQUEUE_EXIT", "job requeued for its exit status"),
 }
 """Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
 
@@ -215,6 +222,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-L``: this shell's login files are read before; empty: none are."""
     user_group: str = ""
     """``-G``: the group of the queue's shares that the user asked to be counted in."""
+    ends_as_orphan: bool = False
+    """``-ti``: it ends at once when its dependency can never hold."""
+    requeue_codes: tuple[int, ...] = ()
+    """``-Q``: exit statuses for which it is started anew, rising."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -9,7 +9,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never
 
-from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject, Test
+from xce.model.dependency import (
+    COUNTS,
+    EVERY,
+    WHOLE,
+    And,
+    Condition,
+    Dependency,
+    Not,
+    Or,
+    Subject,
+    Test,
+)
 from xce.model.ids import Index, JobId
 from xce.resreq.errors import DependencyNotBuiltError, DependencySyntaxError, UnknownJobError
 
@@ -19,8 +30,8 @@ ID_MAX: Final = (1 << 63) - 1
 INDEX_MAX: Final = (1 << 31) - 1
 CODE_MAX: Final = 999_999
 
-Probe: TypeAlias = Callable[[Test, JobId, Index, str, int], tuple[bool, bool]]
-"""``(test, job, index, op, code)`` -> whether it is true now, and whether that is final."""
+Probe: TypeAlias = Callable[[Condition, JobId, Index], tuple[bool, bool]]
+"""``(condition, job, index)`` -> whether it is true now of that job, and whether that is final."""
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s+)
@@ -31,9 +42,6 @@ _TOKEN: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r'[^\s"&|()!,<>\[\]\x00-\x1f\x7f0-9=][^\s"&|()!,<>\[\]\x00-\x1f\x7f]*')
 _OPS: Final = (">", ">=", "<", "<=", "==", "!=")
-_NOT_BUILT: Final = (
-    "external", "numdone", "numended", "numexit", "numhold", "numpend", "numrun", "numstart",
-)  # fmt: skip
 _TESTS: Final = ", ".join(Test)
 
 
@@ -96,11 +104,11 @@ def resolve_dependency(
         UnknownJobError: A subject stands for no job.
     """
     match tree:
-        case Condition(test, subjects, op, code):
+        case Condition(test, subjects, op, code, word):
             resolved: dict[Subject, None] = {}
             for subject in subjects:
                 resolved.update(dict.fromkeys(_resolved(subject, lookup, exists)))
-            return Condition(test, tuple(resolved), op, code)
+            return Condition(test, tuple(resolved), op, code, word)
         case Not(part):
             return Not(resolve_dependency(part, lookup, exists))
         case And(parts):
@@ -134,6 +142,17 @@ def subjects_of(tree: Dependency) -> tuple[JobId, ...]:
     return tuple(sorted(found))
 
 
+def has_moving_test(tree: Dependency) -> bool:
+    """Return whether a condition has a test that also starts, stops and messages may change."""
+    match tree:
+        case Condition(test):
+            return test in COUNTS or test is Test.EXTERNAL
+        case Not(part):
+            return has_moving_test(part)
+        case And(parts) | Or(parts):
+            return any(map(has_moving_test, parts))
+
+
 def _resolved(
     subject: Subject, lookup: Callable[[str], Sequence[JobId]], exists: Callable[[JobId], bool]
 ) -> list[Subject]:
@@ -153,8 +172,8 @@ def _value(tree: Dependency, probe: Probe) -> tuple[bool, bool]:
         return _value(part, probe)
 
     match tree:
-        case Condition(test, subjects, op, code):
-            return _all(probe(test, about.job, about.index, op, code) for about in subjects)
+        case Condition(_, subjects):
+            return _all(probe(tree, about.job, about.index) for about in subjects)
         case Not(part):
             value, is_final = _value(part, probe)
             return not value, is_final
@@ -182,8 +201,10 @@ def _all(values: Iterable[tuple[bool, bool]]) -> tuple[bool, bool]:
 
 def _render(tree: Dependency, level: int) -> str:
     match tree:
-        case Condition(test, subjects, op, code):
+        case Condition(test, subjects, op, code, word):
             tail = f", {op} {code}" if op else ""
+            if op == EVERY or word:
+                tail = f', "{word}"' if word else ", *"
             texts = [f"{test.value}({_render_subject(subject)}{tail})" for subject in subjects]
             own = 2 if len(texts) > 1 else 3
             text = " && ".join(texts)
@@ -326,17 +347,44 @@ class _Reader:
         function, place = self.word, self.tokens[self.at][2]
         if self.kind != "name" or self.tokens[self.at + 1][1] != "(":
             return Condition(Test.DONE, (self.subject(),))
-        if function in _NOT_BUILT:
-            raise self.not_built(f"{function}()", place)
         if function not in list(Test):
             raise self.error(f"one of {_TESTS}")
         self.at += 2
         subject = self.subject()
-        op, code = "", 0
+        op, code, word = "", 0, ""
         if function == Test.EXIT and self.take(","):
-            op, code = self.exit_code()
+            op, code = self.number("an exit code", CODE_MAX)
+        elif function in COUNTS:
+            if subject.name or subject.index != WHOLE:
+                raise DependencySyntaxError(
+                    f"{function}() takes the id of an array: found {subject.name or subject.job} "
+                    f"at column {place + 1}",
+                    text=self.text, column=place + 1, lsf="Job array does not exist",
+                )  # fmt: skip
+            self.expect(",")
+            op, code = self.element_count()
+        elif function == Test.EXTERNAL:
+            self.expect(",")
+            word = self.status_word()
         self.expect(")")
-        return Condition(Test(function), (subject,), op, code)
+        return Condition(Test(function), (subject,), op, code, word)
+
+    def element_count(self) -> tuple[str, int]:
+        """Read ``[op] number`` or ``*``."""
+        if self.kind == "name" and self.word == EVERY:
+            self.at += 1
+            return EVERY, 0
+        return self.number("a number of elements or *", INDEX_MAX)
+
+    def status_word(self) -> str:
+        """Read the word of an external status."""
+        if self.kind not in ("name", "string"):
+            raise self.error("a word")
+        word = self.word[1:-1] if self.kind == "string" else self.word
+        if not word or " " in word:
+            raise self.error("one word")
+        self.at += 1
+        return word
 
     def subject(self) -> Subject:
         """Read a job id or a name, perhaps with ``[index]``."""
@@ -380,8 +428,8 @@ class _Reader:
             raise self.fault("one array index", place, word)
         return int(word)
 
-    def exit_code(self) -> tuple[str, int]:
-        """Read ``[op] code``."""
+    def number(self, what: str, most: int) -> tuple[str, int]:
+        """Read ``[op] number``."""
         op = "=="
         if self.kind == "mark" and self.word in _OPS:
             op = self.word
@@ -389,8 +437,8 @@ class _Reader:
         word, place = self.word, self.tokens[self.at][2]
         # Whoever writes a thousand digits is told so, too.
         number = word.lstrip("0") or "0"
-        if self.kind != "name" or not _is_digits(word) or len(number) > len(str(CODE_MAX)):
-            raise self.fault("an exit code", place, word or "nothing")
+        if self.kind != "name" or not _is_digits(word) or len(number) > len(str(most)):
+            raise self.fault(what, place, word or "nothing")
         self.at += 1
         return op, int(number)
 

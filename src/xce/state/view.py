@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from xce.model.dependency import Test
+from xce.model.dependency import COUNTS, EVERY, Condition, Test
 from xce.model.display import stat_word
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome, Phase, Stop
@@ -121,7 +121,7 @@ _COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
 
 
 def probe(
-    state: ClusterState, test: Test, job_id: JobId, index: Index, op: str, code: int
+    state: ClusterState, condition: Condition, job_id: JobId, index: Index
 ) -> tuple[bool, bool]:
     """Return whether a condition on one job holds now, and whether that is final.
 
@@ -131,14 +131,38 @@ def probe(
     job = state.jobs.get(job_id)
     if job is None:
         return False, True
-    if index >= 0:
-        position = job.position(index)
-        if position is None:
-            return False, True
-        return _probe_element(state, job, position, test, op, code)
-    if job.array is None:
-        return _probe_element(state, job, 0, test, op, code)
+    position = job.position(index) if index >= 0 else None
+    if index >= 0 and position is None:
+        return False, True
+    if condition.test in COUNTS:
+        return _probe_count(job, condition)
+    if condition.test is Test.EXTERNAL:
+        post = job.posts_of(-1 if position is None else position).get(0)
+        words = post.text.split(maxsplit=1) if post is not None else []
+        # Nobody writes to a job that is over.
+        return words[:1] == [condition.word], job.is_finished
+    test, op, code = condition.test, condition.op, condition.code
+    if position is not None or job.array is None:
+        return _probe_element(state, job, position or 0, test, op, code)
     return _probe_array(job, test, op, code)
+
+
+def _probe_count(job: Job, condition: Condition) -> tuple[bool, bool]:
+    """Compare how many elements are in a state."""
+    found = counts(job)
+    suspended = found["ususp"] + found["ssusp"]
+    number = {
+        Test.NUMDONE: found["done"],
+        Test.NUMEXIT: found["exit"],
+        Test.NUMENDED: found["done"] + found["exit"],
+        Test.NUMHOLD: found["psusp"],
+        Test.NUMPEND: found["pend"],
+        Test.NUMRUN: found["run"],
+        Test.NUMSTART: found["run"] + suspended,
+    }[condition.test]
+    if condition.op == EVERY:
+        return number == job.size, job.is_finished
+    return _COMPARE[condition.op](number, condition.code), job.is_finished
 
 
 def _probe_element(
@@ -157,7 +181,7 @@ def _probe_element(
             return ended.outcome == Outcome.DONE, True
         case Test.EXIT:
             return ended.outcome == Outcome.EXIT and _COMPARE[op](ended.exit_code, code), True
-        case Test.POST_ERR:
+        case _:
             return False, True
 
 
@@ -180,6 +204,8 @@ def _probe_array(job: Job, test: Test, op: str, code: int) -> tuple[bool, bool]:
             if not job.is_finished:
                 return False, False
             return all(_exit_matches(job, place, op, code) for place in range(job.size)), True
+        case _:
+            return False, True
 
 
 def _exit_matches(job: Job, position: int, op: str, code: int) -> bool:

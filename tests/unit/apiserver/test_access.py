@@ -8,14 +8,7 @@ import msgspec
 import pytest
 from rest_cluster import run_rest
 
-from xce.apiserver.access import (
-    COLUMNS,
-    MATRIX,
-    About,
-    access_of,
-    render_matrix,
-    route_access,
-)
+from xce.apiserver.access import COLUMNS, MATRIX, About, access_of, render_matrix, route_access
 from xce.apiserver.routes.table import ROUTES
 from xce.model.command import ApplyConfig, PostMessage, SetGroup, SetHostsOpen, SetQueues
 from xce.model.config import GrantConfig, QueueConfig
@@ -156,6 +149,11 @@ async def outcome(rest, row, job, array, user):
             return await acted(rest, row, job, array)
         case About.JOB if row.path == "/trace":
             return judged(row, *await rest.get(row.path, job=str(job)))
+        case About.CALLER if row.path == "/conditions":
+            body = {"condition": f"started({job})"}
+            status, document = await rest.post(row.path, body)
+            assert status == 200 or document["lsf"] == "No matching job found"
+            return "y"
         case About.CALLER if row.path == "/jobgroups/actions":
             return await grouped(rest, row, user)
         case About.CALLER if row.path == "/trace/actions":

@@ -100,12 +100,8 @@ def test_a_wrong_condition_is_refused_at_its_column(text, column):
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("numdone(1, *)", "numdone()"),
-        ("done(1) && numrun(1, > 3)", "numrun()"),
-        ('external(1, "ready")', "external()"),
         ("done(x[*])", "[*]"),
         ("12[*]", "[*]"),
-        ('"numended(1, 3)"', "numended()"),
     ],
 )
 def test_what_is_not_honoured_yet_is_refused_by_name(text, word):
@@ -114,6 +110,37 @@ def test_what_is_not_honoured_yet_is_refused_by_name(text, word):
     assert word in caught.value.message
     assert "not built yet" in caught.value.message
     assert caught.value.lsf == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "test", "op", "code", "word"),
+    [
+        ("numdone(1, *)", Asks.NUMDONE, "*", 0, ""),
+        ("numrun(1, > 3)", Asks.NUMRUN, ">", 3, ""),
+        ("numended(1,3)", Asks.NUMENDED, "==", 3, ""),
+        ('"numpend(1, <= 10)"', Asks.NUMPEND, "<=", 10, ""),
+        ('external(1, "ready")', Asks.EXTERNAL, "", 0, "ready"),
+        ("external(1, ready)", Asks.EXTERNAL, "", 0, "ready"),
+    ],
+)
+def test_counts_and_external_status_are_read(text, test, op, code, word):
+    assert parse_dependency(text) == Condition(test, (Subject(1),), op, code, word)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["numdone(1)", "numdone(1, )", "numdone(1, > x)", "external(1)", 'external(1, "two words")'],
+)
+def test_counts_and_external_status_that_say_nothing_are_refused(text):
+    with pytest.raises(DependencySyntaxError):
+        parse_dependency(text)
+
+
+@pytest.mark.parametrize("text", ["numdone(a, 1)", "numrun(1[2], 1)"])
+def test_counts_are_of_arrays_by_their_ids(text):
+    with pytest.raises(DependencySyntaxError) as caught:
+        parse_dependency(text)
+    assert caught.value.lsf == "Job array does not exist"
 
 
 def test_depth_and_length_are_bounded():
@@ -175,7 +202,7 @@ NOW = {1: (True, True), 2: (False, True), 3: (True, False), 4: (False, False)}
 )
 def test_a_condition_holds_waits_or_never_can(text, verdict):
     tree = parse_dependency(text)
-    assert evaluate(tree, lambda _test, job, _index, _op, _code: NOW[job]) is verdict
+    assert evaluate(tree, lambda _condition, job, _index: NOW[job]) is verdict
 
 
 def test_several_subjects_must_all_satisfy():
@@ -187,4 +214,4 @@ def test_several_subjects_must_all_satisfy():
         return NOW[question[1]]
 
     assert evaluate(both, probe) is Verdict.WAITS
-    assert asked == [(Asks.EXIT, 1, -1, ">", 3), (Asks.EXIT, 4, 2, ">", 3)]
+    assert asked == [(both, 1, -1), (both, 4, 2)]

@@ -13,6 +13,7 @@ from xce.apiserver.fields import JobsAnswer, Row
 from xce.apiserver.routes import (
     actions,
     cluster,
+    conditions,
     config,
     groups,
     history,
@@ -179,6 +180,14 @@ ROUTES: Final = (
         summary="The file that is attached to a message",
         parameters=(_INDEX, Parameter("box", "of the message; 0 unless it is said", "integer")),
         gives_media="application/octet-stream",
+    ),
+    Route(
+        method="POST",
+        path="/conditions",
+        handler=conditions.judge,
+        summary="Whether a dependency condition holds; waits for it where asked to",
+        takes=(conditions.ConditionBody,),
+        gives=(conditions.ConditionAnswer,),
     ),
     Route(
         method="GET",

@@ -41,7 +41,6 @@ ABSENT = {
     "bslots": "use 'bhosts' for free slots, 'xcecli why ID' for when a job can start",
     "bstage": "there is no data manager",
     "btrain": "estimate with bsub -We",
-    "bwait": "use 'xcecli wait ID' or 'bsub -K -w'",
     "ch": "use 'bsub -m HOST'",
     "lsgrun": "use bsub -m",
     "lslogin": "use ssh",

@@ -21,6 +21,7 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_duration_s,
+    parse_exit_codes,
     parse_job_id,
     parse_tasks,
     split_job_name,
@@ -36,7 +37,7 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   options of bsub with new values; with an n behind an option (-Wn) it is as if not given:
   -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
   -q -n -R -m -x -P -sp -g             where, with how much and in which order it may run
-  -W -We -M -b -w -r -rn               limits, estimate, begin, dependency, reruns
+  -W -We -M -b -w -r -rn -Q            limits, estimate, begin, dependency, reruns
   -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
   a job that has started: -W -We -M -r -rn -q only
 """
@@ -45,7 +46,7 @@ _UNSET = {
     "-xn": "exclusive", "-Pn": "project", "-spn": "priority", "-Wn": "run_limit_s",
     "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-wn": "dependency",
     "-gn": "group", "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
-    "-cwdn": "cwd_given",
+    "-cwdn": "cwd_given", "-Qn": "requeue_codes",
 }  # fmt: skip
 """Option -> what is as if it had not been said."""
 _KNOWN = {
@@ -54,7 +55,7 @@ _KNOWN = {
     **dict.fromkeys(
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
-            "-cwd", "-m", "-P", "-sp", "-g", "-Z", "-Zs",
+            "-cwd", "-m", "-P", "-sp", "-g", "-Q", "-Z", "-Zs",
         ),
         VALUE,
     ),
@@ -97,6 +98,8 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
         change["dependency"] = parse_condition(options.value("-w"))
     if options.has("-cwd"):
         change["cwd_given"] = options.value("-cwd")
+    if options.has("-Q"):
+        change["requeue_codes"] = parse_exit_codes(options.value("-Q"), option="-Q")
     add_files(change, options)
     _add_program(change, options)
     unset = [member for option, member in _UNSET.items() if options.has(option)]

@@ -33,6 +33,7 @@ Usage: bsub [options] command [argument ...]
   -e file  -eo file     append / overwrite error output
   -i file  -is file     input file; -is copies it now
   -w "condition"        start only when e.g. done(12) && ended(name)
+  -ti                   with -w: end at once when the condition can never hold
   -b [[[year:]month:]day:]hour:minute   start not before
   -m "hosts"  -x        hosts to use; no other job beside it
   -cwd directory        working directory of the job
@@ -40,6 +41,7 @@ Usage: bsub [options] command [argument ...]
   -P project  -sp n     project, priority
   -g /group             job group, which is made if it is not there
   -H  -K                hold until bresume; wait for the end
+  -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3"
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
   -G group              be counted in this group of the queue's shares
@@ -61,7 +63,6 @@ _INSTEAD = {
     **dict.fromkeys(("-S", "-D", "-F", "-C", "-p", "-T", "-ul"), _ULIMIT),
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
-    "-Q": "let the job submit itself again",
     "-E": "put the command in front of the job's own",
     "-Ep": "put the command into a trap of the job's script",
     "-f": "copy the files inside of the job",
@@ -70,7 +71,6 @@ _INSTEAD = {
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
     **dict.fromkeys(("-wa", "-wt", "-s"), "the run limit sends USR2 first; use a trap"),
-    "-ti": "leave it out; orphans end after orphan_grace_s of the cluster",
     "-U": "there are no advance reservations",
     "-hostfile": "use -m and -n",
     **dict.fromkeys(("-data", "-datagrp", "-datachk", "-stage"), "there is no data manager"),
@@ -93,11 +93,13 @@ _INSTEAD = {
 """Options of LSF that XCE has not, and what to use instead."""
 OPTIONS = Options(
     {
-        **dict.fromkeys(("-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "--plan"), FLAG),
+        **dict.fromkeys(
+            ("-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "-ti", "--plan"), FLAG
+        ),
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp", "-gpu", "-g", "-nnodes", "-L", "-G",
+                "-b", "-cwd", "-m", "-P", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
             ),
             VALUE,
         ),

@@ -198,7 +198,6 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("queue", 10, "", "queue", _text("queue")),
     ("job_name", 10, "name", "name", lambda row, _: job_name(row)),
     ("proj_name", 11, "proj project", "project", _text("project")),
-    ("job_group", 10, "group", "group", _text("group")),
     ("job_priority", 12, "priority", "priority", _text("priority")),
     ("dependency", 15, "", "dependency", _text("dependency")),
     ("pend_reason", 11, "", "stat,reason", _pend_reason),
@@ -249,6 +248,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("sub_cwd", 10, "", "cwd,home", lambda row, _: under_home(row.get("cwd") or "", row)),
     ("exec_home", 10, "", "home,start_at", _when_started(lambda row: row.get("home") or "")),
     ("exec_cwd", 10, "", "cwd,cwd_given,user,project,hosts,start_at", _when_started(exec_cwd)),
+    ("job_group", 10, "group", "group", _text("group")),
 )  # fmt: skip
 _EMPTY = """
 job_description/17/description application/13/app service_class/13/sla

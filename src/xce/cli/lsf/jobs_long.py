@@ -151,6 +151,9 @@ def _heading(row: Row) -> str:
     return ", ".join(parts)
 
 
+_SWITCHED_ON = (("exclusive", "Exclusive Execution"), ("rerunnable", "Re-runnable"))
+
+
 def submission_text(row: Row, *, to_queue: bool = False) -> str:
     """Return what was asked for at submission; ``bhist`` names the queue here."""
     parts = [
@@ -167,12 +170,11 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         if path:
             over = "" if row.get(f"{member}_append", True) else " (overwrite)"
             parts.append(f"{name} File{over} <{path}>")
-    if row.get("exclusive"):
-        parts.append("Exclusive Execution")
-    if row.get("rerunnable"):
-        parts.append("Re-runnable")
+    parts += [text for member, text in _SWITCHED_ON if row.get(member)]
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")
+    if row.get("requeue_codes"):
+        parts.append(f"Requeue Exit Values <{' '.join(map(str, row['requeue_codes']))}>")
     least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")

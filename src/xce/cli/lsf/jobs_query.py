@@ -94,7 +94,7 @@ class Query:
         if self.hosts:
             wanted.append("hosts")
         if self.ids:
-            wanted += ["queue", "name", "group"]
+            wanted += ["queue", "name", *(["group"] if self.group else [])]
         return ",".join(wanted)
 
     def takes(self, row: Row) -> bool:

@@ -12,6 +12,7 @@ from xce.cli.lsf.values import (
     parse_begin,
     parse_count,
     parse_duration_s,
+    parse_exit_codes,
     parse_login_shell,
     parse_size_kib,
     parse_tasks,
@@ -30,7 +31,7 @@ _BARE_UNITS = {"KB": "K", "MB": "M", "GB": "G", "TB": "T", "CLASSIC": "K"}
 PRIORITY_MAX = 1 << 31
 PATH_MAX = 4096
 PROJECT_MAX = 511
-_SWITCHES = (("-x", "exclusive"), ("-H", "hold"))
+_SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
 _MUST_NAME = (
     ("-m", "Bad host specification: -m names no host"),
     ("-q", "Queue name must be specified: -q names no queue"),
@@ -81,6 +82,8 @@ def build_submission(
             body[member] = parse_duration_s(options.value(option), option=option)
     if options.has("-M"):
         body["mem_limit_kib"] = memory_kib(options.value("-M"), unit_for_limits)
+    if options.has("-ti") and not options.has("-w"):
+        raise BadValueError("-ti belongs to -w")
     if options.has("-w"):
         body["dependency"] = parse_condition(options.value("-w"))
     if options.has("-m"):
@@ -92,6 +95,8 @@ def build_submission(
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
+    if options.has("-Q"):
+        body["requeue_codes"] = parse_exit_codes(options.value("-Q"), option="-Q")
     add_files(body, options)
     _add_surroundings(body, options, environ)
     return body

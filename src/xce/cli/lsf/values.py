@@ -96,6 +96,33 @@ def parse_tasks(text: str) -> list[int]:
     return [least, most]
 
 
+def parse_exit_codes(text: str, *, option: str) -> list[int]:
+    """Return the exit statuses of ``1 5``, ``all`` or ``all ~3 ~4``, rising."""
+    codes: set[int] = set()
+    for word in text.split():
+        if word.upper().startswith("EXCLUDE"):
+            raise BadValueError(
+                f"Bad requeue exit value: {option} {text}: a job is not kept from hosts for its "
+                "exit status; leave EXCLUDE out"
+            )
+        number = word.removeprefix("~")
+        if word == "all":
+            codes.update(range(1, 256))
+        elif word == "~0":  # Scripts say `all ~0`; nothing is started anew for success.
+            continue
+        elif not _is_number(number) or not 1 <= int(number) <= 255:
+            raise BadValueError(
+                f"Bad requeue exit value: {option} {text}: {word} is no exit status from 1 to 255"
+            )
+        elif word == number:
+            codes.add(int(number))
+        else:
+            codes.discard(int(number))
+    if not codes:
+        raise BadValueError(f"Bad requeue exit value: {option} '{text}' names no exit status")
+    return sorted(codes)
+
+
 def parse_begin(text: str, now_s: float) -> int:
     """Return the instant that ``[[[year:]month:]day:]hour:minute`` means in local time.
 

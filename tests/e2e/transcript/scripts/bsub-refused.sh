@@ -22,8 +22,8 @@ $ bsub -qnormal true
 $ bsub --wait-daemon soon true
 
 # Options of LSF that are not built, by name.
-$ bsub -I true
-$ bsub -Is bash
+$ bsub -ISs bash
+$ bsub -IX true
 $ bsub -gpu - true
 $ bsub -gpu 'num=2:mode=shared' true
 $ bsub -u me@example.com true
@@ -33,7 +33,6 @@ $ bsub -notify exit true
 $ bsub -r -rn true
 $ bsub -a mpich true
 $ bsub -app short true
-$ bsub -g /group true
 $ bsub -G people true
 $ bsub -sla gold true
 $ bsub -c 10 true
@@ -43,19 +42,16 @@ $ bsub -p 5 true
 $ bsub -T 5 true
 $ bsub -E 'true' true
 $ bsub -Ep 'true' true
-$ bsub -L /bin/sh true
 $ bsub -f 'a > b' true
 $ bsub -k /tmp true
-$ bsub -Q 'all ~0' true
+$ bsub -Q 'all ~256' true
 $ bsub -Jd text true
 $ bsub -U user1#0 true
 $ bsub -hostfile hf true
 $ bsub -data tag:x true
-$ bsub -nnodes 2 true
 $ bsub -alloc_flags smt1 true
 $ bsub -outdir d true
 $ bsub -wa URG -wt 5 true
-$ bsub -ti -w 'done(1)' true
 $ bsub -pack jobs
 $ bsub -json jobs.json
 $ bsub -yaml jobs.yaml
@@ -147,7 +143,7 @@ $ bsub -w 'done(nosuch)' true
 $ bsub -w 'nosuch(1)' true
 $ bsub -w 'exit(999, >)' true
 $ bsub -w 'numdone(999, *)' true
-$ bsub -w 'external(1, "x")' true
+$ bsub -w 'done(999[*])' true
 $ bsub -w '' true
 
 # Job names and arrays.

@@ -159,7 +159,7 @@ def test_an_empty_job_and_refused_options_are_warned_of():
     ("words", "status", "text"),
     [
         (["-foo", "x"], 2, "bsub: -foo: there is no such option"),
-        (["-csm", "2", "x"], 2, "-csm"),
+        (["-alloc_flags", "x", "x"], 2, "-alloc_flags"),
         (["-ext", "a", "x"], 2, "-ext: this option of LSF is not in XCE"),
         (["-J"], 2, "-J: a value is missing"),
         (["-W", "soon", "x"], 255, "Bad RUNLIMIT specification: -W soon"),
