@@ -62,7 +62,7 @@ $ printf '#BSUB -J onlydirectives\n' | bsub -K -o /dev/null
 $ printf 'true\n#BSUB -J "open\n' | bsub
 $ printf '#BSUB -J two words\n' | bsub
 $ printf '#BSUB -nosuch\n' | bsub
-$ printf '#BSUB -gpu num=1\ntrue\n' | bsub
+$ printf '#BSUB -sla gold\ntrue\n' | bsub
 $ printf '#BSUB -n\ntrue\n' | bsub
 $ printf '#BSUB -V\ntrue\n' | bsub
 $ printf '#BSUB -o a\n#BSUB -oo b\ntrue\n' | bsub
