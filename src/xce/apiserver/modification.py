@@ -13,6 +13,15 @@ from msgspec.structs import replace
 
 from xce.apiserver.problems import refused
 from xce.apiserver.submission import (
+    SubmissionCompiler,
+    check_paths,
+    compile_resources,
+    read_arguments,
+    read_group,
+    read_program,
+    to_micros,
+)
+from xce.apiserver.submission_body import (
     ARGS_COUNT_MAX,
     AT_S_MAX,
     MEM_KIB_MAX,
@@ -23,14 +32,7 @@ from xce.apiserver.submission import (
     Short,
     Span,
     SubmissionBody,
-    SubmissionCompiler,
     Text,
-    check_paths,
-    compile_resources,
-    read_arguments,
-    read_group,
-    read_program,
-    to_micros,
 )
 from xce.control.modify import as_it_is
 from xce.model.command import Modification

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from xce.client.rest import WAIT_S, Api, socket_path
+from xce.client.rest import WAIT_S, Api
 from xce.client.seen import open_seen
+from xce.client.socket_path import socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

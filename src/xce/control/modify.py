@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from xce.control.dependency import decide_dependency, find_circle
+from xce.control.misfit import describe_misfit
 from xce.control.selection import (
     Selected,
     basis_of,
@@ -26,7 +27,6 @@ from xce.control.submit import (
     check_limits,
     check_submission,
     choose_queue,
-    describe_misfit,
     make_key,
 )
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs

@@ -182,6 +182,8 @@ _HOSTS_HEAD: Final = """\
 # names:       one name or many: "g[01-08],b[1-3]"
 # slots:       how many tasks may run at once
 # mem:         memory to give out: 512G; a bare number is MiB
+# tmp:         space below /tmp to give out, which rusage[tmp=...] takes: 200G
+# swp:         swap space to give out, which rusage[swp=...] takes: 16G
 # gpus:        {count: 8, model: H100, mem: 80G, nvlink: [[0, 1, 2, 3], [4, 5, 6, 7]]}; without it
 #              those that its worker finds
 # state:       ok | closed

@@ -474,12 +474,8 @@ class Session:
         self._reserver.take(front.found, shape, self._now, spot)
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
-        self._bulk.append(
-            BulkStart(
-                front.found.cls, *runs, numbers.tolist(), shares.tolist(), rule=rule,
-                devices=spot.devices,
-            )
-        )  # fmt: skip
+        given = *runs, numbers.tolist(), shares.tolist()
+        self._bulk.append(BulkStart(front.found.cls, *given, rule=rule, devices=spot.devices))
         return True
 
     def _place_gang(

@@ -18,7 +18,8 @@ import msgspec
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import Problem, ProblemError, from_refusal
 from xce.apiserver.spec_body import members_of, read_body_spec
-from xce.apiserver.submission import SubmissionBody, SubmissionCompiler
+from xce.apiserver.submission import SubmissionCompiler
+from xce.apiserver.submission_body import SubmissionBody
 from xce.calendars.windows import Resolver
 from xce.control.accept import plan_digest
 from xce.control.controller import Controller, Input, Step

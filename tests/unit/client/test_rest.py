@@ -11,9 +11,9 @@ from xce.client.rest import (
     make_key,
     quote,
     render_query,
-    socket_path,
 )
 from xce.client.seen import SeenSeq
+from xce.client.socket_path import socket_path
 
 
 def ask(api, *words, **options):

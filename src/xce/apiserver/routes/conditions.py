@@ -12,7 +12,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.problems import ProblemError, from_refusal
 from xce.apiserver.routes.submit import past_outcomes
-from xce.apiserver.submission import Text
+from xce.apiserver.submission_body import Text
 from xce.control.dependency import judge_condition
 from xce.model.refusal import Refusal
 from xce.resreq.dependency import Verdict

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.problems import ProblemError, from_refusal, refused
-from xce.apiserver.submission import Text
+from xce.apiserver.submission_body import Text
 from xce.apiserver.veil import Sees
 from xce.control.groups import refuse_name
 from xce.model.command import DeleteGroups, SetGroup

@@ -12,7 +12,7 @@ from xce.apiserver.copies import CopyError
 from xce.apiserver.problems import Problem, ProblemError, from_refusal, make_problem
 from xce.apiserver.routes.submit import check_may_run, check_queue, past_outcomes
 from xce.apiserver.rows import HostSlots
-from xce.apiserver.submission import SubmissionBody
+from xce.apiserver.submission_body import SubmissionBody
 from xce.model.command import SubmitJobs
 
 BUSY: Final = "too-busy"

@@ -21,7 +21,8 @@ from xce.apiserver.problems import (
     make_problem,
     refused,
 )
-from xce.apiserver.submission import Compiled, SubmissionBody
+from xce.apiserver.submission import Compiled
+from xce.apiserver.submission_body import SubmissionBody
 from xce.journal.history_schema import HistoryError
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject

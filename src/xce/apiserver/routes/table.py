@@ -30,7 +30,7 @@ from xce.apiserver.routes import (
     watch,
 )
 from xce.apiserver.subject import ArrayHead
-from xce.apiserver.submission import SubmissionBody
+from xce.apiserver.submission_body import SubmissionBody
 from xce.apiserver.why import WhyAnswer
 from xce.journal.trace_rows import TraceAnswer
 

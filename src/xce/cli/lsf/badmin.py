@@ -7,7 +7,8 @@ import time
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
 from xce.cli.lsf.times import render_date
-from xce.client.rest import ProblemError, make_key, socket_path
+from xce.client.rest import ProblemError, make_key
+from xce.client.socket_path import socket_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
