@@ -80,8 +80,10 @@ def run_session(
     while queue:
         if session.has_stopped:
             session.resume(-queue[0][0][0])
-        rank, _, _, front = heapq.heappop(queue)
+        rank, place, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
+        if before == place:  # moved there from two queues: the older job is first
+            before = place[0], place[1] + 1
         session.place(front, session.turns.limit(rank, before))
         if until is not None and front.is_past(until):
             return session.close()
@@ -209,9 +211,7 @@ class Session:
             if late is not None:
                 front.is_over = True
                 return
-            if self._preempt(front, shape, reason, before):
-                continue
-            if self._reserve(front, shape, before):
+            if self._preempt(front, shape, reason, before) or self._reserve(front, shape, before):
                 continue
             if not shape.avoid:
                 front.is_over = True
