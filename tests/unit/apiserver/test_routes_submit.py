@@ -397,7 +397,7 @@ def test_what_has_not_the_right_form_is_named_first():
              "dependency: expected `str` of length <= 65536"),
             ({"command": "true", "env": ["A=1", 2]}, "env[1]: expected `str`, got `int`"),
             ({"jobs": [{"command": "true", "umask": 512}]}, "jobs[0].umask: expected `int` <= 511"),
-            ({"commant": "true"}, "Object contains unknown field `commant`"),
+            ({"commando": "true"}, "Object contains unknown field `commando`"),
         ):  # fmt: skip
             status, document = await rest.post("/jobs", body)
             assert status == 400
