@@ -155,6 +155,6 @@ def jobs_ahead(state: ClusterState, job_id: JobId, now_us: Micros) -> int:
         if rank < own:
             found += len(one.waiting) + len(one.moved)
         elif rank == own:
-            found += sum((other, 0) < job.place for other in one.waiting)
+            found += sum((other, 0, other) < job.place for other in one.waiting)
             found += sum(state.jobs[other].place < job.place for other in one.moved)
     return found

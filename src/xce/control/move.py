@@ -99,7 +99,7 @@ def _line(
             if job_id == job.id or not (other.pending or other.held):
                 continue
             if (wanted.queue, wanted.priority) == (key.queue, key.priority):
-                places.append(moved.get(job_id, other.place))
+                places.append(moved.get(job_id, other.place[:2]))
     return sorted(places)
 
 

@@ -16,7 +16,7 @@ from xce.sched.order import Place, Rank
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import Job
 
-NO_LIMIT: Final[Place] = (1 << 63, 0)
+NO_LIMIT: Final[Place] = (1 << 63, 0, 0)
 """Later than every job."""
 _CHUNK: Final = 64
 _ARRAY: Final = attrgetter("array")
@@ -87,7 +87,7 @@ class Front:
         first = self.first()
         if first is None:
             return None
-        return self._job().place if self._is_moved else (first, 0)
+        return self._job().place if self._is_moved else (first, 0, first)
 
     def is_past(self, job_id: JobId) -> bool:
         """Return whether the turn of a job is over, if this is where it waits."""

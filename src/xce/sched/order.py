@@ -14,8 +14,8 @@ from xce.state.cluster import ClusterState, RequestClass
 
 Rank: TypeAlias = tuple[int, ...]
 """Smaller goes first; classes of equal rank are merged by the places of their waiting jobs."""
-Place: TypeAlias = tuple[JobId, int]
-"""Where a job stands among those of its rank: its id and 0, or beside another job."""
+Place: TypeAlias = tuple[JobId, int, JobId]
+"""Where a job stands among those of its rank: see `xce.state.job.Job.place`."""
 Order: TypeAlias = Callable[[RequestClass, Shares], Rank]
 """The rank of a class in its queue."""
 

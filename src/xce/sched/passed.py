@@ -19,7 +19,6 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xce.model.ids import JobId
 from xce.model.reason import HostCode, Reason, ReasonCode
 from xce.sched.columns import HostFacts
 from xce.sched.explain import explain_ground, gist
@@ -39,7 +38,7 @@ _MASKS_MAX: Final = 64
 """Different sets of hosts that requests may use at all."""
 _NOTES_MAX: Final = 32
 """Corrections in one session: where more is given out, most are tried anyway."""
-Key: TypeAlias = tuple[Rank, Place, JobId]
+Key: TypeAlias = tuple[Rank, Place]
 Places: TypeAlias = npt.NDArray[np.intp]
 
 
@@ -186,7 +185,7 @@ class Passed:
             shape = None if found in known else shape_of(found)
             if shape is not None and _is_simple(shape, reason) and self._number(shape):
                 first = next(iter(found.waiting))
-                key = (rank_of(found), (first, 0), first)
+                key = (rank_of(found), (first, 0, first))
                 new.append(Row(key, found, shape, reason, reason))
         if new:
             self._append(new, free, state.hosts.row)
@@ -254,7 +253,7 @@ def _as_it_was(state: ClusterState, row: Row) -> Row | None:
     found = row.found
     if state.waiting.get(found.cls) is not found or not found.sorted or found.moved:
         return None
-    first = row.key[2]
+    first = row.key[1][-1]
     if next(iter(found.waiting), None) != first or row.shape.users != 1:
         return None
     job, queue = state.jobs[first], state.queues.get(found.key.queue)

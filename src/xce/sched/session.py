@@ -44,7 +44,7 @@ from xce.sched.waiting import Memory
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Flags
 
-Queue: TypeAlias = list[tuple[Rank, Place, JobId, Front]]
+Queue: TypeAlias = list[tuple[Rank, Place, Front]]
 
 
 def run_session(
@@ -80,10 +80,8 @@ def run_session(
     while queue:
         if session.has_stopped:
             session.resume(-queue[0][0][0])
-        rank, place, _, front = heapq.heappop(queue)
+        rank, _, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
-        if before == place:  # moved there from two queues: the older job is first
-            before = place[0], place[1] + 1
         session.place(front, session.turns.limit(rank, before))
         if until is not None and front.is_past(until):
             return session.close()
@@ -172,15 +170,15 @@ class Session:
 
     def call_up(self, queue: Queue) -> None:
         """Put into the order who of those is next and does fit."""
-        key, given = queue[0][:3] if queue else None, len(self._bulk) + len(self._gangs)
+        key, given = queue[0][:2] if queue else None, len(self._bulk) + len(self._gangs)
         for row in self.turns.advance(key, given, self._ground):
             self.push(queue, Front(self._state, row.found, row.key[0]))
 
     def push(self, queue: Queue, front: Front) -> None:
         """Put a class into the order, if anything of it is left."""
-        place, first = front.place(), front.first()
-        if place is not None and first is not None:
-            heapq.heappush(queue, (front.rank, place, first, front))
+        place = front.place()
+        if place is not None:
+            heapq.heappush(queue, (front.rank, place, front))
 
     @property
     def is_order_due(self) -> bool:
@@ -191,7 +189,7 @@ class Session:
         """Return the order as it is after what was placed."""
         self._shares.renew()
         again: Queue = []
-        for _, _, _, front in queue:
+        for _, _, front in queue:
             front.rank = self._line.rank(front.found)
             self.push(again, front)
         return again

@@ -271,9 +271,13 @@ class Job(msgspec.Struct, gc=False, array_like=True):
         return ((lo, hi),) if lo <= hi else EMPTY
 
     @property
-    def place(self) -> tuple[JobId, int]:
-        """Where it stands among the jobs of its queue and priority: smaller goes first."""
-        return (self.beside, self.offset) if self.offset else (self.id, 0)
+    def place(self) -> tuple[JobId, int, JobId]:
+        """Where it stands among the jobs of its rank: smaller goes first.
+
+        Its id, or beside another job, at an offset. Jobs that were moved in two lines may come
+        into one with the same of both, so that the id decides: no two places are equal.
+        """
+        return (self.beside, self.offset, self.id) if self.offset else (self.id, 0, self.id)
 
     def posts_of(self, position: int) -> dict[int, Post]:
         """Return the messages to an element, those to the whole job included, by box."""

@@ -3,7 +3,7 @@
 import pytest
 from sessions import Scheduled
 
-from xce.model.command import Accepted, MoveJobs
+from xce.model.command import Accepted, MoveJobs, SwitchJobs
 from xce.model.config import QueueConfig
 from xce.model.refusal import RefusalCode
 from xce.state.check import check_state
@@ -50,6 +50,24 @@ def controller():
 def ids(controller, count, owner=None, **wanted):
     owners = {} if owner is None else {"owner": owner}
     return [submit(controller, submission(**wanted), **owners) for _ in range(count)]
+
+
+def switch(controller, job, queue):
+    (result,) = controller.tell(SwitchJobs("alice", False, chosen(job), queue), by="alice")
+    assert (result.job, result.text) == (job, "switched")
+
+
+def test_jobs_that_were_moved_to_one_place_in_two_queues_start_by_their_ids():
+    queues = [QueueConfig(name="normal", default=True), QueueConfig(name="night")]
+    controller = cluster({"h1": 1}, queues=queues)
+    first, second, third = ids(controller, 3)
+    move(controller, third)
+    switch(controller, third, "night")
+    move(controller, second)
+    assert controller.job(second).place[:2] == controller.job(third).place[:2]
+    assert controller.job(second).place < controller.job(third).place
+    switch(controller, third, "normal")
+    assert order(controller) == [second, third, first]
 
 
 def test_a_job_goes_to_the_top_and_to_the_bottom(controller):
