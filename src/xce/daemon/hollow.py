@@ -15,6 +15,7 @@ from xce.client.version import VERSION
 from xce.config.names import HOST_NAME
 from xce.daemon.config_directory import load_config
 from xce.daemon.dialling import find_ways
+from xce.daemon.faults import end_on_fault
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
@@ -95,20 +96,8 @@ async def run_hollow(options: argparse.Namespace) -> int:
     except (XceError, OSError) as error:
         log.error("hollow-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
         return 1
-    failures: list[object] = []
-
-    def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        failures.append(context)
-        error = context.get("exception")
-        log.error(
-            "worker-failed",
-            extra={"why": context.get("message")},
-            exc_info=error if isinstance(error, BaseException) else None,
-        )
-        stop.set()
-
+    faults = end_on_fault(log, "worker-failed", stop)
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(fail)
     accounts = Accounts()
     hosts = [
         loop.create_task(Worker(given, store, _log(given.host), accounts).run())
@@ -117,15 +106,15 @@ async def run_hollow(options: argparse.Namespace) -> int:
     log.info("hollow-started", extra={"hosts": len(hosts)})
     stopped = loop.create_task(stop.wait())
     done, _ = await asyncio.wait({*hosts, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    for task in done - {stopped}:
-        failures.append(task)
+    died = done - {stopped}
+    for task in died:
         log.error("worker-failed", exc_info=task.exception())
     for task in hosts:
         task.cancel()
     await asyncio.wait(hosts)
     lock.release()
     log.info("hollow-stopped")
-    return 1 if failures else 0
+    return 1 if faults or died else 0
 
 
 def _worker_options(

@@ -22,6 +22,7 @@ import uvloop
 
 from xce.client.version import VERSION
 from xce.daemon.dialling import find_ways
+from xce.daemon.faults import end_on_fault
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, find_layout
 from xce.daemon.signals import stop_event
@@ -228,19 +229,7 @@ async def _run(directory: Path) -> int:
     warm = load_warm(layout, log)
     if warm is not None:
         scheduler.begin_warm(warm)
-    failures: list[BaseException] = []
-
-    def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        error = context.get("exception")
-        log.error(
-            "scheduler-failed",
-            extra={"why": str(error)},
-            exc_info=error if isinstance(error, BaseException) else None,
-        )
-        failures.append(error if isinstance(error, BaseException) else RuntimeError())
-        stop.set()
-
-    asyncio.get_running_loop().set_exception_handler(fail)
+    faults = end_on_fault(log, "scheduler-failed", stop)
     client = asyncio.create_task(make_client(layout, scheduler, log).run())
     stopped = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({client, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -248,7 +237,7 @@ async def _run(directory: Path) -> int:
     if client in done and client.exception() is not None:
         log.error("scheduler-failed", exc_info=client.exception())
         return 1
-    return 1 if failures else 0
+    return 1 if faults else 0
 
 
 def main() -> int:

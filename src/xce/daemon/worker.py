@@ -20,6 +20,7 @@ import uvloop
 from xce.client.version import VERSION
 from xce.daemon.dialling import Ways, find_ways, find_ways_by_key
 from xce.daemon.enrolment import enrol_host, load_enrolled, parse_addresses, worker_stem
+from xce.daemon.faults import end_on_fault
 from xce.daemon.hollow import add_hollow_options, check_hollow, run_hollow
 from xce.daemon.host_token import TokenError, load_token
 from xce.daemon.key_files import check_key, key_pair
@@ -114,20 +115,7 @@ async def _run(options: argparse.Namespace, ways: Ways) -> int:
     except OSError as error:
         log.exception("store-failed", extra={"why": str(error)})
         return 1
-    failures: list[object] = []
-
-    def fail(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        # A fault ends the process: the next worker begins with what is true.
-        failures.append(context)
-        error = context.get("exception")
-        log.error(
-            "worker-failed",
-            extra={"why": context.get("message")},
-            exc_info=error if isinstance(error, BaseException) else None,
-        )
-        stop.set()
-
-    asyncio.get_running_loop().set_exception_handler(fail)
+    faults = end_on_fault(log, "worker-failed", stop)
     worker = asyncio.create_task(Worker(given, store, log).run())
     stopped = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -138,7 +126,7 @@ async def _run(options: argparse.Namespace, ways: Ways) -> int:
     await asyncio.wait({worker})
     lock.release()
     log.info("worker-stopped")
-    return 1 if failures else 0
+    return 1 if faults else 0
 
 
 def main() -> int:
