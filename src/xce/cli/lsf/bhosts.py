@@ -17,6 +17,7 @@ from xce.cli.lsf.columns import (
 )
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
+from xce.cli.lsf.shared_resources import list_shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,25 +162,13 @@ def _memory(host: Host, *, free: bool) -> str:
 
 def _list_shared(context: Context) -> int:
     """List counters of hosts and pools: ``RESOURCE TOTAL RESERVED LOCATION``."""
-    names = context.parsed.rest
-    rows: list[tuple[str, int, int, str]] = []
-    for pool in context.api.call("GET", "/pools")["pools"]:
-        rows.append((pool["name"], pool["total"], pool["used"], "all"))
-    for host in context.api.call("GET", "/hosts")["hosts"]:
-        for name, (total, used) in (host.get("counters") or {}).items():
-            rows.append((name, total, used, host["name"]))
-    known = {row[0] for row in rows}
-    missing = [name for name in names if name not in known]
-    rows = [row for row in rows if not names or row[0] in names]
-    if rows:
-        context.out(f"{'RESOURCE':<23} {'TOTAL':>8} {'RESERVED':>14}      LOCATION")
-        for name, total, used, where in sorted(rows):
-            context.out(f"{name:<23} {total - used:>8} {used:>14}      {where}")
-    for name in missing:
-        context.err(f"{name}: Unknown resource name")
-    if not rows and not missing:
-        context.err("No shared resource is declared")
-    return FAILED if missing else 0
+    return list_shared(
+        context,
+        f"{'RESOURCE':<23} {'TOTAL':>8} {'RESERVED':>14}      LOCATION",
+        lambda one: f"{one.name:<23} {one.total - one.used:>8} {one.used:>14}      {one.where}",
+        order=lambda one: (one.name, one.total, one.used, one.where),
+        nothing="No shared resource is declared",
+    )
 
 
 def _list_gpus(context: Context, hosts: list[Host]) -> None:

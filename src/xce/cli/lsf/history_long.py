@@ -5,8 +5,8 @@ from __future__ import annotations
 from xce.cli.lsf.jobs_long import SEPARATOR, limit_blocks, submission_text, wrap
 from xce.cli.lsf.rows import (
     counted_hosts,
+    ended_line,
     exec_cwd,
-    exit_code,
     is_finished,
     job_label,
     one_line,
@@ -59,16 +59,9 @@ def _placed(row: Row, step: Row) -> str:
 
 def _ended(row: Row) -> list[str]:
     """Return how the last attempt ended."""
-    used = f"The CPU time used is {row.get('cpu_s') or 0:.1f} seconds;"
+    first = ended_line(row, ";")
     if row["stat"] == "DONE":
-        return [f"Done successfully. {used}"]
-    code = exit_code(row)
-    if row.get("signal"):
-        first = f"Exited by signal {row['signal']}. {used}"
-    elif code is None or row.get("start_at") is None:
-        first = f"Exited. {used}"
-    else:
-        first = f"Exited with exit code {code}. {used}"
+        return [first]
     cause = f" {row['cause_text']};" if row.get("cause_text") else ""
     return [first, f"Completed <exit>;{cause}"]
 

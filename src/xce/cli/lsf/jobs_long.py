@@ -11,8 +11,8 @@ from xce.cli.lsf.gpu_text import allocation_lines
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.rows import (
     counted_hosts,
+    ended_line,
     exec_cwd,
-    exit_code,
     is_finished,
     is_pending,
     job_label,
@@ -236,16 +236,9 @@ def _middle(row: Row, now_s: float) -> list[tuple[float | None, str]]:
 
 def _ended(row: Row) -> list[str]:
     """Return the statements about the end."""
-    used = f"The CPU time used is {row.get('cpu_s') or 0:.1f} seconds."
+    first = ended_line(row, ".")
     if row["stat"] == "DONE":
-        return [f"Done successfully. {used}"]
-    code = exit_code(row)
-    if row.get("signal"):
-        first = f"Exited by signal {row['signal']}. {used}"
-    elif row.get("start_at") is None or code is None:
-        first = f"Exited. {used}"
-    else:
-        first = f"Exited with exit code {code}. {used}"
+        return [first]
     cause = f"; {row['cause_text']}" if row.get("cause_text") else ""
     return [first, f"Completed <exit>{cause}."]
 

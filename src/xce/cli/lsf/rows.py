@@ -180,3 +180,16 @@ def finish_text(row: Row) -> str:
     if estimate:
         return f"{render_minute(start + estimate)} E"
     return f"{render_minute(start + limit)} L" if limit else ""
+
+
+def ended_line(row: Row, end: str) -> str:
+    """Return how the last attempt ended and what it used; ``end`` ends the line."""
+    used = f"The CPU time used is {row.get('cpu_s') or 0:.1f} seconds{end}"
+    if row["stat"] == "DONE":
+        return f"Done successfully. {used}"
+    code = exit_code(row)
+    if row.get("signal"):
+        return f"Exited by signal {row['signal']}. {used}"
+    if code is None or row.get("start_at") is None:
+        return f"Exited. {used}"
+    return f"Exited with exit code {code}. {used}"
