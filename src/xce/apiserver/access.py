@@ -119,13 +119,15 @@ _ROWS: Final = {(row.method, row.path, row.action): row for row in MATRIX}
 _ROUTES: Final = {(row.method, row.path): row for row in reversed(MATRIX)}
 
 
-def access_of(method: str, path: str, action: str = "") -> Access:
-    """Return the row of a route or of an action of it.
+def permission_for(path: str, action: str) -> Permission:
+    """Return what an action of a route needs.
 
     Raises:
-        KeyError: It has none: nobody has decided yet who may use it.
+        KeyError: It has no row: nobody has decided yet who may use it.
     """
-    return _ROWS[method, path, action]
+    permission = _ROWS["POST", path, action].permission
+    assert permission is not None, f"{action} at {path} needs a permission"
+    return permission
 
 
 def route_access(method: str, path: str) -> Access:

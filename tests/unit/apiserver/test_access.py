@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rest_cluster import run_rest
 
-from xce.apiserver.access import COLUMNS, MATRIX, About, access_of, render_matrix, route_access
+from xce.apiserver.access import COLUMNS, MATRIX, About, permission_for, render_matrix, route_access
 from xce.apiserver.routes.table import ROUTES
 from xce.model.command import ApplyConfig, PostMessage, SetGroup, SetHostsOpen, SetQueues
 from xce.model.config import GrantConfig, QueueConfig
@@ -42,7 +42,7 @@ def test_every_route_has_a_row_and_every_row_a_route():
     with pytest.raises(KeyError):
         route_access("GET", "/nothing-of-the-kind")
     with pytest.raises(KeyError):
-        access_of("POST", "/jobs/actions", "dance")
+        permission_for("/jobs/actions", "dance")
 
 
 def test_every_row_has_a_cell_for_every_role():

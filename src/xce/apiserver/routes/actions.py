@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from xce.apiserver.access import access_of
+from xce.apiserver.access import permission_for
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
@@ -177,8 +177,7 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     """Kill, stop, resume, signal, requeue, move, switch or modify jobs."""
     body: ActionBody = decode(_JOBS, await call.body())
     caller = call.caller
-    permission = access_of("POST", "/jobs/actions", body.action).permission
-    assert permission is not None
+    permission = permission_for("/jobs/actions", body.action)
     items = _named(backend, caller, permission, body.select)
     selection = _selection(body.select, caller, items)
     if body.action == "modify":
@@ -416,8 +415,7 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
     """Open or close hosts for new work, or give up hosts that are away."""
     body: HostsBody = decode(_HOSTS, await call.body())
     caller = call.caller
-    permission = access_of("POST", "/hosts/actions", body.action).permission
-    assert permission is not None
+    permission = permission_for("/hosts/actions", body.action)
     if not backend.rights.basis(caller.actor, permission):
         raise denied(permission, refuse_hosts(permission).text, about=body.hosts[0])
     names = tuple(dict.fromkeys(body.hosts))
@@ -469,8 +467,7 @@ async def act_on_queues(backend: Backend, call: Call) -> web.StreamResponse:
     """Open or close queues for new jobs; let their jobs start, or not."""
     body: QueuesBody = decode(_QUEUES, await call.body())
     caller = call.caller
-    permission = access_of("POST", "/queues/actions", body.action).permission
-    assert permission is not None
+    permission = permission_for("/queues/actions", body.action)
     names = tuple(dict.fromkeys(body.queues))
     is_open = {"open": True, "close": False}.get(body.action)
     is_active = {"activate": True, "inactivate": False}.get(body.action)

@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 from aiohttp import web
 
-from xce.apiserver.access import access_of
+from xce.apiserver.access import permission_for
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.problems import ProblemError, denied, from_refusal, refused
@@ -41,8 +41,7 @@ async def act_on_config(backend: Backend, call: Call) -> web.StreamResponse:
     """Read the configuration files and put them in effect, if nothing is wrong with them."""
     body: ConfigBody = decode(_BODY, await call.body())
     caller = call.caller
-    permission = access_of("POST", "/config/actions", body.action).permission
-    assert permission is not None
+    permission = permission_for("/config/actions", body.action)
     if not backend.rights.basis(caller.actor, permission):
         raise denied(permission, refuse_config().text)
     load = backend.site.load_config
