@@ -14,7 +14,7 @@ import numpy as np
 
 from xce.control.devices import fitting_devices, take_devices
 from xce.control.preempt import Room, decide_resumes
-from xce.model.constraint import Near
+from xce.model.constraint import Exclusive, Near
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.plan import BulkStart, GangStart, Plan, Reservation
 from xce.model.ranges import Ranges, contains, count, intersect, subtract, take_first
@@ -380,7 +380,8 @@ def _relations_hold(state: ClusterState, ledger: Ledger, form: Form, gang: GangS
     """Return whether a placement keeps what relations ask, and its certificate is right."""
     if gang.topology != state.config_version or not ledger.empty[gang.alone].all():
         return False
-    busy = np.flatnonzero(~ledger.empty).tolist()
+    isolates = any(isinstance(item, Exclusive) for item in form.request.constraints)
+    busy = np.flatnonzero(~ledger.empty).tolist() if isolates else []
     placed = Placed(
         form, gang.hosts, gang.tasks, gang.parts, gang.alone, gang.proofs,
         state.hosts, state.config, ledger.hosts_of(state, form.request), busy, gang.devices,
