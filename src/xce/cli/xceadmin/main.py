@@ -11,9 +11,9 @@ from xce.client.version import VERSION
 from xce.daemon.settings import SettingsError, load_settings
 
 NOT_BUILT: Final = {
-    "diff": "configuration is in effect after `xce down` and `xce up`",
-    "rollback": "configuration is in effect after `xce down` and `xce up`",
-    "supply": "supply is in the configuration files",
+    "diff": "`xceadmin check` judges the files, `xceadmin apply` puts them in effect",
+    "rollback": "put the former files back, then `xceadmin apply`",
+    "supply": "supply is in the configuration files; `xcecli hosts` and `xcecli topology` show it",
     "providers": "there are no providers yet",
     "demand": "there are no providers yet",
     "upgrade": "install the new release, then `xce down` and `xce up`",

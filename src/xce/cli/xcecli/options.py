@@ -13,7 +13,7 @@ from xce.client.version import VERSION
 
 _LATER: Final = "comes with a later release"
 NOT_BUILT: Final = {
-    "modify": f"it {_LATER}; kill the job and submit it again",
+    "modify": f"it {_LATER}; 'bmod' and 'bswitch' change jobs",
     "top": f"it {_LATER}; 'xcecli jobs --watch' shows what goes on",
     "projects": f"projects with shares {_LATER}",
     "apps": f"application profiles {_LATER}",
@@ -21,8 +21,8 @@ NOT_BUILT: Final = {
     "data": f"datasets {_LATER}",
     "claim": f"claims {_LATER}",
     "service": f"services {_LATER}",
-    "history": f"it {_LATER}; 'xcecli info ID' answers for every job that ever was",
-    "whatif": f"it {_LATER}",
+    "history": f"it {_LATER}; 'bhist' and 'bacct' tell it, 'xcecli info ID' answers for ever",
+    "whatif": f"it {_LATER}; 'xcecli plan' says what would become of a submission",
     "completion": f"it {_LATER}",
 }
 
