@@ -138,14 +138,15 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
             RefusalCode.DENIED,
             f"host {seen.host!r} is hollow, and the cluster is in mode production",
         )
-    known = {(item.job, item.index): item.attempt for item in seen.attempts}
-    known |= {(job, index): attempt for job, index, attempt in seen.unreported}
+    # By attempt: of one element it may know an attempt that runs and the end of an earlier one.
+    known = {(item.job, item.index, item.attempt) for item in seen.attempts}
+    known.update(seen.unreported)
     restarted = state.hosts.boot_ids[number] not in {"", seen.boot_id}
     gone = [
         (job, position, attempt)
         for job, position, attempt in each_place(state, state.on_host.get(number, ()))
         if attempt.phase == Phase.RUNNING
-        and known.get((job.id, job.index(position))) != attempt.number
+        and (job.id, job.index(position), attempt.number) not in known
     ]
     records: list[Record] = [
         HostUp(

@@ -187,6 +187,21 @@ def test_a_late_result_of_a_stale_attempt_is_refused(controller):
     assert controller.attempt(job).number == 2
 
 
+@pytest.mark.parametrize("boot_id", ["boot-1", "boot-2"])
+def test_an_attempt_runs_on_though_the_end_of_an_earlier_one_is_still_to_be_told(boot_id):
+    controller = cluster()
+    job = start(controller, rerunnable=True)
+    lose(controller)
+    join_host(controller, "h1", boot_id=boot_id)
+    place(controller, job)
+    report_started(controller, job)
+    leave_host(controller, "h1")
+    runs = AttemptSeen(job, 0, 2, running=True)
+    join_host(controller, "h1", boot_id=boot_id, attempts=[runs], unreported=[(job, 0, 1)])
+    assert controller.attempt(job).number == 2
+    assert stat(controller, job) == "RUN"
+
+
 def test_a_host_that_is_closed_for_what_is_stale_is_rid_of_it_by_the_next_list(controller):
     job = start(controller)
     lose(controller)
