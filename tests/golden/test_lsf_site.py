@@ -44,7 +44,16 @@ HOSTS = [
 QUEUES = [
     make_queue(user_shares=[["chip", 10], ["default", 1]], policies=["FAIRSHARE"]),
     make_queue(
-        name="night", priority=50, users=["ann"], hosts=["h4"], comment="moving", run_limit_s=3600
+        name="night",
+        priority=50,
+        users=["ann"],
+        hosts=["h4"],
+        comment="moving",
+        run_limit_s=3600,
+        requeue_exit_values="all ~1 EXCLUDE(9)",
+        success_exit_values="3",
+        max_requeues=5,
+        rerunnable=True,
     ),
     make_queue(name="a_queue_with_a_long_name", priority=1, open=False, njobs=1_000_000),
 ]

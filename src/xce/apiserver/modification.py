@@ -89,6 +89,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] | UnsetType = UNSET
     group: Text | UnsetType = UNSET
     requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] | UnsetType = UNSET
+    requeue_elsewhere: Annotated[list[ExitStatus], Meta(max_length=256)] = []
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
@@ -97,6 +98,7 @@ _RESOURCES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "queue"]
 _SCRIPT: Final = frozenset(["script", "script_data"])
 _PARTS: Final = {
     "script_data": "script", "script_name": "script", "args": "script", "input_data": "input",
+    "requeue_elsewhere": "requeue_codes",
     "output_append": "output", "error_append": "error", "unit_for_limits": "resreq",
 }  # fmt: skip
 """Members that belong to another one."""
@@ -248,6 +250,13 @@ class Composer:
             spec = replace(spec, run_limit_asked_us=asked_us)
         if self._is_changed("name"):
             spec = replace(spec, name=self._name())
+        if self._is_changed("requeue_codes"):
+            codes, elsewhere = self._value("requeue_codes", (), ()), self._change.requeue_elsewhere
+            spec = replace(
+                spec,
+                requeue_codes=tuple(sorted({*codes, *elsewhere})),
+                requeue_elsewhere=tuple(sorted(set(elsewhere))),
+            )
         return replace(
             spec,
             mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
@@ -255,7 +264,6 @@ class Composer:
             hosts_asked=self._value("hosts", "", spec.hosts_asked),
             tasks_asked=self._value("tasks", (0, 0), spec.tasks_asked),
             cwd_asked=self._value("cwd_given", "", spec.cwd_asked),
-            requeue_codes=tuple(sorted(set(self._value("requeue_codes", (), spec.requeue_codes)))),
         )
 
     def _name(self) -> str:

@@ -58,6 +58,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """``-gpu`` as asked for, with what it does not say."""
     requeue_codes: tuple[int, ...]
     """Exit statuses for which it is started anew."""
+    requeue_elsewhere: tuple[int, ...]
+    """Those of them for which it does not use the same host again."""
 
 
 class Common:
@@ -137,5 +139,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "user_group": "spec.user_group",
     "gpu_asked": "spec.gpu_asked",
     "requeue_codes": "spec.requeue_codes",
+    "requeue_elsewhere": "spec.requeue_elsewhere",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -123,7 +123,8 @@ class SubmissionCompiler:
             login_shell=body.login_shell,
             user_group=body.user_group,
             ends_as_orphan=body.ends_as_orphan,
-            requeue_codes=tuple(sorted(set(body.requeue_codes))),
+            requeue_codes=tuple(sorted({*body.requeue_codes, *body.requeue_elsewhere})),
+            requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
         )
         return Compiled(_submission(body, job, asked.request, array), tuple(blobs))
 

@@ -7,8 +7,9 @@ import msgspec
 
 from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
 from xce.journal.past import PastJob
-from xce.model.config import QueueConfig
+from xce.model.config import ExitValues, QueueConfig
 from xce.model.display import render_window
+from xce.model.exit_values import render_exit_values
 from xce.model.ids import SECOND_US, HostNumber
 from xce.model.ranges import count
 from xce.state.cluster import ClusterState
@@ -86,6 +87,12 @@ class QueueRow(msgspec.Struct, frozen=True):
     """Names and shares at the top of the tree."""
     comment: str = ""
     """Why an administrator opened, closed, activated or inactivated it."""
+    rerunnable: bool = False
+    requeue_exit_values: str = ""
+    """As LSF writes it: ``all ~1 EXCLUDE(9)``; empty: none."""
+    success_exit_values: str = ""
+    max_requeues: int = 0
+    """So often an element is started anew for its exit status."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -252,9 +259,17 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 run_windows=tuple(map(render_window, queue.run_windows)),
                 user_shares=tuple((node.name, node.shares) for node in queue.fairshare),
                 comment=state.switches[queue.name].comment if queue.name in state.switches else "",
+                rerunnable=queue.rerunnable,
+                requeue_exit_values=_values_text(queue.requeue_exit_values),
+                success_exit_values=_values_text(queue.success_exit_values),
+                max_requeues=queue.max_requeues,
             )
         )
     return rows
+
+
+def _values_text(values: ExitValues) -> str:
+    return render_exit_values(values.codes, values.elsewhere)
 
 
 def _policies(state: ClusterState, queue: QueueConfig) -> tuple[str, ...]:

@@ -75,6 +75,7 @@ def _of_the_jobs(config: ClusterConfig) -> list[Parameter]:
         ("CLEAN_PERIOD", _seconds(config.clean_period_us), "how long bjobs -a lists ended jobs"),
         ("JOB_TERMINATE_INTERVAL", _seconds(config.kill_interval_us), "between INT, TERM, KILL"),
         ("MAX_JOB_ARRAY_SIZE", str(config.max_array_size), "most elements, and largest index"),
+        ("MAX_JOB_REQUEUE", str(config.max_requeues), "requeues for an exit status, then PSUSP"),
         ("MAX_JOBID", str(JOBID_MAX), "ids are never used again"),
         ("RESOURCE_RESERVE_PER_TASK", "Y", "rusage[] is meant for each task"),
         ("PARALLEL_SCHED_BY_SLOT", "Y", "-n, ptile and hosts count slots"),

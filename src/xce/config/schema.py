@@ -21,6 +21,7 @@ from xce.config.values import (
     read_beat,
     read_choice,
     read_count,
+    read_exit_values,
     read_flag,
     read_host_pattern,
     read_limit_mib,
@@ -31,6 +32,7 @@ from xce.config.values import (
     read_seconds,
     read_seconds_or_forever,
     read_span,
+    read_success_values,
     read_supply_mib,
     read_users,
     read_windows,
@@ -40,6 +42,7 @@ from xce.model.config import BACKFILLS, GPU_POLICIES, INTERACTIVES, MODES, ORDER
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
+REQUEUES_LIMIT: Final = 1_000_000_000
 ARRAY_SIZE_LIMIT: Final = 1_000_000_000
 RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
@@ -128,6 +131,9 @@ QUEUE: Final = Table(
             reservations=read_count(1, RESERVATIONS_LIMIT),
             rerunnable=read_flag,
             interactive=read_choice(*INTERACTIVES),
+            requeue_exit_values=read_exit_values,
+            success_exit_values=read_success_values,
+            max_requeues=read_count(1, REQUEUES_LIMIT),
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
@@ -141,7 +147,6 @@ QUEUE: Final = Table(
             "hooks",
             "job_limit",
             "order",
-            "requeue_exit_values",
             "submit_windows",
             "user_limit",
         ]
@@ -180,6 +185,7 @@ CLUSTER: Final = Table(
         "start_retry_s": Key("start_retry_us", read_seconds),
         "time_zone": Key("time_zone", read_zone),
         "preemption": Key("preemption", read_choice(*PREEMPTIONS)),
+        "max_requeues": Key("max_requeues", read_count(1, REQUEUES_LIMIT)),
         "preemptions_max": Key("preemptions_max", read_count(1, 1_000_000)),
         "policy": Key("policy", read_choice(*ORDERS)),
         "fairshare_chunk": Key("fairshare_chunk", read_count(1, 1_000_000)),

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from xce.control.exit_values import success_codes
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
@@ -174,6 +175,7 @@ def _launch(
         fence_us=_fence_us(state, job),
         devices=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
+        success_codes=success_codes(state, key),
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from xce.model.api import ApiConfig
 from xce.model.device import Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
-from xce.model.job import ARRAY_SIZE_MAX
+from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
 from xce.model.permission import EVERYONE
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
@@ -86,6 +86,14 @@ class WindowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     weekly: bool = False
 
 
+class ExitValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A list of exit statuses, rising; see `xce.model.exit_values`."""
+
+    codes: tuple[int, ...] = ()
+    elsewhere: tuple[int, ...] = ()
+    """Those of ``EXCLUDE()``, which are in ``codes`` too."""
+
+
 INTERACTIVES: Final = ("allow", "refuse", "only")
 """What a queue does with interactive jobs; ``only``: it takes no others."""
 
@@ -131,6 +139,12 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether jobs that do not say are started anew when their host fails."""
     interactive: str = "allow"
     """`INTERACTIVES`."""
+    requeue_exit_values: ExitValues = ExitValues()
+    """Exit statuses for which jobs that do not say are started anew."""
+    success_exit_values: ExitValues = ExitValues()
+    """Exit statuses beside 0 with which a job is done."""
+    max_requeues: int = 0
+    """So often an element is started anew for its exit status; 0: as the cluster has it."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -202,6 +216,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`BACKFILLS`: of queues that do not say."""
     reservations: int = 0
     """Of queues that do not say; 0: as the kind of backfill has it."""
+    max_requeues: int = REQUEUES_MAX
+    """Of queues that do not say."""
     start_failures_max: int = 3
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US

@@ -5,7 +5,14 @@ import pytest
 
 from xce.config.parse import parse_config
 from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, HOST, LSF, QUEUE, RESOURCE
-from xce.model.config import ClusterConfig, HostConfig, PoolConfig, QueueConfig, ShareConfig
+from xce.model.config import (
+    ClusterConfig,
+    ExitValues,
+    HostConfig,
+    PoolConfig,
+    QueueConfig,
+    ShareConfig,
+)
 from xce.model.errors import ConfigError
 
 HOUR_US = 3_600_000_000
@@ -311,3 +318,13 @@ def test_sizes_that_hosts_offer_are_declared_by_it():
     ]  # fmt: skip
     assert [dict(host.counters) for host in config.hosts] == [{"swp": 512, "tmp": 102_400}, {}]
     assert parse_config({"hosts.yaml": "- {names: a}\n"}).resources == ()
+
+
+def test_a_queue_says_which_exit_statuses_mean_what():
+    text = 'requeue_exit_values: "3 EXCLUDE(7)", success_exit_values: 4, max_requeues: 2'
+    (queue,) = parse_config({"queues.yaml": f"- {{name: q, {text}}}\n"}).queues
+    assert (queue.requeue_exit_values, queue.success_exit_values, queue.max_requeues) == (
+        ExitValues((3, 7), (7,)), ExitValues((4,)), 2,
+    )  # fmt: skip
+    assert "256" in problems(queues="- {name: q, requeue_exit_values: 256}\n")
+    assert "EXCLUDE" in problems(queues="- {name: q, success_exit_values: EXCLUDE(3)}\n")

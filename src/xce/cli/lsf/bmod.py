@@ -21,8 +21,8 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_duration_s,
-    parse_exit_codes,
     parse_job_id,
+    parse_requeue,
     parse_tasks,
     split_job_name,
 )
@@ -99,7 +99,7 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
     if options.has("-cwd"):
         change["cwd_given"] = options.value("-cwd")
     if options.has("-Q"):
-        change["requeue_codes"] = parse_exit_codes(options.value("-Q"), option="-Q")
+        change.update(parse_requeue(options.value("-Q")))
     add_files(change, options)
     _add_program(change, options)
     unset = [member for option, member in _UNSET.items() if options.has(option)]

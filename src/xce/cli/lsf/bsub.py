@@ -41,7 +41,8 @@ Usage: bsub [options] command [argument ...]
   -P project  -sp n     project, priority
   -g /group             job group, which is made if it is not there
   -H  -K                hold until bresume; wait for the end
-  -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3"
+  -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3";
+                        "9 EXCLUDE(7)": with 7 on another host
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
   -G group              be counted in this group of the queue's shares

@@ -12,8 +12,8 @@ from xce.cli.lsf.values import (
     parse_begin,
     parse_count,
     parse_duration_s,
-    parse_exit_codes,
     parse_login_shell,
+    parse_requeue,
     parse_size_kib,
     parse_tasks,
     split_job_name,
@@ -96,7 +96,7 @@ def build_submission(
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
     if options.has("-Q"):
-        body["requeue_codes"] = parse_exit_codes(options.value("-Q"), option="-Q")
+        body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
     _add_surroundings(body, options, environ)
     return body

@@ -20,6 +20,7 @@ from xce.cli.xceadmin.lsf.verdicts import (
     find_reason,
 )
 from xce.config.parse import parse_config
+from xce.config.schema import REQUEUES_LIMIT
 from xce.model.errors import ConfigError
 
 READ: Final = (
@@ -201,6 +202,9 @@ class Import:
             case "MAX_JOB_ARRAY_SIZE" if text.isdecimal() and 0 < int(text) <= 1_000_000_000:
                 self._cluster["max_array_size"] = int(text)
                 return f"max_array_size: {text}"
+            case "MAX_JOB_REQUEUE" if text.isdecimal() and 0 < int(text) <= REQUEUES_LIMIT:
+                self._cluster["max_requeues"] = int(text)
+                return f"max_requeues: {text}"
             case "HIST_HOURS" if text.isdecimal() and int(text) > 0:
                 self._cluster["fairshare_half_life_s"] = round(int(text) * 3600 * _HALF_LIFE)
                 return f"fairshare_half_life_s: {self._cluster['fairshare_half_life_s']}"

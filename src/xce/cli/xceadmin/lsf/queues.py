@@ -8,8 +8,10 @@ from xce.cli.xceadmin.lsf.report import Findings, Verdict
 from xce.cli.xceadmin.lsf.site import Site, parse_shares
 from xce.cli.xceadmin.lsf.verdicts import QUEUE, find_reason
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES
+from xce.config.schema import REQUEUES_LIMIT
 from xce.config.values import parse_windows
 from xce.model.errors import TextError
+from xce.model.exit_values import parse_exit_values
 
 Queue = dict[str, Any]
 _YES: Final = ("y", "yes")
@@ -155,6 +157,24 @@ class QueueImport:
         queue["interactive"] = meant
         return Verdict.TAKEN, f"interactive: {meant}"
 
+    def _requeue(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return _exit_values(queue, "requeue_exit_values", text)
+
+    def _success(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return _exit_values(queue, "success_exit_values", text)
+
+    def _max_requeues(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        if not text.isdecimal() or not 1 <= int(text) <= REQUEUES_LIMIT:
+            return Verdict.NONE, f"it is no whole number from 1 to {REQUEUES_LIMIT}"
+        queue["max_requeues"] = int(text)
+        return Verdict.TAKEN, f"max_requeues: {text}"
+
+    def _rerunnable(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        if text.lower() not in _YES:
+            return Verdict.TAKEN, "the default"
+        queue["rerunnable"] = True
+        return Verdict.TAKEN, "rerunnable: true"
+
     def _users(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = list_words(text)
         if "all" in words and not any(word.startswith("~") for word in words):
@@ -242,6 +262,10 @@ _TAKE: Final = {
     "PROCLIMIT": QueueImport._task_limit,  # noqa: SLF001
     "EXCLUSIVE": QueueImport._exclusive,  # noqa: SLF001
     "INTERACTIVE": QueueImport._interactive,  # noqa: SLF001
+    "REQUEUE_EXIT_VALUES": QueueImport._requeue,  # noqa: SLF001
+    "SUCCESS_EXIT_VALUES": QueueImport._success,  # noqa: SLF001
+    "MAX_JOB_REQUEUE": QueueImport._max_requeues,  # noqa: SLF001
+    "RERUNNABLE": QueueImport._rerunnable,  # noqa: SLF001
     "USERS": QueueImport._users,  # noqa: SLF001
     "HOSTS": QueueImport._hosts,  # noqa: SLF001
     "FAIRSHARE": QueueImport._fairshare,  # noqa: SLF001
@@ -250,6 +274,17 @@ _TAKE: Final = {
     "RESOURCE_RESERVE": QueueImport._reserve,  # noqa: SLF001
     "RUN_WINDOW": QueueImport._windows,  # noqa: SLF001
 }
+
+
+def _exit_values(queue: Queue, key: str, text: str) -> tuple[Verdict, str]:
+    try:
+        _, elsewhere = parse_exit_values(text)
+    except TextError as error:
+        return Verdict.NONE, error.message
+    if elsewhere and key != "requeue_exit_values":
+        return Verdict.NONE, "EXCLUDE() is for jobs that are started anew"
+    queue[key] = " ".join(text.split())
+    return Verdict.TAKEN, f"{key}: {queue[key]}"
 
 
 def _minutes(word: str) -> int | None:

@@ -16,7 +16,6 @@ _MEMORY: Final = "-M is enforced for the whole job by the host's cgroup"
 _HOOKS: Final = "job hooks are not built yet"
 _GPU: Final = "GPUs are not built yet: declare a counter"
 _LIMITS: Final = "limits of users, hosts and projects are not built yet"
-_RERUN: Final = "reruns and requeues by exit value are not built yet"
 _MIGRATE: Final = "checkpoints and migration are not built yet"
 _HOSTSPEED: Final = "run times are real time: hosts have no CPU factors"
 _LSF_ONLY: Final = "it is about LSF's own daemons"
@@ -70,7 +69,6 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
     (r"CPULIMIT|SWAPLIMIT|STACKLIMIT|DATALIMIT|FILELIMIT|CORELIMIT|PROCESSLIMIT|THREADLIMIT",
      "only the run limit, the memory limit and the number of tasks are limits of queues"),
     (r"DISPATCH_WINDOW|DISPATCH_ORDER", "queues have run windows only"),
-    (r"REQUEUE_EXIT_VALUES|RERUNNABLE|SUCCESS_EXIT_VALUES", _RERUN),
     (r"PRE_EXEC|POST_EXEC|HOST_PRE_EXEC|HOST_POST_EXEC|JOB_STARTER|JOB_CONTROLS|JOB_ACTION.*",
      _HOOKS),
     (r"TERMINATE_WHEN", "jobs are suspended when a window closes"),
