@@ -52,6 +52,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """``I``, ``Ip`` or ``Is``; empty: it is not."""
     group: str
     """The job group; empty: none."""
+    app: str
+    """The application profile; empty: none."""
     login_shell: str
     user_group: str
     gpu_asked: str
@@ -135,6 +137,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "priority": "key.priority",
     "interactive": "interactive",
     "group": "key.group",
+    "app": "key.app",
     "login_shell": "spec.login_shell",
     "user_group": "spec.user_group",
     "gpu_asked": "spec.gpu_asked",

@@ -76,6 +76,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     exclusive: bool = False
     group: Text = ""
     """A job group, as ``/a/b``."""
+    app: Short | None = None
+    """The application profile; not given: the cluster's default one; empty: none."""
     rerunnable: bool | None = None
     """Whether it is started anew when its host fails; not given: as its queue has it."""
     requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] = []

@@ -260,15 +260,16 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 user_shares=tuple((node.name, node.shares) for node in queue.fairshare),
                 comment=state.switches[queue.name].comment if queue.name in state.switches else "",
                 rerunnable=queue.rerunnable,
-                requeue_exit_values=_values_text(queue.requeue_exit_values),
-                success_exit_values=_values_text(queue.success_exit_values),
+                requeue_exit_values=values_text(queue.requeue_exit_values),
+                success_exit_values=values_text(queue.success_exit_values),
                 max_requeues=queue.max_requeues,
             )
         )
     return rows
 
 
-def _values_text(values: ExitValues) -> str:
+def values_text(values: ExitValues) -> str:
+    """Return a list of exit statuses as LSF writes it."""
     return render_exit_values(values.codes, values.elsewhere)
 
 

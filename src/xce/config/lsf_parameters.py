@@ -68,6 +68,7 @@ def _of_the_jobs(config: ClusterConfig) -> list[Parameter]:
     default = next((queue.name for queue in config.queues if queue.default), "")
     found = [
         ("DEFAULT_QUEUE", default, "queue of jobs that name none"),
+        ("DEFAULT_APPLICATION", config.default_application, "profile of jobs that name none"),
         ("DEFAULT_PROJECT", config.default_project, "project of jobs that name none"),
         ("MBD_SLEEP_TIME", "0", "seconds between looks at pending jobs: news is looked at at once"),
         ("SBD_SLEEP_TIME", "0", "seconds between looks at running jobs: ends are told at once"),

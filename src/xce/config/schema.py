@@ -42,6 +42,7 @@ from xce.model.config import BACKFILLS, GPU_POLICIES, INTERACTIVES, MODES, ORDER
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
+RESREQ_MAX: Final = 4096
 REQUEUES_LIMIT: Final = 1_000_000_000
 ARRAY_SIZE_LIMIT: Final = 1_000_000_000
 RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
@@ -49,13 +50,12 @@ UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
 
 FILES: Final = (
     "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml",
-    "roles.yaml",
+    "applications.yaml", "roles.yaml",
 )  # fmt: skip
 """The files of this release, in the order in which they are read."""
 FILES_NOT_BUILT: Final = frozenset(
     f"{name}.yaml"
     for name in [
-        "applications",
         "keys",
         "projects",
         "providers",
@@ -153,6 +153,45 @@ QUEUE: Final = Table(
     ),
 )
 
+APPLICATION: Final = Table(
+    noun="an application profile",
+    keys={
+        **_same(
+            name=read_name(QUEUE_NAME, "an application profile", ()),
+            description=read_line(512),
+            resreq=read_line(RESREQ_MAX),
+            tasks_min=read_count(1, TASKS_MAX),
+            tasks_max=read_count(1, TASKS_MAX),
+            rerunnable=read_flag,
+            requeue_exit_values=read_exit_values,
+            success_exit_values=read_success_values,
+            max_requeues=read_count(1, REQUEUES_LIMIT),
+        ),
+        "run_limit": Key("run_limit_us", read_span),
+        "estimate": Key("estimate_us", read_span),
+        "mem_limit": Key("mem_limit_mib", read_limit_mib),
+    },
+    required=("name",),
+    not_built=frozenset(
+        [
+            "annotations",
+            "claims",
+            "cwd",
+            "data",
+            "env",
+            "hooks",
+            "io",
+            "kind",
+            "launch",
+            "mode",
+            "params",
+            "relations",
+            "service",
+            "starter",
+        ]
+    ),
+)
+
 SUPPLY: Final = Table(
     noun="supply.yaml",
     keys={},
@@ -179,6 +218,9 @@ CLUSTER: Final = Table(
         "term_grace_s": Key("term_grace_us", read_seconds),
         "kill_interval_s": Key("kill_interval_us", read_seconds),
         "key_window_s": Key("key_window_us", read_seconds),
+        "default_application": Key(
+            "default_application", read_name(QUEUE_NAME, "an application profile", ())
+        ),
         "default_project": Key("default_project", read_line(128)),
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
@@ -208,7 +250,6 @@ CLUSTER: Final = Table(
     },
     not_built=frozenset(
         [
-            "default_application",
             "io",
             "node_manager",
             "production",

@@ -1,7 +1,11 @@
-"""What an exit status means: done, started anew, or exited. The job's word, then the queue's."""
+"""What an exit status means: done, started anew, or exited.
+
+The job's word counts, then its application profile's, then its queue's.
+"""
 
 from typing import NamedTuple
 
+from xce.control.profile import find_profile
 from xce.model.config import ExitValues
 from xce.model.ids import Index
 from xce.model.job import JobSpec
@@ -24,20 +28,23 @@ def requeue_values(state: ClusterState, spec: JobSpec, key: ClassKey) -> ExitVal
     """Return the exit statuses for which a job is started anew."""
     if spec.requeue_codes:
         return ExitValues(spec.requeue_codes, spec.requeue_elsewhere)
+    own = find_profile(state, key.app).requeue_exit_values
     queue = state.queues.get(key.queue)
-    return queue.requeue_exit_values if queue is not None else ExitValues()
+    return own if own.codes or queue is None else queue.requeue_exit_values
 
 
 def success_codes(state: ClusterState, key: ClassKey) -> tuple[int, ...]:
     """Return the exit statuses beside 0 with which a job is done."""
+    own = find_profile(state, key.app).success_exit_values.codes
     queue = state.queues.get(key.queue)
-    return queue.success_exit_values.codes if queue is not None else ()
+    return own if own or queue is None else queue.success_exit_values.codes
 
 
 def requeues_max(state: ClusterState, key: ClassKey) -> int:
     """Return how often an element is started anew for its exit status."""
+    own = find_profile(state, key.app).max_requeues
     queue = state.queues.get(key.queue)
-    return (queue.max_requeues if queue is not None else 0) or state.config.max_requeues
+    return own or (queue.max_requeues if queue is not None else 0) or state.config.max_requeues
 
 
 def start_anew(

@@ -147,6 +147,31 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """So often an element is started anew for its exit status; 0: as the cluster has it."""
 
 
+class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An application profile: what jobs of an application need, and how they run."""
+
+    name: str
+    description: str = ""
+    resreq: str = ""
+    """Under the job's own: `xce.resreq.base`."""
+    run_limit_us: Micros = 0
+    """Of jobs that say none, and a ceiling on ``-W``; 0: none."""
+    estimate_us: Micros = 0
+    """Of jobs that say none."""
+    mem_limit_mib: int = 0
+    """Of jobs that say none, and a ceiling on ``-M``; 0: none."""
+    tasks_min: int = 0
+    tasks_max: int = 0
+    rerunnable: bool | None = None
+    """Whether jobs that do not say are started anew when their host fails; None: as the queue."""
+    requeue_exit_values: ExitValues = ExitValues()
+    """Exit statuses for which jobs that do not say are started anew."""
+    success_exit_values: ExitValues = ExitValues()
+    """Exit statuses beside 0 with which a job is done."""
+    max_requeues: int = 0
+    """So often an element is started anew for its exit status; 0: as the queue has it."""
+
+
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A counter that lives nowhere in particular."""
 
@@ -183,6 +208,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         QueueConfig(name="normal", priority=30, default=True, description="built-in queue"),
     )
     pools: tuple[PoolConfig, ...] = ()
+    applications: tuple[AppConfig, ...] = ()
+    default_application: str = ""
+    """The profile of jobs that name none; empty: none."""
     admins: tuple[str, ...] = ()
     clean_period_us: Micros = HOUR_US
     max_array_size: int = ARRAY_SIZE_MAX

@@ -295,3 +295,5 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     """``-r`` or ``-rn``; None: as its queue has it."""
     group: str = ""
     """``-g``: the job group."""
+    app: str = ""
+    """``-app``: the application profile; empty: none."""

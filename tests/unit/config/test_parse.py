@@ -328,3 +328,33 @@ def test_a_queue_says_which_exit_statuses_mean_what():
     )  # fmt: skip
     assert "256" in problems(queues="- {name: q, requeue_exit_values: 256}\n")
     assert "EXCLUDE" in problems(queues="- {name: q, success_exit_values: EXCLUDE(3)}\n")
+
+
+def test_application_profiles_are_checked_with_the_resources_there_are():
+    text = 'resreq: "select[big]", run_limit: 30m, estimate: 5m, mem_limit: 1G, rerunnable: true'
+    files = {
+        "applications.yaml": f"- {{name: fluid, {text}}}\n- {{name: chip}}\n",
+        "resources.yaml": "- {name: big, kind: boolean}\n",
+        "xce.yaml": "default_application: chip\n",
+    }
+    config = parse_config(files)
+    assert [app.name for app in config.applications] == ["chip", "fluid"]
+    fluid = config.applications[1]
+    assert (fluid.run_limit_us, fluid.estimate_us, fluid.mem_limit_mib, fluid.rerunnable) == (
+        1_800_000_000, 300_000_000, 1024, True,
+    )  # fmt: skip
+    assert (config.default_application, config.applications[0].rerunnable) == ("chip", None)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"applications": "- {name: a, resreq: select[nosuch]}"}, "nosuch"),
+        ({"applications": "- {name: a}\n- {name: a}"}, "defined twice"),
+        ({"applications": "- {name: a, tasks_min: 3, tasks_max: 2}"}, "above tasks_max"),
+        ({"applications": "- {name: a, starter: x}"}, "not built yet"),
+        ({"xce": "default_application: a"}, "'a' is not defined"),
+    ],
+)
+def test_application_profiles_that_make_no_sense_are_refused(files, expected):
+    assert expected in problems(**files)

@@ -12,6 +12,7 @@ from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
 from xce.apiserver.routes import (
     actions,
+    apps,
     cluster,
     conditions,
     config,
@@ -110,6 +111,7 @@ ROUTES: Final = (
             Parameter("queue", "only jobs of this queue"),
             Parameter("host", "only jobs on this host"),
             Parameter("group", "only jobs of this job group, not of those below it"),
+            Parameter("app", "only jobs of this application profile"),
             Parameter("state", "any of pend,psusp,run,susp,done,exit"),
             Parameter("ids", "12,13[1-5]: these, whatever state and owner, also long gone"),
             Parameter("fields", "members of the rows, separated by commas"),
@@ -344,6 +346,13 @@ ROUTES: Final = (
         handler=site.list_groups,
         summary="Groups of users with shares, and domains of hosts",
         gives=(site.GroupsAnswer,),
+    ),
+    Route(
+        method="GET",
+        path="/apps",
+        handler=apps.list_apps,
+        summary="Application profiles, with what their jobs use in slots",
+        gives=(apps.AppsAnswer,),
     ),
     Route(
         method="GET",

@@ -138,6 +138,7 @@ def _heading(row: Row) -> str:
     parts += [
         f"User <{row['user']}>",
         f"Project <{row.get('project') or 'default'}>",
+        *([f"Application <{row['app']}>"] if row.get("app") else []),
         *([f"Job Group <{row['group']}>"] if row.get("group") else []),
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",

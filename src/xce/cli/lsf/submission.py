@@ -35,6 +35,7 @@ _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
 _MUST_NAME = (
     ("-m", "Bad host specification: -m names no host"),
     ("-q", "Queue name must be specified: -q names no queue"),
+    ("-app", "No such application profile: -app names none"),
     ("-w", "Dependency condition syntax error: -w is empty"),
 )
 _CONDITIONS = ("(", "!", "done(", "ended(", "exit(", "started(", "post_done(", "post_err(", "num")
@@ -133,7 +134,7 @@ def check_named(options: Parsed) -> None:
 
 
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return name, array, project and job group."""
+    """Return name, array, project, application profile and job group."""
     body: dict[str, Any] = {}
     if options.has("-J"):
         name, array = split_job_name(options.value("-J"))
@@ -145,6 +146,9 @@ def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
         )
     if project:
         body["project"] = project
+    app = options.value("-app") or environ.get("LSB_DEFAULT_APPLICATION", "")
+    if app:
+        body["app"] = app
     group = options.value("-g") or environ.get("LSB_DEFAULT_JOBGROUP", "")
     if group.strip("/ "):
         body["group"] = group

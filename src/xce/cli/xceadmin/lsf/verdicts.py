@@ -54,7 +54,6 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"DEFAULT_HOST_SPEC|ABS_RUNLIMIT", _HOSTSPEED),
     (r"RESOURCE_RESERVE_PER_(TASK|SLOT)", "rusage[] is per task in XCE: what =Y means"),
     (r"PARALLEL_SCHED_BY_SLOT", "-n counts slots in XCE: what =Y means"),
-    (r"DEFAULT_APPLICATION|.*APPLICATION.*", "application profiles are not built yet"),
     (r"JOB_DEP_LAST_SUB", "a job name in -w means all own jobs of that name: what 0 means"),
     (r"PREEMPT.*", "who preempts whom stands in queues.yaml"),
     (r"JOB_INCLUDE_POSTPROC|JOB_POSTPROC.*|MAX_PREEXEC.*|LOCAL_MAX_PREEXEC.*|REMOTE_.*", _HOOKS),
@@ -90,7 +89,12 @@ HOST: Final[tuple[tuple[str, str], ...]] = (
     (r"AFFINITY|EXIT_RATE|CHKPNT|MIG", "XCE has no such setting of hosts"),
 )
 USER: Final[tuple[tuple[str, str], ...]] = ((r".*", _LIMITS),)
-APPLICATION: Final = "application profiles are not built yet"
+APPLICATION: Final[tuple[tuple[str, str], ...]] = (
+    (r"CHKPNT.*|MIG|NO_PREEMPT.*", _MIGRATE),
+    (r"JOB_CWD|JOB_SIZE_LIST|ENV_VARS|CONTAINER|DOCKER.*|EXEC_DRIVER|BIND_JOB|JOB_STARTER|NICE",
+     "profiles have no such key yet: let the job's script do it"),
+    *QUEUE,
+)  # fmt: skip
 RESOURCES: Final[dict[str, str]] = {
     "limit": _LIMITS,
     "reservationusage": "rusage[] is per task; a job may write /host or /job",
