@@ -349,7 +349,7 @@ def test_application_profiles_are_checked_with_the_resources_there_are():
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"applications": "- {name: a, resreq: select[nosuch]}"}, "nosuch"),
+        ({"applications": "- {name: a, resreq: 'select[nosuch]'}"}, "nosuch"),
         ({"applications": "- {name: a}\n- {name: a}"}, "defined twice"),
         ({"applications": "- {name: a, tasks_min: 3, tasks_max: 2}"}, "above tasks_max"),
         ({"applications": "- {name: a, starter: x}"}, "not built yet"),
