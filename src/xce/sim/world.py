@@ -128,7 +128,7 @@ class World(Parts):
             reason = pend_reason(self.truth.state, job)
             demand(
                 reason.unsatisfiable
-                or bool(job.waits or job.held)
+                or bool(job.waits or job.held or job.awaiting)
                 or reason.code is ReasonCode.WINDOW,
                 f"job {job_id} can never run; its reason is {reason}",
             )
