@@ -27,6 +27,7 @@ from xce.control.submit import (
     check_limits,
     check_submission,
     choose_queue,
+    find_denial,
     make_key,
 )
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
@@ -82,6 +83,9 @@ def decide_modification(
     queue = _queue_of(state, command, item.submission, job)
     if isinstance(queue, Refusal):
         return [], _about(queue, job)
+    refusal = _refuse_place(state, command, item.submission, job, queue.name)
+    if refusal is not None:
+        return [], _about(refusal, job)
     waits = bool(waiting_positions(job))
     check = check_submission if waits else check_limits
     refusal = check(state, item.submission, queue)
@@ -196,6 +200,36 @@ def _queue_of(
     return choose_queue(state, submission, actor, for_another=not owns)
 
 
+def _refuse_place(
+    state: ClusterState,
+    command: ModifyJobs | SwitchJobs,
+    submission: Submission,
+    job: Job,
+    queue: str,
+) -> Refusal | None:
+    """Return why a job may not come into a queue and project; None: it may, or is there already.
+
+    Its owner needs what he needs to submit there. Somebody else brings it only to where he may
+    change jobs too, so that nobody gets it out of a scope, or into another, by a grant for one.
+    """
+    key, project = state.key(job), submission.project or state.config.default_project
+    if (queue, project) == (key.queue, key.project):
+        return None
+    actor = Actor(command.by, command.groups, command.is_admin)
+    if command.by == job.owner.user:
+        return find_denial(state, submission, actor, queue)
+    permission = Permission.JOB_MODIFY
+    if state.rights.basis(actor, permission, queue=queue, project=project):
+        return None
+    return Refusal(
+        RefusalCode.NOT_YOURS,
+        f"job {job.id} belongs to {job.owner.user}; you lack the permission {permission} in queue "
+        f"{queue} and project {project}",
+        lsf="User permission denied",
+        permission=permission,
+    )
+
+
 def _dependency(
     state: ClusterState, command: ModifyJobs, item: Modification, job: Job
 ) -> Dependency | Refusal | None:
@@ -295,7 +329,9 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
     if isinstance(queue, Refusal):
         return _about(queue, job)
     waits = bool(waiting_positions(job))
-    refusal = check_submission(state, submission, queue) if waits else None
+    refusal = _refuse_place(state, command, submission, job, queue.name)
+    if refusal is None and waits:
+        refusal = check_submission(state, submission, queue)
     if refusal is not None:
         return _about(refusal, job)
     wanted = make_key(state, submission, queue, job.owner.user)
