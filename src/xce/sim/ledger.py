@@ -174,9 +174,7 @@ class Ledger:
                 self._take_job(record)
             case JobModified():
                 self._modify(record)
-            case ElementsReleased():
-                self._release_elements(record)
-            case r.Held() | r.Unheld() | r.Withdrawn():
+            case r.Held() | r.Unheld() | r.Withdrawn() | ElementsReleased():
                 self._take_waiting(record)
             case r.BulkPlaced() | r.GangPlaced():
                 self._place(record)
@@ -297,18 +295,13 @@ class Ledger:
                 one.cls = moves[one.cls]
                 self._use(one, 1)
 
-    def _release_elements(self, record: ElementsReleased) -> None:
-        for one in self._each(record):
-            check(one.awaits, f"{one.job}[{one.index}] waits for no other element")
-            one.awaits = False
-
     def _each(self, record: Runs) -> Iterator[Element]:
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
             for index, element in self.jobs[job].elements.items():
                 if first <= index <= last:
                     yield element
 
-    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn) -> None:
+    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn | ElementsReleased) -> None:
         for one in self._each(record):
             name = f"{one.job}[{one.index}]"
             match record:
@@ -321,6 +314,9 @@ class Ledger:
                 case r.Withdrawn():
                     check(one.place in (PENDING, HELD), f"{name} is withdrawn and was {one.place}")
                     self._end(one)
+                case ElementsReleased():
+                    check(one.awaits, f"{name} waits for no other element")
+                    one.awaits = False
 
     def _end(self, one: Element) -> None:
         one.place = ENDED
