@@ -177,6 +177,7 @@ def _launch(
         devices=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
+        group=key.group,
     )
 
 

@@ -42,7 +42,7 @@ from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import ClassKey, Request
 from xce.state.cluster import ClusterState
-from xce.state.job import WAITS_DEPENDENCY, Job
+from xce.state.job import Job
 from xce.state.rights import OWNER
 
 OF_STARTED: Final = frozenset(["run_limit_s", "estimate_s", "mem_limit_kib", "rerunnable", "queue"])
@@ -114,6 +114,7 @@ def decide_modification(
         has_new_limits=bool(job.live) and not _LIMITS.isdisjoint(command.changed),
         queue=queue.name if "queue" in command.changed else "",
         changes=command.changes,
+        keeps_elements=bool(job.awaiting) and "dependency" not in command.changed,
     )
     warning = describe_misfit(state, key) if waits else ""
     accepted = Accepted(job.id, text="modified", queue=queue.name, warning=warning)
@@ -234,11 +235,11 @@ def _dependency(
 ) -> Dependency | Refusal | None:
     """Return what a job shall wait for."""
     if "dependency" not in command.changed:
-        return job.dependency if job.waits & WAITS_DEPENDENCY else None
+        return job.dependency if job.is_conditional else None
     actor = Actor(command.by, command.groups, command.is_admin)
     text = item.submission.spec.dependency
     known = (command.past, command.past_elements)
-    found = decide_dependency(state, text, job.owner.user, actor, *known)
+    found = decide_dependency(state, text, job.owner.user, actor, *known, array=job.array)
     if found is None or isinstance(found, Refusal):
         return found
     circle = find_circle(state, job.id, found)
@@ -343,8 +344,9 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
     draft.records.append(
         JobModified(
             job.id, job.spec_id, cls, job.begin_at_us,
-            job.dependency if job.waits & WAITS_DEPENDENCY else None,
+            job.dependency if job.is_conditional else None,
             job.array.limit if job.array is not None else 0, *live, queue=queue.name,
+            keeps_elements=bool(job.awaiting),
         )
     )  # fmt: skip
     draft.records.extend(_stops(state, job, queue.name))

@@ -146,8 +146,9 @@ def _judge(
     if refusal is not None:
         return refusal
     dependency = decide_dependency(
-        state, submission.spec.dependency, actor.user, actor, command.past, command.past_elements
-    )
+        state, submission.spec.dependency, actor.user, actor, command.past, command.past_elements,
+        array=submission.array,
+    )  # fmt: skip
     if isinstance(dependency, Refusal):
         return dependency
     request = resolve_relations(state, command, submission.request)

@@ -18,7 +18,7 @@ def could_start(state: ClusterState) -> list[JobId]:
     found = []
     for job in state.jobs.values():
         queue = state.queues.get(state.key(job).queue)
-        if not job.pending or job.waits or state.room(job) == 0:
+        if not job.ready or job.waits or state.room(job) == 0:
             continue
         if queue is not None and queue.active and _group_lasts(state, job) and _fits(state, job):
             found.append(job.id)

@@ -228,6 +228,7 @@ def draw_submission(
     if rng.random() < 0.4:
         last = rng.randint(2, 12)
         array = ArraySpec(((1, last, rng.choice((1, 1, 2))),), rng.choice((0, 0, 1, 3)))
+    array, after = _draw_pairs(Random(rng.getstate()[1][0]), client, array, after)
     spec = JobSpec(
         name=rng.choice(("", "a", "b")),
         command=command,
@@ -248,6 +249,21 @@ def draw_submission(
         group=Random(rng.getstate()[1][2]).choice(("", "", "", *GROUPS)),
     )
     return submission, (digest, script)
+
+
+def _draw_pairs(
+    rng: Random, client: Client, array: ArraySpec | None, after: str
+) -> tuple[ArraySpec | None, str]:
+    """Return the array and the condition; now and then it waits for another one by element."""
+    before = client.array_of(rng.choice(client.jobs)) if client.jobs else None
+    if array is None or before is None or rng.random() < 0.5:
+        return array, after
+    job, other = before
+    mark = rng.choice(("", "", "!"))
+    pairs = f"{mark}{rng.choice(('done', 'ended', 'exit', 'started'))}({job}[*])"
+    glue = rng.choice((" && ", " || "))
+    limit = array.limit
+    return ArraySpec(other.runs, limit), f"{pairs}{glue}{after}" if after else pairs
 
 
 def hopeless() -> Submission:

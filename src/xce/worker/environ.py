@@ -101,6 +101,7 @@ def launch_environment(
         "LSB_JOBID": str(launch.job),
         "LSB_QUEUE": launch.queue,
         "LSB_PROJECT_NAME": launch.project,
+        "LSB_JOBGROUP": launch.group or "/",
         "LSB_CLUSTER_NAME": launch.cluster,
         "LSB_SUB_HOST": launch.spec.from_host,
         "LSB_SUB_USER": launch.owner.user,
