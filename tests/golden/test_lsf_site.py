@@ -161,7 +161,7 @@ LISTINGS = {
     "lshosts": (lshosts, [[], ["-w"], ["-l", "hosta"], ["h4", "nosuch"], ["-T"], ["-s"]]),
     "lsload": (
         lsload,
-        [[], ["-l"], ["-w"], ["-I", "mem:ut"], ["-I", "nosuch"], ["h4", "x"], ["-N"]],
+        [[], ["-l"], ["-w"], ["-I", "mem:ut"], ["-I", "nosuch"], ["h4", "x"], ["-E"], ["-N", "h4"], ["-o"]],
     ),
 }
 
