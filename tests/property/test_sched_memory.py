@@ -226,13 +226,8 @@ def do(world: World, what: str, first: int, second: int) -> None:
             controller.tell(command, by="alice")
         case "modify" | "switch" if unfinished:
             do_change(controller, what, unfinished[first % len(unfinished)], second)
-        case "host":
-            (leave_host if second % 2 else join_host)(controller, HOSTS[first % 3])
-        case "load":
-            change_load(controller, HOSTS[first % 3], first % 5, second % 7)
-        case "close":
-            closed = SetHostsOpen("root", (HOSTS[first % 3],), second % 2 == 0, is_admin=True)
-            controller.tell(closed, by="root")
+        case "host" | "load" | "close":
+            change_host(controller, what, first, second)
         case "config":
             config = configured(controller.state.config, first, second)
             controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
@@ -245,8 +240,16 @@ def do(world: World, what: str, first: int, second: int) -> None:
             pass
 
 
-def change_load(controller: RecordedController, host: str, r1m: int, mem_mib: int) -> None:
-    seen = {"r1m": r1m * 1000, "mem": mem_mib * 1000}
+def change_host(controller: RecordedController, what: str, first: int, second: int) -> None:
+    host = HOSTS[first % 3]
+    if what == "host":
+        (leave_host if second % 2 else join_host)(controller, host)
+        return
+    if what == "close":
+        closed = SetHostsOpen("root", (host,), second % 2 == 0, is_admin=True)
+        controller.tell(closed, by="root")
+        return
+    seen = {"r1m": first % 5 * 1000, "mem": second % 7 * 1000}
     sample = tuple(seen.get(name, UNKNOWN) for name in INDICES)
     controller.tell(LoadSeen((host,), (sample,)))
 

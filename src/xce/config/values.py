@@ -63,7 +63,9 @@ def read_load(place: Place) -> dict[str, int]:
         number = text.removesuffix("%") if key == "ut" else text
         if not _LOAD.fullmatch(number):
             raise TextError(f"{key}: {text[:40]!r} is no number from 0 up")
-        found[key] = round(float(number) * (10 if number != text else 1000))
+        whole, _, part = number.partition(".")
+        milli = int(whole) * 1000 + int(part.ljust(3, "0"))
+        found[key] = milli if number == text else milli // 100
     return found
 
 

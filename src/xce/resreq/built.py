@@ -42,14 +42,13 @@ ROWS: Final = (
 )
 NAMES: Final = frozenset(
     (
-        "status", "cpuf", "server", "rexpri", "ndisks", "nprocs", "ncores", "nthreads",
         "cu",
         "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
     )
 )  # fmt: skip
 """Resources that LSF has on every host and XCE has not yet, unless they are declared."""
-OFFERED: Final = frozenset(("swp", "tmp", "maxswp", "maxtmp"))
-"""What hosts have where their configuration says how much."""
+OFFERED: Final = frozenset(("swp", "tmp"))
+"""What hosts give out where their configuration says how much."""
 NAME_PREFIXES: Final = ("gpu_",)
 
 
@@ -79,8 +78,7 @@ def refuse_not_built(
         elif name in MEASURED and section == "same":
             return _not_built(f"{name} in same[], since it changes,", [name], texts)
         elif name in OFFERED:
-            size = name.removeprefix("max")
-            why = f"{name} in {section}[]: no host offers it, as {size} in hosts.yaml would say"
+            why = f"{name} in {section}[]: no host offers it, as {name} in hosts.yaml would say"
             return NotBuiltError(why, word=name)
         elif name in NAMES or name.startswith(NAME_PREFIXES):
             words = [name, *(alias for alias, real in ALIASES.items() if real == name)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from xce.model.config import LEVELS, ClusterConfig
 from xce.model.load import INDICES, UNKNOWN
-from xce.resreq.schema import MEASURED, NUMBERS, STRINGS
+from xce.resreq.schema import MEASURED, NUMBERS, STATIC, STRINGS
 from xce.resreq.select import Bools, Codes, Milli
 from xce.sched.gpu_score import NO_MIX, Mix
 from xce.state.device_columns import DeviceColumns
@@ -23,6 +23,8 @@ GPU_NUMBERS: Final = ("ngpus", "ngpus_physical")
 OWN_LEVEL: Final = "host"
 """The topology level at which each host is a domain of its own."""
 _UNKNOWN_SIZE: Final = 1 << 40
+_CONSTANTS: Final = {"cpuf": 1000, "rexpri": 0}
+"""What LSF has of each host, and here is the same everywhere."""
 _LOAD_ROW: Final = {name: row for row, name in enumerate(INDICES)}
 _SIZES: Final = attrgetter("slots", "mem_mib")
 
@@ -33,20 +35,20 @@ class HostFacts:
     def __init__(self, table: HostTable, config: ClusterConfig) -> None:
         self.table = table
         self.change = table.change
-        self.kinds: dict[str, str] = dict.fromkeys((*NUMBERS, *MEASURED), "number")
+        self.kinds: dict[str, str] = dict.fromkeys((*NUMBERS, *MEASURED, *STATIC), "number")
         self.kinds |= {
             item.name: item.kind
             for item in config.resources
             if item.kind in ("number", "string", "boolean")
         }
-        self.kinds["gpu"] = "boolean"
+        self.kinds.update(dict.fromkeys(("gpu", "server"), "boolean"))
         self.kinds.update(dict.fromkeys(GPU_NUMBERS, "number"))
         counters = table.resources[2:]
         self.totals = {f"max{name}": table.row[name] for name in counters}
         """Names under which the whole of a counter is known, and its row."""
         self.kinds |= dict.fromkeys((*counters, *self.totals), "number")
-        self.measured = frozenset(MEASURED) - {*counters}
-        """What hosts measure and nobody gives out."""
+        self.measured = frozenset((*MEASURED, "status")) - {*counters}
+        """What hosts measure or are, and nobody gives out."""
         self.moving = self.measured | table.row.keys()
         """Names of what changes with what runs."""
         self.attributes: list[Mapping[str, int | str | bool]] = list(
@@ -83,6 +85,9 @@ class HostFacts:
         if found is None and name in GPU_NUMBERS:
             counts = self.devices.is_there.sum(axis=0) * 1000
             found = self._numbers[name] = counts, np.ones(self.table.count, np.bool_)
+        if found is None and name in _CONSTANTS:
+            everywhere = np.ones(self.table.count, np.bool_)
+            found = self._numbers[name] = everywhere * np.int64(_CONSTANTS[name]), everywhere
         if found is None:
             values = [row.get(name) for row in self.attributes]
             milli = [0 if isinstance(value, str | None) else int(value) for value in values]
@@ -97,6 +102,8 @@ class HostFacts:
         if found is None:
             if name == "hname":
                 values: list[object] = list(self.table.names)
+            elif name == "status":
+                values = ["ok" if is_there else "unavail" for is_there in self.table.reachable()]
             else:
                 values = [row.get(name) for row in self.attributes]
             words = sorted({value for value in values if isinstance(value, str)})
@@ -111,6 +118,8 @@ class HostFacts:
         if found is None:
             column = [row.get(name) is True for row in self.attributes]
             found = self._flags[name] = np.asarray(column, np.bool_)
+            if name == "server":
+                found |= self.table.is_configured
             if name == "gpu":
                 found |= self.devices.is_there.sum(axis=0) > 0
         return found

@@ -1,7 +1,7 @@
 """The load of this host, read from ``/proc``, the file of logins and the directory of terminals.
 
-What has to be counted over a time (``ut``, ``pg``, ``io``) is unknown at the first look, and what
-this machine does not tell is unknown for ever.
+What has to be counted over a time (``ut``, ``pg``, ``io``) is unknown where that was too short, and
+what this machine does not tell is unknown for ever.
 """
 
 import math
@@ -16,6 +16,8 @@ from xce.model.load import INDICES, UNKNOWN, Sample
 
 LOOK_US: Final = 5 * SECOND_US
 """At least so much is between two looks."""
+_COUNT_US: Final = SECOND_US // 5
+"""Over so long at least something is counted."""
 _R15S: Final = 15 * SECOND_US
 _UTMP: Final = struct.Struct("hi32s4s32s256shhiii16s20s")
 """One login of the GNU C library on Linux; on 64-bit machines the session and the time are 32-bit
@@ -72,7 +74,8 @@ class LoadMeter:
         self._clock_us, self._wall_s = clock_us, wall_s
         self._sources = sources
         self._last_us: Micros | None = None
-        self._counted: Counted | None = None
+        self._counted = self._count()
+        self._counted_us = clock_us()
         self._r15s: float | None = None
 
     def look(self) -> Sample:
@@ -82,7 +85,7 @@ class LoadMeter:
             return ()
         self._last_us = now_us
         span_us = now_us - before_us if before_us is not None else 0
-        found = {**self._queues(span_us), **self._rates(span_us), **self._people(), **self._room()}
+        found = {**self._queues(span_us), **self._rates(now_us), **self._people(), **self._room()}
         return tuple(round(found[name] * 1000) if name in found else UNKNOWN for name in INDICES)
 
     def _read(self, name: str) -> str:
@@ -105,11 +108,17 @@ class LoadMeter:
             self._r15s = self._r15s * kept + length * (1 - kept)
         return {"r15s": self._r15s, "r1m": float(words[0]), "r15m": float(words[2])}
 
-    def _rates(self, span_us: Micros) -> dict[str, float]:
+    def _count(self) -> Counted | None:
+        return parse_counted(self._read("stat"), self._read("vmstat"))
+
+    def _rates(self, now_us: Micros) -> dict[str, float]:
         """Return what was used of CPUs, swap space and disks since the last look."""
-        before = self._counted
-        self._counted = now = parse_counted(self._read("stat"), self._read("vmstat"))
-        if before is None or now is None or span_us <= 0:
+        before, span_us = self._counted, now_us - self._counted_us
+        if span_us < _COUNT_US:
+            return {}
+        now = self._counted = self._count()
+        self._counted_us = now_us
+        if before is None or now is None:
             return {}
         ticks = max(1, now.ticks - before.ticks)
         return {

@@ -82,6 +82,8 @@ class WorkerOptions(NamedTuple):
     """Keeps the certificates that controllers of the cluster have now."""
     devices: tuple[Device, ...] = ()
     """The GPUs that were found."""
+    attributes: tuple[tuple[str, int], ...] = ()
+    """What the host is made of, in thousandths."""
 
 
 class Worker:
@@ -162,6 +164,7 @@ class Worker:
             unreported=unreported,
             isolation=self._greeting.isolation,
             version=options.version,
+            attributes=dict(options.attributes),
             devices=options.devices,
         )
         peer.send(m.Observe(joined))

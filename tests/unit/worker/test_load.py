@@ -62,7 +62,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_the_first_look_tells_all_but_what_is_counted_over_a_time(machine):
+def test_a_first_look_at_once_tells_all_but_what_is_counted_over_a_time(machine):
     found = machine.look()
     assert {name: found[name] for name in ("r15s", "r1m", "r15m", "swp", "mem")} == {
         "r15s": 2.0, "r1m": 2.0, "r15m": 0.75, "swp": 0, "mem": 2048,
@@ -77,6 +77,13 @@ def test_use_of_cpus_swap_space_and_disks_is_what_came_between_two_looks(machine
     machine.count(busy=250, idle=750, moved=5000, swapped=20)
     found = machine.look()
     assert (found["ut"], found["io"], found["pg"]) == (0.25, 500.0, 2.0)
+
+
+def test_a_first_look_later_tells_that_too(machine):
+    machine.now_us += SECOND_US
+    machine.count(busy=30, idle=70, moved=10)
+    found = machine.look()
+    assert (found["ut"], found["io"], found["pg"]) == (0.3, 10.0, 0.0)
 
 
 def test_the_shortest_run_queue_follows_what_runs_now(machine):

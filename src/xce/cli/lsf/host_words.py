@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     Host = dict[str, Any]
 
 
+STATIC = ("ndisks", "nprocs", "ncores", "nthreads", "maxswp", "maxtmp")
 _THRESHOLDS = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem"
 _LOAD_ROW = "             -     -     -     -       -     -    -     -     -      -      -  "
 
@@ -40,6 +41,16 @@ def load_word(host: Host, index: str, *, per_cpu: bool = False) -> str:
             return str(int(value))
         case _:
             return size_mib(value) if value else "0M"
+
+
+def static_word(host: Host, name: str) -> str:
+    """Return a number of what a host is made of; ``-`` where it is not known."""
+    value = host["attributes"].get(name)
+    if name.removeprefix("max") in host["counters"]:
+        value = host["counters"][name.removeprefix("max")][0] * 1000
+    if value is None:
+        return "-"
+    return (size_mib(value / 1000) if value else "0M") if name[:3] == "max" else f"{value // 1000}"
 
 
 def threshold_rows(scheduled: dict[str, float]) -> list[str]:
@@ -73,7 +84,7 @@ def resource_words(host: Host) -> str:
     """Return the boolean resources that a host has, and its other attributes as ``name=value``."""
     words = []
     for name, value in sorted(host["attributes"].items()):
-        if name in {"type", "model"} or value is False:
+        if name in {"type", "model", *STATIC} or value is False:
             continue
         if value is True:
             words.append(name)
