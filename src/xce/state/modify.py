@@ -2,9 +2,10 @@
 
 import msgspec
 
-from xce.model.ranges import count
+from xce.model.ranges import EMPTY, count
 from xce.model.record_modify import JobModified
 from xce.state.cluster import ClusterState
+from xce.state.elements import await_elements
 from xce.state.index import (
     await_delay,
     demand,
@@ -76,7 +77,7 @@ def _enter_class(state: ClusterState, job: Job) -> None:
 
 def _set_waits(state: ClusterState, job: Job, record: JobModified) -> None:
     """Let a job wait for what it shall wait for now."""
-    if job.waits & WAITS_DEPENDENCY:
+    if job.is_conditional and not record.keeps_elements:
         forget_subjects(state, job)
     job.waits &= ~(WAITS_BEGIN | WAITS_DEPENDENCY | DOOMED)
     job.begin_at_us, job.dependency = record.begin_at_us, record.dependency
@@ -84,8 +85,13 @@ def _set_waits(state: ClusterState, job: Job, record: JobModified) -> None:
     if job.begin_at_us > state.now_us:
         job.waits |= WAITS_BEGIN
         state.wait_until(job.begin_at_us, job.id)
-    if job.dependency is not None:
+    if record.keeps_elements:
+        return
+    if job.dependency is not None and not await_elements(job, job.dependency):
         job.waits |= WAITS_DEPENDENCY
+    elif job.dependency is None:
+        job.awaiting, job.dooms = EMPTY, ()
+    if job.is_conditional:
         index_dependency(state, job)
 
 
