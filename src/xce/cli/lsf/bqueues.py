@@ -17,6 +17,7 @@ from xce.cli.lsf.columns import (
     render_custom,
 )
 from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.host_words import threshold_rows
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.options import FLAG, VALUE, Options
 
@@ -50,12 +51,6 @@ _EXITS = (
     ("REQUEUE_EXIT_VALUES", "requeue_exit_values"),
     ("SUCCESS_EXIT_VALUES", "success_exit_values"),
     ("MAX_JOB_REQUEUE", "max_requeues"),
-)
-_THRESHOLDS = (
-    "SCHEDULING PARAMETERS\n"
-    "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
-    " loadSched   -     -     -     -       -     -    -     -     -      -      -  \n"
-    " loadStop    -     -     -     -       -     -    -     -     -      -      -  \n"
 )
 
 
@@ -109,7 +104,7 @@ def render_queue(queue: Queue) -> list[str]:
     most = _maxima(queue)
     if most:
         lines += ["MAXIMUM LIMITS:\n", *most, "\n"]
-    lines += [_THRESHOLDS, "\n"]
+    lines += ["SCHEDULING PARAMETERS\n", *threshold_rows(queue.get("load_sched") or {}), "\n"]
     policies = queue.get("policies") or (["EXCLUSIVE"] if queue.get("exclusive") else [])
     if policies:
         lines += [f"SCHEDULING POLICIES:  {' '.join(policies)}\n", "\n"]
