@@ -45,6 +45,8 @@ def decide_consequences(
     elements: dict[JobId, Ranges] = {}
     for record in records:
         match record:
+            case Ended() | Started() | Withdrawn() if not state.dependents:
+                pass
             case Ended() | Started() | Withdrawn():
                 for job_id in dict.fromkeys(record.jobs):
                     candidates.update(state.dependents.get(job_id, {}))

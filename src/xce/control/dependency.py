@@ -78,10 +78,9 @@ def _resolve(
     state: ClusterState, text: str, user: str, actor: Actor, past: Past
 ) -> Dependency | Refusal:
     """Return a condition with ids for names, or why it cannot be read or is about no job."""
-    names = state.names.get(user, {})
 
     def lookup(name: str) -> list[JobId]:
-        return matching_jobs(names, name)
+        return matching_jobs(state.names.get(user, {}), name)
 
     sees = state.rights.filter(actor, Permission.JOB_VIEW)
 

@@ -11,6 +11,9 @@ from xce.state.hosts import Column, Flags
 class Ground:
     """Free amounts on hosts. Within a session they only shrink."""
 
+    is_idle = False
+    """Whether it is what would be free if nothing ran, so that no load is known."""
+
     def __init__(self, free: Column, empty: Flags, where: dict[str, Column] | None = None) -> None:
         self.free = free
         """Along resources and hosts; no slot is free on a host that somebody has for himself."""
@@ -44,4 +47,6 @@ def open_ground(state: ClusterState) -> Ground:
 def idle_ground(facts: HostFacts) -> Ground:
     """Return what would be free if nothing ran."""
     free = facts.idle()
-    return Ground(free, np.ones(free.shape[1], np.bool_))
+    ground = Ground(free, np.ones(free.shape[1], np.bool_))
+    ground.is_idle = True
+    return ground

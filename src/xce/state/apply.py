@@ -54,7 +54,6 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
-from xce.state.names import forget_name
 from xce.state.switches import apply_queues_switched, keep_switches
 
 _GONE_MAX: Final = 1_000
@@ -152,8 +151,7 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
 
 def _spec_stored(state: ClusterState, record: r.SpecStored) -> None:
     state.sharing.share_spec(record.spec)
-    state.specs[record.spec_id] = record.spec
-    state.spec_ids[record.spec] = record.spec_id
+    state.note_spec(record.spec_id, record.spec)
     state.spec_uses[record.spec_id] = 0
     state.next_spec = record.spec_id + 1
 
@@ -396,7 +394,7 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
     gone = set(record.jobs)
     for job_id in record.jobs:
         job = state.jobs.pop(job_id)
-        forget_name(state.names, job.owner.user, state.spec(job).name, job_id)
+        state.forget_name(job)
         drop_spec(state, job.spec_id)
         drop_class(state, job.cls)
     while state.finished and state.finished[0][1] in gone:

@@ -13,7 +13,6 @@ from xce.resreq.dependency import subjects_of
 from xce.state import usage
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
-from xce.state.names import note_name
 
 
 def use_spec(state: ClusterState, spec_id: int) -> None:
@@ -26,7 +25,7 @@ def use_spec(state: ClusterState, spec_id: int) -> None:
 def index_job(state: ClusterState, job: Job) -> None:
     """Put ``job`` into every index that its present state asks for."""
     owner = job.owner.user
-    if job.is_finished:
+    if job.finished_at_us:
         state.finished.append((job.finished_at_us, job.id, state.seq))
     else:
         unfinished = state.unfinished.get(owner)
@@ -37,7 +36,7 @@ def index_job(state: ClusterState, job: Job) -> None:
             state.avoiders.setdefault(host, {})[job.id] = None
         if state.classes[job.cls].delays:
             await_delay(state, job)
-    note_name(state.names, owner, state.specs[job.spec_id].name, job.id)
+    state.note_name(job)
     if job.waits or job.awaiting:
         _index_waits(state, job)
     refresh_waiting(state, job)
@@ -241,7 +240,7 @@ def drop_spec(state: ClusterState, spec_id: int) -> None:
     """Note that a job has this spec no more; forget it when none has."""
     uses = state.spec_uses.pop(spec_id, 1) - 1
     if uses == 0:
-        del state.spec_ids[state.specs.pop(spec_id)]
+        state.forget_spec(spec_id)
     elif uses > 1:
         state.spec_uses[spec_id] = uses
 

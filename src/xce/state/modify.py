@@ -20,7 +20,6 @@ from xce.state.index import (
     use_spec,
 )
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
-from xce.state.names import forget_name, note_name
 from xce.state.shares import move_use
 
 
@@ -34,11 +33,11 @@ def apply_job_modified(state: ClusterState, record: JobModified) -> None:
     if job.array is not None:
         job.array = msgspec.structs.replace(job.array, limit=record.array_limit)
     if record.spec_id != job.spec_id:
-        forget_name(state.names, job.owner.user, state.spec(job).name, job.id)
+        state.forget_name(job)
         old_spec, job.spec_id = job.spec_id, record.spec_id
         use_spec(state, record.spec_id)
         drop_spec(state, old_spec)
-        note_name(state.names, job.owner.user, state.spec(job).name, job.id)
+        state.note_name(job)
     old_class, job.cls = job.cls, record.cls
     _enter_class(state, job)
     _move_live(state, job, record)

@@ -58,6 +58,7 @@ class _Host(msgspec.Struct, array_like=True):
     stale: list[tuple[JobId, Index, int]] = []
     reported_devices: tuple[Device, ...] = ()
     devices: HostDevices | None = None
+    load: list[int] = []
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -133,6 +134,7 @@ def _dump_host(table: HostTable, n: HostNumber) -> _Host:
         table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
         table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
+        table.load[:, n].tolist(),
     )  # fmt: skip
 
 
@@ -256,6 +258,8 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
     table.devices.reported[number] = host.reported_devices
     table.devices.load(number, host.devices or HostDevices())
     table.join(number, is_loading=True)
+    if host.load:
+        table.load[:, number] = host.load
 
 
 def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
@@ -274,6 +278,7 @@ def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
 def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
     """Load the jobs: there may be millions, and somebody waits."""
     jobs, share_job = state.jobs, state.sharing.share_job
+    state.begin_loading()
     serial: dict[tuple[int, int], dict[HostNumber, int]] = {}
     for part in parts:
         try:
@@ -298,11 +303,10 @@ def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
 
 def _load_specs(state: ClusterState, body: _Part) -> set[int]:
     """Load the specs of a part; return which: none of them has been counted yet."""
-    specs, spec_ids, share_spec = state.specs, state.spec_ids, state.sharing.share_spec
+    specs, share_spec = state.specs, state.sharing.share_spec
     for spec_id, spec in body.specs:
         share_spec(spec)
         specs[spec_id] = spec
-        spec_ids[spec] = spec_id
     return {spec_id for spec_id, _ in body.specs}
 
 

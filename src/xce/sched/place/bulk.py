@@ -20,7 +20,7 @@ def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
         devices = attempts_by_devices(shape.gpu, ground.free, shape.tasks_max)
         room = np.minimum(room, devices)
     request = shape.request
-    is_asked_again = shape.select_moves or bool(request.thresholds)
+    is_asked_again = shape.select_moves or bool(request.thresholds or shape.load_sched)
     return room.clip(max=1) if request.exclusive or is_asked_again else room
 
 
