@@ -34,6 +34,7 @@ from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
 from xce.worker.link import ShepherdOptions
 from xce.worker.nvml import find_devices
+from xce.worker.processors import find_processors
 from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
@@ -59,6 +60,7 @@ def worker_options(layout: Layout, options: argparse.Namespace, ways: Ways) -> W
         cpus=options.slots or len(os.sched_getaffinity(0)),
         mem_mib=options.mem or _memory_mib(),
         devices=find_devices(),
+        processors=find_processors(),
         retention_s=options.retention,
         on_controllers=ways.learn,
     )

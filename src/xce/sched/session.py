@@ -282,8 +282,13 @@ class Session:
         """
         if shape.fixed is not None or shape.never is not None:
             return False
-        if shape.looks_outside or (shape.is_alone and not shape.request.exclusive):
-            # Who is where, and which domains are idle, is another question then.
+        if (
+            shape.request.affinity
+            or shape.looks_outside
+            or (shape.is_alone and not shape.request.exclusive)
+        ):
+            # Who is where, which domains are idle, and which processors come free, are other
+            # questions then.
             return False
         if reason.code is ReasonCode.RESERVED or self._reserver.has_promises:
             return False
@@ -473,7 +478,12 @@ class Session:
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
         given = *runs, numbers.tolist(), shares.tolist()
-        self._bulk.append(BulkStart(front.found.cls, *given, rule=rule, devices=spot.devices))
+        self._bulk.append(
+            BulkStart(
+                front.found.cls, *given, rule=rule, devices=spot.devices,
+                processors=spot.processors,
+            )
+        )  # fmt: skip
         return True
 
     def _place_gang(

@@ -20,8 +20,9 @@ def bulk_of_one(found: RequestClass, element: Element, spot: Spot, rule: StartRu
     job_id, index = element
     hosts = spot.hosts.tolist()
     return BulkStart(
-        found.cls, [job_id], [index], [index], hosts, [1], rule=rule, devices=spot.devices
-    )
+        found.cls, [job_id], [index], [index], hosts, [1], rule=rule, devices=spot.devices,
+        processors=spot.processors,
+    )  # fmt: skip
 
 
 def gang_of(
@@ -45,5 +46,5 @@ def gang_of(
             ground.where[subject] = np.union1d(before, spot.hosts)
     return GangStart(
         found.cls, *element, *columns, spot.alternative, rule, spot.devices, proofs,
-        topology if proofs else 0, list(spot.alone),
+        topology if proofs else 0, list(spot.alone), spot.processors,
     )  # fmt: skip

@@ -21,6 +21,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
+from xce.model.processor import Processor
 from xce.net import message as m
 from xce.net.destination import Destination
 from xce.net.handshake import make_hello
@@ -81,6 +82,8 @@ class WorkerOptions(NamedTuple):
     """Keeps the certificates that controllers of the cluster have now."""
     devices: tuple[Device, ...] = ()
     """The GPUs that were found."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to."""
 
 
 class Worker:
@@ -160,6 +163,7 @@ class Worker:
             isolation=self._greeting.isolation,
             version=options.version,
             devices=options.devices,
+            processors=options.processors,
         )
         peer.send(m.Observe(joined))
         self._log.info(
