@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
+from xce.apiserver.processor_rows import HostProcessorsRow, host_processors_row
 from xce.journal.past import PastJob
 from xce.model.config import QueueConfig
 from xce.model.display import render_window
@@ -49,6 +50,8 @@ class HostRow(msgspec.Struct, frozen=True):
     gpus: list[GpuRow] = []
     labels: dict[str, str] = {}
     """By level of the topology: in which domain it lies."""
+    processors: HostProcessorsRow | None = None
+    """Null: it does not tell of any, so that jobs with ``affinity[]`` do not run there."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -146,6 +149,7 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 losses=table.fences[number],
                 labels=dict(table.config[number].labels),
                 gpus=gpu_rows(state, number, gpu_users.get(number, {})),
+                processors=host_processors_row(state, number),
             )
         )
     return rows

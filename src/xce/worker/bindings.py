@@ -12,6 +12,8 @@ _POLICY_NUMBERS = {True: 1, False: 2}
 
 def bindings_at(launch: Launch, index: Index) -> tuple[Binding, ...]:
     """Return the processors of one element on each of the launch's hosts; none: on any."""
+    if not launch.bindings:
+        return ()
     place = launch.indices.index(index)
     return launch.bindings[place] if place < len(launch.bindings) else ()
 
