@@ -56,7 +56,7 @@ def find_processor_faults(
             faults.append(f"processors of host {name} are not said for each task")
             continue
         held, *bound = _sets(words, size)
-        there = {item.number: item for item in table.processors.hosts[number]}
+        there = table.processors.by_number(number)
         if not all(some <= there.keys() for some in (held, *bound)):
             faults.append(f"processors of host {name} are not there")
             continue

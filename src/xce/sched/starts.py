@@ -5,6 +5,7 @@ import numpy as np
 from xce.model.ids import Index, JobId
 from xce.model.plan import BulkStart, GangStart, StartRule
 from xce.sched.columns import HostFacts
+from xce.sched.front import Runs
 from xce.sched.ground import Ground
 from xce.sched.place.spot import Spot
 from xce.sched.prove import prove
@@ -23,6 +24,12 @@ def bulk_of_one(found: RequestClass, element: Element, spot: Spot, rule: StartRu
         found.cls, [job_id], [index], [index], hosts, [1], rule=rule, devices=spot.devices,
         processors=spot.processors,
     )  # fmt: skip
+
+
+def bulk_of(found: RequestClass, runs: Runs, spot: Spot, rule: StartRule) -> BulkStart:
+    """Return the start of many single-host elements."""
+    given = *runs, spot.hosts.tolist(), spot.sizes.tolist()
+    return BulkStart(found.cls, *given, rule=rule, devices=spot.devices, processors=spot.processors)
 
 
 def gang_of(

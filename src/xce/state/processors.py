@@ -61,6 +61,10 @@ class ProcessorTable:
         code = self.codes[number]
         return self.layouts[code] if code >= 0 else None
 
+    def by_number(self, number: HostNumber) -> dict[int, Processor]:
+        """Return the processors of a host by their own numbers."""
+        return {item.number: item for item in self.hosts[number]}
+
     def total(self, number: HostNumber) -> list[int]:
         """Return all processors of a host, as words."""
         layout = self.layout(number)

@@ -72,14 +72,14 @@ def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Sp
 
 
 def _bind(
-    shape: Shape, hosts: Column, sizes: Column, free: Column, amounts: Column
+    shape: Shape, numbers: Column, sizes: Column, free: Column, amounts: Column
 ) -> list[list[int]]:
     """Return the processors of each entry, and add what it holds to its amounts."""
     wanted = shape.processors
     if wanted is None:
         return []
     found = []
-    for place, (number, size) in enumerate(zip(hosts.tolist(), sizes.tolist(), strict=True)):
+    for place, (number, size) in enumerate(zip(numbers.tolist(), sizes.tolist(), strict=True)):
         left = free[wanted.row : wanted.row + wanted.words, number].copy()
         found.append(pick_processors(wanted, number, size, left))
         amounts[wanted.row : wanted.row + wanted.words, place] += found[-1][: wanted.words]

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from xce.worker.shepherd.cgroups import Groups
+
 _SET_MEMPOLICY: Final = {"x86_64": 238, "aarch64": 237, "ppc64le": 261, "riscv64": 237}
 """The number of the system call, by machine."""
 _DEFAULT: Final = 0
@@ -40,6 +42,12 @@ def bound_of(order: Sequence[object] | None) -> Bound | None:
 
 def _numbers(items: object) -> tuple[int, ...]:
     return tuple(int(item) for item in items) if isinstance(items, list) else ()
+
+
+def hold_to(groups: Groups, name: str, bound: Bound | None) -> None:
+    """Have the kernel hold the group of an attempt to what it is bound to, where it can."""
+    if bound is not None:
+        groups.bind(name, bound.processors, bound.nodes if bound.is_local_only else ())
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
-from xce.worker.shepherd.bind import Bound, bound_of
+from xce.worker.shepherd.bind import Bound, bound_of, hold_to
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.output import append_text, read_output
@@ -369,20 +369,14 @@ class Herd:
                 self._groups.enter_memory(attempt.name)
 
     def _leave_groups(self, attempt: Attempt, bound: Bound | None) -> None:
-        """Leave the group of a job that is limited or bound, and only then set that.
-
-        From the others we move straight into the next, and home behind the last.
-        """
+        """Leave the group of a job with limits, and only then set them; from others we move on."""
         if self._groups is None or not (attempt.limit_kib or bound):
             return
         self._groups.leave()
         if attempt.limit_kib:
             self._groups.leave_memory()
             self._groups.limit_memory(attempt.name, attempt.limit_kib)
-        if bound is not None:
-            self._groups.bind(
-                attempt.name, bound.processors, bound.nodes if bound.is_local_only else ()
-            )
+        hold_to(self._groups, attempt.name, bound)
 
     def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
         attempt = self._attempts.get(key)
