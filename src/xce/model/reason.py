@@ -211,7 +211,7 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
     HostCode.NO_DOMAIN: "in no {resource}",
     HostCode.DEVICE_CLOSED: "whose GPUs are closed",
-    HostCode.PROCESSORS_UNKNOWN: "that do not tell which processors they have",
+    HostCode.PROCESSORS_UNKNOWN: "not telling which processors there are",
     HostCode.NO_PROCESSORS: "without the processors that affinity[{resource}] wants",
     HostCode.PROCESSORS_BUSY: "whose free processors are not as affinity[{resource}] wants them",
 }

@@ -121,7 +121,7 @@ def test_hosts_that_do_not_tell_their_processors_are_named():
     run(controller, "core(1)")
     reason = reason_of(controller, 1)
     assert [item.code for item in reason.host_reasons] == [HostCode.PROCESSORS_UNKNOWN]
-    assert "do not tell which processors they have" in render_plain(reason, now_us=0)
+    assert "not telling which processors there are" in render_plain(reason, now_us=0)
     assert not reason.unsatisfiable
 
 
