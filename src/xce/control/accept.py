@@ -68,7 +68,7 @@ class Ledger:
 
     def pending(self, job: Job) -> Ranges:
         """Return the elements of ``job`` that pend and that no earlier item took."""
-        return self._pending.get(job.id, job.pending)
+        return self._pending.get(job.id, job.ready)
 
     def take_elements(self, job: Job, positions: Ranges) -> None:
         """Take elements out of what pends."""

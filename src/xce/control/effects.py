@@ -33,6 +33,7 @@ from xce.state.needs import on_hosts
 
 Touched: TypeAlias = dict[HostNumber, dict[tuple[JobId, int], None]]
 """Attempts ``(job, position)`` about which something new is owed, by host."""
+_Launches: TypeAlias = dict[tuple[JobId, tuple[tuple[str, int], ...], tuple[int, ...]], Launch]
 
 
 def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> None:
@@ -94,7 +95,7 @@ def _is_owed(attempt: Attempt) -> bool:
 
 def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> tuple[Effect, ...]:
     """Return what a host must be told about these attempts, launches of one job together."""
-    launches: dict[tuple[JobId, tuple[tuple[str, int], ...]], Launch] = {}
+    launches: _Launches = {}
     others: list[Effect] = []
     for job_id, position in places:
         job = state.jobs.get(job_id)
@@ -112,7 +113,7 @@ def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> 
 
 def _add_launch(
     state: ClusterState,
-    launches: dict[tuple[JobId, tuple[tuple[str, int], ...]], Launch],
+    launches: _Launches,
     job: Job,
     index: int,
     attempt: Attempt,
@@ -122,9 +123,10 @@ def _add_launch(
         (names[host], sum(tasks))
         for host, tasks in _neighbours(zip(attempt.hosts, attempt.tasks, strict=True))
     )
-    launch = launches.get((job.id, hosts))
+    place = job.id, hosts, tuple(attempt.parts)
+    launch = launches.get(place)
     if launch is None:
-        launch = launches[job.id, hosts] = _launch(state, job, attempt, hosts)
+        launch = launches[place] = _launch(state, job, attempt, hosts)
     launch.indices.append(index)
     launch.attempts.append(attempt.number)
     if attempt.devices:
@@ -180,7 +182,25 @@ def _launch(
         devices=[],
         bindings=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
+        rows=rows_of(state, job, attempt),
+        group=key.group,
     )
+
+
+def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str, str, int], ...]:
+    """Return which tasks of which role are where, in rank order; nothing without roles."""
+    names = state.hosts.names
+    parts = state.classes[attempt.cls].forms[attempt.alternative].request.parts
+    if parts and attempt.parts:
+        return tuple(
+            (parts[part].name, names[host], tasks)
+            for host, tasks, part in zip(attempt.hosts, attempt.tasks, attempt.parts, strict=True)
+        )
+    first = next((role.name for role in state.spec(job).roles if not role.attach), "")
+    if not first:
+        return ()
+    placed = zip(attempt.hosts, attempt.tasks, strict=True)
+    return tuple((first, names[host], tasks) for host, tasks in placed)
 
 
 def _fence_us(state: ClusterState, job: Job) -> Micros:

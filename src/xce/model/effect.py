@@ -50,6 +50,10 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     none was asked for."""
     gpu: GpuWish | None = None
     """What was asked for; of a compound request, of its first part that asks for any."""
+    rows: tuple[tuple[str, str, int], ...] = ()
+    """``(role, host, tasks)`` in rank order; empty: the job has no roles."""
+    group: str = ""
+    """The job group that it is in; empty: none."""
     bindings: list[tuple[Binding, ...]] = []
     """The processors of each of ``indices``, for each entry of ``hosts``; empty: any."""
 

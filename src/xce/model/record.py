@@ -18,6 +18,7 @@ from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
+from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
@@ -446,6 +447,8 @@ Record: TypeAlias = (
     | JobsReleased
     | DelaysPassed
     | DependencyDoomed
+    | ElementsReleased
+    | ElementsDoomed
     | Held
     | Unheld
     | JobsMoved

@@ -108,8 +108,18 @@ ALLOWED: Final[Mapping[str, Rights]] = {
 """A standby follows and takes over by the journal's lease; proxies and node managers have nothing
 to ask for in this release."""
 
+ASKER_MAX: Final = 512
+"""Longest name of who asks, ground, and place where he is."""
 RESERVED_BASES: Final = ("component", "direct")
 """Bases that the controller itself writes: no peer may name them."""
+
+
+def _asker(command: Command, otherwise: str) -> str:
+    """Return who asks by the command's own word: the journal must not name two."""
+    if isinstance(command, SubmitJobs):
+        return command.owner.user
+    by: str = getattr(command, "by", otherwise)
+    return by
 
 
 class Gate:
@@ -147,6 +157,10 @@ class Gate:
                 return f"{kind.__name__} came without who asks and on what basis"
             if ask.basis in RESERVED_BASES:
                 return f"a {self.role} may not name the basis {ask.basis}"
+            if max(map(len, (ask.by, ask.basis, ask.origin))) > ASKER_MAX:
+                return f"{kind.__name__} came with too long a text about who asks"
+            if _asker(command, ask.by) != ask.by:
+                return f"{kind.__name__} names another user than the one who asks"
         return ""
 
     def _refuse_observation(self, message: m.Observe) -> str:

@@ -58,7 +58,7 @@ class Element:
                 self.start_us = ended.started_at_us - zero_us
         else:
             held = contains(job.held, position, position)
-            reason = pend_reason(state, job, held=held)
+            reason = pend_reason(state, job, held=held, position=position)
             now_us = zero_us + run.now_us
             self.reason = render_plain(reason, now_us=now_us)
             codes = [str(reason.code), *(str(item.code) for item in reason.host_reasons)]

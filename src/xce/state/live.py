@@ -77,7 +77,7 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
     host, left = next(shares)
     placed = nth = 0
     for job, ranges in each_run(state, record):
-        demand(contains_all(job.pending, ranges), job, "placed")
+        demand(contains_all(job.ready, ranges), job, "placed")
         for position in positions(ranges):
             if left == 0:
                 host, left = next(shares)
@@ -103,7 +103,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     job = found_job(state, record.job)
     found = state.classes[record.cls]
     position = job.position(record.index)
-    demand(position is not None and contains(job.pending, position, position), job, "placed")
+    demand(position is not None and contains(job.ready, position, position), job, "placed")
     assert position is not None
     job.pending = subtract(job.pending, ((position, position),))
     attempt = _place(

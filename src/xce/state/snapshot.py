@@ -281,6 +281,7 @@ def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
 def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
     """Load the jobs: there may be millions, and somebody waits."""
     jobs, share_job = state.jobs, state.sharing.share_job
+    state.begin_loading()
     serial: dict[tuple[int, int], dict[HostNumber, int]] = {}
     for part in parts:
         try:
@@ -305,11 +306,10 @@ def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
 
 def _load_specs(state: ClusterState, body: _Part) -> set[int]:
     """Load the specs of a part; return which: none of them has been counted yet."""
-    specs, spec_ids, share_spec = state.specs, state.spec_ids, state.sharing.share_spec
+    specs, share_spec = state.specs, state.sharing.share_spec
     for spec_id, spec in body.specs:
         share_spec(spec)
         specs[spec_id] = spec
-        spec_ids[spec] = spec_id
     return {spec_id for spec_id, _ in body.specs}
 
 

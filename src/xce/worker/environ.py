@@ -11,11 +11,16 @@ from xce.model.effect import Launch
 from xce.model.ids import Index
 from xce.worker.bindings import binding_environment
 from xce.worker.gpus import gpu_environment
+from xce.worker.ranks import (
+    HOSTS_MAX_BYTES,
+    is_parallel,
+    meeting_port,
+    role_environment,
+    slots_by_host,
+)
 from xce.worker.streams import expand_path
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-_HOSTS_MAX_BYTES: Final = 100_000
-"""A longer ``LSB_HOSTS`` is left out, as in LSF: the kernel takes 128 KiB a variable."""
 _NEVER: Final = re.compile(
     r"""HOME|PWD|OLDPWD|USER|LOGNAME|SHELL|LS_JOBPID|LSB_ACCT_MAP|LSB_EXIT_PRE_ABORT|LSB_EXIT_REQUEUE
     |LSB_EVENT_ATTRIB|LSB_HOSTS|LSB_INTERACTIVE\w*|LSB_JOBFILENAME|LSB_JOBGROUP|LSB_JOBID
@@ -25,10 +30,22 @@ _NEVER: Final = re.compile(
     |LSB_INPUTFILE|LSB_EFFECTIVE_RSRCREQ|LSB_PROJECT_NAME|LSB_MAX_NUM_PROCESSORS|LSB_CLUSTER_NAME
     |CUDA_VISIBLE_DEVICES\w*|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|NVIDIA_VISIBLE_DEVICES|LSB_GPU_\w*
     |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
-    |XCE_RANK|XCE_GPU\w*|XCE_BIND_\w*|LSB_BIND_\w*|LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+""",
+    |XCE_HOSTS_\w*|XCE_RANK\w*|XCE_LAUNCH_\w*|XCE_GPU\w*|XCE_BIND_\w*|LSB_BIND_\w*
+    |LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+""",
     re.VERBOSE,
 )
 """Never propagated by LSF, or set anew for each job: a job submitted from a job inherits none."""
+
+
+class HostFiles(NamedTuple):
+    """Paths of the files that say which tasks are where."""
+
+    grouped: str
+    """A line for each slot, grouped by host."""
+    ranked: str
+    """A line for each slot in rank order."""
+    ranks: str = ""
+    """A line for each task, see `xce.worker.ranks.rankfile_text`; empty: there is but one."""
 
 
 class Account(NamedTuple):
@@ -66,7 +83,7 @@ def base_environment(blob: bytes, account: Account, host: str) -> dict[str, str]
 
 
 def launch_environment(
-    launch: Launch, *, cwd: str, script: str, hostfile: str, submit_cwd: str
+    launch: Launch, *, cwd: str, script: str, files: HostFiles, submit_cwd: str
 ) -> dict[str, str]:
     """Return the variables that all elements of a launch share.
 
@@ -74,10 +91,11 @@ def launch_environment(
         launch: What is started.
         cwd: The working directory.
         script: Path of the script on this host.
-        hostfile: Path of the file with one line for each slot.
+        files: Where the files lie that say which tasks are where.
         submit_cwd: The submission directory.
     """
-    slots = sum(count for _, count in launch.hosts)
+    by_host = slots_by_host(launch)
+    slots = sum(by_host.values())
     found = {
         "PWD": cwd,
         "LS_SUBCWD": submit_cwd,
@@ -85,13 +103,14 @@ def launch_environment(
         "LSB_JOBID": str(launch.job),
         "LSB_QUEUE": launch.queue,
         "LSB_PROJECT_NAME": launch.project,
+        "LSB_JOBGROUP": launch.group or "/",
         "LSB_CLUSTER_NAME": launch.cluster,
         "LSB_SUB_HOST": launch.spec.from_host,
         "LSB_SUB_USER": launch.owner.user,
         "LSB_JOB_EXECUSER": launch.owner.user,
-        "LSB_MCPU_HOSTS": " ".join(f"{host} {count}" for host, count in launch.hosts),
-        "LSB_DJOB_HOSTFILE": hostfile,
-        "LSB_DJOB_RANKFILE": hostfile,
+        "LSB_MCPU_HOSTS": " ".join(f"{host} {count}" for host, count in by_host.items()),
+        "LSB_DJOB_HOSTFILE": files.grouped,
+        "LSB_DJOB_RANKFILE": files.ranked,
         "LSB_DJOB_NUMPROC": str(slots),
         "LSB_MAX_NUM_PROCESSORS": str(max(launch.tasks_max, slots)),
         "LSB_JOBFILENAME": script,
@@ -99,12 +118,15 @@ def launch_environment(
         "LSB_EXIT_PRE_ABORT": "99",
         "XCE_JOBID": str(launch.job),
         "XCE_NTASKS": str(slots),
-        "XCE_HOST_NTASKS": str(launch.hosts[0][1] if launch.hosts else slots),
-        "XCE_HOSTFILE": hostfile,
+        "XCE_HOST_NTASKS": str(next(iter(by_host.values()), slots)),
+        "XCE_HOSTFILE": files.grouped,
     }
-    names = " ".join(" ".join([host] * count) for host, count in launch.hosts)
-    if len(names) <= _HOSTS_MAX_BYTES:
-        found["LSB_HOSTS"] = names
+    names = " ".join(" ".join([host] * count) for host, count in by_host.items())
+    if len(names) <= HOSTS_MAX_BYTES:
+        found["LSB_HOSTS"] = names  # a longer one is left out, as LSF does
+    if files.ranks:
+        found["XCE_RANKFILE"] = files.ranks
+        found |= role_environment(launch)
     terminal = launch.spec.terminal
     if terminal is not None:
         found["LSB_INTERACTIVE"] = "Y"
@@ -129,6 +151,9 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
     }
     found |= gpu_environment(launch, index)
     found |= binding_environment(launch, index)
+    if is_parallel(launch):
+        found["MASTER_ADDR"] = launch.hosts[0][0]
+        found["MASTER_PORT"] = str(meeting_port(launch, index, attempt))
     if index in launch.restarted:
         found["LSB_RESTART"] = "Y"
     files = spec.files
@@ -140,8 +165,3 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
         if path:
             found[variable] = expand_path(path, job=job, index=index)
     return found
-
-
-def hostfile_text(launch: Launch) -> str:
-    """Return one host name a line for each slot, grouped by host."""
-    return "".join(f"{host}\n" * count for host, count in launch.hosts)

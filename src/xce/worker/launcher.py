@@ -20,12 +20,13 @@ from xce.worker.action import Ended, Key, SetLimit, Signal, Spawn, Suspend
 from xce.worker.bindings import affinity_hostfile, binding_order
 from xce.worker.environ import (
     Account,
+    HostFiles,
     base_environment,
     element_environment,
-    hostfile_text,
     launch_environment,
 )
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
+from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.store import Store, digest_of, is_digest
 
 _ENVIRONMENTS_MAX: Final = 256
@@ -223,7 +224,7 @@ class Launcher:
         launch = held.launch
         spec = launch.spec
         base = self._base(spec.env, account, prepared)
-        hostfile = self._store.hostfile(hostfile_text(launch))
+        files = self._host_files(launch)
         script = self._store.script_path(spec.script)
         note = _NOTES.encode(launch).decode()
         way = self._store.way_of(spec.script)
@@ -234,7 +235,7 @@ class Launcher:
                 note=note,
                 base=base,
                 env=launch_environment(
-                    launch, cwd=cwd, script=script, hostfile=hostfile, submit_cwd=spec.cwd
+                    launch, cwd=cwd, script=script, files=files, submit_cwd=spec.cwd
                 ),
                 uid=account.uid,
                 gid=account.gid,
@@ -257,6 +258,13 @@ class Launcher:
             items = [self._item(launch, cwd, index, attempt) for index, attempt in elements]
             prepared.orders.append(SpawnOrder(shared, items))
         prepared.orders += held.later
+
+    def _host_files(self, launch: Launch) -> HostFiles:
+        grouped = self._store.hostfile(hostfile_text(launch, grouped=True))
+        if not is_parallel(launch):
+            return HostFiles(grouped, grouped)
+        ranked = self._store.hostfile(hostfile_text(launch, grouped=False))
+        return HostFiles(grouped, ranked, self._store.hostfile(rankfile_text(launch)))
 
     def _item(self, launch: Launch, cwd: str, index: Index, attempt: int) -> SpawnItem:
         spooled = launch.spec.files.input_blob

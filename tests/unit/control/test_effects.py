@@ -119,3 +119,25 @@ def test_parts_that_meet_on_a_host_are_one_entry_of_the_launch():
     assert host == "h2"
     assert launch.hosts == (("h2", 1), ("h1", 2), ("h2", 1))
     assert launch.mem_request_mib == 20
+
+
+def test_a_launch_names_the_role_of_each_rank():
+    controller = cluster({"h1": 4, "h2": 4})
+    part = Request(tasks_min=2, tasks_max=2)
+    asks = Request(tasks_min=4, tasks_max=4, parts=(Part("a", 2, part), Part("b", 2, part)))
+    job = submit(controller, submission(asks=asks))
+    number = controller.state.hosts.number
+    hosts = [number[name] for name in ("h2", "h1", "h1")]
+    propose(controller, GangStart(controller.job(job).cls, job, 0, hosts, [1, 1, 2], [0, 0, 1]))
+    ((_, launch),) = controller.effects()
+    assert launch.rows == (("a", "h2", 1), ("a", "h1", 1), ("b", "h1", 2))
+
+
+def test_a_launch_without_roles_names_none():
+    controller = cluster({"h1": 4, "h2": 4})
+    job = submit(controller, submission(asks=Request(tasks_min=2, tasks_max=2)))
+    number = controller.state.hosts.number
+    hosts = [number[name] for name in ("h2", "h1")]
+    propose(controller, GangStart(controller.job(job).cls, job, 0, hosts, [1, 1]))
+    ((_, launch),) = controller.effects()
+    assert launch.rows == ()

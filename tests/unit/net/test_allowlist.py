@@ -11,6 +11,7 @@ from xce.model.command import (
     EnrolHost,
     KillJobs,
     MakeHostToken,
+    NoteDenials,
     ProposePlan,
     RequeueJobs,
     ResolveWindows,
@@ -114,6 +115,16 @@ def test_only_workers_observe(role):
 def test_an_apiserver_says_who_asks_and_on_what_basis(by, basis):
     ask = m.Ask(1, COMMANDS[KillJobs], by, basis)
     assert Gate("apiserver", "a").refuse(ask)
+
+
+def test_what_an_apiserver_asks_for_names_one_user_and_at_no_great_length():
+    gate = Gate("apiserver", "a")
+    for command in (COMMANDS[KillJobs], COMMANDS[SubmitJobs], COMMANDS[ApplyConfig]):
+        assert gate.refuse(m.Ask(1, command, "ann", "owner", "10.0.0.1")) == ""
+        assert "names another user" in gate.refuse(m.Ask(1, command, "bob", "owner"))
+        for long in (("ann", "x" * 513, ""), ("ann", "owner", "x" * 513)):
+            assert "too long a text" in gate.refuse(m.Ask(1, command, *long))
+    assert gate.refuse(m.Ask(1, NoteDenials(()), "apiserver", "apiserver")) == ""
 
 
 def test_a_worker_reports_about_its_own_host_only():

@@ -3,12 +3,13 @@ from xce.model.job import Files, JobSpec, Owner
 from xce.worker.environ import (
     DEFAULT_PATH,
     Account,
+    HostFiles,
     base_environment,
     element_environment,
-    hostfile_text,
     launch_environment,
 )
 
+FILES = HostFiles("/f", "/r")
 ANN = Account("ann", 1000, 1000, (1000,), "/home/ann", "/bin/bash")
 
 
@@ -36,13 +37,22 @@ def test_the_submitters_environment_is_kept_but_for_what_lsf_never_propagates() 
     }  # fmt: skip
 
 
+def test_a_job_is_told_its_group_and_the_root_where_it_has_none() -> None:
+    files = HostFiles("g", "r")
+    for group, told in (("/a/b", "/a/b"), ("", "/")):
+        found = launch_environment(
+            launch(group=group), cwd="/", script="s", files=files, submit_cwd="/"
+        )
+        assert found["LSB_JOBGROUP"] == told
+
+
 def test_bytes_that_are_no_utf_8_survive() -> None:
     value = base_environment(b"X=\xff\xfe", ANN, "h")["X"]
     assert value.encode("utf-8", "surrogateescape") == b"\xff\xfe"
 
 
 def test_a_launch_says_who_where_and_how_many() -> None:
-    found = launch_environment(launch(), cwd="/w/x", script="/s/1", hostfile="/f", submit_cwd="/w")
+    found = launch_environment(launch(), cwd="/w/x", script="/s/1", files=FILES, submit_cwd="/w")
     assert found["LSB_HOSTS"] == "h1 h1 h2"
     assert found["LSB_MCPU_HOSTS"] == "h1 2 h2 1"
     assert (found["LSB_DJOB_NUMPROC"], found["LSB_MAX_NUM_PROCESSORS"]) == ("3", "4")
@@ -52,16 +62,15 @@ def test_a_launch_says_who_where_and_how_many() -> None:
     assert found["LSB_EFFECTIVE_RSRCREQ"] == "rusage[mem=1]"
     single = launch(array_end=0)
     assert "LSB_JOBINDEX_END" not in launch_environment(
-        single, cwd="/", script="", hostfile="", submit_cwd="/"
+        single, cwd="/", script="", files=FILES, submit_cwd="/"
     )
 
 
 def test_a_host_list_that_the_kernel_would_not_take_is_left_out() -> None:
     huge = launch(hosts=(("a-rather-long-host-name", 10_000),))
-    found = launch_environment(huge, cwd="/", script="", hostfile="", submit_cwd="/")
+    found = launch_environment(huge, cwd="/", script="", files=FILES, submit_cwd="/")
     assert "LSB_HOSTS" not in found
     assert found["LSB_MCPU_HOSTS"] == "a-rather-long-host-name 10000"
-    assert hostfile_text(launch()) == "h1\nh1\nh2\n"
 
 
 def test_an_element_has_its_index_in_name_and_files() -> None:
@@ -69,7 +78,33 @@ def test_an_element_has_its_index_in_name_and_files() -> None:
     assert found == {
         "LSB_JOBINDEX": "3", "LSB_BATCH_JID": "12[3]", "LSB_JOBNAME": "arr[3]",
         "XCE_JOBINDEX": "3", "XCE_ATTEMPT": "2", "LSB_OUTPUTFILE": "o.12.3",
-        "LSB_ERRORFILE": "e",
+        "LSB_ERRORFILE": "e", "MASTER_ADDR": "h1", "MASTER_PORT": found["MASTER_PORT"],
     }  # fmt: skip
     plain = element_environment(launch(spec=JobSpec(command="sleep 1")), 0, 1)
     assert (plain["LSB_BATCH_JID"], plain["LSB_JOBNAME"]) == ("12", "sleep 1")
+
+
+def test_hosts_that_stand_apart_in_rank_order_are_together_where_lsf_groups_them() -> None:
+    given = launch(hosts=(("h1", 1), ("h2", 2), ("h1", 1)))
+    found = launch_environment(given, cwd="/", script="", files=FILES, submit_cwd="/")
+    assert found["LSB_MCPU_HOSTS"] == "h1 2 h2 2"
+    assert found["LSB_HOSTS"] == "h1 h1 h2 h2"
+    assert (found["LSB_DJOB_HOSTFILE"], found["LSB_DJOB_RANKFILE"]) == ("/f", "/r")
+    assert found["XCE_HOST_NTASKS"] == "2"
+
+
+def test_a_job_with_roles_is_told_its_own_and_the_hosts_of_each() -> None:
+    given = launch(rows=(("router", "h1", 1), ("decode", "h1", 1), ("decode", "h2", 1)))
+    files = HostFiles("/f", "/r", "/k")
+    found = launch_environment(given, cwd="/", script="", files=files, submit_cwd="/")
+    assert (found["XCE_ROLE"], found["XCE_ROLE_INDEX"], found["XCE_RANK"]) == ("router", "0", "0")
+    assert (found["XCE_HOSTS_router"], found["XCE_HOSTS_decode"]) == ("h1", "h1 h2")
+    assert found["XCE_RANKFILE"] == "/k"
+
+
+def test_a_job_with_one_task_has_nobody_to_meet() -> None:
+    single = launch(hosts=(("h1", 1),))
+    assert "MASTER_ADDR" not in element_environment(single, 3, 1)
+    assert "XCE_RANK" not in launch_environment(
+        single, cwd="/", script="", files=FILES, submit_cwd="/"
+    )

@@ -122,7 +122,7 @@ $ without_report env.32 env.33 env.34 env.35 env.36
 $ bsub -env '=1' true
 
 # What a job finds: ids, names, hosts; nothing of an outer job.
-$ bsub -K -J called -q short -n 2 -P physics -o vars.%J 'env | grep "^LSB_\|^LS_\|^XCE_" | grep -v "HOSTFILE\|RANKFILE\|JOBFILE\|XCE_DIR\|XCE_WAIT" | sort'
+$ bsub -K -J called -q short -n 2 -P physics -o vars.%J 'env | grep "^LSB_\|^LS_\|^XCE_" | grep -v "HOSTFILE\|RANKFILE\|JOBFILE\|XCE_DIR\|XCE_WAIT\|XCE_LAUNCH" | sort'
 $ without_report vars.37
 $ bsub -K -J 'el[2-6:2]' -o vars.%J.%I 'echo $LSB_JOBID $LSB_JOBINDEX $LSB_JOBINDEX_STEP $LSB_JOBINDEX_END $LSB_BATCH_JID $LSB_JOBNAME'
 $ without_report vars.38.2 vars.38.4 vars.38.6
