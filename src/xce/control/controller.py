@@ -29,6 +29,7 @@ from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, render_stale, touch
+from xce.control.load import decide_load
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
 from xce.control.submit import basis_of_submit, decide_submit
@@ -73,6 +74,7 @@ from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
     HostJoined,
+    LoadSeen,
     Observation,
     ReignBegan,
     Reported,
@@ -232,6 +234,8 @@ class Controller:
                 return
             case Tick():
                 records = decide_tick(self.state, body, now_us)
+            case LoadSeen():
+                records = [*decide_load(self.state, body)]
             case HostJoined() | HostDisconnected() | ReignBegan():
                 records = self._hear_of_host(body, results, now_us)
             case _:

@@ -255,6 +255,7 @@ cluster_name: CLUSTER
 # reservations: 1           # of queues that do not say: blocked jobs that hold a reservation
 # gpu_policy: default       # default | best-fit | spread | dot-product | fragmentation
 # heartbeat_s: 5            # how often a worker says that it is there; after 3 missed beats: UNKWN
+# load_interval_s: 15       # how often changed load indices of hosts are recorded; 0: never
 # host_grace_s: 120         # so long a host may be away before it is given up
 # self_fence: true          # rerunnable jobs end on a host that has lost the controller
 # fence_after_s: 90         # so long after its last word; without it: 3/4 of host_grace_s

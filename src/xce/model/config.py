@@ -134,6 +134,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether jobs that do not say are started anew when their host fails."""
     interactive: str = "allow"
     """`INTERACTIVES`."""
+    load_sched: dict[str, int] = {}
+    """By load index, in thousandths: on a host on which it is worse none of its jobs starts."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -262,6 +264,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     new_privileges: bool = False
     """Whether jobs may gain privileges by set-id programs, on hosts whose workers `xce up` starts.
     """
+    load_interval_us: Micros = 15 * SECOND_US
+    """How often a changed load of hosts is recorded; 0: never."""
 
     def domain_level(self, name: str) -> str:
         """Return the level that ``cu[type=name]`` means; an empty name: the default one."""

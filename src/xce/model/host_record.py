@@ -118,6 +118,16 @@ class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array
     hosts: list[HostNumber]
 
 
+class LoadChanged(msgspec.Struct, frozen=True, tag="load-changed", array_like=True):
+    """Hosts measured another load than is known. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.LOAD})
+
+    hosts: list[HostNumber]
+    indices: list[list[int]]
+    """For each of `xce.model.load.INDICES` the values of these hosts, in thousandths."""
+
+
 HostRecord: TypeAlias = (
     HostUp
     | HostDown
@@ -128,4 +138,5 @@ HostRecord: TypeAlias = (
     | HostsOpened
     | DevicesOpened
     | AvoidanceLifted
+    | LoadChanged
 )

@@ -76,6 +76,8 @@ class HostCode(enum.StrEnum):
     """An earlier attempt failed there through the host's fault."""
     THRESHOLD = "threshold"
     """The present value of ``resource`` is beyond the threshold of rusage[]."""
+    LOAD = "load"
+    """The load index ``resource`` is worse there than the queue allows."""
     NO_VALUE = "no-value"
     """Has no value of ``resource``, which same[] names."""
     NO_DEVICE = "no-device"
@@ -107,6 +109,8 @@ class Wake(enum.StrEnum):
     CONFIG = "config"
     RESERVATION = "reservation"
     """Who holds a reservation, or when what runs is expected to end."""
+    LOAD = "load"
+    """What hosts measure of their load."""
 
 
 class HostReason(msgspec.Struct, frozen=True, array_like=True):
@@ -189,6 +193,7 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.TOO_SMALL: "Job's resource requirements not satisfied",
     HostCode.AVOIDED: "Unable to start the job on the host",
     HostCode.THRESHOLD: "Load threshold reached",
+    HostCode.LOAD: "Load threshold reached",
     HostCode.NO_VALUE: "Job's resource requirements not satisfied",
     HostCode.NO_DOMAIN: "Job's resource requirements not satisfied",
     HostCode.PROCESSORS_UNKNOWN: "Affinity resource requirement cannot be met",
@@ -208,6 +213,7 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
     HostCode.AVOIDED: "avoided after a failed start",
     HostCode.THRESHOLD: "beyond the threshold of {resource} in rusage[]",
+    HostCode.LOAD: "beyond the queue's threshold of {resource}",
     HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
     HostCode.NO_DOMAIN: "in no {resource}",
     HostCode.DEVICE_CLOSED: "whose GPUs are closed",

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 import numpy as np
 
+from xce.model.load import INDICES
 from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake
 from xce.sched.columns import HostFacts
 from xce.sched.explain_relations import explain_relations
@@ -27,6 +28,7 @@ _MOVING: Final = frozenset(
         HostCode.AMOUNT_SHORT,
         HostCode.EXCLUSIVE,
         HostCode.THRESHOLD,
+        HostCode.LOAD,
         HostCode.DEVICES_BUSY,
         HostCode.DEVICES_SPLIT,
         HostCode.PROCESSORS_BUSY,
@@ -197,6 +199,11 @@ def _moves(item: HostReason) -> bool:
     return item.code in _MOVING or (item.code is HostCode.SELECT and bool(item.resource))
 
 
+def _reads_load(item: HostReason) -> bool:
+    is_asked = item.code in (HostCode.SELECT, HostCode.THRESHOLD, HostCode.LOAD)
+    return is_asked and not set(INDICES).isdisjoint(item.resource.split(","))
+
+
 def cures(reason: Reason) -> frozenset[Wake]:
     """Return the kinds of change that can cure ``reason``."""
     match reason.code:
@@ -211,4 +218,6 @@ def cures(reason: Reason) -> frozenset[Wake]:
             kinds = set()
         case _:
             kinds = {Wake.CAPACITY}
+    if any(_reads_load(item) for item in reason.host_reasons):
+        kinds.add(Wake.LOAD)
     return frozenset({*kinds, Wake.CONFIG}).union(*map(cures, reason.under))

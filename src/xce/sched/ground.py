@@ -11,6 +11,9 @@ from xce.state.hosts import Column, Flags
 class Ground:
     """Free amounts on hosts. Within a session they only shrink."""
 
+    is_idle = False
+    """Whether it is what would be free if nothing ran, so that no load is known."""
+
     def __init__(
         self,
         free: Column,
@@ -58,4 +61,6 @@ def open_ground(state: ClusterState) -> Ground:
 def idle_ground(facts: HostFacts) -> Ground:
     """Return what would be free if nothing ran."""
     free = facts.idle()
-    return Ground(free, np.ones(free.shape[1], np.bool_), word_row=facts.table.word_row)
+    ground = Ground(free, np.ones(free.shape[1], np.bool_), word_row=facts.table.word_row)
+    ground.is_idle = True
+    return ground

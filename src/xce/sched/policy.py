@@ -54,6 +54,7 @@ FIRST_COME: Final = Policy(
         filters.filter_select_now,
         filters.filter_empty,
         filters.filter_threshold,
+        filters.filter_load,
         filters.filter_amounts,
         filters.filter_devices,
         filters.filter_processors,

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.model.load import INDICES
 from xce.model.reason import HostCode, Reason, ReasonCode
 from xce.sched import filter as filters
 from xce.sched.columns import OWN_LEVEL, HostFacts
@@ -116,8 +117,9 @@ def _explain_never(
 def _lay_out(shape: Shape, facts: HostFacts) -> None:
     """Set what a request says of how tasks lie on hosts, host by host."""
     if shape.program is not None:
-        shape.select_moves = not facts.table.row.keys().isdisjoint(shape.program.names)
+        shape.select_moves = not facts.moving.isdisjoint(shape.program.names)
     request, count = shape.request, facts.table.count
+    shape.reads_load = reads_load(shape)
     shape.groups = _groups(request.same, facts)
     if request.gpu is not None and not shape.is_whole:
         shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row)
@@ -145,6 +147,15 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
         shape.tiles = np.full(count, request.block)
     elif request.stripe > 0:
         shape.ceilings = np.full(count, request.stripe)
+
+
+def reads_load(shape: Shape) -> bool:
+    """Return whether what hosts measure has a say in where a request fits."""
+    names = {name for name, _ in (*shape.order, *shape.load_sched)}
+    names.update(threshold.resource for threshold in shape.request.thresholds)
+    if shape.program is not None:
+        names.update(shape.program.names)
+    return not names.isdisjoint(INDICES) or any(map(reads_load, shape.inner))
 
 
 def _groups(names: tuple[str, ...], facts: HostFacts) -> Column | None:

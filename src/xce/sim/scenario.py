@@ -48,6 +48,8 @@ class PlannedEvent(msgspec.Struct, frozen=True, kw_only=True):
     user: str = DEFAULT_USER
     pool: str = ""
     total: int = 0
+    load: dict[str, int] | None = None
+    """What the hosts measure from now on, in thousandths; the other indices stay."""
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):

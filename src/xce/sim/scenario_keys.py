@@ -15,6 +15,7 @@ from xce.config.values import (
     read_count,
     read_host_pattern,
     read_line,
+    read_load,
     read_seconds,
 )
 from xce.model.errors import TextError
@@ -175,6 +176,7 @@ JOB: Final = Table(
 )
 """Beside these: ``at``."""
 
+
 EVENT: Final = Table(
     noun="an event",
     keys={
@@ -184,6 +186,7 @@ EVENT: Final = Table(
         "as": Key("user", _read_user),
         "pool": Key("pool", read_line(128)),
         "total": Key("total", read_count(0, AMOUNT_MAX)),
+        "load": Key("load", read_load),
     },
     required=("at",),
 )

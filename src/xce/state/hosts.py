@@ -9,6 +9,7 @@ import numpy.typing as npt
 from xce.model.config import BUILT_IN_RESOURCES, ClusterConfig, HostConfig
 from xce.model.device import WHOLE
 from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.load import INDICES, UNKNOWN
 from xce.state.devices import DeviceTable
 from xce.state.processors import ProcessorTable
 
@@ -25,6 +26,11 @@ class HostTable:
     ``word_row`` on: there a bit is one processor. What an attempt holds is in ``used`` until its
     end, also on a host that is down.
     """
+
+    load_change = 0
+    """Counts changes of ``load``."""
+    change = 0
+    """Counts changes of anything here but ``used``, ``attempts``, ``exclusive`` and ``load``."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -72,11 +78,11 @@ class HostTable:
         """Attributes that the worker reported."""
         self.config: list[HostConfig] = []
         self.devices = DeviceTable()
+        self.load: Column = np.zeros((len(INDICES), 0), np.int64)
+        """Along `INDICES`: what hosts measured, in thousandths; `UNKNOWN`: nothing is known."""
         self.processors = ProcessorTable()
         self._words = 0
         """Rows that are words of sets of processors."""
-        self.change = 0
-        """Counts changes of anything here but ``used``, ``attempts`` and ``exclusive``."""
 
     @property
     def count(self) -> int:
@@ -107,6 +113,8 @@ class HostTable:
         self.total = np.concatenate((self.total, more), axis=1)
         self.used = np.concatenate((self.used, more), axis=1)
         self.held = np.concatenate((self.held, more), axis=1)
+        unknown = np.full((len(INDICES), 1), UNKNOWN, np.int64)
+        self.load = np.concatenate((self.load, unknown), axis=1)
         self.attempts = np.append(self.attempts, np.int64(0))
         self.exclusive = np.append(self.exclusive, np.int64(0))
         self.is_configured = np.append(self.is_configured, np.False_)
@@ -239,6 +247,7 @@ class HostTable:
     def leave(self, number: HostNumber, at_us: Micros, *, silent: bool = False) -> None:
         """Note that the worker of a host is not there."""
         self.is_up[number] = False
+        self.set_load([number], [[UNKNOWN]] * len(INDICES))
         self.down_at_us[number] = at_us
         self.is_silent[number] = self.is_silent[number] or silent
         self.away[number] = None
@@ -260,6 +269,11 @@ class HostTable:
             self.stale[number] = found
         self.is_fencing[number] = bool(found)
         self.change += 1
+
+    def set_load(self, numbers: list[HostNumber], indices: list[list[int]]) -> None:
+        """Note what hosts measured, along `INDICES`."""
+        self.load[:, numbers] = indices
+        self.load_change += 1
 
     def resource_of(self, row: int) -> str:
         """Return what a row is of, for people."""

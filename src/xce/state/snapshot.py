@@ -59,6 +59,7 @@ class _Host(msgspec.Struct, array_like=True):
     stale: list[tuple[JobId, Index, int]] = []
     reported_devices: tuple[Device, ...] = ()
     devices: HostDevices | None = None
+    load: list[int] = []
     reported_processors: tuple[Processor, ...] = ()
 
 
@@ -136,6 +137,7 @@ def _dump_host(table: HostTable, n: HostNumber) -> _Host:
         table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
         table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
+        table.load[:, n].tolist(),
         table.processors.reported[n],
     )  # fmt: skip
 
@@ -263,6 +265,8 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
     table.devices.load(number, host.devices or HostDevices())
     table.processors.reported[number] = host.reported_processors
     table.join(number, is_loading=True)
+    if host.load:
+        table.load[:, number] = host.load
 
 
 def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:

@@ -24,7 +24,7 @@ def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
         bound = attempts_by_processors(shape.processors, ground.free, shape.tasks_max)
         room = np.minimum(room, bound)
     request = shape.request
-    is_asked_again = shape.select_moves or bool(request.thresholds)
+    is_asked_again = shape.select_moves or bool(request.thresholds or shape.load_sched)
     return room.clip(max=1) if request.exclusive or is_asked_again else room
 
 
