@@ -17,7 +17,7 @@ from xce.control.preempt import Room, decide_resumes
 from xce.control.processors import fitting_processors, take_processors
 from xce.model.constraint import Exclusive, Near
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.plan import BulkStart, GangStart, Plan, Reservation
+from xce.model.plan import FORCED_RULES, BulkStart, GangStart, Plan, Reservation, StartRule
 from xce.model.ranges import Ranges, contains, count, intersect, subtract, take_first
 from xce.model.record import (
     BulkPlaced,
@@ -177,12 +177,16 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
             )
         records.extend(decide_resumes(state, ledger.free, plan.resumed))
         for bulk in plan.bulk:
+            if bulk.rule in FORCED_RULES:
+                stale += sum(bulk.counts)
+                continue
             record, dropped = _accept_bulk(state, ledger, bulk, now_us)
             stale += dropped
             if record is not None:
                 records.append(record)
         for gang in plan.gangs:
-            placed = _accept_gang(state, ledger, gang, now_us)
+            is_ours = gang.rule not in FORCED_RULES
+            placed = _accept_gang(state, ledger, gang, now_us) if is_ours else None
             stale += placed is None
             if placed is not None:
                 records.append(placed)
@@ -202,6 +206,17 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
         stale += len(plan.gangs) + len(plan.preemptions)
     records.append(SessionRan(plan.seq, plan.now_us, plan_digest(plan), stale))
     return records
+
+
+def accept_start(
+    state: ClusterState, start: BulkStart | GangStart, now_us: Micros
+) -> BulkPlaced | GangPlaced | None:
+    """Return the record of one start that no plan holds, or None when it does not hold."""
+    ledger = Ledger(state)
+    if isinstance(start, GangStart):
+        return _accept_gang(state, ledger, start, now_us)
+    record, _ = _accept_bulk(state, ledger, start, now_us)
+    return record
 
 
 def _accept_reservations(state: ClusterState, ledger: Ledger, plan: Plan) -> list[Record]:
@@ -241,7 +256,7 @@ def _check_bulk(
 ) -> tuple[BulkPlaced | None, int]:
     wanted = sum(bulk.counts)
     found = state.classes.get(bulk.cls)
-    if found is None or not found.key.request.is_serial or not _may_start(state, found):
+    if found is None or not found.key.request.is_serial or not _may_start(state, found, bulk.rule):
         return None, wanted
     runs = _valid_runs(state, ledger, bulk)
     tasks = found.key.request.tasks_max
@@ -290,9 +305,9 @@ def _check_bulk(
     return record, wanted - total
 
 
-def _may_start(state: ClusterState, found: RequestClass) -> bool:
+def _may_start(state: ClusterState, found: RequestClass, rule: StartRule) -> bool:
     """Return whether the run windows of the queue let jobs start."""
-    return state.is_window_open(found.key.queue)
+    return rule is StartRule.FIRM or state.is_window_open(found.key.queue)
 
 
 _Run = tuple[JobId, int, int]
@@ -358,7 +373,7 @@ def _check_gang(
     job = state.jobs.get(gang.job)
     if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
         return None
-    if not _may_start(state, found) or not ledger.groups.room(found.key.group):
+    if not _may_start(state, found, gang.rule) or not ledger.groups.room(found.key.group):
         return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))

@@ -1,6 +1,7 @@
 """What a session proposes. The controller re-checks all of it and takes what still holds."""
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,14 @@ class StartRule(enum.StrEnum):
     """It held a reservation itself."""
     PREEMPT = "preempt"
     """Others gave way for it, and their room was held for it."""
+    FORCED = "forced"
+    """An administrator started it out of its turn (``brun``)."""
+    FIRM = "firm"
+    """So, and neither run windows nor other jobs suspend it (``brun -f``)."""
+
+
+FORCED_RULES: Final = frozenset((StartRule.FORCED, StartRule.FIRM))
+"""Of these nothing is in the plan of a scheduler."""
 
 
 class Reservation(msgspec.Struct, frozen=True, array_like=True):

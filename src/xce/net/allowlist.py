@@ -12,6 +12,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    ForceJob,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -60,7 +61,7 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
+    ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
     SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
     StopTrace, SetDevicesOpen,
 )  # fmt: skip

@@ -254,6 +254,7 @@ class Running:
             attempt.end_cause == EndCause.NONE
             and not attempt.suspended
             and not attempt.shall_stop
+            and not attempt.is_firm
             and times < state.config.preemptions_max
         )
         self._owners.yields[owner] = yields(attempt)

@@ -83,6 +83,11 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
         return self.suspension_wanted or self.stops != Stop.NONE
 
     @property
+    def is_firm(self) -> bool:
+        """Whether neither run windows nor other jobs may suspend it."""
+        return self.rule == StartRule.FIRM
+
+    @property
     def is_stopped_by_system(self) -> bool:
         """Whether it is suspended, and not on a user's word."""
         return self.suspended and not self.suspension_wanted and self.stops != Stop.NONE
