@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
+from xce.apiserver.processor_rows import HostProcessorsRow, host_processors_row
 from xce.journal.past import PastJob
 from xce.model.config import ExitValues, QueueConfig
 from xce.model.display import render_window
@@ -54,6 +55,8 @@ class HostRow(msgspec.Struct, frozen=True):
     load: dict[str, float] = {}
     """What it measures: `xce.model.load.INDICES`, without those that are not known. Sizes are in
     MiB, ``ut`` is from 0 to 1."""
+    processors: HostProcessorsRow | None = None
+    """Null: it does not tell of any, so that jobs with ``affinity[]`` do not run there."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -160,6 +163,7 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 labels=dict(table.config[number].labels),
                 gpus=gpu_rows(state, number, gpu_users.get(number, {})),
                 load=_load(table.load[:, number].tolist()),
+                processors=host_processors_row(state, number),
             )
         )
     return rows

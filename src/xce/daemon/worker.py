@@ -41,6 +41,7 @@ from xce.model.ids import SECOND_US
 from xce.worker.hardware import find_hardware
 from xce.worker.link import ShepherdOptions
 from xce.worker.nvml import find_devices
+from xce.worker.processors import find_processors
 from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
@@ -67,6 +68,7 @@ def worker_options(layout: Layout, options: argparse.Namespace, ways: Ways) -> W
         mem_mib=options.mem or _memory_mib(),
         devices=find_devices(),
         attributes=tuple(find_hardware().items()),
+        processors=find_processors(),
         retention_s=options.retention,
         on_controllers=ways.learn,
     )

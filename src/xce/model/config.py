@@ -12,6 +12,7 @@ from xce.model.device import Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
 from xce.model.permission import EVERYONE
+from xce.model.processor import Processor
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
@@ -65,6 +66,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
     gpus: tuple[Device, ...] | None = None
     """None: those that the worker reports."""
+    processors: tuple[Processor, ...] | None = None
+    """None: those that the worker reports; none: jobs are bound to none there."""
 
 
 class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -74,6 +74,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     topology: int = 0
     has_new_limits: bool = False
     """Its limits are not those that it was launched with."""
+    processors: list[list[int]] = []
+    """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
 
     @property
     def shall_stop(self) -> bool:

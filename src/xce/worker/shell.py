@@ -21,6 +21,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
+from xce.model.processor import Processor
 from xce.net import message as m
 from xce.net.destination import Destination
 from xce.net.handshake import make_hello
@@ -84,6 +85,8 @@ class WorkerOptions(NamedTuple):
     """The GPUs that were found."""
     attributes: tuple[tuple[str, int], ...] = ()
     """What the host is made of, in thousandths."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to."""
 
 
 class Worker:
@@ -166,6 +169,7 @@ class Worker:
             version=options.version,
             attributes=dict(options.attributes),
             devices=options.devices,
+            processors=options.processors,
         )
         peer.send(m.Observe(joined))
         self._log.info(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
+from xce.worker.shepherd.bind import Bound, bound_of, hold_to
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.output import append_text, read_output
@@ -320,14 +321,16 @@ class Herd:
             attempt.grouped = self._groups is not None
             status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
             self._enter_groups(attempt)
+            bound = bound_of(shared.get("bindings", {}).get(str(attempt.key[1])))
             try:
                 attempt.pid = start_shell(
                     script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
                     opened=opened, status=status, ids=ids,
                     terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
+                    bound=bound,
                 )  # fmt: skip
             finally:
-                self._leave_groups(attempt)
+                self._leave_groups(attempt, bound)
             if ends is not None:
                 self.terminals.start(attempt.key)
         except OSError as error:
@@ -365,15 +368,15 @@ class Herd:
             if attempt.limit_kib:
                 self._groups.enter_memory(attempt.name)
 
-    def _leave_groups(self, attempt: Attempt) -> None:
-        """Leave the group of a job with a memory limit, and only then set it.
-
-        From the others we move straight into the next, and home behind the last.
-        """
-        if self._groups is not None and attempt.limit_kib:
-            self._groups.leave()
+    def _leave_groups(self, attempt: Attempt, bound: Bound | None) -> None:
+        """Leave the group of a job with limits, and only then set them; from others we move on."""
+        if self._groups is None or not (attempt.limit_kib or bound):
+            return
+        self._groups.leave()
+        if attempt.limit_kib:
             self._groups.leave_memory()
             self._groups.limit_memory(attempt.name, attempt.limit_kib)
+        hold_to(self._groups, attempt.name, bound)
 
     def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
         attempt = self._attempts.get(key)
