@@ -49,6 +49,8 @@ class Access(msgspec.Struct, frozen=True):
     own: str
     other: str = ""
     """Empty: there is nothing that is another user's."""
+    also: Permission | None = None
+    """A second permission that it needs, and that everyone has until ``roles.yaml`` names it."""
 
 
 _P = Permission
@@ -56,7 +58,7 @@ MATRIX: Final = (
     # method, path, action, about, permission, own, another's
     Access("GET", "/cluster", "", About.CALLER, None, "yyyyy"),
     Access("GET", "/jobs", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
-    Access("POST", "/jobs", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy"),
+    Access("POST", "/jobs", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy", also=_P.PROJECT_SUBMIT),
     Access("POST", "/jobs/actions", "kill", About.JOB, _P.JOB_KILL, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "signal", About.JOB, _P.JOB_SIGNAL, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "stop", About.JOB, _P.JOB_STOP, "yyyyy", "-nnyy"),
@@ -76,8 +78,9 @@ MATRIX: Final = (
     Access("GET", "/jobs/{id}/wait", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/jobs/{id}/messages", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("POST", "/jobs/{id}/messages", "", About.JOB, _P.JOB_MODIFY, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/{id}/run", "", About.JOB, _P.JOB_FORCE, "nnnny", "-nnny"),
     Access("GET", "/jobs/{id}/attachment", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
-    Access("POST", "/plan", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy"),
+    Access("POST", "/plan", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy", also=_P.PROJECT_SUBMIT),
     Access("GET", "/trace", "", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),
     Access("GET", "/trace/rules", "", About.CALLER, None, "yyyyy"),
     Access("POST", "/trace/actions", "on", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),
@@ -147,7 +150,7 @@ def render_matrix() -> str:
         request = f"`{row.method} {row.path}`" + (f" {row.action}" if row.action else "")
         needs = "nothing" if row.about is About.NOTHING else "to be known"
         if row.permission is not None:
-            needs = f"`{row.permission}`"
+            needs = ", ".join(f"`{item}`" for item in (row.permission, row.also) if item)
         cells = [
             f"{own}, {row.other[place]}" if row.other else own for place, own in enumerate(row.own)
         ]

@@ -15,6 +15,7 @@ from xce.apiserver.problems import refused
 from xce.apiserver.submission import (
     SubmissionCompiler,
     check_paths,
+    check_word,
     compile_resources,
     read_arguments,
     read_group,
@@ -183,6 +184,8 @@ class Composer:
         """
         state, change = self._state, self._change
         spec, key = state.spec(job), state.key(job)
+        project: str = self._value("project", "", key.project)
+        check_word("project", project)
         run_limit_us = self._run_limit_us(spec, key)
         wanted = self._spec(spec)
         request = key.request
@@ -195,7 +198,7 @@ class Composer:
             spec=wanted,
             request=request,
             queue=self._value("queue", "", key.queue),
-            project=self._value("project", "", key.project),
+            project=project,
             begin_at_us=to_micros(began),
             run_limit_us=run_limit_us,
             estimate_us=key.estimate_us if estimate_s is None else to_micros(estimate_s),

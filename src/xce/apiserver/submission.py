@@ -79,7 +79,8 @@ class SubmissionCompiler:
             self._config = config
             self._requests.clear()
             self._names.clear()
-        _check_words(body)
+        check_word("project", body.project)
+        check_word("from_host", body.from_host)
         spec = None
         if body.spec is not None:
             spec = read_body_spec(body.spec, body.spec_name)
@@ -389,18 +390,21 @@ def read_arguments(body: SubmissionBody) -> tuple[str, ...]:
     return tuple(body.args)
 
 
-def _check_words(body: SubmissionBody) -> None:
-    """Check what stands in listings as a word."""
-    for what, text in (("project", body.project), ("from_host", body.from_host)):
-        if text.isprintable():
-            continue
-        for at, character in enumerate(text):
-            if character < " " or "\x7f" <= character <= "\x9f":
-                raise refused(
-                    RefusalCode.BAD_REQUEST,
-                    f"{what} may not hold {character!r} (column {at + 1})",
-                    lsf="Bad project name" if what == "project" else "",
-                )
+def check_word(what: str, text: str) -> None:
+    """Check what stands in listings as a word.
+
+    Raises:
+        ProblemError: There are control characters in it.
+    """
+    if text.isprintable():
+        return
+    for at, character in enumerate(text):
+        if character < " " or "\x7f" <= character <= "\x9f":
+            raise refused(
+                RefusalCode.BAD_REQUEST,
+                f"{what} may not hold {character!r} (column {at + 1})",
+                lsf="Bad project name" if what == "project" else "",
+            )
 
 
 def _terminal(body: SubmissionBody) -> Terminal | None:

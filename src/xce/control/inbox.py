@@ -13,13 +13,19 @@ from typing import Final
 
 from xce.control.controller import Input
 from xce.model.command import (
+    DeleteGroups,
+    ForceJob,
     KillJobs,
+    ModifyJobs,
     MoveJobs,
+    PostMessage,
     RequeueJobs,
     ResumeJobs,
+    SetGroup,
     SignalJobs,
     StopJobs,
     SubmitJobs,
+    SwitchJobs,
 )
 
 TURN_MAX: Final = 10_000
@@ -31,16 +37,18 @@ SHARE_MAX: Final = WAITING_MAX // 4
 _WEIGHED_BYTES: Final = 4_096
 """So many bytes of scripts and environments weigh as much as a job."""
 _ASKED: Final = (
-    SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, RequeueJobs, MoveJobs,
+    KillJobs, SignalJobs, StopJobs, ResumeJobs, RequeueJobs, MoveJobs, SwitchJobs, SetGroup,
+    DeleteGroups, ForceJob,
 )  # fmt: skip
 
 
 def weigh(given: Input) -> int:
     """Return how many jobs it is worth to decide this; 0: a component says it."""
     body = given.body
-    if isinstance(body, SubmitJobs):
+    if isinstance(body, SubmitJobs | ModifyJobs | PostMessage):
         content = sum(len(blob) for _, blob in body.blobs)
-        return len(body.jobs) + content // _WEIGHED_BYTES
+        jobs = 1 if isinstance(body, PostMessage) else len(body.jobs)
+        return jobs + content // _WEIGHED_BYTES
     return 1 if isinstance(body, _ASKED) else 0
 
 

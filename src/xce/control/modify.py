@@ -27,6 +27,7 @@ from xce.control.submit import (
     check_limits,
     check_submission,
     choose_queue,
+    find_denial,
     make_key,
 )
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
@@ -41,7 +42,7 @@ from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import ClassKey, Request
 from xce.state.cluster import ClusterState
-from xce.state.job import WAITS_DEPENDENCY, Job
+from xce.state.job import Job
 from xce.state.rights import OWNER
 
 OF_STARTED: Final = frozenset(["run_limit_s", "estimate_s", "mem_limit_kib", "rerunnable", "queue"])
@@ -82,6 +83,9 @@ def decide_modification(
     queue = _queue_of(state, command, item.submission, job)
     if isinstance(queue, Refusal):
         return [], _about(queue, job)
+    refusal = _refuse_place(state, command, item.submission, job, queue.name)
+    if refusal is not None:
+        return [], _about(refusal, job)
     waits = bool(waiting_positions(job))
     check = check_submission if waits else check_limits
     refusal = check(state, item.submission, queue)
@@ -110,6 +114,7 @@ def decide_modification(
         has_new_limits=bool(job.live) and not _LIMITS.isdisjoint(command.changed),
         queue=queue.name if "queue" in command.changed else "",
         changes=command.changes,
+        keeps_elements=bool(job.awaiting) and "dependency" not in command.changed,
     )
     warning = describe_misfit(state, key) if waits else ""
     accepted = Accepted(job.id, text="modified", queue=queue.name, warning=warning)
@@ -195,16 +200,46 @@ def _queue_of(
     return choose_queue(state, submission, actor, for_another=not owns)
 
 
+def _refuse_place(
+    state: ClusterState,
+    command: ModifyJobs | SwitchJobs,
+    submission: Submission,
+    job: Job,
+    queue: str,
+) -> Refusal | None:
+    """Return why a job may not come into a queue and project; None: it may, or is there already.
+
+    Its owner needs what he needs to submit there. Somebody else brings it only to where he may
+    change jobs too, so that nobody gets it out of a scope, or into another, by a grant for one.
+    """
+    key, project = state.key(job), submission.project or state.config.default_project
+    if (queue, project) == (key.queue, key.project):
+        return None
+    actor = Actor(command.by, command.groups, command.is_admin)
+    if command.by == job.owner.user:
+        return find_denial(state, submission, actor, queue)
+    permission = Permission.JOB_MODIFY
+    if state.rights.basis(actor, permission, queue=queue, project=project):
+        return None
+    return Refusal(
+        RefusalCode.NOT_YOURS,
+        f"job {job.id} belongs to {job.owner.user}; you lack the permission {permission} in queue "
+        f"{queue} and project {project}",
+        lsf="User permission denied",
+        permission=permission,
+    )
+
+
 def _dependency(
     state: ClusterState, command: ModifyJobs, item: Modification, job: Job
 ) -> Dependency | Refusal | None:
     """Return what a job shall wait for."""
     if "dependency" not in command.changed:
-        return job.dependency if job.waits & WAITS_DEPENDENCY else None
+        return job.dependency if job.is_conditional else None
     actor = Actor(command.by, command.groups, command.is_admin)
     text = item.submission.spec.dependency
     known = (command.past, command.past_elements)
-    found = decide_dependency(state, text, job.owner.user, actor, *known)
+    found = decide_dependency(state, text, job.owner.user, actor, *known, array=job.array)
     if found is None or isinstance(found, Refusal):
         return found
     circle = find_circle(state, job.id, found)
@@ -245,7 +280,7 @@ def _stops(state: ClusterState, job: Job, queue: str) -> list[Record]:
     wrong = [
         place
         for place, attempt in (job.live or {}).items()
-        if bool(attempt.stops & Stop.WINDOW) == is_open
+        if bool(attempt.stops & Stop.WINDOW) == is_open and not attempt.is_firm
     ]
     if not wrong:
         return []
@@ -294,7 +329,9 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
     if isinstance(queue, Refusal):
         return _about(queue, job)
     waits = bool(waiting_positions(job))
-    refusal = check_submission(state, submission, queue) if waits else None
+    refusal = _refuse_place(state, command, submission, job, queue.name)
+    if refusal is None and waits:
+        refusal = check_submission(state, submission, queue)
     if refusal is not None:
         return _about(refusal, job)
     wanted = make_key(state, submission, queue, job.owner.user)
@@ -307,8 +344,9 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
     draft.records.append(
         JobModified(
             job.id, job.spec_id, cls, job.begin_at_us,
-            job.dependency if job.waits & WAITS_DEPENDENCY else None,
+            job.dependency if job.is_conditional else None,
             job.array.limit if job.array is not None else 0, *live, queue=queue.name,
+            keeps_elements=bool(job.awaiting),
         )
     )  # fmt: skip
     draft.records.extend(_stops(state, job, queue.name))

@@ -146,8 +146,9 @@ def _judge(
     if refusal is not None:
         return refusal
     dependency = decide_dependency(
-        state, submission.spec.dependency, actor.user, actor, command.past, command.past_elements
-    )
+        state, submission.spec.dependency, actor.user, actor, command.past, command.past_elements,
+        array=submission.array,
+    )  # fmt: skip
     if isinstance(dependency, Refusal):
         return dependency
     request = resolve_relations(state, command, submission.request)
@@ -244,14 +245,8 @@ def choose_queue(
                 lsf=f"{name}: User cannot use the queue",
                 permission=Permission.QUEUE_SUBMIT,
             )
-        elif not for_another and not _basis(state, submission, actor, name):
-            refusal = Refusal(
-                RefusalCode.DENIED,
-                f"user {user} may not submit to queue {name}: the permission "
-                f"{Permission.QUEUE_SUBMIT} is missing",
-                lsf=f"{name}: User cannot use the queue",
-                permission=Permission.QUEUE_SUBMIT,
-            )
+        elif not for_another and (denied := find_denial(state, submission, actor, name)):
+            refusal = denied
         else:
             return queue
         first = first or refusal
@@ -259,10 +254,27 @@ def choose_queue(
     return first
 
 
-def _basis(state: ClusterState, submission: Submission, actor: Actor, queue: str) -> str:
-    """Return on what ground a job may be submitted to a queue; empty: it may not."""
-    project = submission.project or state.config.default_project
-    return state.rights.basis(actor, Permission.QUEUE_SUBMIT, queue=queue, project=project)
+def _project(state: ClusterState, submission: Submission) -> str:
+    return submission.project or state.config.default_project
+
+
+def find_denial(
+    state: ClusterState, submission: Submission, actor: Actor, queue: str
+) -> Refusal | None:
+    """Return why a job may not be submitted to a queue in its project; None: it may."""
+    project = _project(state, submission)
+    _, missing = state.rights.basis_to_submit(actor, queue=queue, project=project)
+    return refuse_submit(actor.user, queue, project, missing) if missing is not None else None
+
+
+def refuse_submit(user: str, queue: str, project: str, missing: Permission) -> Refusal:
+    """Return the refusal of a submission for want of a permission."""
+    if missing is Permission.PROJECT_SUBMIT:
+        what, lsf = f"in project {project}", "User permission denied"
+    else:
+        what, lsf = f"to queue {queue}", f"{queue}: User cannot use the queue"
+    text = f"user {user} may not submit {what}: the permission {missing} is missing"
+    return Refusal(RefusalCode.DENIED, text, lsf=lsf, permission=missing)
 
 
 def basis_of_submit(
@@ -275,7 +287,10 @@ def basis_of_submit(
         if isinstance(result, Accepted)
     }
     actor = Actor(command.owner.user, command.groups, command.is_admin)
-    bases = {_basis(state, item, actor, queue) for (queue, _), item in pairs.items()}
+    bases = {
+        state.rights.basis_to_submit(actor, queue=queue, project=_project(state, item))[0]
+        for (queue, _), item in pairs.items()
+    }
     return ", ".join(sorted(bases))
 
 

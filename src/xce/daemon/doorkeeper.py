@@ -24,6 +24,8 @@ from xce.state.cluster import ClusterState
 
 REFUSALS_MAX: Final = 1_000
 """So many different refusals are told apart."""
+REFUSAL_CHARACTERS: Final = 200
+"""So much of one is kept and told: others have chosen the words."""
 CONTROLLER_KEYS_SINCE: Final = 2
 """The protocol that has `xce.net.message.ControllerKeys`."""
 
@@ -41,11 +43,18 @@ class Refusals:
 
     def note(self, why: str, who: str) -> None:
         """Count a refusal."""
+        why, who = _shown(why), _shown(who)
         kind = why if why in self.counts or len(self.counts) < REFUSALS_MAX else "others"
         self.counts[kind] += 1
         count = self.counts[kind]
         if count & (count - 1) == 0:
             self._log.warning("peer-refused", extra={"why": why, "peer": who, "count": count})
+
+
+def _shown(text: str) -> str:
+    """Return what may be kept and printed of a text that somebody else has a part in."""
+    text = text[:REFUSAL_CHARACTERS]
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 class Doorkeeper:

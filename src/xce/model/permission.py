@@ -12,6 +12,8 @@ class Permission(enum.StrEnum):
     CLUSTER_VIEW = "cluster:view"
     """See hosts and queues."""
     QUEUE_SUBMIT = "queue:submit"
+    PROJECT_SUBMIT = "project:submit"
+    """Submit jobs in a project; asked for as soon as ``roles.yaml`` names it somewhere."""
     QUEUE_OPEN = "queue:open"
     """Let it take new jobs."""
     QUEUE_CLOSE = "queue:close"
@@ -31,6 +33,8 @@ class Permission(enum.StrEnum):
     JOB_MOVE = "job:move"
     """To the top or the bottom of its queue."""
     JOB_REQUEUE = "job:requeue"
+    JOB_FORCE = "job:force"
+    """Have a job start at once, out of its turn, where one says; its owner has it not for that."""
     JOB_MODIFY = "job:modify"
     """Switch it to another queue, change its limits and what it asks for. What runs, and which
     files it uses, is its owner's alone to change."""
@@ -49,14 +53,7 @@ class Permission(enum.StrEnum):
 
 
 PERMISSIONS: Final = tuple(str(item) for item in Permission)
-NOT_BUILT: Final = frozenset(
-    [
-        "app:use",
-        "app:view",
-        "project:submit",
-        "project:view",
-    ]
-)
+NOT_BUILT: Final = frozenset(["app:use", "app:view", "project:view"])
 """Permissions of later releases; refused by name."""
 EVERYONE: Final = (
     Permission.CLUSTER_VIEW.value, Permission.JOB_VIEW.value, Permission.QUEUE_SUBMIT.value

@@ -12,6 +12,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    ForceJob,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -37,7 +38,8 @@ from xce.model.command import (
     SwitchJobs,
     TrustKey,
 )
-from xce.model.observation import HostJoined, ReignBegan, Reported
+from xce.model.load import is_sample
+from xce.model.observation import HostJoined, LoadSeen, ReignBegan, Reported
 from xce.model.trust import TEST
 from xce.net import message as m
 from xce.net.bounds import refuse_observation
@@ -59,7 +61,7 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
+    ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
     SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
     StopTrace, SetDevicesOpen,
 )  # fmt: skip
@@ -116,8 +118,18 @@ ALLOWED: Final[Mapping[str, Rights]] = {
 """A standby follows and takes over by the journal's lease; proxies and node managers have nothing
 to ask for in this release."""
 
+ASKER_MAX: Final = 512
+"""Longest name of who asks, ground, and place where he is."""
 RESERVED_BASES: Final = ("component", "direct")
 """Bases that the controller itself writes: no peer may name them."""
+
+
+def _asker(command: Command, otherwise: str) -> str:
+    """Return who asks by the command's own word: the journal must not name two."""
+    if isinstance(command, SubmitJobs):
+        return command.owner.user
+    by: str = getattr(command, "by", otherwise)
+    return by
 
 
 class Gate:
@@ -144,7 +156,14 @@ class Gate:
             return self._refuse_ask(message.command, message)
         if isinstance(message, m.Observe):
             return self._refuse_observation(message)
+        if isinstance(message, m.Ping) and message.load:
+            return self._refuse_load(message)
         return ""
+
+    def _refuse_load(self, message: m.Ping) -> str:
+        if self.role != "worker":
+            return f"a {self.role} may not tell the load of a host"
+        return "" if is_sample(message.load) else "a load is refused: it is none"
 
     def _refuse_ask(self, command: Command, ask: m.Ask) -> str:
         kind = type(command)
@@ -155,6 +174,10 @@ class Gate:
                 return f"{kind.__name__} came without who asks and on what basis"
             if ask.basis in RESERVED_BASES:
                 return f"a {self.role} may not name the basis {ask.basis}"
+            if max(map(len, (ask.by, ask.basis, ask.origin))) > ASKER_MAX:
+                return f"{kind.__name__} came with too long a text about who asks"
+            if _asker(command, ask.by) != ask.by:
+                return f"{kind.__name__} names another user than the one who asks"
         return ""
 
     def _refuse_observation(self, message: m.Observe) -> str:
@@ -162,7 +185,7 @@ class Gate:
         kind = type(seen).__name__
         if not isinstance(seen, self._rights.observations):
             return f"a {self.role} may not report {kind}"
-        if isinstance(seen, ReignBegan) or seen.host != self.name:
+        if isinstance(seen, ReignBegan | LoadSeen) or seen.host != self.name:
             return f"the worker of host {self.name} may report about that host only"
         refusal = refuse_observation(seen)
         if refusal:

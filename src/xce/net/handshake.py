@@ -28,6 +28,9 @@ HANDSHAKE_S: Final = 10.0
 HELLO_MAX_BYTES: Final = 64 * 1024
 """Longest frame before the other side is known."""
 
+SHOWN_MAX: Final = 40
+"""So much of what a stranger says is told back to him."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,255}")
 _VERSION: Final = re.compile(r"[A-Za-z0-9.+_-]{1,64}")
 
@@ -39,6 +42,10 @@ OnEnrol: TypeAlias = Callable[[Peer, Enrol], object]
 
 class DialError(WireError):
     """The other side cannot be reached, or does not answer."""
+
+
+class ClosedUnansweredError(DialError):
+    """The other side has ended the connection without a word."""
 
 
 class ConnectionRefusedByPeerError(WireError):
@@ -164,7 +171,7 @@ async def ask_first(
         peer.abort("no connection")
         raise DialError(f"{to}: {error.strerror or error}") from error
     except EndedEarlyError as error:
-        raise DialError(f"{to}: {error}") from error
+        raise ClosedUnansweredError(f"{to}: {error}") from error
     except BaseException:
         peer.abort("given up")
         raise
@@ -226,9 +233,9 @@ class Greeting:
         if not isinstance(hello, Hello):
             self._refuse(f"a {type(hello).__name__} came where a Hello belongs")
             return
-        refusal = self._check(hello)
+        kind, refusal = self._check(hello)
         if refusal:
-            self._refuse(refusal)
+            self._refuse(refusal, kind=kind)
             return
         answer = self._accept(peer, hello)
         if isinstance(answer, Refused):
@@ -241,27 +248,34 @@ class Greeting:
         if messages[1:]:
             peer.on_messages(messages[1:])
 
-    def _check(self, hello: Hello) -> str:
-        """Return why nobody can talk with who says this; empty: it can be judged."""
+    def _check(self, hello: Hello) -> tuple[str, str]:
+        """Return why nobody can talk with who says this; empty: it can be judged.
+
+        First as it is counted: with nothing in it that somebody unknown can choose, so that he
+        can neither fill the counts nor write to the log what he likes.
+        """
         if hello.role not in ROLES:
-            return f"no role is called {hello.role!r}; known are: {', '.join(ROLES)}"
+            text = f"no role is called {hello.role[:SHOWN_MAX]!r}; known are: {', '.join(ROLES)}"
+            return "its role is none", text
         if not (_NAME.fullmatch(hello.name) and _VERSION.fullmatch(hello.version)):
-            return "its name or version is none: letters, digits and . _ @ - are"
+            text = "its name or version is none: letters, digits and . _ @ - are"
+            return text, text
         self.peer.protocol = choose_protocol(hello)
         if not self.peer.protocol:
-            return (
+            text = (
                 f"protocol {hello.protocol} of version {hello.version} is not spoken here: "
                 f"protocols {PROTOCOL_OLDEST} to {PROTOCOL} are"
             )
-        return ""
+            return "its protocol is not spoken here", text
+        return "", ""
 
-    def _refuse(self, text: str) -> None:
+    def _refuse(self, text: str, *, kind: str = "") -> None:
         peer = self.peer
         peer.on_messages = _ignore
         peer.on_lost = _ignore
         peer.send(Refused(text))
         peer.close(text)
-        self._settle(text)
+        self._settle(kind or text)
 
     def _lose(self, reason: str) -> None:
         self._stop_waiting()

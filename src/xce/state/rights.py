@@ -15,6 +15,13 @@ ADMIN: Final = "admin"
 EVERYONE: Final = "everyone"
 
 
+def is_under(project: str, root: str) -> bool:
+    """Return whether a project is ``root`` or one below it; paths are texts, ``..`` is a name."""
+    trunk = root.rstrip("/")
+    is_itself = bool(project) and project in (root, trunk)
+    return is_itself or project.startswith(f"{trunk}/")
+
+
 class _Grant(NamedTuple):
     """A grant with the permissions of its role."""
 
@@ -27,8 +34,7 @@ class _Grant(NamedTuple):
         """Return whether an object in this queue and project lies in the grant's scope."""
         if self.queue and self.queue != queue:
             return False
-        root = self.project
-        return not root or project == root or project.startswith(f"{root.rstrip('/')}/")
+        return not self.project or is_under(project, self.project)
 
     @property
     def is_everywhere(self) -> bool:
@@ -41,7 +47,12 @@ class Rights:
 
     def __init__(self, config: ClusterConfig) -> None:
         self._admins = frozenset(config.admins)
+        named = (config.everyone, *(role.permissions for role in config.roles))
+        self._closes_projects = any(text.startswith("project:") for item in named for text in item)
+        """Whether it is said who may submit in which project: before that everyone may."""
         self._everyone = _expand(config.everyone)
+        if not self._closes_projects:
+            self._everyone |= {Permission.PROJECT_SUBMIT}
         roles = dict(BUILT_IN_ROLES)
         roles.update((role.name, role.permissions) for role in config.roles)
         self._users: dict[str, list[_Grant]] = {}
@@ -84,6 +95,23 @@ class Rights:
             if permission in grant.permissions and grant.covers(queue, project):
                 return f"role {grant.role}"
         return ""
+
+    def basis_to_submit(
+        self, actor: Actor, *, queue: str, project: str
+    ) -> tuple[str, Permission | None]:
+        """Return on what ground a job may be submitted, and which permission is missing if not.
+
+        The queue must be open to the actor, and the project where projects are closed.
+        """
+        grounds: list[str] = []
+        for permission in (Permission.QUEUE_SUBMIT, Permission.PROJECT_SUBMIT):
+            if permission is Permission.PROJECT_SUBMIT and not self._closes_projects:
+                continue
+            ground = self.basis(actor, permission, queue=queue, project=project)
+            if not ground:
+                return "", permission
+            grounds.append(ground)
+        return ", ".join(dict.fromkeys(grounds)), None
 
     def may_everywhere(self, actor: Actor, permission: Permission) -> bool:
         """Return whether something is allowed about every object, whosever it is."""

@@ -11,7 +11,7 @@ from rest_cluster import run_rest
 from xce.apiserver.access import COLUMNS, MATRIX, About, permission_for, render_matrix, route_access
 from xce.apiserver.routes.table import ROUTES
 from xce.model.command import ApplyConfig, PostMessage, SetGroup, SetHostsOpen, SetQueues
-from xce.model.config import GrantConfig, QueueConfig
+from xce.model.config import GrantConfig
 from xce.model.permission import BUILT_IN_ROLES, EVERYONE
 from xce.testing.builders import (
     kill,
@@ -24,7 +24,6 @@ from xce.testing.builders import (
 )
 
 OWNER, ASKER = "alice", "bob"
-NIGHT_AND_DAY = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
 JOB_ROWS = [row for row in MATRIX if row.about is About.JOB]
 
 
@@ -85,6 +84,9 @@ async def prepared(rest, user):
 
 async def acted(rest, row, job, array):
     """Send the request of a row that acts on jobs; return ``y``, ``n`` or ``-``."""
+    if row.path.endswith("/run"):
+        body = {"hosts": ["h1"], "index": 2}
+        return judged(row, *await rest.post(row.path.replace("{id}", str(array)), body))
     if row.path.endswith("messages"):
         path = row.path.replace("{id}", str(job))
         return judged(row, *await rest.post(path, {"text": "hello"}))
@@ -366,37 +368,6 @@ def test_a_dependency_on_a_hidden_job_is_one_on_no_job():
         assert answers == [(422, "dependency-unknown-job", "No matching job found")] * 2
 
     run_rest(story, everyone=("queue:submit",))
-
-
-def test_a_role_counts_in_its_scope_only():
-    grants = (
-        GrantConfig(role="operator", users=(ASKER,), queue="night"),
-        GrantConfig(role="operator", groups=("ops",), project="/chip"),
-    )
-
-    async def story(rest):
-        rest.be(OWNER)
-        jobs = {
-            "day": await rest.submit(),
-            "night": await rest.submit(queue="night"),
-            "chip": await rest.submit(project="/chip/soc7"),
-            "chipper": await rest.submit(project="/chipper"),
-        }
-
-        async def killed(user, **settings):
-            rest.be(user, **settings)
-            _, document = await rest.post(
-                "/jobs/actions",
-                {"action": "kill", "select": {"jobs": list(map(str, jobs.values()))}},
-            )
-            names = {str(job): name for name, job in jobs.items()}
-            return {names[item["job"]] for item in document["results"] if "text" in item}
-
-        assert await killed(ASKER) == {"night"}
-        assert await killed("carol", groups=("ops",)) == {"chip"}
-        assert await killed("dave", groups=("users",)) == set()
-
-    run_rest(story, grants=grants, queues=NIGHT_AND_DAY)
 
 
 def test_results_stand_in_the_order_of_the_names():

@@ -41,8 +41,8 @@ def test_without_the_file_everyone_sees_and_submits():
     ("text", "line", "said"),
     [
         ("everyone: [job:kil]\n", 1, "did you mean 'job:kill'"),
-        ("everyone:\n  - job:kill\n  - project:submit\n", 3, "is not built yet"),
-        ('everyone: ["project:*"]\n', 1, "is not built yet"),
+        ("everyone:\n  - job:kill\n  - project:view\n", 3, "is not built yet"),
+        ("everyone: [app:use]\n", 1, "is not built yet"),
         ('everyone: ["app:*"]\n', 1, "is not built yet"),
         ('grants:\n  - {role: viewer, users: [a], project: ""}\n', 2, "has an empty project"),
         ("everyones: []\n", 1, "did you mean 'everyone'"),

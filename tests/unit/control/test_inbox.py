@@ -3,7 +3,17 @@ import pytest
 from xce.control import inbox
 from xce.control.controller import Input
 from xce.control.inbox import Inbox, weigh
-from xce.model.command import KillJobs, ProposePlan, Selection, SubmitJobs, Tick
+from xce.model.command import (
+    KillJobs,
+    Modification,
+    ModifyJobs,
+    PostMessage,
+    ProposePlan,
+    Selection,
+    SetGroup,
+    SubmitJobs,
+    Tick,
+)
 from xce.model.job import Owner
 from xce.model.observation import Reported
 from xce.model.plan import Plan
@@ -30,6 +40,11 @@ def test_a_command_weighs_its_jobs_and_what_it_carries_and_components_weigh_noth
     assert weigh(submit("a", 7)) == 7
     assert weigh(submit("a", 1, b"x" * 40_960)) == 11
     assert weigh(Input(KillJobs("a", False, Selection(all=True)), by="a")) == 1
+    blobs = (("a" * 32, b"x" * 40_960),)
+    assert weigh(Input(PostMessage("a", False, 1, 0, "text", blobs=blobs), by="a")) == 11
+    change = Modification(1, 1, 1, JOB)
+    assert weigh(Input(ModifyJobs("a", False, (change,) * 3, ("priority",)), by="a")) == 3
+    assert weigh(Input(SetGroup("a", False, "/g"), by="a")) == 1
     for body in (Tick(), Reported("h1", 1), ProposePlan(Plan(1, 1, 1))):
         assert weigh(Input(body)) == 0
 

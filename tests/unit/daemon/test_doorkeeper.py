@@ -195,3 +195,11 @@ def test_refusals_are_counted_and_bounded(caplog):
     assert len(refusals.counts) <= 1_001
     plain = [record for record in caplog.records if "plaintext" in record.__dict__["why"]]
     assert len(plain) == 7, "the 1st, 2nd, 4th, ... 64th"
+
+
+def test_what_is_kept_of_a_refusal_is_short_and_can_be_printed():
+    refusals = Refusals(LOG)
+    refusals.note("no \x1b[2Jhost " + "x" * 10_000, "10.0.0.1\n")
+    (kind,) = refusals.counts
+    assert kind.startswith("no ?[2Jhost xxx")
+    assert len(kind) == 200

@@ -11,6 +11,7 @@ from xce.model.command import (
     EnrolHost,
     KillJobs,
     MakeHostToken,
+    NoteDenials,
     ProposePlan,
     RequeueJobs,
     ResolveWindows,
@@ -23,9 +24,11 @@ from xce.model.command import (
 )
 from xce.model.config import ClusterConfig
 from xce.model.job import Owner
+from xce.model.load import INDICES
 from xce.model.observation import (
     HostDisconnected,
     HostJoined,
+    LoadSeen,
     Observation,
     ReignBegan,
     Reported,
@@ -91,6 +94,7 @@ def test_only_workers_report_and_none_that_its_connection_ended():
     assert reported.pop("worker") == set(typing.get_args(Observation)) - {
         HostDisconnected,
         ReignBegan,
+        LoadSeen,
     }
     assert not any(reported.values())
 
@@ -116,12 +120,31 @@ def test_an_apiserver_says_who_asks_and_on_what_basis(by, basis):
     assert Gate("apiserver", "a").refuse(ask)
 
 
+def test_what_an_apiserver_asks_for_names_one_user_and_at_no_great_length():
+    gate = Gate("apiserver", "a")
+    for command in (COMMANDS[KillJobs], COMMANDS[SubmitJobs], COMMANDS[ApplyConfig]):
+        assert gate.refuse(m.Ask(1, command, "ann", "owner", "10.0.0.1")) == ""
+        assert "names another user" in gate.refuse(m.Ask(1, command, "bob", "owner"))
+        for long in (("ann", "x" * 513, ""), ("ann", "owner", "x" * 513)):
+            assert "too long a text" in gate.refuse(m.Ask(1, command, *long))
+    assert gate.refuse(m.Ask(1, NoteDenials(()), "apiserver", "apiserver")) == ""
+
+
 def test_a_worker_reports_about_its_own_host_only():
     gate = Gate("worker", "h2")
     assert "that host only" in gate.refuse(JOINED)
     assert "that host only" in gate.refuse(m.Observe(Reported("h1", 1)))
-    for seen in (HostDisconnected("h2"), ReignBegan()):
+    for seen in (HostDisconnected("h2"), ReignBegan(), LoadSeen(("h2",), ())):
         assert "may not report" in gate.refuse(m.Observe(seen))
+
+
+def test_only_a_worker_tells_a_load_and_it_must_be_one():
+    load = (100,) * len(INDICES)
+    assert Gate("worker", "h1").refuse(m.Ping(1, load)) == ""
+    assert Gate("worker", "h1").refuse(m.Ping(1)) == ""
+    assert "may not tell the load" in Gate("apiserver", "a").refuse(m.Ping(1, load))
+    for wrong in (load[1:], (*load[1:], -2), (*load[1:], 2**62)):
+        assert "it is none" in Gate("worker", "h1").refuse(m.Ping(1, wrong))
 
 
 def test_a_worker_joins_once_and_first():

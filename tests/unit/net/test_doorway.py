@@ -285,6 +285,25 @@ def test_the_newest_protocol_that_both_speak_is_chosen(run, keys, first, protoco
     run(story)
 
 
+def test_a_stranger_has_no_words_in_what_is_counted(run, keys):
+    async def story():
+        async with Front(keys) as front:
+            for number in range(3):
+                for hello in (
+                    Hello(PROTOCOL, f"{number}\x1b[2J" + "x" * 60_000, "h1", "1"),
+                    Hello(PROTOCOL, "worker", f"{number}!", "1"),
+                    Hello(90 + number, "worker", "h1", "1"),
+                ):
+                    with pytest.raises(ConnectionRefusedByPeerError) as refused:
+                        await dial(front, keys, hello=hello)
+                    assert len(str(refused.value)) < 300
+            assert set(front.refused.values()) == {3}
+            assert len(front.refused) == 3
+            assert max(map(len, front.refused)) < 80
+
+    run(story)
+
+
 @pytest.mark.parametrize(
     "hello",
     [

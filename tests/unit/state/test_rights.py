@@ -20,7 +20,7 @@ def rights(**settings):
 
 
 def test_an_owner_may_do_everything_to_his_own_job():
-    found = rights(everyone=())
+    found = rights(everyone=(), roles=(RoleConfig(name="r", permissions=("project:submit",)),))
     for permission in Permission:
         assert found.basis(Actor("ann"), permission, owner="ann") == "owner"
         assert found.basis(Actor("bob"), permission, owner="ann") == ""
@@ -61,6 +61,13 @@ def test_stars_stand_for_all_verbs_and_for_everything():
         ({"project": "/a"}, "q", "/a", True),
         ({"project": "/a"}, "q", "/a/b/c", True),
         ({"project": "/a/"}, "q", "/a/b", True),
+        ({"project": "/a/"}, "q", "/a", True),
+        ({"project": "/a"}, "q", "/a/", True),
+        ({"project": "a"}, "q", "a/b", True),
+        ({"project": "a"}, "q", "/a", False),
+        ({"project": "a"}, "q", "", False),
+        ({"project": "/"}, "q", "", False),
+        ({"project": "/"}, "q", "a", False),
         ({"project": "/a"}, "q", "/ab", False),
         ({"project": "/a/b"}, "q", "/a", False),
         ({"project": "/"}, "q", "/a", True),
@@ -85,6 +92,26 @@ def test_a_role_reaches_the_members_of_a_group():
     assert found.basis(Actor("ann", ("staff", "ops")), KILL, owner="bob") == "role killer"
     assert found.basis(Actor("ann", ("staff",)), KILL, owner="bob") == ""
     assert found.basis(Actor("ops"), KILL, owner="bob") == ""
+
+
+def submits(found, user, project, queue="q"):
+    return found.basis_to_submit(Actor(user), queue=queue, project=project)
+
+
+def test_projects_are_open_until_a_role_or_everyone_names_one_of_their_permissions():
+    star = RoleConfig(name="lead", permissions=("*",))
+    for found in (rights(), rights(roles=(star,))):
+        assert submits(found, "ann", "p") == ("everyone", None)
+        assert found.basis(Actor("ann"), Permission.PROJECT_SUBMIT, project="p") == "everyone"
+    member = RoleConfig(name="member", permissions=("project:*",))
+    grants = (GrantConfig(role="member", users=("ann",), project="p", queue="q"),)
+    found = rights(roles=(member,), grants=grants)
+    assert submits(found, "ann", "p/x") == ("everyone, role member", None)
+    assert submits(found, "ann", "p/x", queue="r") == ("", Permission.PROJECT_SUBMIT)
+    assert submits(found, "bob", "p") == ("", Permission.PROJECT_SUBMIT)
+    found = rights(everyone=("queue:submit", "project:submit"))
+    assert submits(found, "ann", "p") == ("everyone", None)
+    assert submits(rights(everyone=()), "ann", "p") == ("", SUBMIT)
 
 
 def test_a_filter_is_the_decision():

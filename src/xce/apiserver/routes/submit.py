@@ -16,18 +16,19 @@ from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answ
 from xce.apiserver.problems import (
     Problem,
     ProblemError,
-    denied,
     from_refusal,
     make_problem,
     refused,
 )
 from xce.apiserver.submission import Compiled
 from xce.apiserver.submission_body import SubmissionBody
+from xce.control.submit import refuse_submit
 from xce.journal.history_schema import HistoryError
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject
 from xce.model.errors import TextError
 from xce.model.ids import Index, JobId
+from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.net.message import Answer
 from xce.resreq.dependency import parse_dependency
@@ -213,24 +214,21 @@ def check_queue(backend: Backend, call: Call, body: SubmissionBody) -> None:
     Raises:
         ProblemError: He may not; a queue that does not exist is refused by the controller.
     """
-    state, permission = backend.replica.state, call.permission
+    state, rights = backend.replica.state, backend.rights
     names = body.queue.split() or [state.default_queue]
     project = body.project or state.config.default_project
+    first: Permission | None = None
     for name in names:
-        if name not in state.queues or backend.rights.basis(
-            call.caller.actor, permission, queue=name, project=project
-        ):
+        if name not in state.queues:
             return
-    error = denied(
-        permission,
-        f"user {call.caller.user} may not submit to queue {names[0]}: the permission {permission} "
-        "is missing",
-        about=f"queue {names[0]}",
-    )
-    error.problem = msgspec.structs.replace(
-        error.problem, lsf=f"{names[0]}: User cannot use the queue"
-    )
-    raise error
+        _, missing = rights.basis_to_submit(call.caller.actor, queue=name, project=project)
+        if missing is None:
+            return
+        first = first or missing
+    assert first is not None, "a submission names a queue, or the default one counts"
+    refusal = refuse_submit(call.caller.user, names[0], project, first)
+    about = project if first is Permission.PROJECT_SUBMIT else names[0]
+    raise ProblemError(from_refusal(refusal), about=f"{first.partition(':')[0]} {about}")
 
 
 def _named(tree: Dependency) -> list[Subject]:

@@ -35,7 +35,6 @@ ABSENT = {
     "brsvdel": _NO_RESERVATIONS,
     "brsvmod": _NO_RESERVATIONS,
     "brsvs": _NO_RESERVATIONS,
-    "brun": "use btop, and close the queue for others with badmin qinact",
     "bsla": "there are no service classes: use priority and shares of queues",
     "bslots": "use 'bhosts' for free slots, 'xcecli why ID' for when a job can start",
     "bstage": "there is no data manager",

@@ -247,7 +247,8 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("error_file", 10, "", "error", _path("error")),
     ("sub_cwd", 10, "", "cwd,home", lambda row, _: under_home(row.get("cwd") or "", row)),
     ("exec_home", 10, "", "home,start_at", _when_started(lambda row: row.get("home") or "")),
-    ("exec_cwd", 10, "", "cwd,cwd_given,user,project,hosts,start_at", _when_started(exec_cwd)),
+    ("exec_cwd", 10, "", "cwd,cwd_given,user,project,group,user_group,hosts,start_at",
+     _when_started(exec_cwd)),
     ("job_group", 10, "group", "group", _text("group")),
 )  # fmt: skip
 _EMPTY = """
