@@ -251,6 +251,9 @@ class Launcher:
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
+                hooks=tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
+                hook_limit_us=launch.hook_limit_us,
+                outer=base_environment(b"", account, self._host) if launch.hooks else {},
                 bindings=_bindings(launch, elements),
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(
