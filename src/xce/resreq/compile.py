@@ -3,6 +3,7 @@
 The whole language compiles. What placement cannot do yet is told by `xce.resreq.built`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -138,15 +139,27 @@ def render_request(request: Request) -> str:
     return render_requirement(tree)
 
 
+_WITHOUT_GPU: Final = re.compile(r"!\s*\(?\s*gpu\b")
+
+
 def _with_gpu(request: Request, gpu: GpuWish) -> Request:
-    """Return a request with the GPUs of ``-gpu``, where it asks for none itself."""
+    """Return a request with the GPUs of ``-gpu``, where it asks for none itself.
+
+    Of a compound request each part gets them, but for those that want hosts without GPUs.
+    """
     replace = msgspec.structs.replace
     if request.parts:
         if any(part.request.gpu for part in request.parts):
             return request
-        raise NotBuiltError(
-            "-gpu beside a compound requirement is not built yet: say rusage[gpu=...] in its parts"
+        parts = tuple(
+            part
+            if _WITHOUT_GPU.search(part.request.select)
+            else replace(part, request=replace(part.request, gpu=gpu))
+            for part in request.parts
         )
+        if parts == request.parts:
+            raise ResreqError("-gpu: all parts want hosts without GPUs", word="gpu")
+        return replace(request, parts=parts)
     if request.alternatives:
         return replace(
             request,

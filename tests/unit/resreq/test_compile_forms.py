@@ -257,3 +257,17 @@ def test_the_value_of_an_affinity_text_is_typed():
     for text in ("", "core(0)", "core] span[hosts=1", "socket(1,same=core)"):
         with pytest.raises(ResreqError):
             parse_affinity(text)
+
+
+def test_gpus_asked_for_beside_parts_are_for_each_of_them():
+    wish = GpuWish(2, per="host", is_by_lsf=True)
+    text = "1*{router: !gpu} + 2*{worker: mem>1} + 1*{last: !( gpu ) && mem>1}"
+    found = compiled(text, tasks=None, gpu=wish)
+    assert [part.request.gpu for part in found.parts] == [None, wish, None]
+    assert "ngpus_physical=2.00/host" in render_request(found)
+    own = compiled("1*{rusage[gpu=1]} + 2*{}", tasks=None, gpu=wish)
+    assert [part.request.gpu for part in own.parts] == [GpuWish(), None]
+    inside = compiled("{1*{} + 1*{mem>1}} || {}", tasks=None, gpu=wish)
+    assert [part.request.gpu for part in inside.alternatives[0].request.parts] == [wish, wish]
+    assert inside.alternatives[1].request.gpu == wish
+    assert "all parts want hosts without GPUs" in refused("1*{!gpu} + 1*{!gpu}", gpu=wish).message
