@@ -92,6 +92,7 @@ def compile_request(  # noqa: PLR0913 - each is another option of a submission
         raise
     if gpu is not None:
         request = _with_gpu(request, gpu)
+    request = _with_tiles(request)
     if whole_hosts:
         request = _on_whole_hosts(request, whole_hosts)
     if choices or exclusive:
@@ -168,6 +169,26 @@ def _with_gpu(request: Request, gpu: GpuWish) -> Request:
             ),
         )
     return request if request.gpu is not None else replace(request, gpu=gpu)
+
+
+def _with_tiles(request: Request) -> Request:
+    """Return a request whose ``span[gtile=n]`` is said in tasks, where its GPUs are the tasks'."""
+    replace = msgspec.structs.replace
+    if request.parts:
+        parts = (replace(part, request=_with_tiles(part.request)) for part in request.parts)
+        return replace(request, parts=tuple(parts))
+    if request.alternatives:
+        some = (replace(one, request=_with_tiles(one.request)) for one in request.alternatives)
+        return replace(request, alternatives=tuple(some))
+    gpu = request.gpu
+    if request.gtile <= 0 or gpu is None or gpu.per != "task" or not gpu.is_whole:
+        return request
+    if request.gtile % gpu.count:
+        raise ResreqError(
+            f"span[gtile={request.gtile}] is no whole number of tasks with {gpu.count} GPUs each",
+            word="gtile",
+        )
+    return replace(request, gtile=0, ptile=request.gtile // gpu.count)
 
 
 def _on_whole_hosts(request: Request, count: int) -> Request:
