@@ -30,7 +30,33 @@ FOLDER = Path(__file__).parent / "lsf"
 pytestmark = pytest.mark.usefixtures("utc")
 
 HOSTS = [
-    make_host(attributes={"type": "X86_64", "model": "Xeon", "fast_io": True, "weight": 2500}),
+    make_host(
+        attributes={
+            "type": "X86_64",
+            "model": "Xeon",
+            "fast_io": True,
+            "weight": 2500,
+            "nprocs": 2_000,
+            "ncores": 16_000,
+            "nthreads": 32_000,
+            "ndisks": 3_000,
+            "maxswp": 0,
+            "maxtmp": 500_000_000,
+        },
+        load={
+            "r15s": 0.25,
+            "r1m": 4.0,
+            "r15m": 12.04,
+            "ut": 0.255,
+            "pg": 0,
+            "io": 1234.5,
+            "ls": 3,
+            "it": 12,
+            "tmp": 20_480,
+            "swp": 0,
+            "mem": 30_000,
+        },
+    ),
     make_host(
         name="a-host-with-a-very-long-name.example.org",
         status="closed_Excl",
@@ -161,7 +187,17 @@ LISTINGS = {
     "lshosts": (lshosts, [[], ["-w"], ["-l", "hosta"], ["h4", "nosuch"], ["-T"], ["-s"]]),
     "lsload": (
         lsload,
-        [[], ["-l"], ["-w"], ["-I", "mem:ut"], ["-I", "nosuch"], ["h4", "x"], ["-N"]],
+        [
+            [],
+            ["-l"],
+            ["-w"],
+            ["-I", "mem:ut"],
+            ["-I", "nosuch"],
+            ["h4", "x"],
+            ["-E"],
+            ["-N", "h4"],
+            ["-o"],
+        ],
     ),
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from chaos_checks import Verdict, judge
 from chaos_rigs import Rig, rigs
-from live import wait_for_ends
+from live import until, wait_for_ends
 
 LOAD = Path(__file__).with_name("chaos_load.py")
 ENDS_S = 180.0

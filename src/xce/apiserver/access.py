@@ -78,6 +78,7 @@ MATRIX: Final = (
     Access("GET", "/jobs/{id}/wait", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/jobs/{id}/messages", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("POST", "/jobs/{id}/messages", "", About.JOB, _P.JOB_MODIFY, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/{id}/run", "", About.JOB, _P.JOB_FORCE, "nnnny", "-nnny"),
     Access("GET", "/jobs/{id}/attachment", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
     Access("POST", "/plan", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy", also=_P.PROJECT_SUBMIT),
     Access("GET", "/trace", "", About.JOB, _P.JOB_TRACE, "yyyyy", "-nnyy"),

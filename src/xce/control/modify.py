@@ -280,7 +280,7 @@ def _stops(state: ClusterState, job: Job, queue: str) -> list[Record]:
     wrong = [
         place
         for place, attempt in (job.live or {}).items()
-        if bool(attempt.stops & Stop.WINDOW) == is_open
+        if bool(attempt.stops & Stop.WINDOW) == is_open and not attempt.is_firm
     ]
     if not wrong:
         return []

@@ -18,6 +18,10 @@ GPUS_MAX: Final = 64
 _SEAL: Final = re.compile(r"# sealed ([0-9a-f]{16}): .*\n\Z")
 
 
+MADE_UP_MAX: Final = 256
+"""Most processors of a host that is one of several on this machine."""
+
+
 class HostsWanted(NamedTuple):
     """What the options of ``xce up`` say about hosts; None: not said."""
 
@@ -106,6 +110,11 @@ def render_hosts(
     else:
         lines.append(f"  # mem: {mem_mib}M    without it: the memory that its worker finds")
     lines += _gpu_lines(wanted, count, has_gpus=has_gpus)
+    if count > 1:
+        cores = min(slots or -(-cpus // count), MADE_UP_MAX)
+        lines.append(
+            f"  processors: {{cores: {cores}}}    # made up: the hosts share those of one machine"
+        )
     return _sealed(_HOSTS_HEAD + "\n".join(lines) + "\n")
 
 
@@ -186,6 +195,8 @@ _HOSTS_HEAD: Final = """\
 # swp:         swap space to give out, which rusage[swp=...] takes: 16G
 # gpus:        {count: 8, model: H100, mem: 80G, nvlink: [[0, 1, 2, 3], [4, 5, 6, 7]]}; without it
 #              those that its worker finds
+# processors:  {sockets: 2, cores: 8, threads: 2, numa: 2}: made up ones, of which jobs with
+#              affinity[] are told without being bound; without it those that its worker finds
 # state:       ok | closed
 # attributes:  {name: value} of attributes that resources.yaml declares
 # and an amount for every counter that resources.yaml declares.
@@ -244,6 +255,7 @@ cluster_name: CLUSTER
 # reservations: 1           # of queues that do not say: blocked jobs that hold a reservation
 # gpu_policy: default       # default | best-fit | spread | dot-product | fragmentation
 # heartbeat_s: 5            # how often a worker says that it is there; after 3 missed beats: UNKWN
+# load_interval_s: 15       # how often changed load indices of hosts are recorded; 0: never
 # host_grace_s: 120         # so long a host may be away before it is given up
 # self_fence: true          # rerunnable jobs end on a host that has lost the controller
 # fence_after_s: 90         # so long after its last word; without it: 3/4 of host_grace_s

@@ -12,6 +12,7 @@ from xce.model.device import Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX
 from xce.model.permission import EVERYONE
+from xce.model.processor import Processor
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
@@ -65,6 +66,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
     gpus: tuple[Device, ...] | None = None
     """None: those that the worker reports."""
+    processors: tuple[Processor, ...] | None = None
+    """None: those that the worker reports; none: jobs are bound to none there."""
 
 
 class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -131,6 +134,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether jobs that do not say are started anew when their host fails."""
     interactive: str = "allow"
     """`INTERACTIVES`."""
+    load_sched: dict[str, int] = {}
+    """By load index, in thousandths: on a host on which it is worse none of its jobs starts."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -259,6 +264,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     new_privileges: bool = False
     """Whether jobs may gain privileges by set-id programs, on hosts whose workers `xce up` starts.
     """
+    load_interval_us: Micros = 15 * SECOND_US
+    """How often a changed load of hosts is recorded; 0: never."""
 
     def domain_level(self, name: str) -> str:
         """Return the level that ``cu[type=name]`` means; an empty name: the default one."""

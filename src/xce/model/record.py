@@ -183,6 +183,8 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     alternative: int = 0
     rule: StartRule = StartRule.TURN
     devices: list[list[int]] = []
+    processors: list[list[int]] = []
+    """As in `xce.model.plan.BulkStart`."""
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
@@ -204,6 +206,8 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     """The certificate, as in `xce.model.plan.GangStart`."""
     topology: int = 0
     alone: list[HostNumber] = []
+    processors: list[list[int]] = []
+    """As in `xce.model.plan.GangStart`."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):

@@ -118,7 +118,9 @@ def _add_use(
     """Add what an attempt holds."""
     found = state.classes[attempt.cls]
     needs = found.forms[attempt.alternative].stages[attempt.returned]
-    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
+    amounts = on_hosts(
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
+    )
     for host, each in amounts.items():
         used[:, host] += each
         counted[0][host] += 1

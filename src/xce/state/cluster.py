@@ -62,7 +62,7 @@ class RequestClass:
 
     def compile(self, hosts: HostTable) -> None:
         """Lay the request's amounts out along the rows of ``hosts``."""
-        self.forms = compile_forms(self.key.request, hosts.row, hosts.width)
+        self.forms = compile_forms(self.key.request, hosts.row, hosts.width, hosts.word_row)
 
     @property
     def has_waiting(self) -> bool:

@@ -74,11 +74,18 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     topology: int = 0
     has_new_limits: bool = False
     """Its limits are not those that it was launched with."""
+    processors: list[list[int]] = []
+    """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
 
     @property
     def shall_stop(self) -> bool:
         """Whether it shall be suspended, on whose word ever."""
         return self.suspension_wanted or self.stops != Stop.NONE
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether neither run windows nor other jobs may suspend it."""
+        return self.rule == StartRule.FIRM
 
     @property
     def is_stopped_by_system(self) -> bool:

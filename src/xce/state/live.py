@@ -41,6 +41,7 @@ def _place(
     tasks: list[int],
     rule: StartRule,
     devices: list[list[int]],
+    processors: list[list[int]],
 ) -> Attempt:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
     number = 1
@@ -56,6 +57,7 @@ def _place(
         placed_at_us=state.now_us,
         rule=rule,
         devices=devices,
+        processors=processors,
     )
     if job.id in state.reservations:
         drop_reservation(state, job.id, job.index(position))
@@ -80,8 +82,9 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
             if left == 0:
                 host, left = next(shares)
             devices = [record.devices[nth]] if record.devices else []
-            attempt = _place(state, job, position, [host], tasks, record.rule, devices)
-            if devices:
+            bound = [record.processors[nth]] if record.processors else []
+            attempt = _place(state, job, position, [host], tasks, record.rule, devices, bound)
+            if devices or bound:
                 usage.move_devices(state, found, attempt, 1)
             left -= 1
             nth += 1
@@ -106,6 +109,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     attempt = _place(
         state, job, position, list(record.hosts), list(record.tasks), record.rule,
         [list(devices) for devices in record.devices],
+        [list(words) for words in record.processors],
     )  # fmt: skip
     attempt.parts, attempt.alternative = list(record.parts), record.alternative
     attempt.alone = list(record.alone)

@@ -91,6 +91,7 @@ def test_a_queue_has_all_its_keys() -> None:
                 - name: default
               backfill: easy
               reservations: 4
+              load_sched: {r1m: 2.5, ut: 80.5%, io: 100, mem: 4G, tmp: 500}
             - name: night
             """,
     )
@@ -121,6 +122,7 @@ def test_a_queue_has_all_its_keys() -> None:
             ),
             backfill="easy",
             reservations=4,
+            load_sched={"r1m": 2_500, "ut": 805, "io": 100_000, "mem": 4_096_000, "tmp": 500_000},
         ),
     )
 
@@ -228,6 +230,11 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
             "default_run_limit is above",
         ),
         ({"queues": "- {name: a, hooks: x}"}, "'hooks' is not built yet"),
+        ({"queues": "- {name: a, load_stop: {r1m: 2}}"}, "'load_stop' is not built yet"),
+        ({"queues": "- {name: a, load_sched: {cpu: 2}}"}, "'cpu' is no load index; allowed: r15s"),
+        ({"queues": "- {name: a, load_sched: {r1m: -2}}"}, "r1m: '-2' is no number from 0 up"),
+        ({"queues": "- {name: a, load_sched: {r1m: 5%}}"}, "'5%' is no number"),
+        ({"queues": "- {name: a, load_sched: {mem: much}}"}, "much"),
         ({"queues": "- {name: a, fairshare: x}"}, "is no list: expected users and groups"),
         (
             {"queues": "- {name: a, fairshare: [{name: u}, {name: g, members: [{name: u}]}]}"},

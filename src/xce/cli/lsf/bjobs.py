@@ -41,7 +41,7 @@ OPTIONS = Options(
             (
                 "-a", "-A", "-d", "-p", "-p0", "-r", "-s", "-l", "-w", "-W", "-UF", "-X", "-json",
                 "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
-                "-gpu",
+                "-gpu", "-aff",
             ),
             FLAG,
         ),
@@ -57,7 +57,6 @@ OPTIONS = Options(
         "-Lp": "there is no licence scheduler",
         "-rusage": "use -o 'jobid combined_resreq'",
         "-N": "CPU times are as measured: hosts have no CPU factors",
-        "-aff": "affinity is not shown",
         "-data": "there is no data manager",
         "-hostfile": "hosts are asked for by -m",
         "-env": "a job's environment is not shown",
@@ -84,10 +83,11 @@ def execute(context: Context) -> int:
             return _show_script(context)
         if context.parsed.has("-psum"):
             return _sum_up(context)
-        if context.parsed.has("-gpu") and not (
-            context.parsed.has("-l") or context.parsed.has("-UF")
-        ):
-            raise UsageError("-gpu goes with -l or -UF")
+        for option in ("-gpu", "-aff"):
+            if context.parsed.has(option) and not (
+                context.parsed.has("-l") or context.parsed.has("-UF")
+            ):
+                raise UsageError(f"{option} goes with -l or -UF")
         query = Query(context.parsed)
         if context.parsed.has("-sum"):
             return _list_sums(context, query)

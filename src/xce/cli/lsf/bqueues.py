@@ -17,6 +17,7 @@ from xce.cli.lsf.columns import (
     render_custom,
 )
 from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.host_words import threshold_rows
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.options import FLAG, VALUE, Options
 
@@ -46,12 +47,6 @@ OPTIONS = Options(
 )
 _HEADER = "QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 _SEPARATOR = "-" * 78
-_THRESHOLDS = (
-    "SCHEDULING PARAMETERS\n"
-    "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
-    " loadSched   -     -     -     -       -     -    -     -     -      -      -  \n"
-    " loadStop    -     -     -     -       -     -    -     -     -      -      -  \n"
-)
 
 
 def _status(queue: Queue) -> str:
@@ -104,7 +99,7 @@ def render_queue(queue: Queue) -> list[str]:
     most = _maxima(queue)
     if most:
         lines += ["MAXIMUM LIMITS:\n", *most, "\n"]
-    lines += [_THRESHOLDS, "\n"]
+    lines += ["SCHEDULING PARAMETERS\n", *threshold_rows(queue.get("load_sched") or {}), "\n"]
     policies = queue.get("policies") or (["EXCLUSIVE"] if queue.get("exclusive") else [])
     if policies:
         lines += [f"SCHEDULING POLICIES:  {' '.join(policies)}\n", "\n"]

@@ -7,6 +7,7 @@ removing a newline and the blanks, so no character may be lost or added. ``-UF``
 
 from __future__ import annotations
 
+from xce.cli.lsf.affinity_text import binding_lines
 from xce.cli.lsf.gpu_text import allocation_lines
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.rows import (
@@ -90,6 +91,7 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         for text in texts:
             add(f" {text}")
     lines += allocation_lines(row)
+    lines += binding_lines(row)
     lines += role_lines(row)
     lines += ["", *_SCHEDULING]
     lines += _messages(row)

@@ -1,6 +1,7 @@
 """``lsb.queues``: one queue of LSF as one of ``queues.yaml``."""
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from xce.cli.xceadmin.lsf.files import Section, list_words
@@ -10,6 +11,7 @@ from xce.cli.xceadmin.lsf.verdicts import QUEUE, find_reason
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES
 from xce.config.values import parse_windows
 from xce.model.errors import TextError
+from xce.model.load import INDICES
 
 Queue = dict[str, Any]
 _YES: Final = ("y", "yes")
@@ -233,7 +235,24 @@ class QueueImport:
         return Verdict.TAKEN, "run_windows: the same, in the time zone of xce.yaml"
 
 
+def _load_taker(index: str) -> Callable[[QueueImport, Section, Queue, str], tuple[Verdict, str]]:
+    """Return what takes ``r1m = 0.7/2.0``: when jobs start, and when they are suspended."""
+
+    def take(_: QueueImport, __: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        scheduled, stop = (word.strip() for word in text.partition("/")[::2])
+        if not re.fullmatch(r"\d{1,9}(\.\d{1,3})?", scheduled):
+            return Verdict.NONE, "jobs are not suspended for the load of their host"
+        queue.setdefault("load_sched", {})[index] = scheduled
+        said = f"load_sched: {index}: {scheduled}"
+        if stop:
+            return Verdict.PARTLY, f"{said}; jobs are not suspended for the load of their host"
+        return Verdict.TAKEN, said
+
+    return take
+
+
 _TAKE: Final = {
+    **{index: _load_taker(index) for index in INDICES},
     "PRIORITY": QueueImport._priority,  # noqa: SLF001 - a table of this class's own methods
     "DESCRIPTION": QueueImport._description,  # noqa: SLF001
     "RUNLIMIT": QueueImport._run_limit,  # noqa: SLF001

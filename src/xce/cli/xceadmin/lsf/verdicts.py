@@ -10,11 +10,11 @@ _PLACES: Final = "XCE has one state directory; see 'xce up --dir'"
 _PORTS: Final = "components talk over sockets in the state directory"
 _LOGS: Final = "every daemon logs JSON lines; see 'xce logs'"
 _MAIL: Final = "XCE sends no mail"
-_LOAD: Final = "the load of hosts is not measured; hosts are full when slots or memory are"
+_LOAD: Final = "load thresholds are of queues: load_sched in queues.yaml says when jobs start"
 _PERIODS: Final = "XCE acts on what happens, not by a period"
 _MEMORY: Final = "-M is enforced for the whole job by the host's cgroup"
 _HOOKS: Final = "job hooks are not built yet"
-_GPU: Final = "GPUs are not built yet: declare a counter"
+_GPU: Final = "workers find the GPUs of their hosts; gpu_policy in xce.yaml says how they are given"
 _LIMITS: Final = "limits of users, hosts and projects are not built yet"
 _RERUN: Final = "reruns and requeues by exit value are not built yet"
 _MIGRATE: Final = "checkpoints and migration are not built yet"
@@ -65,7 +65,8 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"GPU_.*|.*_GPU.*", _GPU),
 )  # fmt: skip
 QUEUE: Final[tuple[tuple[str, str], ...]] = (
-    (r"r15s|r1m|r15m|ut|pg|io|ls|it|tmp|swp|mem|STOP_COND|RESUME_COND|NICE|LOAD.*", _LOAD),
+    (r"STOP_COND|RESUME_COND|LOAD.*", "jobs are not suspended for the load of their host"),
+    (r"NICE", "jobs run at the priority of their worker"),
     (r"UJOB_LIMIT|PJOB_LIMIT|HJOB_LIMIT|QJOB_LIMIT|JL/.*|MAX|MAX_SLOTS.*|.*_LIMIT", _LIMITS),
     (r"CPULIMIT|SWAPLIMIT|STACKLIMIT|DATALIMIT|FILELIMIT|CORELIMIT|PROCESSLIMIT|THREADLIMIT",
      "only the run limit, the memory limit and the number of tasks are limits of queues"),
