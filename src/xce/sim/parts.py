@@ -143,7 +143,8 @@ class Parts:
         elif isinstance(message, m.Effects):
             self._check_effects(message)
         if side == 1:
-            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us)
+            decided = self.leader.state if self.leader is not None else None
+            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us, decided)
         self.eavesdropper.note(wire, side, message)
 
     def _check_effects(self, message: m.Effects) -> None:
