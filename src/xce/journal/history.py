@@ -171,9 +171,9 @@ class HistoryWriter(JobRows):
 
     def _placed(self, record: r.GangPlaced) -> None:
         place = (record.job, record.index)
-        self._live.place(place, record.hosts[0], record.at_us)
+        number = self._live.place(place, record.hosts[0], record.at_us)
         hosts, tasks = _ENCODER.encode(record.hosts), _ENCODER.encode(record.tasks)
-        self._rows["placements"].append((*place, hosts, tasks))
+        self._rows["placements"].append((*place, number, hosts, tasks))
 
     def _started(self, record: r.Started) -> None:
         rows = zip(record.jobs, record.indices, record.pids, record.at_us, strict=True)
@@ -225,6 +225,8 @@ class HistoryWriter(JobRows):
         causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
         for row, place in enumerate(zip(record.jobs, record.indices, strict=True)):
             self._went_on(place, Happening.REQUEUED, causes[row], details.get(row, ""))
+            if row in record.held:
+                self._event((*place, place[1]), Happening.HELD, by="")
 
     def _launch_failed(self, record: r.LaunchFailed) -> None:
         for place in zip(record.jobs, record.indices, strict=True):
@@ -340,7 +342,7 @@ class HistoryWriter(JobRows):
                 self._live.start(place, attempt.pid, attempt.started_at_us)
             if len(attempt.hosts) > 1 or attempt.tasks[0] > 1:
                 hosts, tasks = _ENCODER.encode(attempt.hosts), _ENCODER.encode(attempt.tasks)
-                self._rows["placements"].append((*place, hosts, tasks))
+                self._rows["placements"].append((*place, attempt.number, hosts, tasks))
             if attempt.end_cause:
                 self._add_decision(job.id, index, int(attempt.end_cause), attempt.end_by)
             if attempt.suspended:

@@ -12,6 +12,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    DeleteGroups,
     KillJobs,
     MakeHostToken,
     Modification,
@@ -19,11 +20,15 @@ from xce.model.command import (
     MoveJobs,
     NoteDenials,
     NoteLogin,
+    PostMessage,
+    RefreshLogin,
     RequeueJobs,
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
     Selection,
+    SetDevicesOpen,
+    SetGroup,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -36,7 +41,7 @@ from xce.model.command import (
 )
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
-from xce.model.job import JobSpec, Owner, Submission
+from xce.model.job import ArraySpec, JobSpec, Owner, Submission
 from xce.model.permission import Denial
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.trace import TraceKind
@@ -133,6 +138,11 @@ class Client(Process):
         """Wish that hosts are given up."""
         self._wish(Wish(lambda: DeclareHostsLost(self.owner.user, names, is_admin=True)))
 
+    def array_of(self, job: JobId) -> tuple[JobId, ArraySpec] | None:
+        """Return a job with its elements, if it is an array that the cluster knows."""
+        found = self._truth.state.jobs.get(job)
+        return None if found is None or found.array is None else (job, found.array)
+
     def move(self, job: JobId, *, to_top: bool, position: int) -> None:
         """Wish that a job stands elsewhere in its queue."""
         by, admin = self.owner.user, self.is_admin
@@ -162,6 +172,21 @@ class Client(Process):
             return ModifyJobs(by, admin, (item,), told, ", ".join(told))
 
         self._wish(Wish(make))
+
+    def regroup(self, name: str, limit: int | None, rng: Random) -> None:
+        """Wish that a job group is there, has another limit, or (None) is there no more."""
+        by, admin = self.owner.user, self.is_admin
+        is_new = rng.random() < 0.5
+        if limit is None:
+            wanted: Command = DeleteGroups(by, admin, name, below=is_new)
+        else:
+            wanted = SetGroup(by, admin, name, limit, is_new)
+        self._wish(Wish(lambda: wanted))
+
+    def open_devices(self, host: str, devices: tuple[str, ...], *, is_open: bool = True) -> None:
+        """Wish that GPUs of a host are open, or closed."""
+        by = self.owner.user
+        self._wish(Wish(lambda: SetDevicesOpen(by, host, devices, is_open, is_admin=True)))
 
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
@@ -203,7 +228,9 @@ class Client(Process):
             StartTrace(by, self.is_admin, TraceKind.USER, 5 * SECOND_US, name=by),
             StopTrace(by, self.is_admin),
             NoteLogin(by, f"session{number}", "test"),
+            RefreshLogin(by, "session", dice.randrange(2), self._wall_us(), later_us),
             RevokeLogin(by, by, wall_us=self._wall_us()),
+            PostMessage(by, self.is_admin, dice.choice(self.jobs or [1]), 0, f"text {number}"),
             NoteDenials((Denial(by, "kill-jobs", "", "alice", 1, later_us),)),
         )
         command = dice.choice(of_admins if self._role == "admin" else of_users)

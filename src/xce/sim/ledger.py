@@ -13,9 +13,12 @@ import msgspec
 from xce.model import host_record as h
 from xce.model import record as r
 from xce.model.config import ClusterConfig
+from xce.model.dependency import EACH, And, Condition, Dependency, Not, Or
 from xce.model.entry import Entry
+from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import Stop
+from xce.model.record_elements import ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
 
@@ -62,6 +65,8 @@ class Element(msgspec.Struct):
     """The last one that was made."""
     cls: int = 0
     """Of the live attempt: what it holds, which may be other than what its job asks for now."""
+    alternative: int = 0
+    """Of the live attempt: which of the request's alternatives it has."""
     hosts: tuple[tuple[HostNumber, int], ...] = ()
     """Of the live attempt, with the tasks on each."""
     stops: int = 0
@@ -70,6 +75,8 @@ class Element(msgspec.Struct):
     """It is to be held when the live attempt is gone."""
     returned: int = 0
     """How many times something of what it holds came back before its end."""
+    awaits: bool = False
+    """It waits for an element of another array."""
 
 
 class Kept(msgspec.Struct):
@@ -80,10 +87,29 @@ class Kept(msgspec.Struct):
     waits: int
     """For how many things: its begin time, its dependency."""
     elements: dict[Index, Element]
+    submit_at_us: Micros
 
     def live(self) -> int:
         """Return how many elements are live."""
         return sum(one.place == LIVE for one in self.elements.values())
+
+
+def names_each(tree: Dependency) -> bool:
+    """Return whether a condition is about elements of arrays, one for each that waits."""
+    match tree:
+        case Condition():
+            return any(subject.index == EACH for subject in tree.subjects)
+        case Not():
+            return names_each(tree.part)
+        case And() | Or():
+            return any(names_each(part) for part in tree.parts)
+
+
+def condition_of(record: r.JobSubmitted | JobModified) -> tuple[bool, bool]:
+    """Return whether a job waits for others as a whole, and whether element by element."""
+    tree = record.dependency
+    by_element = tree is not None and names_each(tree)
+    return tree is not None and not by_element, by_element
 
 
 class Ledger:
@@ -101,6 +127,10 @@ class Ledger:
         self._names: tuple[str, ...] = ()
         self._room: dict[tuple[str, str], int] = {}
         self._requests: dict[int, Request] = {}
+        self._groups: dict[int, str] = {}
+        """The job group of each class."""
+        self._limits: dict[str, int] = {}
+        """Of job groups that have one."""
         self._up: set[HostNumber] = set()
         self._lost: set[HostNumber] = set()
         self._stale: dict[HostNumber, set[tuple[JobId, Index, int]]] = {}
@@ -137,11 +167,14 @@ class Ledger:
                 self._configure(record)
             case r.ClassStored():
                 self._requests[record.cls] = record.key.request
+                self._groups[record.cls] = record.key.group
+            case GroupsSet() | GroupsDeleted():
+                self._regroup(record)
             case r.JobSubmitted() | r.JobsReleased() | r.JobsForgotten() | r.KeyUsed():
                 self._take_job(record)
             case JobModified():
                 self._modify(record)
-            case r.Held() | r.Unheld() | r.Withdrawn():
+            case r.Held() | r.Unheld() | r.Withdrawn() | ElementsReleased():
                 self._take_waiting(record)
             case r.BulkPlaced() | r.GangPlaced():
                 self._place(record)
@@ -151,7 +184,10 @@ class Ledger:
                 self._take_wish(record)
             case r.SuspensionDone() | r.AmountsReturned() | r.Started():
                 self._take_live(record)
-            case h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun():
+            case (
+                h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun()
+                | h.PartsLeft()
+            ):  # fmt: skip
                 self._take_host(record)
             case _:
                 pass
@@ -169,8 +205,29 @@ class Ledger:
             for name, total in host.counters.items():
                 self._room[host.name, name] = total
 
+    def _regroup(self, record: GroupsSet | GroupsDeleted) -> None:
+        for name in record.names:
+            self._limits.pop(name, None)
+        if isinstance(record, GroupsSet):
+            named = zip(record.names, record.groups, strict=True)
+            self._limits.update({name: group.limit for name, group in named if group.limit >= 0})
+
+    def _check_groups(self, job: JobId) -> None:
+        """No more elements live in a group than may."""
+        mine = self._groups[self.jobs[job].cls]
+        for name, limit in self._limits.items():
+            if not f"{mine}/".startswith(f"{name}/"):
+                continue
+            live = sum(
+                kept.live()
+                for kept in self.jobs.values()
+                if f"{self._groups[kept.cls]}/".startswith(f"{name}/")
+            )
+            check(live <= limit, f"{live} elements live in job group {name}, of {limit}")
+
     def _take_host(
-        self, record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun
+        self,
+        record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun | h.PartsLeft,
     ) -> None:
         match record:
             case h.HostUp(host=host):
@@ -189,6 +246,10 @@ class Ledger:
             case h.StaleGone(host=host):
                 gone = zip(record.jobs, record.indices, record.attempts, strict=True)
                 self._stale[host].difference_update(gone)
+            case h.PartsLeft():
+                rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+                for host, *key in rows:
+                    self._stale.setdefault(host, set()).add((key[0], key[1], key[2]))
 
     # Jobs.
 
@@ -202,10 +263,13 @@ class Ledger:
                 count = array.count if array is not None else 1
                 indices = [array.index_of(at) if array is not None else 0 for at in range(count)]
                 place = HELD if record.hold else PENDING
-                waits = (record.begin_at_us > 0) + (record.dependency is not None)
-                elements = {index: Element(job, index, place) for index in indices}
+                has_own, by_element = condition_of(record)
+                waits = (record.begin_at_us > 0) + has_own
+                elements = {
+                    index: Element(job, index, place, awaits=by_element) for index in indices
+                }
                 limit = array.limit if array is not None else 0
-                self.jobs[job] = Kept(record.cls, limit, waits, elements)
+                self.jobs[job] = Kept(record.cls, limit, waits, elements, record.submit_at_us)
             case r.JobsReleased(jobs=jobs):
                 for job in jobs:
                     check(self.jobs[job].waits > 0, f"job {job} waits for nothing")
@@ -227,7 +291,11 @@ class Ledger:
         is_over = all(one.place == ENDED for one in kept.elements.values())
         check(not is_over, f"job {record.job} is modified and is over")
         kept.cls, kept.limit = record.cls, record.array_limit
-        kept.waits = (record.begin_at_us > self._now_us) + (record.dependency is not None)
+        has_own, by_element = condition_of(record)
+        kept.waits = (record.begin_at_us > self._now_us) + has_own
+        if not record.keeps_elements:
+            for one in kept.elements.values():
+                one.awaits = by_element and one.place in (PENDING, HELD)
         moves = dict(zip(record.before, record.after, strict=True))
         for one in kept.elements.values():
             if one.place == LIVE and one.cls in moves:
@@ -241,7 +309,7 @@ class Ledger:
                 if first <= index <= last:
                     yield element
 
-    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn) -> None:
+    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn | ElementsReleased) -> None:
         for one in self._each(record):
             name = f"{one.job}[{one.index}]"
             match record:
@@ -254,6 +322,9 @@ class Ledger:
                 case r.Withdrawn():
                     check(one.place in (PENDING, HELD), f"{name} is withdrawn and was {one.place}")
                     self._end(one)
+                case ElementsReleased():
+                    check(one.awaits, f"{name} waits for no other element")
+                    one.awaits = False
 
     def _end(self, one: Element) -> None:
         one.place = ENDED
@@ -266,17 +337,25 @@ class Ledger:
         request = self._requests[record.cls]
         if isinstance(record, r.GangPlaced):
             hosts = tuple(zip(record.hosts, record.tasks, strict=True))
-            one = self.jobs[record.job].elements[record.index]
-            one.cls = record.cls
+            kept = self.jobs[record.job]
+            one = kept.elements[record.index]
+            one.cls, one.alternative = record.cls, record.alternative
+            if request.alternatives:
+                early_us = request.alternatives[one.alternative].delay_us
+                early_us -= self._now_us - kept.submit_at_us
+                check(early_us <= 0, f"{one.job}[{one.index}] makes do {early_us} us too early")
             self._begin(one, request, hosts)
+            self._check_groups(one.job)
             return
         found = list(self._each(record))
         counted = zip(record.hosts, record.counts, strict=True)
         given = [host for host, count in counted for _ in range(count)]
         check(len(found) == len(given), f"{len(found)} elements are given {len(given)} places")
         for one, host in zip(found, given, strict=True):
-            one.cls = record.cls
+            one.cls, one.alternative = record.cls, 0
             self._begin(one, request, ((host, request.tasks_max),))
+        for job in dict.fromkeys(record.jobs):
+            self._check_groups(job)
 
     def _begin(
         self, one: Element, request: Request, hosts: tuple[tuple[HostNumber, int], ...]
@@ -285,6 +364,7 @@ class Ledger:
         kept = self.jobs[one.job]
         check(one.place == PENDING, f"{name} is placed and was {one.place}")
         check(not kept.waits, f"{name} is placed and waits for something")
+        check(not one.awaits, f"{name} is placed and waits for another element")
         tasks = sum(count for _, count in hosts)
         is_asked = request.tasks_min <= tasks <= request.tasks_max
         check(is_asked, f"{name} has {tasks} tasks on {hosts}")
@@ -305,6 +385,8 @@ class Ledger:
     def _amounts(self, one: Element) -> Iterator[tuple[str, str, int]]:
         """Yield what a live attempt holds: host (empty: a pool), resource, value."""
         request = self._requests[one.cls]
+        if request.alternatives:
+            request = request.alternatives[one.alternative].request
         spans = sorted({0, *(amount.duration_us for amount in request.amounts)})
         gone = set(spans[1 : one.returned + 1])
         amounts = [amount for amount in request.amounts if amount.duration_us not in gone]
@@ -347,7 +429,8 @@ class Ledger:
                     self._free(one, ENDED, "ends")
                     self._end(one)
                 case r.Requeued():
-                    self._free(one, HELD if one.hold else PENDING, "is requeued")
+                    is_held = one.hold or at in record.held
+                    self._free(one, HELD if is_held else PENDING, "is requeued")
                 case r.LaunchFailed():
                     self._free(one, PENDING, "failed to start")
                 case r.Reopened():

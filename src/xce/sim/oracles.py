@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from xce.journal.recover import recover
-from xce.model.dependency import And, Condition, Dependency, Test
+from xce.model.dependency import EACH, And, Condition, Dependency, Test
 from xce.model.effect import Launch
 from xce.model.entry import Entry
 from xce.model.host_record import HostsLost, HostUp
@@ -26,6 +26,7 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.model.record_modify import JobModified
+from xce.model.request import Request
 from xce.sim.device_oracle import overfull_devices
 from xce.sim.disk import Disk
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
@@ -255,7 +256,9 @@ class Truth:
             live is not None and live.number == key[2],
             f"{key} was started, and the journal has no such attempt that lives",
         )
-        demand(self._is_met(self.jobs[job.id].dependency), f"{key} started before its dependency")
+        assert position is not None
+        is_met = self._is_met(self.jobs[job.id].dependency, position)
+        demand(is_met, f"{key} started before its dependency")
         self.running[key] = (host, launch)
         self._started.add((host, boot, key))
         self._ever.add(key)
@@ -292,24 +295,26 @@ class Truth:
             if place == host:
                 self._rebooted.add(key)
 
-    def _is_met(self, tree: Dependency | None) -> bool:
-        """Judge what is easy to judge: that all of some jobs are done."""
+    def _is_met(self, tree: Dependency | None, position: int) -> bool:
+        """Judge what is easy to judge: that all of some jobs are done, for one element."""
         match tree:
             case Condition(Test.DONE, subjects):
                 return all(
                     (subject.job, index) in self._done
                     for subject in subjects
-                    for index in self._indices(subject.job, subject.index)
+                    for index in self._indices(subject.job, subject.index, position)
                 )
             case And(parts):
-                return all(self._is_met(part) for part in parts)
+                return all(self._is_met(part, position) for part in parts)
             case _:
                 return True
 
-    def _indices(self, job: JobId, index: Index) -> list[Index]:
+    def _indices(self, job: JobId, index: Index, position: int) -> list[Index]:
         if index >= 0:
             return [index]
         array = self.jobs[job].array
+        if index == EACH and array is not None:
+            return [array.index_of(position)]
         return [0] if array is None else [array.index_of(place) for place in range(array.count)]
 
     def _check_array_limit(self, job: Job) -> None:
@@ -325,7 +330,7 @@ class Truth:
         for key, (_, launch) in self.running.items():
             if key in self.stale:
                 continue
-            request = self.state.classes[self._class_of(key)].key.request
+            request = self._request_of(key)
             # What comes back early may be others' already.
             amounts = [amount for amount in request.amounts if not amount.duration_us]
             tasks = sum(count for _, count in launch.hosts)
@@ -354,12 +359,20 @@ class Truth:
         for pool in config.pools:
             demand(used["", pool.name] <= pool.total, f"pool {pool.name} is over-committed")
 
-    def _class_of(self, key: Key) -> int:
-        """Return the class of an attempt; its job may be of another one by now."""
+    def _request_of(self, key: Key) -> Request:
+        """Return what an attempt has; its job may ask for something else by now."""
         job = self.state.jobs[key[0]]
         position = job.position(key[1])
         attempt = self.state.attempt(job.id, position) if position is not None else None
-        return attempt.cls if attempt is not None and attempt.number == key[2] else job.cls
+        cls, chosen = job.cls, 0
+        if attempt is not None and attempt.number == key[2]:
+            cls, chosen = attempt.cls, attempt.alternative
+        request = self.state.classes[cls].key.request
+        if not request.alternatives:
+            return request
+        return msgspec.structs.replace(
+            request.alternatives[chosen].request, exclusive=request.exclusive
+        )
 
     def _gave_slots(self, key: Key) -> bool:
         """Whether an attempt gave its slots to others; then it is stopped, or being ended."""

@@ -17,6 +17,7 @@ def _host_up(state: ClusterState, record: h.HostUp) -> None:
     hosts.versions[number] = record.version
     hosts.reported[number] = dict(record.attributes)
     hosts.devices.reported[number] = record.devices
+    hosts.processors.reported[number] = record.processors
     hosts.come(number, record.stale)
     if hosts.join(number):
         for found in state.classes.values():
@@ -56,6 +57,14 @@ def _stale_gone(state: ClusterState, record: h.StaleGone) -> None:
     state.hosts.set_stale(record.host, left)
 
 
+def _parts_left(state: ClusterState, record: h.PartsLeft) -> None:
+    hosts = state.hosts
+    rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+    for number, *key in rows:
+        job, index, attempt = key
+        hosts.set_stale(number, [*hosts.stale.get(number, ()), (job, index, attempt)])
+
+
 def _hosts_opened(state: ClusterState, record: h.HostsOpened) -> None:
     for number in record.hosts:
         state.hosts.is_open[number] = record.is_open
@@ -88,6 +97,10 @@ def _lift_avoidance(state: ClusterState, number: HostNumber) -> None:
         job.revision += 1
 
 
+def _load_changed(state: ClusterState, record: h.LoadChanged) -> None:
+    state.hosts.set_load(record.hosts, record.indices)
+
+
 APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostUp: _host_up,
     h.HostDown: _host_down,
@@ -95,7 +108,9 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostsSilent: _hosts_silent,
     h.HostsLost: _hosts_lost,
     h.StaleGone: _stale_gone,
+    h.PartsLeft: _parts_left,
     h.HostsOpened: _hosts_opened,
     h.DevicesOpened: _devices_opened,
     h.AvoidanceLifted: _avoidance_lifted,
+    h.LoadChanged: _load_changed,
 }

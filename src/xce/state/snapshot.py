@@ -18,6 +18,7 @@ from xce.model.group import JobGroup
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
+from xce.model.processor import Processor
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
 from xce.model.record_access import LoginRefreshed, LoginRevoked
@@ -58,6 +59,8 @@ class _Host(msgspec.Struct, array_like=True):
     stale: list[tuple[JobId, Index, int]] = []
     reported_devices: tuple[Device, ...] = ()
     devices: HostDevices | None = None
+    load: list[int] = []
+    reported_processors: tuple[Processor, ...] = ()
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -102,6 +105,7 @@ class _Head(msgspec.Struct, array_like=True):
     switches: dict[str, Switch] = {}
     refreshed: list[LoginRefreshed] = []
     groups: dict[str, JobGroup] = {}
+    processor_words: int = 0
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -133,6 +137,8 @@ def _dump_host(table: HostTable, n: HostNumber) -> _Host:
         table.failures[n], table.reported[n], table.fault_at_us[n], table.down_at_us[n],
         table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
+        table.load[:, n].tolist(),
+        table.processors.reported[n],
     )  # fmt: skip
 
 
@@ -174,6 +180,7 @@ def dump(state: ClusterState) -> list[bytes]:
         refreshed=list(state.logins.refreshed.values()),
         switches=dict(sorted(state.switches.items())),
         groups=dict(sorted(state.groups.items())),
+        processor_words=table.processors.words,
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -214,6 +221,7 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     )  # fmt: skip
     state.switches, state.groups = head.switches, head.groups
     state.set_queues()
+    state.hosts.processors.words = head.processor_words
     state.hosts.configure(head.config, head.host_names)
     state.pools.configure(head.config)
     for number, host in enumerate(head.hosts):
@@ -255,7 +263,10 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
         table.away[number] = None
     table.devices.reported[number] = host.reported_devices
     table.devices.load(number, host.devices or HostDevices())
+    table.processors.reported[number] = host.reported_processors
     table.join(number, is_loading=True)
+    if host.load:
+        table.load[:, number] = host.load
 
 
 def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
@@ -274,6 +285,7 @@ def _load_classes(state: ClusterState, classes: Iterable[_Class]) -> None:
 def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
     """Load the jobs: there may be millions, and somebody waits."""
     jobs, share_job = state.jobs, state.sharing.share_job
+    state.begin_loading()
     serial: dict[tuple[int, int], dict[HostNumber, int]] = {}
     for part in parts:
         try:
@@ -298,11 +310,10 @@ def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
 
 def _load_specs(state: ClusterState, body: _Part) -> set[int]:
     """Load the specs of a part; return which: none of them has been counted yet."""
-    specs, spec_ids, share_spec = state.specs, state.spec_ids, state.sharing.share_spec
+    specs, share_spec = state.specs, state.sharing.share_spec
     for spec_id, spec in body.specs:
         share_spec(spec)
         specs[spec_id] = spec
-        spec_ids[spec] = spec_id
     return {spec_id for spec_id, _ in body.specs}
 
 

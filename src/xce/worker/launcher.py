@@ -17,6 +17,7 @@ from xce.model.job import EndCause
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Ended, Key, SetLimit, Signal, Spawn, Suspend
+from xce.worker.bindings import affinity_hostfile, binding_order
 from xce.worker.environ import (
     Account,
     HostFiles,
@@ -24,6 +25,7 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
+from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.store import Store, digest_of, is_digest
@@ -55,7 +57,10 @@ class Prepared(msgspec.Struct):
 class Launcher:
     """Prepares launches of one host."""
 
-    def __init__(self, host: str, store: Store, accounts: Accounts) -> None:
+    def __init__(
+        self, host: str, store: Store, accounts: Accounts, door: LaunchDoor | None = None
+    ) -> None:
+        self._door = door
         self._host = host
         self._store = store
         self._accounts = accounts
@@ -246,6 +251,7 @@ class Launcher:
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
+                bindings=_bindings(launch, elements),
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(
                     (spec.terminal.rows, spec.terminal.columns)
@@ -271,6 +277,13 @@ class Launcher:
             input_path=self._store.input_path(spooled) if spooled else "",
         )  # fmt: skip
         env = element_environment(launch, index, attempt)
+        if len(launch.hosts) > 1:
+            env["XCE_LAUNCH_HOST"] = self._host
+        if self._door is not None and len(launch.hosts) > 1:
+            env |= self._door.environment((launch.job, index, attempt))
+        if launch.bindings:
+            text = affinity_hostfile(launch, index)
+            env["LSB_AFFINITY_HOSTFILE"] = self._store.hostfile(text)
         return (launch.job, index, attempt, env, found.input, found.output, found.error)
 
     def _base(self, digest: str, account: Account, prepared: Prepared) -> str:
@@ -287,6 +300,14 @@ class Launcher:
                 self._bases.popitem(last=False)
         prepared.bases[name] = known[1]
         return name
+
+
+def _bindings(
+    launch: Launch, elements: list[tuple[Index, int]]
+) -> dict[str, tuple[list[int], list[int], bool]]:
+    """Return what elements are bound to on this host."""
+    orders = ((index, binding_order(launch, index)) for index, _ in elements)
+    return {str(index): order for index, order in orders if order is not None}
 
 
 def _by_directory(
