@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from xce.control.exit_values import success_codes
 from xce.control.processors import bindings_of
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
@@ -184,7 +185,20 @@ def _launch(
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
         group=key.group,
+        success_codes=success_codes(state, key),
     )
+
+
+def render_part(state: ClusterState, job_id: JobId, index: int) -> Launch | None:
+    """Return one live element as its other hosts are told of it; None: it does not live."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    attempt = state.attempt(job_id, position) if position is not None else None
+    if job is None or attempt is None:
+        return None
+    launches: _Launches = {}
+    _add_launch(state, launches, job, index, attempt)
+    return next(iter(launches.values()))
 
 
 def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str, str, int], ...]:

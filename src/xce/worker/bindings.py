@@ -18,15 +18,15 @@ def bindings_at(launch: Launch, index: Index) -> tuple[Binding, ...]:
     return launch.bindings[place] if place < len(launch.bindings) else ()
 
 
-def binding_environment(launch: Launch, index: Index) -> dict[str, str]:
+def binding_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, str]:
     """Return the variables about processors of one element; a job that asks for none sees none.
 
-    They are about this host, which is the first one.
+    They are about one host, as it stands in the launch.
     """
     bindings = bindings_at(launch, index)
-    if not bindings:
+    if entry >= len(bindings):
         return {}
-    mine = bindings[0]
+    mine = bindings[entry]
     found = {
         "LSB_BIND_CPU_LIST": _plain(mine.tasks),
         "XCE_BIND_KIND": "told-only" if mine.is_told_only else "applied",
@@ -50,14 +50,16 @@ def affinity_hostfile(launch: Launch, index: Index) -> str:
     return "".join(lines)
 
 
-def binding_order(launch: Launch, index: Index) -> tuple[list[int], list[int], bool] | None:
-    """Return the processors and NUMA domains that one element is bound to, and whether it may take
-    memory of these alone; None: it is bound to none.
+def binding_order(
+    launch: Launch, index: Index, entry: int = 0
+) -> tuple[list[int], list[int], bool] | None:
+    """Return the processors and NUMA domains that one element is bound to on a host, and whether
+    it may take memory of these alone; None: it is bound to none.
     """
     bindings = bindings_at(launch, index)
-    if not bindings or bindings[0].is_told_only:
+    if entry >= len(bindings) or bindings[entry].is_told_only:
         return None
-    mine = bindings[0]
+    mine = bindings[entry]
     return _numbers(mine.tasks), _numbers(mine.nodes), mine.is_local_only
 
 

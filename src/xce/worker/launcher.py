@@ -25,6 +25,7 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
+from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.store import Store, digest_of, is_digest
@@ -56,7 +57,10 @@ class Prepared(msgspec.Struct):
 class Launcher:
     """Prepares launches of one host."""
 
-    def __init__(self, host: str, store: Store, accounts: Accounts) -> None:
+    def __init__(
+        self, host: str, store: Store, accounts: Accounts, door: LaunchDoor | None = None
+    ) -> None:
+        self._door = door
         self._host = host
         self._store = store
         self._accounts = accounts
@@ -273,6 +277,10 @@ class Launcher:
             input_path=self._store.input_path(spooled) if spooled else "",
         )  # fmt: skip
         env = element_environment(launch, index, attempt)
+        if len(launch.hosts) > 1:
+            env["XCE_LAUNCH_HOST"] = self._host
+        if self._door is not None and len(launch.hosts) > 1:
+            env |= self._door.environment((launch.job, index, attempt))
         if launch.bindings:
             text = affinity_hostfile(launch, index)
             env["LSB_AFFINITY_HOSTFILE"] = self._store.hostfile(text)
