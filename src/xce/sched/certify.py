@@ -193,7 +193,7 @@ def _faults_of_same(role: Request, numbers: Sequence[HostNumber], table: HostTab
 
 
 def own_domains(
-    form: Form, hosts: Sequence[HostNumber], table: HostTable, config: ClusterConfig
+    form: Form, numbers: Sequence[HostNumber], table: HostTable, config: ClusterConfig
 ) -> list[HostNumber]:
     """Return the hosts that a placement must have for itself by ``cu[excl]``, rising."""
     wish = form.request.cu
@@ -201,8 +201,8 @@ def own_domains(
         return []
     level = config.domain_level(wish.level)
     if level == OWN_LEVEL:
-        return sorted(set(hosts))
-    used = {table.config[number].labels.get(level, "") for number in hosts}
+        return sorted(set(numbers))
+    used = {table.config[number].labels.get(level, "") for number in numbers}
     return [
         number for number, entry in enumerate(table.config) if entry.labels.get(level, "") in used
     ]
