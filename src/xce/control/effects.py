@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from xce.control.exit_values import success_codes
 from xce.control.processors import bindings_of
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
@@ -184,6 +185,7 @@ def _launch(
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
         group=key.group,
+        success_codes=success_codes(state, key),
     )
 
 

@@ -226,6 +226,9 @@ _QUEUES: Final = """\
 #   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
 #   reservations: 1         # how many of its blocked jobs hold a reservation
+#   requeue_exit_values: "99 EXCLUDE(7)"   # start anew for these; with 7 on another host
+#   success_exit_values: "3"               # done with these, too
+#   max_requeues: 5         # then the job is held
 #   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
@@ -247,6 +250,7 @@ cluster_name: CLUSTER
 # output_retention_s: 30d   # how long output without -o is kept
 # time_zone: UTC            # of run_windows: a name like Europe/Berlin
 # preemption: suspend       # suspend | requeue | kill: of queues that do not say
+# max_requeues: 100         # so often a job starts anew for its exit status
 # preemptions_max: 3        # so often a job may be made to give way
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say
 # fairshare_half_life_s: 5400   # in which past use counts for half

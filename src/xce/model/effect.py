@@ -56,6 +56,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """The job group that it is in; empty: none."""
     bindings: list[tuple[Binding, ...]] = []
     """The processors of each of ``indices``, for each entry of ``hosts``; empty: any."""
+    success_codes: tuple[int, ...] = ()
+    """Exit statuses beside 0 with which it is done."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

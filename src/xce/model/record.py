@@ -391,6 +391,10 @@ class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
     """`xce.model.job.EndCause` of each; empty: they gave way."""
     details: list[tuple[int, str]] = []
     """``(position, text)`` for those that have one."""
+    held: list[int] = []
+    """Positions of those that are held: they were started anew too often."""
+    elsewhere: list[int] = []
+    """Positions of those that do not use the same hosts again."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):

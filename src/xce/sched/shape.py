@@ -122,6 +122,11 @@ class Shape:
         )
 
     @property
+    def binds(self) -> bool:
+        """Whether any form of it wants processors of its own."""
+        return bool(self.request.affinity) or any(inner.binds for inner in self.inner)
+
+    @property
     def is_alone(self) -> bool:
         """Whether it wants hosts for itself."""
         return self.request.exclusive or any(

@@ -429,7 +429,8 @@ class Ledger:
                     self._free(one, ENDED, "ends")
                     self._end(one)
                 case r.Requeued():
-                    self._free(one, HELD if one.hold else PENDING, "is requeued")
+                    is_held = one.hold or at in record.held
+                    self._free(one, HELD if is_held else PENDING, "is requeued")
                 case r.LaunchFailed():
                     self._free(one, PENDING, "failed to start")
                 case r.Reopened():

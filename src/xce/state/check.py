@@ -247,7 +247,7 @@ def check_indexes(state: ClusterState) -> None:
             is_owed = place in state.owed.get(attempt.hosts[0], {})
             assert owes == is_owed, f"{place}: owed is {is_owed}"
     avoiders = {
-        (host, job.id) for job in state.jobs.values() if not job.is_finished for host in job.avoid
+        (host, job.id) for job in state.jobs.values() if not job.is_finished for host in job.retried
     }
     indexed = {(host, job_id) for host, jobs in state.avoiders.items() for job_id in jobs}
     assert indexed == avoiders, "the index of avoided hosts is wrong"

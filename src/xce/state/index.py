@@ -32,7 +32,7 @@ def index_job(state: ClusterState, job: Job) -> None:
         if unfinished is None:
             unfinished = state.unfinished[owner] = {}
         unfinished[job.id] = None
-        for host in job.avoid:
+        for host in job.retried:
             state.avoiders.setdefault(host, {})[job.id] = None
         if state.classes[job.cls].delays:
             await_delay(state, job)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _NO_RESERVATIONS = "queues hold reservations for blocked jobs by 'backfill' in queues.yaml"
 ABSENT = {
-    "bapp": "there are no application profiles: queues.yaml has the limits",
     "battr": "attributes of hosts stand in hosts.yaml",
     "bclusters": "there is one cluster: use lsclusters",
     "bconf": "configuration is in files: use 'xceadmin check'",

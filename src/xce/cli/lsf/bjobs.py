@@ -25,6 +25,7 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -psum             reasons of pending jobs, counted
   -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
   -g /group         only of this job group
+  -app profile      only of this application profile
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
   -A                arrays with their elements counted
@@ -45,14 +46,13 @@ OPTIONS = Options(
             ),
             FLAG,
         ),
-        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o", "-g"), VALUE),
+        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o", "-g", "-app"), VALUE),
     },
     {
         "-x": "there are no exceptions of jobs",
         **dict.fromkeys(("-pe", "-pi", "-pei"), "use -p, which says why each job waits"),
         "-G": "there are no user groups for jobs: use -u",
         "-Jd": "there are no descriptions of jobs: use -J",
-        "-app": "there are no application profiles",
         "-sla": "there are no service classes",
         "-Lp": "there is no licence scheduler",
         "-rusage": "use -o 'jobid combined_resreq'",
