@@ -79,12 +79,14 @@ def mpi_program(version: str) -> str:
     raise LaunchError(f"mpirun is of no MPI that is known here: {version.strip()[:200]!r}")
 
 
-def mpi_environment(agent: str, *, is_root: bool) -> dict[str, str]:
+def mpi_environment(agent: str, *, is_root: bool, is_one_machine: bool) -> dict[str, str]:
     """Return the variables by which MPI's starters use our agent.
 
     Args:
         agent: Its command line.
         is_root: Whether the job is root's, which Open MPI has to be told.
+        is_one_machine: Whether the job's hosts are parts of one machine. Open MPI takes two daemons
+            on one machine for one host and mixes up their shared memory; ranks talk by TCP then.
     """
     found = {
         "OMPI_MCA_plm_rsh_agent": agent,
@@ -97,6 +99,11 @@ def mpi_environment(agent: str, *, is_root: bool) -> dict[str, str]:
         "I_MPI_HYDRA_BOOTSTRAP": "rsh",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
     }
+    if is_one_machine:
+        found |= {
+            "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo",
+            "OMPI_MCA_oob_tcp_if_include": "lo",
+        }  # fmt: skip
     if is_root:
         found |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return found

@@ -21,7 +21,6 @@ ROLES: Final = (
     RoleRow("env of a role", lambda role: bool(role.env)),
     RoleRow("cwd of a role", lambda role: bool(role.cwd)),
     RoleRow("a readiness probe", lambda role: role.ready is not None),
-    RoleRow("a launch type beside script", lambda role: role.launch is not LaunchType.SCRIPT),
 )
 HAS_ROLE_COMMANDS: Final = False
 """Whether roles run commands of their own, beside the one that is the job's."""
@@ -32,6 +31,10 @@ def find_unbuilt(spec: Spec) -> tuple[str, str]:
     for number, relation in enumerate(spec.relations):
         if relation.kind in KINDS:
             return f"a relation of kind {relation.kind.value}", spec.relation_place(number).key
+    launches = [role.launch for role in spec.roles]
+    if len(set(launches)) > 1:
+        number = next(n for n, kind in enumerate(launches) if kind is not LaunchType.SCRIPT)
+        return "a launch type that the other roles have not", spec.role_place(number).key
     for number, role in enumerate(spec.roles):
         for row in ROLES:
             if row.is_asked(role):

@@ -25,6 +25,7 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
+from xce.worker.launch_command import command_of
 from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
@@ -233,6 +234,7 @@ class Launcher:
         note = _NOTES.encode(launch).decode()
         way = self._store.way_of(spec.script)
         assert way is not None
+        command, way = command_of(spec, script, way)
         for elements in _by_directory(launch, held.elements):
             cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
             shared = SpawnShared(
@@ -247,7 +249,7 @@ class Launcher:
                 cwd=cwd,
                 make_cwd=make_cwd,
                 umask=spec.umask,
-                script=[script, *spec.args],
+                script=command,
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,

@@ -72,7 +72,7 @@ def test_roles_are_parts_and_a_single_one_is_plain():
         ("version: 1\nroles: [{name: a, env: {A: 1}}]", "env of a role"),
         ("version: 1\nroles: [{name: a, cwd: /x}]", "cwd of a role"),
         ("version: 1\nroles: [{name: a, ready: {tcp: 1}}]", "a readiness probe"),
-        ("version: 1\nroles: [{name: a, launch: mpi}]", "a launch type"),
+        ("version: 1\nroles: [{name: a, launch: mpi}, {name: b}]", "a launch type"),
         (
             "version: 1\nroles: [{name: a, count: 2-3}]\nrelations: [{kind: spread, roles: a}]",
             "a range of tasks",

@@ -37,7 +37,7 @@ def main() -> int:
     """Run the job; return its exit code."""
     kind, way, script, *arguments = sys.argv[1:]
     environ = dict(os.environ)
-    _set_address(environ)
+    is_one_machine = _set_address(environ)
     environ |= {"XCE_LAUNCH_PYTHON": sys.executable, "XCE_LAUNCH_START": _START}
     try:
         ranks = load_ranks(environ)
@@ -54,7 +54,7 @@ def main() -> int:
             content = file.read()
         argv = script_argv(content, way, arguments)
         if kind == MPI:
-            return _run_mpi(ranks, argv, environ)
+            return _run_mpi(ranks, argv, environ, is_one_machine=is_one_machine)
         own = []
         for rank in ranks:
             env = rank_environment(rank, ranks, environ)
@@ -76,19 +76,23 @@ def _say(text: str, code: int = 0) -> int:
     return code
 
 
-def _set_address(environ: dict[str, str]) -> None:
+def _set_address(environ: dict[str, str]) -> bool:
     """Let tasks meet at an address, where the first host's name is known to nobody.
 
-    That is so when all hosts are one machine, as those of ``xce up``.
+    That is so when all hosts are one machine, as those of ``xce up``; return whether it is.
     """
     name = environ.get("MASTER_ADDR", "")
     try:
         socket.getaddrinfo(name or None, 0)
     except OSError:
         environ["MASTER_ADDR"] = "127.0.0.1"
+        return True
+    return False
 
 
-def _run_mpi(ranks: Sequence[Rank], argv: list[str], environ: dict[str, str]) -> int:
+def _run_mpi(
+    ranks: Sequence[Rank], argv: list[str], environ: dict[str, str], *, is_one_machine: bool
+) -> int:
     """Become the starter of the MPI that is installed.
 
     Raises:
@@ -99,7 +103,8 @@ def _run_mpi(ranks: Sequence[Rank], argv: list[str], environ: dict[str, str]) ->
     if path is None:
         raise LaunchError("mpirun is not on the job's PATH")
     agent = f"{sys.executable} -IS {_START} rsh"
-    environ |= mpi_environment(agent, is_root=os.geteuid() == 0)
+    is_root = os.geteuid() == 0
+    environ |= mpi_environment(agent, is_root=is_root, is_one_machine=is_one_machine)
     said = subprocess.run(
         [path, "--version"], env=environ, capture_output=True, text=True, timeout=20, check=False
     )
