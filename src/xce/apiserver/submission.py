@@ -116,6 +116,7 @@ class SubmissionCompiler:
             gpu_asked="" if body.gpu is None else render_gpu(body.gpu),
             roles=asked.roles,
             relations=asked.relations,
+            runs_by_roles=asked.runs_by_roles,
             requests=tuple(body.resreq) if len(body.resreq) > 1 else (),
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,

@@ -177,6 +177,7 @@ def _launch(
         devices=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
+        row_gpus=_row_wishes(state, attempt),
     )
 
 
@@ -194,6 +195,14 @@ def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str,
         return ()
     placed = zip(attempt.hosts, attempt.tasks, strict=True)
     return tuple((first, names[host], tasks) for host, tasks in placed)
+
+
+def _row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, ...]:
+    """Return what the role of each row asked for of GPUs; nothing where none did."""
+    roles = state.classes[attempt.cls].forms[attempt.alternative].roles
+    if not any(role.gpu is not None for role in roles):
+        return ()
+    return tuple(roles[part].gpu for part in attempt.parts or [0] * len(attempt.hosts))
 
 
 def _fence_us(state: ClusterState, job: Job) -> Micros:

@@ -51,6 +51,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """What was asked for; of a compound request, of its first part that asks for any."""
     rows: tuple[tuple[str, str, int], ...] = ()
     """``(role, host, tasks)`` in rank order; empty: the job has no roles."""
+    row_gpus: tuple[GpuWish | None, ...] = ()
+    """What each of ``rows`` asked for; empty: no role asked for any."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

@@ -226,6 +226,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-ti``: it ends at once when its dependency can never hold."""
     requeue_codes: tuple[int, ...] = ()
     """``-Q``: exit statuses for which it is started anew, rising."""
+    runs_by_roles: bool = False
+    """Its roles run commands of their own, in the order that its relations give them."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
