@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xce.client.rest import Api, ProblemError, make_key
+from xce.client.rest import Api, ProblemError, UnreachableError, make_key
 
 THINK_S = 0.06
-PATIENCE_S = 240.0
+PATIENCE_S = 60.0
+"""So long a request is tried before it is begun again, under the same key."""
 EXCUSES = ("journal-full", "journal-away", "overloaded")
 """Codes of refusals by a cluster that cannot write; what was refused must never be there."""
 
@@ -104,18 +105,25 @@ class Load:
             jobs = [self._draw() for _ in range(self._rng.choice((1, 1, 1, 3)))]
             for one, _ in jobs:
                 self._note("sent", *one)
-            document = {"jobs": [body for _, body in jobs]}
-            try:
-                answer = self._api.call("POST", "/jobs", document=document, key=make_key())
-                results = answer["results"]
-            except ProblemError as error:
-                results = [{"error": {"code": error.code}}] * len(jobs)
+            results = self._submit([body for _, body in jobs])
             for (one, _), result in zip(jobs, results, strict=True):
                 if "jobid" in result:
                     self._note("acknowledged", one.name, int(result["jobid"]))
                 else:
                     self._note("refused", one.name, result["error"]["code"])
             time.sleep(self._rng.uniform(0, 2 * THINK_S))
+
+    def _submit(self, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return what came of a request; whoever is not answered asks until he is."""
+        key = make_key()
+        while True:
+            try:
+                answer = self._api.call("POST", "/jobs", document={"jobs": bodies}, key=key)
+                return list(answer["results"])
+            except ProblemError as error:
+                return [{"error": {"code": error.code}}] * len(bodies)
+            except UnreachableError:
+                continue
 
     def _draw(self) -> tuple[Sent, dict[str, Any]]:
         self._count += 1

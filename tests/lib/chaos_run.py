@@ -42,7 +42,8 @@ def run_once(name: str, seed: int, seconds: float) -> dict[str, Any]:
             _havoc(rig, load, seconds)
             rig.heal()
             load.send_signal(signal.SIGTERM)
-            assert load.wait(240) == 0, "the load failed"
+            until(lambda: load.poll() is not None, "the load ends", patience_s=240, pause_s=0.1)
+            assert load.returncode == 0, "the load failed"
         finally:
             load.kill()
             load.wait()

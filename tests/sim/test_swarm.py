@@ -7,11 +7,14 @@ import sys
 
 import pytest
 
-from xce.sim.swarm import live_all
+from xce.sim.coverage import EVENTS, Coverage
+from xce.sim.swarm import FAULTS, live_all
 from xce.sim.world import World
 
 SEEDS = int(os.environ.get("XCE_SEEDS", "2000"))
 REPLAYED = (3, 17, 58)
+ELSEWHERE = {"host-token-used", "keys-forgotten"}
+"""Kinds of events that these worlds do not have."""
 PRINT_DIGEST = """
 import hashlib
 from xce.sim.world import World
@@ -31,9 +34,19 @@ def digest_of(seed):
 @pytest.mark.timeout(1_200)
 def test_no_seed_shows_anything_untrue_or_stuck():
     """Again: ``python -m xce.sim.swarm --seeds N`` for a seed N that fails here."""
-    failures = live_all(0, SEEDS - 1, jobs=min(2, os.cpu_count() or 1)).failures
+    result = live_all(0, SEEDS - 1, jobs=min(2, os.cpu_count() or 1))
+    failures = result.failures
     texts = [f"seed {seed}:\n{failure.trace}" for seed, failure in failures[:3]]
     assert not failures, f"seeds {[seed for seed, _ in failures]} fail\n" + "\n".join(texts)
+    if SEEDS >= 1000:
+        assert unmet(result.coverage) == set()
+
+
+def unmet(coverage: Coverage) -> set[str]:
+    """Return which kinds of events and faults are in no world."""
+    events = {event for (event, _), count in coverage.pairs.items() if count}
+    faults = {fault for fault, count in coverage.strikes.items() if count}
+    return (set(EVENTS) - events - ELSEWHERE) | (set(FAULTS) - faults)
 
 
 def test_a_seed_gives_the_same_journal_again_byte_for_byte():

@@ -275,16 +275,12 @@ class ControllerLink:
                 )
             except ConnectionLostError as error:
                 if not repeatable:
-                    raise refused(
-                        OUTCOME_UNKNOWN,
-                        "the controller was lost before it answered: whether this was done is not "
-                        "known; look before you send it again",
-                        status=500,
-                    ) from error
+                    raise _unknown("the controller was lost before it answered") from error
             except _UndecidedError as error:
                 raise _undecided(str(error), is_repeatable=repeatable) from error
             except TimeoutError as error:
-                raise _away("the controller has not answered: its journal may be full") from error
+                why = f"the controller has not answered for {ANSWER_S:.0f} s"
+                raise (_away if repeatable else _unknown)(why) from error
             except WireError as error:
                 raise refused(RefusalCode.TOO_LARGE, f"too large at once: {error}") from error
             else:
@@ -358,6 +354,11 @@ def _undecided(why: str, *, is_repeatable: bool) -> ProblemError:
         f"can: {again}"
     )
     return ProblemError(make_problem(UNDECIDED, text, status=503), retry_after_s=RETRY_AFTER_S)
+
+
+def _unknown(why: str) -> ProblemError:
+    text = f"{why}: whether this was done is not known; look before you send it again"
+    return refused(OUTCOME_UNKNOWN, text, status=500)
 
 
 def _away(text: str) -> ProblemError:

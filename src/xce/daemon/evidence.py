@@ -3,16 +3,10 @@
 import contextlib
 import os
 import sqlite3
-import time
 from pathlib import Path
-from typing import Final
 
 from xce.daemon.paths import Layout
 from xce.model.errors import CorruptJournalError
-
-LOOKS: Final = 20
-LOOK_S: Final = 0.1
-"""So often, and in such a distance, a history store is looked at that cannot be read."""
 
 
 def check_nothing_was_lost(layout: Layout, *, where: str) -> None:
@@ -35,19 +29,22 @@ def check_nothing_was_lost(layout: Layout, *, where: str) -> None:
 
 
 def _history_evidence(path: Path) -> list[str]:
-    """Return what the history store knows; nothing where there is none."""
-    for look in range(LOOKS):
-        if look:
-            # At a first start it is just being made beside us.
-            time.sleep(LOOK_S)
-        if not path.exists():
-            return []
-        with contextlib.suppress(sqlite3.Error, TypeError):
-            uri = f"{path.absolute().as_uri()}?mode=ro"
-            with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
-                (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
-            return [f"{path} goes to entry {seq}"] if seq else []
-    return [f"{path} cannot be read"] if path.stat().st_size else []
+    """Return what the history store knows; nothing where there is none.
+
+    At a first start it is just being made beside us: its tables come in one transaction, so
+    without them nothing was ever stored there. Locks are waited for.
+    """
+    if not path.exists():
+        return []
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return []
+            (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
+    except (sqlite3.Error, TypeError):
+        return [f"{path} cannot be read"]
+    return [f"{path} goes to entry {seq}"] if seq else []
 
 
 def _host_evidence(hosts: Path) -> list[str]:

@@ -8,14 +8,17 @@ import argparse
 import asyncio
 import logging
 import resource
+import time
 from pathlib import Path
 from typing import Final
 
 from xce.client.version import VERSION
 from xce.config.names import HOST_NAME
 from xce.daemon.config_directory import load_config
-from xce.daemon.dialling import find_ways
+from xce.daemon.dialling import Ways, find_ways, find_ways_by_key
+from xce.daemon.enrolment import parse_addresses, worker_stem
 from xce.daemon.faults import end_on_fault
+from xce.daemon.key_files import check_key, key_pair
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import stop_event
@@ -27,12 +30,34 @@ from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
 HOSTS_MAX: Final = 10_000
-_QUIET: Final = logging.ERROR
-"""Single hosts say nothing of connections that come and go: there are too many."""
+AGAIN_S: Final = 60.0
+"""So long what one host has told is not told by the others."""
+_TOLD_MAX: Final = 1_000
 
 
 class HollowError(XceError):
     """Hollow hosts are not to be had; the message says why."""
+
+
+class _FirstOfAll(logging.Filter):
+    """Lets one host tell of a trouble that all of them have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[tuple[str, object], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is written."""
+        if record.levelno >= logging.ERROR and record.exc_info:
+            return True
+        said = record.getMessage(), record.__dict__.get("why")
+        now = time.monotonic()
+        if now - self._told.get(said, -AGAIN_S) < AGAIN_S:
+            return False
+        if len(self._told) >= _TOLD_MAX:
+            self._told.clear()
+        self._told[said] = now
+        return True
 
 
 def add_hollow_options(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +86,11 @@ def check_hollow(options: argparse.Namespace, layout: Layout) -> None:
     Raises:
         XceError: It is refused.
     """
-    if options.host or options.connect or options.enrol:
-        raise HollowError("--hollow goes without --host, --connect and --enrol")
+    if options.host or options.enrol:
+        raise HollowError(
+            "--hollow goes without --host and --enrol: over the network they share a key, that of "
+            f"`xceadmin keys new worker {options.hollow_prefix}`"
+        )
     if not 1 <= options.hollow <= HOSTS_MAX:
         raise HollowError(f"--hollow {options.hollow} is out of range: expected 1 to {HOSTS_MAX}")
     prefix = options.hollow_prefix
@@ -75,14 +103,34 @@ def check_hollow(options: argparse.Namespace, layout: Layout) -> None:
         parse_course(options.hollow_seconds, options.hollow_exit)
     except ValueError as error:
         raise HollowError(f"--hollow-seconds, --hollow-exit: {error}") from error
-    if load_config(layout.config).mode == "production":
+    # Elsewhere the configuration is not at hand; the controller refuses them as well.
+    if not options.connect and load_config(layout.config).mode == "production":
         raise HollowError(
             "hollow hosts are refused: the cluster is in mode production (say `mode: test` in "
             "xce.yaml, in a cluster that nobody works with)"
         )
 
 
-async def run_hollow(options: argparse.Namespace) -> int:
+def find_hollow_ways(layout: Layout, options: argparse.Namespace) -> Ways:
+    """Return how controllers are reached: over the network with the key that the hosts share.
+
+    Raises:
+        XceError: The configuration, or the key, cannot be used.
+    """
+    log = open_log(f"hollow-{options.hollow_prefix}")
+    if not options.connect:
+        return find_ways(layout, "worker", log)
+    pair = key_pair(layout.keys, worker_stem(options.hollow_prefix))
+    if not pair.key.exists():
+        prefix = options.hollow_prefix
+        raise HollowError(
+            f"{pair.key} is not there: make it with `xceadmin keys new worker {prefix}`, and have "
+            f"its .crt trusted with `--name '{prefix}*'`"
+        )
+    return find_ways_by_key(layout.keys, parse_addresses(options.connect), check_key(pair), log)
+
+
+async def run_hollow(options: argparse.Namespace, ways: Ways) -> int:
     """Be hollow hosts until told to end; return the exit status."""
     log = open_log(f"hollow-{options.hollow_prefix}")
     stop = stop_event()
@@ -98,10 +146,10 @@ async def run_hollow(options: argparse.Namespace) -> int:
         return 1
     faults = end_on_fault(log, "worker-failed", stop)
     loop = asyncio.get_running_loop()
-    accounts = Accounts()
+    accounts, filtered = Accounts(), _FirstOfAll()
     hosts = [
-        loop.create_task(Worker(given, store, _log(given.host), accounts).run())
-        for given in _worker_options(layout, directory, options)
+        loop.create_task(Worker(given, store, _log(given.host, filtered), accounts).run())
+        for given in _worker_options(directory, options, ways)
     ]
     log.info("hollow-started", extra={"hosts": len(hosts)})
     stopped = loop.create_task(stop.wait())
@@ -118,26 +166,27 @@ async def run_hollow(options: argparse.Namespace) -> int:
 
 
 def _worker_options(
-    layout: Layout, directory: Path, options: argparse.Namespace
+    directory: Path, options: argparse.Namespace, ways: Ways
 ) -> list[WorkerOptions]:
     """Return what the worker of each host is told."""
-    controllers = find_ways(layout, "worker", _log("hollow")).destinations
     return [
         WorkerOptions(
             host=f"{options.hollow_prefix}{number}",
             directory=directory,
-            controllers=controllers,
+            controllers=ways.destinations,
             shepherd=HollowOptions(options.hollow_seconds, options.hollow_exit),
             version=VERSION,
             cpus=options.slots or 1,
             mem_mib=options.mem or 1024,
             retention_s=options.retention,
+            on_controllers=ways.learn,
         )
         for number in range(1, options.hollow + 1)
     ]
 
 
-def _log(name: str) -> logging.Logger:
-    log = logging.getLogger(f"worker-{name}")
-    log.setLevel(_QUIET)
+def _log(host: str, filtered: logging.Filter) -> logging.Logger:
+    log = logging.getLogger(f"worker-{host}")
+    log.setLevel(logging.WARNING)
+    log.addFilter(filtered)
     return log

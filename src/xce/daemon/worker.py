@@ -2,7 +2,8 @@
 
 ``python -m xce.daemon.worker --dir D --host NAME [--slots N] [--mem MIB]`` beside its controller;
 ``... --dir D --connect HOST:PORT`` on another host, once with ``--enrol FILE`` before.
-``... --dir D --hollow N``: N hosts with simulated jobs, see `xce.daemon.hollow`.
+``... --dir D --hollow N [--connect HOST:PORT]``: N hosts with simulated jobs, see
+`xce.daemon.hollow`.
 
 SIGTERM ends the worker; its jobs and their shepherd go on, and the next worker finds them.
 """
@@ -21,7 +22,12 @@ from xce.client.version import VERSION
 from xce.daemon.dialling import Ways, find_ways, find_ways_by_key
 from xce.daemon.enrolment import enrol_host, load_enrolled, parse_addresses, worker_stem
 from xce.daemon.faults import end_on_fault
-from xce.daemon.hollow import add_hollow_options, check_hollow, run_hollow
+from xce.daemon.hollow import (
+    add_hollow_options,
+    check_hollow,
+    find_hollow_ways,
+    run_hollow,
+)
 from xce.daemon.host_token import TokenError, load_token
 from xce.daemon.key_files import check_key, key_pair
 from xce.daemon.logs import open_log
@@ -160,17 +166,17 @@ def main() -> int:
         layout = open_layout(Path(options.dir))
         if options.hollow:
             check_hollow(options, layout)
-            ways = None
+            ways: Ways | None = find_hollow_ways(layout, options)
         else:
             ways = find_own_ways(layout, options)
     except XceError as error:
         print(f"xce worker: {error}", file=sys.stderr)  # noqa: T201 - for people
         return 1
     gc.set_threshold(50_000, 20, 100)
-    if options.hollow:
-        return uvloop.run(run_hollow(options))
     if ways is None:
         parser.error("--host NAME is needed, or --connect HOST:PORT on a host that has enrolled")
+    if options.hollow:
+        return uvloop.run(run_hollow(options, ways))
     return uvloop.run(_run(options, ways))
 
 

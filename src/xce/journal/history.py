@@ -171,9 +171,9 @@ class HistoryWriter(JobRows):
 
     def _placed(self, record: r.GangPlaced) -> None:
         place = (record.job, record.index)
-        self._live.place(place, record.hosts[0], record.at_us)
+        number = self._live.place(place, record.hosts[0], record.at_us)
         hosts, tasks = _ENCODER.encode(record.hosts), _ENCODER.encode(record.tasks)
-        self._rows["placements"].append((*place, hosts, tasks))
+        self._rows["placements"].append((*place, number, hosts, tasks))
 
     def _started(self, record: r.Started) -> None:
         rows = zip(record.jobs, record.indices, record.pids, record.at_us, strict=True)
@@ -340,7 +340,7 @@ class HistoryWriter(JobRows):
                 self._live.start(place, attempt.pid, attempt.started_at_us)
             if len(attempt.hosts) > 1 or attempt.tasks[0] > 1:
                 hosts, tasks = _ENCODER.encode(attempt.hosts), _ENCODER.encode(attempt.tasks)
-                self._rows["placements"].append((*place, hosts, tasks))
+                self._rows["placements"].append((*place, attempt.number, hosts, tasks))
             if attempt.end_cause:
                 self._add_decision(job.id, index, int(attempt.end_cause), attempt.end_by)
             if attempt.suspended:

@@ -103,11 +103,13 @@ class LiveAttempts:
             facts = self._jobs[job] = JobFacts(user, queue, submit_at_us, decoded)
         return facts
 
-    def place(self, place: Place, host: HostNumber, at_us: Micros, *, number: int = 0) -> None:
-        """Note that an element was given a host."""
-        self._live[place] = LiveAttempt(number or self._next_number(place), host, at_us)
+    def place(self, place: Place, host: HostNumber, at_us: Micros, *, number: int = 0) -> int:
+        """Note that an element was given a host; return the number of the attempt."""
+        number = number or self._next_number(place)
+        self._live[place] = LiveAttempt(number, host, at_us)
         self._by_host.setdefault(host, set()).add(place)
         self._changed.add(place)
+        return number
 
     def _next_number(self, place: Place) -> int:
         known = self._numbers.get(place)

@@ -25,15 +25,15 @@ hold FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?
 _ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, attempt, host,
 started_at_us, ended_at_us, cpu_us, max_mem_kib, detail, p.hosts, p.tasks
 FROM attempts e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
-LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
+LEFT JOIN placements p USING (job, idx, attempt)
 WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 AND NOT is_reopened
 ORDER BY e.idx"""
 _ATTEMPTS: Final = """SELECT e.idx, placed_at_us, outcome, exit_code, signal, cause, attempt, host,
 started_at_us, ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks, is_reopened
-FROM attempts e LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
+FROM attempts e LEFT JOIN placements p USING (job, idx, attempt)
 WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
 _LIVE: Final = """SELECT e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks
-FROM live e LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx
+FROM live e LEFT JOIN placements p USING (job, idx, attempt)
 WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
 _EVENTS: Final = """SELECT first, last, at_us, kind, amount, by, text FROM events
 WHERE job = ? AND first <= ? AND last >= ? ORDER BY number"""

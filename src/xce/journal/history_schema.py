@@ -11,7 +11,7 @@ from typing import Final
 
 from xce.model.errors import XceError
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 class HistoryError(XceError):
@@ -63,10 +63,11 @@ _TABLES: Final = (
     "CREATE INDEX jobs_by_name ON jobs (name, job)",
     """CREATE TABLE details (job INTEGER NOT NULL, idx INTEGER NOT NULL, detail TEXT NOT NULL,
     PRIMARY KEY (job, idx)) WITHOUT ROWID""",
-    # Where elements that need several hosts run or ran; of others the attempt's row says it.
-    """CREATE TABLE placements (job INTEGER NOT NULL, idx INTEGER NOT NULL, hosts BLOB NOT NULL,
-    tasks BLOB NOT NULL, PRIMARY KEY (job, idx)) WITHOUT ROWID""",
 )
+# Where attempts run or ran that may have several hosts; of others their own row says it.
+_PLACEMENTS: Final = """CREATE TABLE placements (job INTEGER NOT NULL, idx INTEGER NOT NULL,
+attempt INTEGER NOT NULL, hosts BLOB NOT NULL, tasks BLOB NOT NULL,
+PRIMARY KEY (job, idx, attempt)) WITHOUT ROWID"""
 _ADDED: Final = (
     "CREATE INDEX jobs_by_queue ON jobs (queue, job)",
     # Attempts that are over. Outcome 0: the element went on with another one. One that was reopened
@@ -123,7 +124,16 @@ _UPGRADE_1: Final = (
     "DROP TABLE elements",
     "DROP TABLE withdrawn_1",
     "DROP TABLE decisions",
-    "UPDATE schema SET version = 2",
+)
+_UPGRADE_2: Final = (
+    "ALTER TABLE placements RENAME TO placements_2",
+    _PLACEMENTS,
+    # It was kept for the last attempt only.
+    """INSERT INTO placements SELECT p.job, p.idx, max(a.attempt), p.hosts, p.tasks
+    FROM placements_2 p JOIN (SELECT job, idx, attempt FROM attempts UNION ALL
+    SELECT job, idx, attempt FROM live) a ON a.job = p.job AND a.idx = p.idx
+    GROUP BY p.job, p.idx""",
+    "DROP TABLE placements_2",
 )
 
 
@@ -136,7 +146,7 @@ INSERT: Final = {
     "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
     "modified": """UPDATE jobs SET spec_id = ?, cls = ?, queue = ?, name = ?, project = ?, array = ?
     WHERE job = ?""",
-    "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?)",
+    "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?, ?)",
     "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -157,18 +167,27 @@ def open_schema(connection: sqlite3.Connection, path: Path) -> None:
     try:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:
-            for statement in (*_TABLES, *_ADDED):
+            for statement in (*_TABLES, _PLACEMENTS, *_ADDED):
                 connection.execute(statement)
             connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
-        elif connection.execute("SELECT version FROM schema").fetchone() == (1,):
-            for statement in _UPGRADE_1:
-                connection.execute(statement)
+        else:
+            _upgrade(connection)
         connection.execute(_AUDIT)
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
     check_schema(connection, path)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Bring the tables of an earlier release up to date; those of a later one are left alone."""
+    (version,) = connection.execute("SELECT version FROM schema").fetchone()
+    steps = {1: (*_UPGRADE_1, *_UPGRADE_2), 2: _UPGRADE_2}.get(version)
+    if steps is not None:
+        for statement in steps:
+            connection.execute(statement)
+        connection.execute("UPDATE schema SET version = ?", (SCHEMA_VERSION,))
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:

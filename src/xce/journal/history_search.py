@@ -270,7 +270,7 @@ class HistorySearch:
         number = numbers[0] if numbers else -2
         where.add(
             "(t.host = ? OR EXISTS (SELECT 1 FROM placements p WHERE p.job = t.job AND "
-            "p.idx = t.idx AND holds_host(p.hosts, ?)))",
+            "p.idx = t.idx AND p.attempt = t.attempt AND holds_host(p.hosts, ?)))",
             number,
             number,
         )

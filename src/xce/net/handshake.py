@@ -44,6 +44,10 @@ class DialError(WireError):
     """The other side cannot be reached, or does not answer."""
 
 
+class ClosedUnansweredError(DialError):
+    """The other side has ended the connection without a word."""
+
+
 class ConnectionRefusedByPeerError(WireError):
     """The other side does not want the connection; the text is its own."""
 
@@ -167,7 +171,7 @@ async def ask_first(
         peer.abort("no connection")
         raise DialError(f"{to}: {error.strerror or error}") from error
     except EndedEarlyError as error:
-        raise DialError(f"{to}: {error}") from error
+        raise ClosedUnansweredError(f"{to}: {error}") from error
     except BaseException:
         peer.abort("given up")
         raise

@@ -16,7 +16,14 @@ from xce.model.address import Address
 from xce.model.certificate import parse_certificate
 from xce.model.errors import TextError
 from xce.net.frame import WireError
-from xce.net.handshake import HANDSHAKE_S, DialError, Dialing, ask_first, dial
+from xce.net.handshake import (
+    HANDSHAKE_S,
+    ClosedUnansweredError,
+    DialError,
+    Dialing,
+    ask_first,
+    dial,
+)
 from xce.net.message import Enrol, Enrolled, Hello, Welcome
 from xce.net.peer import Identity, OnLost, OnMessages, Peer
 
@@ -173,10 +180,15 @@ class TlsDialler:
         async def connect(peer: Peer) -> None:
             await _connect(peer, self.address, context, keys)
 
-        return await dial(
-            connect, hello, to=self.address,
-            on_messages=on_messages, on_lost=on_lost, timeout_s=timeout_s,
-        )  # fmt: skip
+        try:
+            return await dial(
+                connect, hello, to=self.address,
+                on_messages=on_messages, on_lost=on_lost, timeout_s=timeout_s,
+            )  # fmt: skip
+        except ClosedUnansweredError as error:
+            # With TLS 1.3 whoever dials has finished the handshake before his key is judged.
+            text = f"{self.address}: closed without a word: is {self._own.key.stem} trusted there?"
+            raise ClosedUnansweredError(text) from error
 
 
 async def enrol(

@@ -12,6 +12,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    DeleteGroups,
     KillJobs,
     MakeHostToken,
     Modification,
@@ -19,11 +20,15 @@ from xce.model.command import (
     MoveJobs,
     NoteDenials,
     NoteLogin,
+    PostMessage,
+    RefreshLogin,
     RequeueJobs,
     ResumeJobs,
     RevokeKeys,
     RevokeLogin,
     Selection,
+    SetDevicesOpen,
+    SetGroup,
     SetHostsOpen,
     SetQueues,
     SignalJobs,
@@ -163,6 +168,21 @@ class Client(Process):
 
         self._wish(Wish(make))
 
+    def regroup(self, name: str, limit: int | None, rng: Random) -> None:
+        """Wish that a job group is there, has another limit, or (None) is there no more."""
+        by, admin = self.owner.user, self.is_admin
+        is_new = rng.random() < 0.5
+        if limit is None:
+            wanted: Command = DeleteGroups(by, admin, name, below=is_new)
+        else:
+            wanted = SetGroup(by, admin, name, limit, is_new)
+        self._wish(Wish(lambda: wanted))
+
+    def open_devices(self, host: str, devices: tuple[str, ...], *, is_open: bool = True) -> None:
+        """Wish that GPUs of a host are open, or closed."""
+        by = self.owner.user
+        self._wish(Wish(lambda: SetDevicesOpen(by, host, devices, is_open, is_admin=True)))
+
     def open_hosts(self, names: tuple[str, ...], *, is_open: bool = True) -> None:
         """Wish that hosts are open, or closed."""
         self._wish(Wish(lambda: SetHostsOpen(self.owner.user, names, is_open, is_admin=True)))
@@ -198,7 +218,9 @@ class Client(Process):
             StartTrace(by, self.is_admin, TraceKind.USER, 5 * SECOND_US, name=by),
             StopTrace(by, self.is_admin),
             NoteLogin(by, f"session{number}", "test"),
+            RefreshLogin(by, "session", dice.randrange(2), self._wall_us(), later_us),
             RevokeLogin(by, by, wall_us=self._wall_us()),
+            PostMessage(by, self.is_admin, dice.choice(self.jobs or [1]), 0, f"text {number}"),
             NoteDenials((Denial(by, "kill-jobs", "", "alice", 1, later_us),)),
         )
         command = dice.choice(of_admins if self._role == "admin" else of_users)

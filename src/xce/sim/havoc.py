@@ -171,6 +171,8 @@ def _snapshot(world: Parts, dice: Random) -> None:
 def _close_host(world: Parts, dice: Random) -> None:
     world.admin.open_hosts((dice.choice(world.grounds).name,), is_open=False)
     world.admin.switch_queues((dice.choice(world.config.queues).name,), is_active=False)
+    host = dice.choice(world.config.hosts)
+    world.admin.open_devices(host.name, (str(dice.randrange(len(host.gpus or ()))),), is_open=False)
 
 
 def _grow(world: Parts, dice: Random) -> None:

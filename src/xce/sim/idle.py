@@ -1,5 +1,7 @@
 """A slow, obvious look for jobs that could start now; it shares no code with the scheduler."""
 
+import msgspec
+
 from xce.model.device import WHOLE, GpuWish
 from xce.model.ids import HostNumber, JobId
 from xce.model.request import Request
@@ -18,13 +20,35 @@ def could_start(state: ClusterState) -> list[JobId]:
         queue = state.queues.get(state.key(job).queue)
         if not job.pending or job.waits or state.room(job) == 0:
             continue
-        if queue is not None and queue.active and _fits(state, job):
+        if queue is not None and queue.active and _group_lasts(state, job) and _fits(state, job):
             found.append(job.id)
     return found
 
 
+def _group_lasts(state: ClusterState, job: Job) -> bool:
+    """Whether one more element may run in the job's group and in those that this lies in."""
+    mine = state.key(job).group
+    for name, group in state.groups.items():
+        if group.limit < 0 or not f"{mine}/".startswith(f"{name}/"):
+            continue
+        inside = (
+            other
+            for other in state.jobs.values()
+            if f"{state.key(other).group}/".startswith(f"{name}/")
+        )
+        if sum(len(other.live or ()) for other in inside) >= group.limit:
+            return False
+    return True
+
+
 def _fits(state: ClusterState, job: Job) -> bool:
     request = state.key(job).request
+    if request.alternatives:
+        first = request.alternatives[0].request
+        request = msgspec.structs.replace(
+            first,
+            hosts=request.hosts, other_hosts=request.other_hosts, exclusive=request.exclusive,
+        )  # fmt: skip
     if request.ptile or request.select or not _pools_last(state, request):
         return False
     rooms = [_room(state, job, request, host) for host in range(state.hosts.count)]

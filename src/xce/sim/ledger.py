@@ -14,6 +14,7 @@ from xce.model import host_record as h
 from xce.model import record as r
 from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
+from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import Stop
 from xce.model.record_modify import JobModified
@@ -62,6 +63,8 @@ class Element(msgspec.Struct):
     """The last one that was made."""
     cls: int = 0
     """Of the live attempt: what it holds, which may be other than what its job asks for now."""
+    alternative: int = 0
+    """Of the live attempt: which of the request's alternatives it has."""
     hosts: tuple[tuple[HostNumber, int], ...] = ()
     """Of the live attempt, with the tasks on each."""
     stops: int = 0
@@ -80,6 +83,7 @@ class Kept(msgspec.Struct):
     waits: int
     """For how many things: its begin time, its dependency."""
     elements: dict[Index, Element]
+    submit_at_us: Micros
 
     def live(self) -> int:
         """Return how many elements are live."""
@@ -101,6 +105,10 @@ class Ledger:
         self._names: tuple[str, ...] = ()
         self._room: dict[tuple[str, str], int] = {}
         self._requests: dict[int, Request] = {}
+        self._groups: dict[int, str] = {}
+        """The job group of each class."""
+        self._limits: dict[str, int] = {}
+        """Of job groups that have one."""
         self._up: set[HostNumber] = set()
         self._lost: set[HostNumber] = set()
         self._stale: dict[HostNumber, set[tuple[JobId, Index, int]]] = {}
@@ -137,6 +145,9 @@ class Ledger:
                 self._configure(record)
             case r.ClassStored():
                 self._requests[record.cls] = record.key.request
+                self._groups[record.cls] = record.key.group
+            case GroupsSet() | GroupsDeleted():
+                self._regroup(record)
             case r.JobSubmitted() | r.JobsReleased() | r.JobsForgotten() | r.KeyUsed():
                 self._take_job(record)
             case JobModified():
@@ -168,6 +179,26 @@ class Ledger:
                 self._room[host.name, "mem"] = host.mem_mib
             for name, total in host.counters.items():
                 self._room[host.name, name] = total
+
+    def _regroup(self, record: GroupsSet | GroupsDeleted) -> None:
+        for name in record.names:
+            self._limits.pop(name, None)
+        if isinstance(record, GroupsSet):
+            named = zip(record.names, record.groups, strict=True)
+            self._limits.update({name: group.limit for name, group in named if group.limit >= 0})
+
+    def _check_groups(self, job: JobId) -> None:
+        """No more elements live in a group than may."""
+        mine = self._groups[self.jobs[job].cls]
+        for name, limit in self._limits.items():
+            if not f"{mine}/".startswith(f"{name}/"):
+                continue
+            live = sum(
+                kept.live()
+                for kept in self.jobs.values()
+                if f"{self._groups[kept.cls]}/".startswith(f"{name}/")
+            )
+            check(live <= limit, f"{live} elements live in job group {name}, of {limit}")
 
     def _take_host(
         self, record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun
@@ -205,7 +236,7 @@ class Ledger:
                 waits = (record.begin_at_us > 0) + (record.dependency is not None)
                 elements = {index: Element(job, index, place) for index in indices}
                 limit = array.limit if array is not None else 0
-                self.jobs[job] = Kept(record.cls, limit, waits, elements)
+                self.jobs[job] = Kept(record.cls, limit, waits, elements, record.submit_at_us)
             case r.JobsReleased(jobs=jobs):
                 for job in jobs:
                     check(self.jobs[job].waits > 0, f"job {job} waits for nothing")
@@ -266,17 +297,25 @@ class Ledger:
         request = self._requests[record.cls]
         if isinstance(record, r.GangPlaced):
             hosts = tuple(zip(record.hosts, record.tasks, strict=True))
-            one = self.jobs[record.job].elements[record.index]
-            one.cls = record.cls
+            kept = self.jobs[record.job]
+            one = kept.elements[record.index]
+            one.cls, one.alternative = record.cls, record.alternative
+            if request.alternatives:
+                early_us = request.alternatives[one.alternative].delay_us
+                early_us -= self._now_us - kept.submit_at_us
+                check(early_us <= 0, f"{one.job}[{one.index}] makes do {early_us} us too early")
             self._begin(one, request, hosts)
+            self._check_groups(one.job)
             return
         found = list(self._each(record))
         counted = zip(record.hosts, record.counts, strict=True)
         given = [host for host, count in counted for _ in range(count)]
         check(len(found) == len(given), f"{len(found)} elements are given {len(given)} places")
         for one, host in zip(found, given, strict=True):
-            one.cls = record.cls
+            one.cls, one.alternative = record.cls, 0
             self._begin(one, request, ((host, request.tasks_max),))
+        for job in dict.fromkeys(record.jobs):
+            self._check_groups(job)
 
     def _begin(
         self, one: Element, request: Request, hosts: tuple[tuple[HostNumber, int], ...]
@@ -305,6 +344,8 @@ class Ledger:
     def _amounts(self, one: Element) -> Iterator[tuple[str, str, int]]:
         """Yield what a live attempt holds: host (empty: a pool), resource, value."""
         request = self._requests[one.cls]
+        if request.alternatives:
+            request = request.alternatives[one.alternative].request
         spans = sorted({0, *(amount.duration_us for amount in request.amounts)})
         gone = set(spans[1 : one.returned + 1])
         amounts = [amount for amount in request.amounts if amount.duration_us not in gone]

@@ -26,6 +26,7 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.model.record_modify import JobModified
+from xce.model.request import Request
 from xce.sim.device_oracle import overfull_devices
 from xce.sim.disk import Disk
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
@@ -325,7 +326,7 @@ class Truth:
         for key, (_, launch) in self.running.items():
             if key in self.stale:
                 continue
-            request = self.state.classes[self._class_of(key)].key.request
+            request = self._request_of(key)
             # What comes back early may be others' already.
             amounts = [amount for amount in request.amounts if not amount.duration_us]
             tasks = sum(count for _, count in launch.hosts)
@@ -354,12 +355,20 @@ class Truth:
         for pool in config.pools:
             demand(used["", pool.name] <= pool.total, f"pool {pool.name} is over-committed")
 
-    def _class_of(self, key: Key) -> int:
-        """Return the class of an attempt; its job may be of another one by now."""
+    def _request_of(self, key: Key) -> Request:
+        """Return what an attempt has; its job may ask for something else by now."""
         job = self.state.jobs[key[0]]
         position = job.position(key[1])
         attempt = self.state.attempt(job.id, position) if position is not None else None
-        return attempt.cls if attempt is not None and attempt.number == key[2] else job.cls
+        cls, chosen = job.cls, 0
+        if attempt is not None and attempt.number == key[2]:
+            cls, chosen = attempt.cls, attempt.alternative
+        request = self.state.classes[cls].key.request
+        if not request.alternatives:
+            return request
+        return msgspec.structs.replace(
+            request.alternatives[chosen].request, exclusive=request.exclusive
+        )
 
     def _gave_slots(self, key: Key) -> bool:
         """Whether an attempt gave its slots to others; then it is stopped, or being ended."""

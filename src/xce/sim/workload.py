@@ -26,7 +26,7 @@ from xce.model.config import (
 from xce.model.device import Device, GpuWish
 from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
-from xce.model.request import Amount, HostChoice, Request
+from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
 
 START_US = 1_800_000_000 * SECOND_US
@@ -38,6 +38,8 @@ BACK_US = 1_824_944_400 * SECOND_US
 BERLIN = "Europe/Berlin"
 MINUTE_US = 60 * SECOND_US
 HOPELESS_TASKS = 999
+GROUPS = ("/a", "/a/b", "/c")
+"""Job groups, one of them in another."""
 QUEUES = (
     QueueConfig(name="urgent", priority=50),
     QueueConfig(name="normal", priority=30, default=True),
@@ -166,7 +168,7 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
     asked: tuple[HostChoice, ...] = ()
     if rng.random() < 0.1 and tasks == 1:
         asked = (HostChoice(rng.choice(config.hosts).name),)
-    return Request(
+    found = Request(
         tasks_min=tasks,
         tasks_max=tasks + more,
         amounts=tuple(sorted(amounts)),
@@ -176,6 +178,22 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
         exclusive=rng.random() < 0.06,
         gpu=_draw_gpu(Random(rng.getstate()[1][0]), tasks),
     )
+    return _let_want_less(Random(rng.getstate()[1][1]), found)
+
+
+def _let_want_less(rng: Random, found: Request) -> Request:
+    """Return a request as it is, or one that asks for more at first and for that after a while."""
+    if found.gpu is not None or rng.random() < 0.85:
+        return found
+    plain = msgspec.structs.replace(found, exclusive=False, hosts=(), other_hosts=False)
+    more = tuple(sorted({*plain.amounts, Amount("lic", 2, "host")}))
+    if len({(amount.resource, amount.per) for amount in more}) < len(more):
+        return found
+    choices = (
+        Alternative(msgspec.structs.replace(plain, amounts=more)),
+        Alternative(plain, rng.choice((1, 3, 8)) * SECOND_US),
+    )
+    return msgspec.structs.replace(found, amounts=(), one_host=False, alternatives=choices)
 
 
 def _draw_gpu(rng: Random, tasks: int) -> GpuWish | None:
@@ -227,6 +245,7 @@ def draw_submission(
         run_limit_us=rng.choice((0, 0, 0, SECOND_US)),
         estimate_us=rng.choice((0, 0, SECOND_US, 10 * SECOND_US)),
         rerunnable=rng.choice((None, None, True, False)),
+        group=Random(rng.getstate()[1][2]).choice(("", "", "", *GROUPS)),
     )
     return submission, (digest, script)
 
@@ -274,6 +293,9 @@ def control(rng: Random, config: ClusterConfig, client: Client) -> None:
     some = client.some_job()
     if some is not None and rng.random() < 0.15:
         client.move(some[0], to_top=rng.random() < 0.5, position=rng.choice((1, 1, 2, 3)))
+        return
+    if rng.random() < 0.06:
+        client.regroup(rng.choice((*GROUPS, "/empty")), rng.choice((None, None, -1, 1, 2, 3)), rng)
         return
     if some is not None and rng.random() < 0.2:
         change(rng, config, client, some[0])

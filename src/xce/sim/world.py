@@ -24,6 +24,8 @@ from xce.state.view import pend_reason
 SETTLE_US: Final = 4 * SECOND_US
 IDLE_US: Final = SECOND_US // 2
 _WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
+_SHUT: Final = (ReasonCode.WINDOW, ReasonCode.DEADLINE)
+"""Reasons of whoever waits for a window."""
 LIMIT_US: Final = 3_600 * SECOND_US
 """So long after the faults everything must have ended."""
 
@@ -70,6 +72,8 @@ class World(Parts):
         self._run_until(self.loop.now_us + SETTLE_US)
         self.admin.open_hosts(tuple(host.name for host in self.config.hosts))
         self.admin.switch_queues(tuple(queue.name for queue in self.config.queues))
+        for host in self.config.hosts:
+            self.admin.open_devices(host.name, tuple(str(gpu.index) for gpu in host.gpus or ()))
         limit_us = self.loop.now_us + LIMIT_US
         while not self._is_over():
             if self.loop.now_us > limit_us:
@@ -127,9 +131,7 @@ class World(Parts):
             job = self.truth.state.jobs[job_id]
             reason = pend_reason(self.truth.state, job)
             demand(
-                reason.unsatisfiable
-                or bool(job.waits or job.held)
-                or reason.code is ReasonCode.WINDOW,
+                reason.unsatisfiable or bool(job.waits or job.held) or reason.code in _SHUT,
                 f"job {job_id} can never run; its reason is {reason}",
             )
         self._check_reasons(unended)
@@ -161,7 +163,7 @@ class World(Parts):
         """Whether what is free for a job is reserved, or the window of its queue keeps it back."""
         state = self.truth.state
         code = pend_reason(state, state.jobs[job_id]).code
-        if code in (ReasonCode.WINDOW, ReasonCode.DEADLINE):
+        if code in _SHUT:
             return True
         return code is ReasonCode.RESERVED and bool(state.reservations)
 

@@ -439,8 +439,10 @@ class HostState:
         present = one.present
         place = (present.job, present.index)
         if other is not None:
-            # Only one of an element may live: a newer one waits until this one is gone.
-            self._waiting[place] = (other.launch, other.attempt)
+            # Only one of an element may live: a newer one waits until this one is gone, an older
+            # one is over, or this one would not have been placed.
+            if other.attempt > present.attempt:
+                self._waiting[place] = (other.launch, other.attempt)
             self._outbox.withdraw(other.key)
         live = Live(one.launch, present.index, present.attempt)
         self._live[place] = live

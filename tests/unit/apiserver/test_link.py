@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from xce.apiserver import link as link_module
 from xce.apiserver.link import ControllerLink
 from xce.apiserver.problems import ProblemError
 from xce.apiserver.replica import Replica
@@ -140,6 +141,21 @@ def test_one_that_may_not_be_repeated_is_told_as_unknown():
         assert raised.value.problem.code == "outcome-unknown"
         assert raised.value.problem.status == 500
         assert fake.asked == 1
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("repeatable", "code"), [(True, "controller-away"), (False, "outcome-unknown")]
+)
+def test_an_answer_that_does_not_come_leaves_open_what_was_done(monkeypatch, repeatable, code):
+    monkeypatch.setattr(link_module, "ANSWER_S", 0.05)
+
+    async def story(fake, link, replica):
+        fake.holds = True
+        with pytest.raises(ProblemError) as raised:
+            await link.ask(KILL, by="alice", basis="owner", repeatable=repeatable)
+        assert raised.value.problem.code == code
 
     tell(story)
 

@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -21,23 +22,29 @@ def test_a_fresh_state_directory_has_nothing_to_lose(layout: Layout) -> None:
     evidence.check_nothing_was_lost(layout, where="journal.db")
 
 
-def test_a_history_store_that_is_just_being_made_is_waited_for(layout: Layout) -> None:
-    layout.history_file.write_bytes(b"half a page")
-
-    def finish() -> None:
-        layout.history_file.unlink()
-        HistoryWriter(layout.history_file).close()
-
-    timer = threading.Timer(0.15, finish)
-    timer.start()
+def test_a_history_store_that_has_no_tables_yet_is_no_evidence(layout: Layout) -> None:
+    layout.history_file.touch()
     evidence.check_nothing_was_lost(layout, where="journal.db")
-    timer.join()
+    with contextlib.closing(sqlite3.connect(layout.history_file)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE cursor (seq INTEGER)")
+        evidence.check_nothing_was_lost(layout, where="journal.db")
 
 
-def test_a_history_store_that_stays_unreadable_or_knows_entries_is_told(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evidence, "LOOK_S", 0.0)
+def test_a_history_store_that_is_being_made_meanwhile_is_no_evidence(tmp_path: Path) -> None:
+    for number in range(20):
+        layout = open_layout(tmp_path / str(number))
+        maker = threading.Thread(
+            target=lambda at: HistoryWriter(at).close(), args=(layout.history_file,)
+        )
+        maker.start()
+        while maker.is_alive():
+            evidence.check_nothing_was_lost(layout, where="journal.db")
+        maker.join()
+
+
+def test_a_history_store_that_is_unreadable_or_knows_entries_is_told(layout: Layout) -> None:
     layout.history_file.write_bytes(b"half a page")
     with pytest.raises(CorruptJournalError, match=r"history\.db cannot be read"):
         evidence.check_nothing_was_lost(layout, where="journal.db")

@@ -18,14 +18,18 @@ from xce.state.snapshot import dump, load
 from xce.testing.builders import (
     chosen,
     cluster,
+    gang,
     join_host,
     kill,
+    leave_host,
     place,
+    propose,
     report_ended,
     report_started,
     run_job,
     submission,
     submit,
+    tick,
 )
 
 EVERYTHING = ((0, 1 << 62),)
@@ -308,7 +312,63 @@ def make_first_release(path):
         "DROP INDEX jobs_by_queue",
         "ALTER TABLE jobs DROP COLUMN project",
         "ALTER TABLE jobs DROP COLUMN hold",
+        *_FEWER_PLACEMENTS,
         "UPDATE schema SET version = 1",
     ):
         database.execute(statement)
     database.close()
+
+
+_FEWER_PLACEMENTS = (
+    """CREATE TABLE p AS SELECT job, idx, hosts, tasks FROM placements q WHERE attempt =
+    (SELECT max(attempt) FROM placements r WHERE r.job = q.job AND r.idx = q.idx)""",
+    "DROP TABLE placements",
+    "ALTER TABLE p RENAME TO placements",
+)
+
+
+def make_second_release(path):
+    """Turn a store into one as it was when it kept hosts of the last attempt only."""
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in (*_FEWER_PLACEMENTS, "UPDATE schema SET version = 2"):
+        database.execute(statement)
+    database.close()
+
+
+def test_each_attempt_is_told_with_the_hosts_that_it_had(path, read):
+    controller = cluster({"h1": 4, "h2": 4, "h3": 4})
+    job = submit(controller, submission(tasks=6, rerunnable=True))
+    places = ({"h1": 3, "h2": 3}, {"h3": 4, "h2": 2})
+    propose(controller, gang(controller, job, hosts=places[0]))
+    report_started(controller, job)
+    leave_host(controller, "h1")
+    tick(controller, after_us=120_000_000)
+    propose(controller, gang(controller, job, hosts=places[1]))
+    keep(path, controller.entries)
+    report_started(controller, job)
+    told = [(attempt.ended.attempt, dict(attempt.hosts)) for attempt in read.course(job).attempts]
+    assert told == [(1, places[0]), (2, places[1])]
+    report_ended(controller, job)
+    keep(path, controller.entries)
+    (element,) = read.job(job).elements
+    assert dict(element.hosts) == places[1]
+    search = read.search()
+    for host, attempts in {"h1": [], "h2": [2], "h3": [2]}.items():
+        rows = search.usage(Search(host=host), START, 9)
+        assert sorted(row.attempt for row in rows) == attempts, host
+
+
+def test_a_store_that_kept_hosts_of_last_attempts_is_brought_up_to_date(path, read):
+    controller = cluster({"h1": 4, "h2": 4})
+    job, live = (submit(controller, submission(tasks=n, rerunnable=True)) for n in (6, 2))
+    propose(controller, gang(controller, job, hosts={"h1": 3, "h2": 3}))
+    report_started(controller, job)
+    report_ended(controller, job)
+    propose(controller, gang(controller, live, hosts={"h2": 2}))
+    keep(path, controller.entries)
+    before = read.course(job), read.course(live)
+    read.close()
+    make_second_release(path)
+    HistoryWriter(path).close()
+    assert (read.course(job), read.course(live)) == before
+    assert dict(before[0].attempts[0].hosts) == {"h1": 3, "h2": 3}

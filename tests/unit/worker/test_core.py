@@ -409,6 +409,18 @@ def fenced(attempt: int = 1) -> Launch:
     return msgspec.structs.replace(launch(attempt=attempt), fence_us=60 * S)
 
 
+def test_of_two_living_attempts_only_the_newer_one_waits_for_the_other() -> None:
+    for ordered, found, spawned in ((2, 1, [(0, 2)]), (1, 2, None)):
+        state = HostState()
+        state.take_effects(1, [launch(attempt=ordered)], 0)
+        state.take_list([Listing(present(found), launch(attempt=found), None)], 20 * S)
+        assert AttemptSeen(1, 0, found, running=True) in state.joined()[0]
+        actions = state.take_news([ended(attempt=found)], 30 * S)
+        assert [one.elements for one in actions if isinstance(one, Spawn)] == (
+            [spawned] if spawned else []
+        )
+
+
 def test_a_job_that_is_to_be_fenced_has_a_lease_from_its_launch_on() -> None:
     state = HostState()
     state.contact(10 * S)
