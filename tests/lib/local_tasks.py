@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 class Event(NamedTuple):
     task: "LocalTask"
     kind: str
-    content: bytes | str = b""
+    content: bytes = b""
     code: int = 0
 
 
@@ -18,23 +18,6 @@ class LocalTask:
     def __init__(self, host: str, process: subprocess.Popen[bytes] | None) -> None:
         self.host, self.process = host, process
         self.open = 2
-
-    def signal(self, number: int) -> None:
-        if self.process is not None and self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
-
-    def write(self, content: bytes) -> None:
-        assert self.process is not None
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(content)
-            self.process.stdin.flush()
-
-    def end_input(self) -> None:
-        if self.process is not None and self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.close()
 
 
 class LocalTasks:
@@ -51,9 +34,12 @@ class LocalTasks:
     def start(
         self, host: str, argv: list[str], *, env: Any, cwd: str, has_input: bool
     ) -> LocalTask:
+        if host in self.away:
+            task = LocalTask(host, None)
+            self.early.append(Event(task, "failed", b"no route to host", 255))
+            self.all.append(task)
+            return task
         try:
-            if host in self.away:
-                raise OSError("no route to host")
             process = subprocess.Popen(
                 argv, env=dict(env), cwd=cwd, process_group=0, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -61,7 +47,7 @@ class LocalTasks:
             )  # fmt: skip
         except OSError as error:
             task = LocalTask(host, None)
-            self.early.append(Event(task, "failed", f"could not be started: {error}", 255))
+            self.early.append(Event(task, "failed", f"cannot start: {error}".encode(), 255))
         else:
             task = LocalTask(host, process)
             self.early.append(Event(task, "started"))
@@ -70,6 +56,22 @@ class LocalTasks:
         self.all.append(task)
         os.write(self._write, b"x")
         return task
+
+    def signal(self, task: LocalTask, number: int) -> None:
+        if task.process is not None and task.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(task.process.pid, number)
+
+    def write(self, task: LocalTask, content: bytes) -> None:
+        if task.process is not None and task.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                task.process.stdin.write(content)
+                task.process.stdin.flush()
+
+    def end_input(self, task: LocalTask) -> None:
+        if task.process is not None and task.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                task.process.stdin.close()
 
     def fileno(self) -> int:
         return self.selector.fileno()
@@ -95,8 +97,8 @@ class LocalTasks:
 
     def close(self) -> None:
         for task in self.all:
-            task.signal(9)
-            task.end_input()
+            self.signal(task, 9)
+            self.end_input(task)
             if task.process is not None:
                 task.process.wait()
                 for pipe in (task.process.stdout, task.process.stderr):

@@ -12,10 +12,12 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
+from xce.client import tasks
+from xce.client.tasks import Task, TaskEvent, Tasks
 from xce.step import companion, core
 from xce.step.environment import (
     Meeting,
@@ -33,68 +35,6 @@ STATUS_S: Final = 1.0
 GAP_S: Final = 5.0
 """A longer sleep than was wanted is a suspension, which does not count."""
 SAID_MAX: Final = 1000
-
-
-class RemoteTask(Protocol):
-    """A process on a host; see `xce.client.tasks`."""
-
-    def signal(self, number: int) -> None:
-        """Send a signal to its process group."""
-        ...
-
-    def write(self, content: bytes) -> None:
-        """Write to its input."""
-        ...
-
-    def end_input(self) -> None:
-        """End its input."""
-        ...
-
-
-class TaskEvent(Protocol):
-    """What happened to a process."""
-
-    @property
-    def task(self) -> RemoteTask:
-        """Which one."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """``started``, ``out``, ``err``, ``over`` or ``failed``."""
-        ...
-
-    @property
-    def content(self) -> bytes | str:
-        """What it wrote, or why it failed."""
-        ...
-
-    @property
-    def code(self) -> int:
-        """Its exit code; 128 + n when it died of signal n."""
-        ...
-
-
-class Starter(Protocol):
-    """Starts processes on the hosts of the job."""
-
-    def start(
-        self, host: str, argv: list[str], *, env: Mapping[str, str], cwd: str, has_input: bool
-    ) -> RemoteTask:
-        """Start a process."""
-        ...
-
-    def serve(self, timeout_s: float | None) -> Iterable[TaskEvent]:
-        """Return what happened, waiting at most so long."""
-        ...
-
-    def fileno(self) -> int:
-        """Return a descriptor that can be read when something has happened."""
-        ...
-
-    def close(self) -> None:
-        """End what was started."""
-        ...
 
 
 class Clock:
@@ -120,14 +60,10 @@ class Clock:
 class _Companion:
     """The companion of one host."""
 
-    def __init__(self, host: int, task: RemoteTask) -> None:
+    def __init__(self, host: int, task: Task) -> None:
         self.host, self.task = host, task
         self.rest = b""
         self.errors = b""
-
-    def ask(self, word: Mapping[str, object]) -> None:
-        """Send it something to do."""
-        self.task.write(json.dumps(word).encode() + b"\n")
 
 
 class Conductor:
@@ -142,7 +78,7 @@ class Conductor:
     """
 
     def __init__(
-        self, plan: Plan, starter: Starter, base: Mapping[str, str], cwd: str, directory: str
+        self, plan: Plan, starter: Tasks, base: Mapping[str, str], cwd: str, directory: str
     ) -> None:
         self._plan = plan
         self._starter = starter
@@ -153,10 +89,10 @@ class Conductor:
         self._clock = Clock()
         self._meeting = Meeting(plan)
         self._companions: dict[int, _Companion] = {}
-        self._companion_of: dict[RemoteTask, _Companion] = {}
-        self._runs: dict[RemoteTask, tuple[int, int, int]] = {}
-        self._tasks: dict[tuple[int, int], RemoteTask] = {}
-        self._sinks: dict[RemoteTask, Sinks] = {}
+        self._companion_of: dict[Task, _Companion] = {}
+        self._runs: dict[Task, tuple[int, int, int]] = {}
+        self._tasks: dict[tuple[int, int], Task] = {}
+        self._sinks: dict[Task, Sinks] = {}
         self._asks: dict[int, tuple[int, int, int]] = {}
         self._asked = 0
         self._signals: list[int] = []
@@ -171,6 +107,7 @@ class Conductor:
             selector.register(self._starter.fileno(), selectors.EVENT_READ)
             selector.register(self._wakeup, selectors.EVENT_READ)
             self._do(self._step.begin(self._clock.now_us()))
+            self._serve()
             while self._end is None:
                 timeout_s = self._timeout_s()
                 selector.select(timeout_s)
@@ -179,11 +116,16 @@ class Conductor:
                     os.read(self._wakeup, 4096)
                 while self._signals:
                     self._do(self._step.take(core.EndAsked(self._signals.pop(0)), now_us))
-                for event in self._starter.serve(0):
-                    self._take(event, now_us)
                 self._do(self._step.tick(now_us))
+                self._serve()
                 self._store_status()
         return self._finish(self._end)
+
+    def _serve(self) -> None:
+        """Take all that has happened, and what follows at once from what is done for it."""
+        while self._end is None and (events := self._starter.serve(0)):
+            for event in events:
+                self._take(event)
 
     def ask_to_end(self, number: int) -> None:
         """Note a signal that ends the job; safe to be called by a signal's handler."""
@@ -212,7 +154,7 @@ class Conductor:
                 case core.Signal(role, task, run, number):
                     found = self._tasks.get((role, task))
                     if found is not None and self._runs.get(found) == (role, task, run):
-                        found.signal(number)
+                        self._starter.signal(found, number)
                 case core.Finish():
                     self._end = action
 
@@ -233,7 +175,7 @@ class Conductor:
         env = self._environment(number, place)
         port = self._meeting.ports.get((number, place))
         if port and run == 1:
-            self._companions[host].ask({"free": port})
+            self._ask(host, {"free": port})
         try:
             sinks = open_sinks(
                 stream_path(role.output, self._plan, role, place),
@@ -268,11 +210,15 @@ class Conductor:
             ask["target"] = expand_variables(probe.target, env)
         self._asked += 1
         self._asks[self._asked] = (action.role, action.task, action.run)
-        self._companions[role.tasks[action.task].host].ask({"id": self._asked, **ask})
+        self._ask(role.tasks[action.task].host, {"id": self._asked, **ask})
+
+    def _ask(self, host: int, word: Mapping[str, object]) -> None:
+        """Send a companion something to do."""
+        self._starter.write(self._companions[host].task, json.dumps(word).encode() + b"\n")
 
     # What happens.
 
-    def _take(self, event: TaskEvent, now_us: int) -> None:
+    def _take(self, event: TaskEvent) -> None:
         friend = self._companion_of.get(event.task)
         if friend is not None:
             self._hear(friend, event)
@@ -282,13 +228,13 @@ class Conductor:
             return
         sinks = self._sinks[event.task]
         match event.kind:
-            case "started":
+            case tasks.STARTED:
                 self._tell(core.Started(*run))
-            case "out":
-                sinks.output.write(_bytes(event.content))
-            case "err":
-                sinks.error.write(_bytes(event.content))
-            case "over":
+            case tasks.OUT:
+                sinks.output.write(event.content)
+            case tasks.ERR:
+                sinks.error.write(event.content)
+            case tasks.OVER:
                 self._let_go(event.task)
                 number = event.code - 128 if 128 < event.code < 128 + 65 else 0
                 self._tell(core.Exited(*run, event.code, number))
@@ -296,7 +242,7 @@ class Conductor:
                 self._let_go(event.task)
                 self._tell(core.Failed(*run, _text(event.content)))
 
-    def _let_go(self, task: RemoteTask) -> None:
+    def _let_go(self, task: Task) -> None:
         """Forget a run that is over."""
         number, place, _ = self._runs.pop(task)
         if self._tasks.get((number, place)) is task:
@@ -305,15 +251,15 @@ class Conductor:
 
     def _hear(self, friend: _Companion, event: TaskEvent) -> None:
         """Take what a companion says, or that it is gone."""
-        if event.kind == "out":
-            *lines, friend.rest = (friend.rest + _bytes(event.content)).split(b"\n")
+        if event.kind == tasks.OUT:
+            *lines, friend.rest = (friend.rest + event.content).split(b"\n")
             for line in lines:
                 self._take_word(friend, json.loads(line))
-        elif event.kind == "err":
-            friend.errors = (friend.errors + _bytes(event.content))[-SAID_MAX:]
-        elif event.kind in ("over", "failed"):
+        elif event.kind == tasks.ERR:
+            friend.errors = (friend.errors + event.content)[-SAID_MAX:]
+        elif event.kind in (tasks.OVER, tasks.FAILED):
             why = _text(event.content)
-            if event.kind == "over":
+            if event.kind == tasks.OVER:
                 said = _text(friend.errors).splitlines()
                 why = said[-1] if said else f"the step's companion ended with {event.code}"
             self._tell(core.HostLost(friend.host, why))
@@ -338,7 +284,7 @@ class Conductor:
             print(f"xce: {end.detail}", file=sys.stderr, flush=True)  # noqa: T201
             self._store("said", end.detail[:SAID_MAX])
         for friend in self._companions.values():
-            friend.task.end_input()
+            self._starter.end_input(friend.task)
         self._starter.close()
         return end.code
 
@@ -363,23 +309,19 @@ class Conductor:
             aside.replace(path)
 
 
-def _bytes(content: bytes | str) -> bytes:
-    return content if isinstance(content, bytes) else content.encode()
-
-
-def _text(content: bytes | str) -> str:
-    return content if isinstance(content, str) else content.decode("utf-8", "replace")
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
 
 
 def _pass(*_: object) -> None:
     """Take a signal and do nothing; unlike an ignored one it is not inherited."""
 
 
-def run_step(plan: str, make_starter: Callable[[], Starter]) -> int:
+def run_step(plan: str) -> int:
     """Run the step of a plan's file as the job; return its exit code."""
     conductor = Conductor(
         decode_plan(Path(plan).read_text(encoding="utf-8")),
-        make_starter(),
+        Tasks(),
         dict(os.environ),
         str(Path.cwd()),
         os.environ.get("XCE_JOB_HOST_DIR", ""),

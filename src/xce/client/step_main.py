@@ -16,9 +16,8 @@ def main() -> int:
         root = os.path.dirname(root)  # noqa: PTH120
     sys.path.append(root)
     from xce.client.step import run_step  # noqa: PLC0415 - the path had to be set first
-    from xce.client.tasks import Tasks  # noqa: PLC0415
 
-    return run_step(os.environ["XCE_STEP_PLAN"], Tasks)
+    return run_step(os.environ["XCE_STEP_PLAN"])
 
 
 if __name__ == "__main__":

@@ -5,15 +5,19 @@ about a held attempt wait behind it, but an order to end it ends it at once: it 
 """
 
 import errno
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
+import xce
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.job import EndCause
+from xce.step.plan import encode_plan
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Ended, Key, SetLimit, Signal, Spawn, Suspend
@@ -26,11 +30,17 @@ from xce.worker.environ import (
 )
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
+from xce.worker.script import EXEC
+from xce.worker.step_plan import plan_of
 from xce.worker.store import Store, digest_of, is_digest
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
 _NOTES: Final = msgspec.json.Encoder()
+_STEP: Final = [
+    sys.executable, "-I", "-S", str(Path(xce.__file__).parent / "client" / "step_main.py")
+]  # fmt: skip
+"""What runs in place of the script of a job that runs by roles; its plan is ``XCE_STEP_PLAN``."""
 
 
 class _Held:
@@ -242,10 +252,11 @@ class Launcher:
                 cwd=cwd,
                 make_cwd=make_cwd,
                 umask=spec.umask,
-                script=[script, *spec.args],
-                way=way,
+                script=_STEP if spec.runs_by_roles else [script, *spec.args],
+                way=EXEC if spec.runs_by_roles else way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
+                says=spec.runs_by_roles,
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(
                     (spec.terminal.rows, spec.terminal.columns)
@@ -271,7 +282,13 @@ class Launcher:
             input_path=self._store.input_path(spooled) if spooled else "",
         )  # fmt: skip
         env = element_environment(launch, index, attempt)
+        if launch.spec.runs_by_roles:
+            env["XCE_STEP_PLAN"] = self._plan_file(launch, index)
         return (launch.job, index, attempt, env, found.input, found.output, found.error)
+
+    def _plan_file(self, launch: Launch, index: Index) -> str:
+        script = self._store.load_script(launch.spec.script)
+        return self._store.hostfile(encode_plan(plan_of(launch, index, script)))
 
     def _base(self, digest: str, account: Account, prepared: Prepared) -> str:
         """Return the name of a base environment, which is sent along."""

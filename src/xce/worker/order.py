@@ -41,6 +41,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """Its rows and columns."""
     login: str = ""
     """Path of the shell whose login files are read before."""
+    says: bool = False
+    """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):

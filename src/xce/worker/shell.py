@@ -276,6 +276,8 @@ class Worker:
             path = streams.expand_path(ask.path, job=ask.job, index=ask.index)
             cwd = streams.expand_path(ask.cwd, job=ask.job, index=ask.index)
             path = os.path.join(cwd, path)  # noqa: PTH118 - pathlib would drop a last slash
+        elif ask.stream == "roles":
+            path = f"{self._store.own_directory(ask.job, ask.index, ask.attempt)}/roles"
         suffix = "err" if ask.stream == "stderr" else "out"
         owner = Owner(ask.user, ask.uid, ask.gid)
         account = self._accounts.known(owner)

@@ -284,6 +284,7 @@ class Herd:
             attempt.limit_kib = shared["limit_kib"]
             attempt.started_us = clock_us()
             attempt.terminal = shared.get("terminal") or ""
+            attempt.says = bool(shared.get("says"))
             self._attempts[key] = attempt
             files = Files(
                 shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
@@ -459,6 +460,8 @@ class Herd:
         del self._leaving[attempt.key]
         self._reach.drop(attempt)
         attempt.state = ENDED
+        if attempt.says:
+            attempt.said = attempts.load_said(attempt)
         if attempt.signal or attempt.kills or not attempt.is_child:
             # The status file does not say this, so it must be written down.
             fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
