@@ -28,6 +28,7 @@ from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
+from xce.sim.step_load import draw_role_job
 
 START_US = 1_800_000_000 * SECOND_US
 """What the clock on the wall says about when a world begins."""
@@ -235,6 +236,8 @@ def draw_submission(
         files=Files(output=rng.choice(("", "out.%J"))),
         dependency=after,
     )
+    if Random(rng.getstate()[1][3]).random() < 0.12:
+        spec, request = draw_role_job(Random(rng.getstate()[1][4]), spec)
     submission = Submission(
         spec=spec,
         request=request,

@@ -30,7 +30,7 @@ def test_the_word_is_there_still_after_the_shepherd_was_killed(shepherd: Shepher
         says=True,
     )
     shepherd.expect("started", 1, 0, 1)
-    wait_until(lambda: (shepherd.root / "up").exists(), "the job runs")
+    wait_until((shepherd.root / "up").exists, "the job runs")
     shepherd.restart()
     (shepherd.root / "go").touch()
     end = shepherd.ended()

@@ -279,6 +279,15 @@ def test_a_sidecar_that_fails_is_restarted_and_then_done_without():
     assert step.end == c.Finish(0, "")
 
 
+def test_a_sidecar_that_cannot_begin_is_done_without():
+    side = sidecar(waits=(wait(2, "succeeded"),))
+    made = plan(role("main", waits=(wait(1, "beside"),)), side, role("a", is_fatal=False))
+    step = Driven(made)
+    assert step.exited(2, code=1) == [c.Start(0, 0, 1)]
+    step.exited(0)
+    assert step.end == c.Finish(0, "")
+
+
 def test_a_sidecar_whose_fate_is_that_of_the_others_ends_the_job():
     side = sidecar(restart="never")._replace(is_fatal=True)
     step = Driven(plan(role("main", waits=(wait(1, "beside"),)), side))
