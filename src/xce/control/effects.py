@@ -177,7 +177,7 @@ def _launch(
         devices=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
-        row_gpus=_row_wishes(state, attempt),
+        row_gpus=row_wishes(state, attempt),
     )
 
 
@@ -197,7 +197,7 @@ def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str,
     return tuple((first, names[host], tasks) for host, tasks in placed)
 
 
-def _row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, ...]:
+def row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, ...]:
     """Return what the role of each row asked for of GPUs; nothing where none did."""
     roles = state.classes[attempt.cls].forms[attempt.alternative].roles
     if not any(role.gpu is not None for role in roles):
