@@ -69,6 +69,7 @@ from xce.model.command import (
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
+from xce.model.host_record import PartsLeft
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
@@ -407,6 +408,9 @@ class Controller:
         while records:
             apply_records(self.state, records)
             touch(self.state, records, self._touched)
+            self._fencing.update(
+                (host, None) for one in records if isinstance(one, PartsLeft) for host in one.hosts
+            )
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag

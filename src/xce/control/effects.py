@@ -181,6 +181,18 @@ def _launch(
     )
 
 
+def render_part(state: ClusterState, job_id: JobId, index: int) -> Launch | None:
+    """Return one live element as its other hosts are told of it; None: it does not live."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    attempt = state.attempt(job_id, position) if position is not None else None
+    if job is None or attempt is None:
+        return None
+    launches: _Launches = {}
+    _add_launch(state, launches, job, index, attempt)
+    return next(iter(launches.values()))
+
+
 def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str, str, int], ...]:
     """Return which tasks of which role are where, in rank order; nothing without roles."""
     names = state.hosts.names

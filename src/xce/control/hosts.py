@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
-from xce.control.loss import add_end, each_place, end_or_requeue, end_parts, give_up
+from xce.control.loss import (
+    add_end,
+    each_place,
+    end_or_requeue,
+    end_parts,
+    give_up,
+    with_parts,
+)
 from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
 from xce.model.host_record import HostDown, HostsOpened, HostUp, ReignBegun
 from xce.model.ids import HostNumber, Index, JobId, Micros
@@ -159,7 +166,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
         records.extend(end_or_requeue(state, gone, EndCause.HOST_RESTARTED, now_us, detail))
         records.extend(end_parts(state, [number], EndCause.HOST_RESTARTED, now_us))
     elif gone:
-        records.append(_status_lost(gone, now_us))
+        records.extend(with_parts(state, [_status_lost(gone, now_us)]))
     return records
 
 

@@ -38,6 +38,7 @@ from xce.journal.lock import DirectoryLock
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
+from xce.worker.launch_desk import open_door
 from xce.worker.link import ShepherdOptions
 from xce.worker.nvml import find_devices
 from xce.worker.shell import Worker, WorkerOptions
@@ -113,6 +114,8 @@ async def _run(options: argparse.Namespace, ways: Ways) -> int:
     given = worker_options(layout, options, ways)
     try:
         store = Store(given.directory)
+        door = open_door(layout.launch_socket(options.host), given.directory / "launch.key")
+        given = given._replace(door=door)
         lock = DirectoryLock(given.directory / "lock", holder="worker")
     except JournalHeldError as error:
         # Two would take the shepherd, and the controller, from each other for ever.

@@ -86,6 +86,20 @@ class StaleGone(msgspec.Struct, frozen=True, tag="stale-gone", array_like=True):
     attempts: list[int]
 
 
+class PartsLeft(msgspec.Struct, frozen=True, tag="parts-left", array_like=True):
+    """These attempts were given up with their first host; what they have on others is stale there.
+
+    Columns, one for each attempt on each of its other hosts that are up.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    hosts: list[HostNumber]
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
 class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=True):
     """An administrator opened or closed hosts."""
 
@@ -122,6 +136,7 @@ HostRecord: TypeAlias = (
     | HostsSilent
     | HostsLost
     | StaleGone
+    | PartsLeft
     | HostsOpened
     | DevicesOpened
     | AvoidanceLifted

@@ -12,10 +12,11 @@ from typing import Final, TypeAlias
 import msgspec
 
 from xce.model.command import Accepted, Command
-from xce.model.effect import Effect, SetLimits
+from xce.model.effect import Effect, Launch, SetLimits
 from xce.model.ids import Epoch, Micros, Seq
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
+from xce.model.task import PartSeen, TaskFault, TaskOrder, TaskSeen
 from xce.model.trust import PEER_ROLES, TEST, HostToken, RevokedKey, TrustedKey
 
 PROTOCOL: Final = 2
@@ -243,6 +244,32 @@ class TerminalPiece(msgspec.Struct, frozen=True, tag="terminal-piece", array_lik
     error: str = ""
 
 
+class TaskAsk(msgspec.Struct, frozen=True, tag="task-ask", array_like=True):
+    """The worker of an attempt's first host has something done on another of its hosts; relayed by
+    the controller, which checks that they are such hosts. Since protocol 2.
+    """
+
+    id: int
+    host: str
+    job: int
+    index: int
+    attempt: int
+    order: TaskOrder
+    launch: Launch | None = None
+    """The attempt, in the controller's words; with an order to start a task only."""
+
+
+class TaskPiece(msgspec.Struct, frozen=True, tag="task-piece", array_like=True):
+    """Answer to `TaskAsk`. Since protocol 2."""
+
+    id: int
+    fault: TaskFault = TaskFault.NONE
+    text: str = ""
+    """What is wrong, for people."""
+    task: TaskSeen | None = None
+    part: PartSeen | None = None
+
+
 class Ping(msgspec.Struct, frozen=True, tag="ping", array_like=True):
     """Are you there? Answered by `Pong` with the same number."""
 
@@ -355,6 +382,8 @@ Message: TypeAlias = (
     | OutputChunk
     | TerminalAsk
     | TerminalPiece
+    | TaskAsk
+    | TaskPiece
     | Ping
     | Pong
     | Enrol

@@ -281,8 +281,8 @@ class Shepherd(Process):
             case _:
                 self._note(action)
 
-    def _note(self, action: a.Lease | a.SetLimit | a.Forget) -> None:
-        """Note what changes nothing about a process now."""
+    def _note(self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead) -> None:
+        """Note what changes nothing about a process now. Remote tasks are not simulated."""
         match action:
             case a.Lease(until):
                 self._leases = {(job, index, number): at_us for job, index, number, at_us in until}

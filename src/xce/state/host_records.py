@@ -56,6 +56,14 @@ def _stale_gone(state: ClusterState, record: h.StaleGone) -> None:
     state.hosts.set_stale(record.host, left)
 
 
+def _parts_left(state: ClusterState, record: h.PartsLeft) -> None:
+    hosts = state.hosts
+    rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+    for number, *key in rows:
+        job, index, attempt = key
+        hosts.set_stale(number, [*hosts.stale.get(number, ()), (job, index, attempt)])
+
+
 def _hosts_opened(state: ClusterState, record: h.HostsOpened) -> None:
     for number in record.hosts:
         state.hosts.is_open[number] = record.is_open
@@ -95,6 +103,7 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostsSilent: _hosts_silent,
     h.HostsLost: _hosts_lost,
     h.StaleGone: _stale_gone,
+    h.PartsLeft: _parts_left,
     h.HostsOpened: _hosts_opened,
     h.DevicesOpened: _devices_opened,
     h.AvoidanceLifted: _avoidance_lifted,

@@ -28,6 +28,7 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
+from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.script import EXEC
@@ -65,7 +66,10 @@ class Prepared(msgspec.Struct):
 class Launcher:
     """Prepares launches of one host."""
 
-    def __init__(self, host: str, store: Store, accounts: Accounts) -> None:
+    def __init__(
+        self, host: str, store: Store, accounts: Accounts, door: LaunchDoor | None = None
+    ) -> None:
+        self._door = door
         self._host = host
         self._store = store
         self._accounts = accounts
@@ -284,6 +288,10 @@ class Launcher:
         env = element_environment(launch, index, attempt)
         if launch.spec.runs_by_roles:
             env["XCE_STEP_PLAN"] = self._plan_file(launch, index)
+        if len(launch.hosts) > 1:
+            env["XCE_LAUNCH_HOST"] = self._host
+        if self._door is not None and len(launch.hosts) > 1:
+            env |= self._door.environment((launch.job, index, attempt))
         return (launch.job, index, attempt, env, found.input, found.output, found.error)
 
     def _plan_file(self, launch: Launch, index: Index) -> str:

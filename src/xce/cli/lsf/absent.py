@@ -24,7 +24,6 @@ ABSENT = {
     "bentags": "there is no energy accounting",
     "bjdepinfo": "use 'xcecli why ID', which names what a job waits for",
     "bladmin": "there is no licence scheduler: declare pools in supply.yaml",
-    "blaunch": "start tasks by mpirun or ssh with LSB_DJOB_HOSTFILE",
     "blimits": "use 'bqueues -l' for limits, 'bhosts -s' for what is reserved",
     "blstat": "there is no licence scheduler: use 'bhosts -s'",
     "bchkpnt": "let the job write checkpoints by itself",

@@ -37,9 +37,9 @@ class Attempt:
 
     __slots__ = (
         "cause", "code", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
-        "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
-        "max_processes", "max_threads", "name", "note", "number", "oom", "path", "pid", "pidfd",
-        "report", "reported", "retry_us", "said", "says",
+        "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
+        "max_processes", "max_threads", "name", "note", "number", "oom", "parts", "path", "pid",
+        "pidfd", "report", "reported", "retry_us", "said", "says",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "terminal", "user_us",
     )  # fmt: skip
@@ -56,6 +56,10 @@ class Attempt:
         self.pid = 0
         self.pidfd = -1
         self.is_child = True
+        self.is_part = False
+        """It has no job shell: another host leads it, see `xce.worker.shepherd.tasks`."""
+        self.parts: list[str] = []
+        """Other hosts that may have a part of it."""
         self.grouped = False
         self.is_unheld = False
         """The kernel does not hold its memory limit, which came later."""
@@ -122,7 +126,7 @@ class Attempt:
         return [
             "present", *self.key, self.note, self.pid, self.started_us, self.suspended_us,
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
-            self.limits,
+            self.limits, self.is_part, self.parts,
         ]  # fmt: skip
 
     def started(self) -> Event:
@@ -157,6 +161,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "detail": attempt.detail,
         "terminal": attempt.terminal,
         "says": attempt.says,
+        "part": attempt.is_part,
         "note": attempt.note,
     }
 
@@ -177,6 +182,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.report, attempt.detail = intent["report"], intent["detail"]
     attempt.terminal = str(intent.get("terminal", ""))
     attempt.says = bool(intent.get("says", False))
+    attempt.is_part = bool(intent.get("part"))
     attempt.pid = stored.pid
     for note in stored.notes:
         _read_note(attempt, note)
@@ -284,6 +290,8 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
             attempt.limit_kib, attempt.limits = mem_limit_kib, limits
+        case ["lead", str(host)]:
+            attempt.parts.append(host)
         case ["reported"]:
             attempt.reported = True
         case ["ended", dict(fields)]:
