@@ -253,7 +253,7 @@ class Step:
         if task.phase is not Phase.RUNNING or task.is_ready or probe is None:
             return
         if seen.is_ready:
-            task.failures = 0
+            task.failures, task.why = 0, ""
             role.note_ready(task, is_ready=True)
             return
         task.failures += 1

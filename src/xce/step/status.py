@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from xce.step.core import Step
-from xce.step.task import Phase, Task
+from xce.step.task import Phase, Result, Task
 
 WORDS: Final = {
     Phase.WAITING: "waiting",
@@ -40,6 +40,6 @@ def _task(task: Task, host: str, *, has_probe: bool) -> dict[str, Any]:
         found["rank"] = task.plan.rank
     if task.run > 1:
         found["restarts"] = task.run - 1
-    if task.why:
+    if task.why and task.result is not Result.DONE:
         found["why"] = task.why[:WHY_MAX]
     return found
