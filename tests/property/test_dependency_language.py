@@ -5,9 +5,10 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xce.model.dependency import COUNTS, And, Condition, Not, Or, Subject
+from xce.model.dependency import COUNTS, EACH, And, Condition, Not, Or, Subject
 from xce.model.dependency import Test as Asks
 from xce.model.errors import TextError
+from xce.model.ranges import contains, from_sorted
 from xce.resreq.dependency import (
     Verdict,
     evaluate,
@@ -16,10 +17,11 @@ from xce.resreq.dependency import (
     resolve_dependency,
     subjects_of,
 )
+from xce.resreq.elements import split_elements
 
 BOUNDED = settings(max_examples=200, derandomize=True, deadline=None)
 
-indices = st.one_of(st.just(-1), st.integers(1, 2**31 - 1))
+indices = st.one_of(st.just(-1), st.just(EACH), st.integers(1, 2**31 - 1))
 # A job's name never holds a bracket, a quote in it cannot be written, and it is not empty.
 job_names = st.text(
     st.characters(min_codepoint=32, exclude_characters='"[]\x7f', exclude_categories=("Cs",)),
@@ -135,6 +137,37 @@ def test_resolving_ids_changes_nothing_and_finds_every_subject(tree):
     resolved = resolve_dependency(tree, lambda _name: [], lambda _job: True)
     assert resolved == tree
     assert subjects_of(resolved) == tuple(sorted(set(subjects_of(tree))))
+
+
+mixed = st.recursive(
+    st.builds(
+        lambda job, index: Condition(Asks.DONE, (Subject(job, index),)),
+        st.integers(1, 3),
+        st.sampled_from([-1, EACH]),
+    ),
+    _grown,
+    max_leaves=6,
+)
+facts = st.tuples(st.booleans(), st.booleans())
+
+
+@BOUNDED
+@given(mixed, st.lists(st.tuples(facts, facts, facts), min_size=1, max_size=6), facts)
+def test_elements_are_judged_as_one_by_one(tree, rows, whole):
+    """``rows``: what is true, and final, of the elements at each place of three arrays."""
+
+    def split(_condition, job, among):
+        places = [place for place, row in enumerate(rows) if contains(among, place, place)]
+        return tuple(
+            from_sorted(place for place in places if rows[place][job - 1][nth]) for nth in (0, 1)
+        )
+
+    everything = ((0, len(rows) - 1),)
+    holds, never = split_elements(tree, everything, lambda *_: whole, split)
+    for place, row in enumerate(rows):
+        verdict = evaluate(tree, lambda _, job, index: row[job - 1] if index == EACH else whole)  # noqa: B023 - called at once
+        assert contains(holds, place, place) == (verdict is Verdict.HOLDS)
+        assert contains(never, place, place) == (verdict is Verdict.NEVER)
 
 
 JUNK = [

@@ -15,7 +15,8 @@ from xce.model.command import ApplyConfig, MoveJobs, ProposePlan, SetGroup, SetH
 from xce.model.config import ClusterConfig, HostConfig, QueueConfig
 from xce.model.constraint import Colocate, Constraint, Exclusive, Near, Spread
 from xce.model.ids import SECOND_US
-from xce.model.observation import SuspensionSeen
+from xce.model.load import INDICES, UNKNOWN
+from xce.model.observation import LoadSeen, SuspensionSeen
 from xce.model.plan import Plan
 from xce.model.reason import ReasonCode
 from xce.model.record import SessionRan
@@ -48,7 +49,7 @@ from xce.testing.builders import (
 
 QUEUES = (
     QueueConfig(name="normal", priority=30, default=True, exclusive=True),
-    QueueConfig(name="night", priority=10, hosts=("h1", "h3")),
+    QueueConfig(name="night", priority=10, hosts=("h1", "h3"), load_sched={"r1m": 3_000}),
     QueueConfig(name="urgent", priority=50, exclusive=True),
 )
 HOSTS = ("h1", "h2", "h3")
@@ -75,6 +76,8 @@ ASKS: tuple[Request, ...] = (
     request(mem_mib=100),
     replace(request(), select="mem > 5"),
     replace(request(2), select="hname != 'h2'", order="-slots"),
+    replace(request(), select="r1m < 2"),
+    replace(request(3), select="!defined(ut) || mem > 2", order="r1m:-mem"),
     replace(request(), hosts=(HostChoice("h2", 1), HostChoice("h3", 0)), other_hosts=True),
     replace(request(), hosts=(HostChoice("h2", 0),)),
     related(2, Spread(0, ("a",), "host", 1)),
@@ -93,7 +96,7 @@ steps = st.lists(
             st.sampled_from(
                 ["session", "session", "session", "lose plan", "late plan", "start", "end", "end",
                  "fail", "kill", "stop", "resume", "host", "close", "config", "tick", "restart",
-                 "move", "settle", "modify", "modify", "switch"]
+                 "move", "settle", "modify", "modify", "switch", "load", "load"]
             ),
             numbers,
             numbers,
@@ -223,11 +226,8 @@ def do(world: World, what: str, first: int, second: int) -> None:
             controller.tell(command, by="alice")
         case "modify" | "switch" if unfinished:
             do_change(controller, what, unfinished[first % len(unfinished)], second)
-        case "host":
-            (leave_host if second % 2 else join_host)(controller, HOSTS[first % 3])
-        case "close":
-            closed = SetHostsOpen("root", (HOSTS[first % 3],), second % 2 == 0, is_admin=True)
-            controller.tell(closed, by="root")
+        case "host" | "load" | "close":
+            change_host(controller, what, first, second)
         case "config":
             config = configured(controller.state.config, first, second)
             controller.tell(ApplyConfig("root", config, is_admin=True), by="root")
@@ -238,6 +238,20 @@ def do(world: World, what: str, first: int, second: int) -> None:
             world.memory = Memory()
         case _:
             pass
+
+
+def change_host(controller: RecordedController, what: str, first: int, second: int) -> None:
+    host = HOSTS[first % 3]
+    if what == "host":
+        (leave_host if second % 2 else join_host)(controller, host)
+        return
+    if what == "close":
+        closed = SetHostsOpen("root", (host,), second % 2 == 0, is_admin=True)
+        controller.tell(closed, by="root")
+        return
+    seen = {"r1m": first % 5 * 1000, "mem": second % 7 * 1000}
+    sample = tuple(seen.get(name, UNKNOWN) for name in INDICES)
+    controller.tell(LoadSeen((host,), (sample,)))
 
 
 def configured(config: ClusterConfig, first: int, second: int) -> ClusterConfig:

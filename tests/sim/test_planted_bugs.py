@@ -19,10 +19,9 @@ from xce.model.record import (
 )
 from xce.sim import oracles
 from xce.sim.leader import Leader
-from xce.sim.oracles import UntrueError
 from xce.sim.planner import Planner
 from xce.sim.shepherd import Shepherd
-from xce.sim.world import StuckError, World
+from xce.sim.world import World
 from xce.state import usage
 from xce.state.hosts import HostTable
 
@@ -165,14 +164,19 @@ class DeafShepherd(Shepherd):
 
 
 class GreedyPlanner(Planner):
-    """A scheduler that puts everything on the first host."""
+    """A scheduler that puts everything on the first host, until it comes to its senses."""
+
+    spoilt = 0
 
     def make_plan(self, now_us):
         plan = super().make_plan(now_us)
+        if self.sessions > 60:
+            return plan
         bulk = tuple(
             BulkStart(item.cls, item.jobs, item.firsts, item.lasts, [0], [sum(item.counts)])
             for item in plan.bulk
         )
+        GreedyPlanner.spoilt += bulk != plan.bulk
         return msgspec.structs.replace(plan, bulk=bulk)
 
 
@@ -276,9 +280,8 @@ def test_a_scheduler_that_over_commits_is_found_when_plans_are_not_checked(monke
 
 
 def test_a_scheduler_that_over_commits_does_no_harm_when_plans_are_checked():
-    """It may starve jobs, but what is accepted fits."""
-    for seed in range(3):
-        error, _ = complaint(with_parts(planner_class=GreedyPlanner), [seed])
-        assert error is None or isinstance(error, StuckError | UntrueError)
-        assert "over-committed" not in str(error)
-        assert "in use" not in str(error)
+    """It keeps jobs waiting while it does, but what is accepted fits, and in the end all run."""
+    before = GreedyPlanner.spoilt
+    error, _ = complaint(with_parts(planner_class=GreedyPlanner), range(8))
+    assert error is None
+    assert GreedyPlanner.spoilt > before + 8

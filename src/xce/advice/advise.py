@@ -81,9 +81,9 @@ def advise(trials: Trials, element: Element) -> Advice:
     position = job.position(index)
     assert position is not None, f"job {job_id} has no element {index}"
     is_held = not contains(job.pending, position, position)
-    reason = pend_reason(base, job, held=is_held)
+    reason = pend_reason(base, job, held=is_held, position=position)
     waits_for = _waits_for(base, job)
-    search = _Search(trials, element, gates=tuple(_gates(base, job, is_held=is_held)))
+    search = _Search(trials, element, gates=tuple(_gates(base, job, position, is_held=is_held)))
     blockage = Blockage()
     try:
         sketch = trials.sketch()
@@ -93,7 +93,7 @@ def advise(trials: Trials, element: Element) -> Advice:
         if reason == base.classes[job.cls].reason:
             reason = trials.reason(sketch, job_id) or reason
         trials.allow(TRIALS_MAX // 2)
-        if not is_held and not job.waits:
+        if not is_held and not job.waits and not contains(job.awaiting, position, position):
             blockage = find_blockage(trials, element)
         trials.allow(TRIALS_MAX)
         if not _has_hold(base, job_id):
@@ -122,20 +122,21 @@ def _is_timed(reason: Reason) -> bool:
 
 
 def _waits_for(state: ClusterState, job: Job) -> tuple[JobId, ...]:
-    if not job.waits & WAITS_DEPENDENCY or job.dependency is None:
+    if not job.is_conditional or job.dependency is None:
         return ()
     subjects = sorted(set(subjects_of(job.dependency)))
     return tuple(one for one in subjects if one in state.jobs and not state.jobs[one].is_finished)
 
 
-def _gates(state: ClusterState, job: Job, *, is_held: bool) -> Iterator[Change]:
+def _gates(state: ClusterState, job: Job, position: int, *, is_held: bool) -> Iterator[Change]:
     """Yield what keeps a job out of sessions: all of it must go, whatever else would help."""
     if is_held:
         who = "released by an administrator" if job.held_by_admin else "released"
         yield Change("hold", who, f"bresume {job.id}")
     if job.waits & WAITS_BEGIN:
         yield Change("begin-time", "without a begin time", "without -b")
-    if job.waits & (WAITS_DEPENDENCY | DOOMED):
+    awaits = contains(job.awaiting, position, position)
+    if awaits or job.waits & (WAITS_DEPENDENCY | DOOMED):
         text = state.spec(job).dependency
         yield Change("dependency", f"without the dependency {text}", f'without -w "{text}"')
     if job.array is not None and state.room(job) == 0:

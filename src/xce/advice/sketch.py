@@ -208,7 +208,7 @@ class Sketch:
         """Have the class list a job exactly if elements of it may start."""
         state, found = self.state, self._class(job.cls)
         among = found.moved if job.offset else found.waiting
-        if job.pending and not job.waits and state.room(job) > 0:
+        if job.ready and not job.waits and state.room(job) > 0:
             if job.id not in among:
                 among[job.id] = None
                 found.sorted = False

@@ -12,6 +12,7 @@ import numpy as np
 
 from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
 from xce.apiserver.post_rows import PostRow, render_posts
+from xce.apiserver.processor_rows import JobProcessorsRow, job_processors_rows
 from xce.apiserver.reason_rows import ReasonRow, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
@@ -23,7 +24,13 @@ from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState
 from xce.state.job import CHUNK, Attempt, Ended, Job
-from xce.state.view import is_unknown, pend_reason, stat_of_attempt, stop_word
+from xce.state.view import (
+    is_unknown,
+    pend_reason,
+    stat_of_attempt,
+    stop_word,
+    waiting_groups,
+)
 
 HostSlots = tuple[tuple[str, int], ...]
 
@@ -70,6 +77,8 @@ class Element(msgspec.Struct, gc=False):
     """Where each role is; empty where the job has no named roles, or does not run."""
     relations: tuple[ProofRow, ...] = ()
     """How its relations hold there."""
+    processors: tuple[JobProcessorsRow, ...] = ()
+    """What each of its tasks is bound to by ``affinity[]``."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -183,8 +192,14 @@ class Listing:
     def _wants_live(self, attempt: Attempt) -> bool:
         return ("susp" if attempt.suspended else "run") in self.states
 
-    def _waiting(self, job: Job, *, held: bool) -> Element:
-        """Return the row of a job whose first element pends or is held."""
+    def _waiting(self, job: Job, *, held: bool, position: int | None = None) -> Element:
+        """Return the row of a job whose first element pends or is held.
+
+        Args:
+            job: The job.
+            held: Whether it is held.
+            position: Of the element whose reason is told; None: of one that may start first.
+        """
         element = Element(
             job.id,
             0 if job.array is None else job.array.runs[0][0],
@@ -198,7 +213,7 @@ class Listing:
         elif job.requeues:
             self._note_requeue(element, job, 0)
         if self._with_reason:
-            element.reason = self._reason(job, held=held)
+            element.reason = self._reason(job, held=held, position=position)
         return element
 
     @staticmethod
@@ -213,7 +228,16 @@ class Listing:
     def _add_waiting(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
     ) -> None:
-        first_row = self._waiting(job, held=held)
+        for part in waiting_groups(job, ranges):
+            self._add_alike(found, job, part, held=held)
+
+    def _add_alike(
+        self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
+    ) -> None:
+        """Add the rows of elements that wait for the same."""
+        if not ranges:
+            return
+        first_row = self._waiting(job, held=held, position=ranges[0][0])
         again = from_sorted(sorted(job.requeues or ()))
         for position in positions(intersect(ranges, again)):
             element = copy(first_row)
@@ -228,8 +252,8 @@ class Listing:
                 found.append((position, element))
                 position += count
 
-    def _reason(self, job: Job, *, held: bool) -> ReasonRow:
-        reason = pend_reason(self.state, job, held=held)
+    def _reason(self, job: Job, *, held: bool, position: int | None = None) -> ReasonRow:
+        reason = pend_reason(self.state, job, held=held, position=position)
         known = self._reasons.get(id(reason))
         if known is None:
             row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
@@ -259,6 +283,7 @@ class Listing:
             gpus=job_gpu_rows(self.state, attempt),
             roles=role_rows(self.state, job, attempt),
             relations=proof_rows(attempt.proofs),
+            processors=job_processors_rows(self.state, attempt),
         )
         if job.requeues:
             self._note_requeue(element, job, position)

@@ -6,18 +6,21 @@ from typing import Final
 
 import yaml
 
-from xce.config.document import Place, each_item, scalar_text
+from xce.config.document import Place, each_item, each_pair, scalar_text
 from xce.config.names import QUEUE_NAME, USER_NAME, expand_names
 from xce.config.report import render_allowed
 from xce.model.address import parse_address
-from xce.model.config import WindowConfig
+from xce.model.config import ExitValues, WindowConfig
 from xce.model.errors import TextError
+from xce.model.exit_values import parse_exit_values
 from xce.model.ids import SECOND_US, Micros
+from xce.model.load import INDICES, SIZES
 from xce.model.units import parse_size_mib, parse_span_us, parse_supply_mib
 
 SPAN_US_MAX: Final = 100 * 365 * 24 * 3600 * SECOND_US
 AMOUNT_MAX: Final = 10**12
 """Largest amount of a counter or pool, and of memory in MiB."""
+_LOAD: Final = re.compile(r"\d{1,9}(?:\.\d{1,3})?")
 _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -46,6 +49,25 @@ def read_count(least: int, most: int) -> Callable[[Place], int]:
 def read_supply_mib(place: Place) -> int:
     """Read an amount of memory that is there, rounded down to MiB; a bare number is MiB."""
     return _bounded_size(parse_supply_mib(_short(place)))
+
+
+def read_load(place: Place) -> dict[str, int]:
+    """Read load indices, in thousandths: numbers, or sizes; ``ut`` also in percent."""
+    found: dict[str, int] = {}
+    for key, value in each_pair(place, "load indices"):
+        if key not in INDICES:
+            raise TextError(f"{key!r} is no load index; allowed: {', '.join(INDICES)}")
+        text = scalar_text(value).strip()
+        if key in SIZES:
+            found[key] = _bounded_size(parse_supply_mib(text)) * 1000
+            continue
+        number = text.removesuffix("%") if key == "ut" else text
+        if not _LOAD.fullmatch(number):
+            raise TextError(f"{key}: {text[:40]!r} is no number from 0 up")
+        whole, _, part = number.partition(".")
+        milli = int(whole) * 1000 + int(part.ljust(3, "0"))
+        found[key] = milli if number == text else milli // 100
+    return found
 
 
 def read_limit_mib(place: Place) -> int:
@@ -91,6 +113,19 @@ def read_address(place: Place) -> str:
 def read_milliseconds(place: Place) -> Micros:
     """Read a span of a key that ends in ``_ms``: a number of milliseconds, at most a minute."""
     return read_count(0, 60_000)(place) * 1_000
+
+
+def read_exit_values(place: Place) -> ExitValues:
+    """Read a list of exit statuses, as ``all ~1 EXCLUDE(9)``."""
+    return ExitValues(*parse_exit_values(scalar_text(place)))
+
+
+def read_success_values(place: Place) -> ExitValues:
+    """Read a list of exit statuses that stand for success: nothing else comes of them."""
+    found = read_exit_values(place)
+    if found.elsewhere:
+        raise TextError("EXCLUDE() is for jobs that are started anew: leave it out")
+    return found
 
 
 def read_thousandths(place: Place) -> int:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from xce.control.due import withdraw_orphans
+from xce.control.elements import judge_elements, note_elements
 from xce.model.dependency import Condition
 from xce.model.ids import JobId, Micros
+from xce.model.ranges import Ranges
 from xce.model.record import (
     BulkPlaced,
     DependencyDoomed,
@@ -40,8 +42,11 @@ def decide_consequences(
     The caller applies the result and asks again, until nothing follows.
     """
     candidates: dict[JobId, None] = {}
+    elements: dict[JobId, Ranges] = {}
     for record in records:
         match record:
+            case Ended() | Started() | Withdrawn() if not state.dependents:
+                pass
             case Ended() | Started() | Withdrawn():
                 for job_id in dict.fromkeys(record.jobs):
                     candidates.update(state.dependents.get(job_id, {}))
@@ -51,9 +56,9 @@ def decide_consequences(
                 candidates.update(_counting(state, record))
             case _:
                 pass
-    if not candidates:
-        return []
-    return _judge(state, sorted(candidates), now_us)
+        note_elements(state, record, elements)
+    found = _judge(state, sorted(candidates), now_us) if candidates else []
+    return [*found, *judge_elements(state, elements, now_us)] if elements else found
 
 
 def _counting(state: ClusterState, record: Record) -> Iterator[tuple[JobId, None]]:

@@ -14,6 +14,7 @@ import msgspec
 from xce.control import (
     access,
     devices,
+    force,
     groups,
     hosts,
     kill,
@@ -29,6 +30,7 @@ from xce.control.accept import decide_plan
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, render_stale, touch
+from xce.control.load import decide_load
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
 from xce.control.submit import basis_of_submit, decide_submit
@@ -40,6 +42,7 @@ from xce.model.command import (
     DeclareHostsLost,
     DeleteGroups,
     EnrolHost,
+    ForceJob,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -74,6 +77,7 @@ from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
     HostJoined,
+    LoadSeen,
     Observation,
     ReignBegan,
     Reported,
@@ -102,6 +106,7 @@ Setup: TypeAlias = (
     | MakeHostToken
     | EnrolHost
     | PostMessage
+    | ForceJob
     | SetGroup
     | DeleteGroups
     | StartTrace
@@ -233,6 +238,8 @@ class Controller:
                 return
             case Tick():
                 records = decide_tick(self.state, body, now_us)
+            case LoadSeen():
+                records = [*decide_load(self.state, body)]
             case HostJoined() | HostDisconnected() | ReignBegan():
                 records = self._hear_of_host(body, results, now_us)
             case _:
@@ -287,7 +294,7 @@ class Controller:
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
                 given = with_basis(given, hosts.basis_of_config(state, body))
-            case SetGroup() | DeleteGroups() | PostMessage():
+            case SetGroup() | DeleteGroups() | PostMessage() | ForceJob():
                 return self._decide_beside(given, body, now_us)
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
@@ -324,13 +331,16 @@ class Controller:
         return given, records, results
 
     def _decide_beside(
-        self, given: Input, body: SetGroup | DeleteGroups | PostMessage, now_us: Micros
+        self, given: Input, body: SetGroup | DeleteGroups | PostMessage | ForceJob, now_us: Micros
     ) -> tuple[Input, list[Record], Results]:
-        """Decide what is about jobs and does nothing to them."""
+        """Decide what is about job groups, or about one job."""
         if isinstance(body, PostMessage):
             basis = post.basis_of_post(self.state, body)
             records, results = post.decide_post(self.state, body, now_us)
             self._blobs.extend(body.blobs if records else ())
+        elif isinstance(body, ForceJob):
+            basis = force.basis_of_force(self.state, body)
+            records, results = force.decide_force(self.state, body, now_us)
         else:
             basis = groups.basis_of(self.state, body)
             records, results = groups.decide_groups(self.state, body)

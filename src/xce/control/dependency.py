@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from xce.model.dependency import COUNTS, WHOLE, And, Condition, Dependency, Not, Or, Test
+from xce.model.dependency import COUNTS, EACH, WHOLE, And, Condition, Dependency, Not, Or, Test
 from xce.model.ids import Index, JobId
-from xce.model.job import Outcome
+from xce.model.job import ArraySpec, Outcome
 from xce.model.permission import Actor, Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.dependency import (
@@ -17,9 +17,9 @@ from xce.resreq.dependency import (
     resolve_dependency,
     subjects_of,
 )
-from xce.resreq.errors import DependencySyntaxError, NotBuiltError, UnknownJobError
+from xce.resreq.elements import arrays_of
+from xce.resreq.errors import DependencySyntaxError, UnknownJobError
 from xce.state.cluster import ClusterState
-from xce.state.job import WAITS_DEPENDENCY
 from xce.state.names import Named, jobs_of
 from xce.state.view import probe
 
@@ -34,6 +34,8 @@ def decide_dependency(
     actor: Actor,
     past_jobs: Iterable[tuple[JobId, int, int]] = (),
     past_elements: Iterable[tuple[JobId, Index, int, int]] = (),
+    *,
+    array: ArraySpec | None = None,
 ) -> Dependency | Refusal | None:
     """Return the resolved condition, or None when there is none or it holds already.
 
@@ -44,6 +46,7 @@ def decide_dependency(
         actor: Who asks; what he may not see is not there.
         past_jobs: What the history told about jobs that have left the state.
         past_elements: What it told about elements of such jobs.
+        array: The elements that shall wait for it; None: no array does.
     """
     if not text:
         return None
@@ -58,7 +61,12 @@ def decide_dependency(
         is_array = "is no array" in missing
         lsf = "Job array does not exist" if is_array else "No matching job found"
         return Refusal(RefusalCode.DEPENDENCY_UNKNOWN_JOB, text, lsf=lsf)
+    refusal = _refuse_pairs(state, tree, array)
+    if refusal is not None:
+        return refusal
     tree = _fold_past(tree, past)
+    if arrays_of(tree):
+        return tree
 
     def ask(condition: Condition, job: JobId, index: int) -> tuple[bool, bool]:
         return probe(state, condition, job, index)
@@ -70,10 +78,9 @@ def _resolve(
     state: ClusterState, text: str, user: str, actor: Actor, past: Past
 ) -> Dependency | Refusal:
     """Return a condition with ids for names, or why it cannot be read or is about no job."""
-    names = state.names.get(user, {})
 
     def lookup(name: str) -> list[JobId]:
-        return matching_jobs(names, name)
+        return matching_jobs(state.names.get(user, {}), name)
 
     sees = state.rights.filter(actor, Permission.JOB_VIEW)
 
@@ -88,9 +95,8 @@ def _resolve(
     try:
         return resolve_dependency(parse_dependency(text), lookup, exists)
     except DependencySyntaxError as error:
-        is_built = not isinstance(error, NotBuiltError)
         return Refusal(
-            RefusalCode.BAD_DEPENDENCY if is_built else RefusalCode.NOT_BUILT,
+            RefusalCode.BAD_DEPENDENCY,
             f"-w: {error.message}",
             lsf=error.lsf,
             column=error.column,
@@ -139,7 +145,7 @@ def find_circle(state: ClusterState, job_id: JobId, tree: Dependency) -> str:
                 way.append(before[way[-1]])
             return " <- ".join(map(str, [*way, job_id]))
         job = state.jobs.get(here)
-        if job is None or job.dependency is None or not job.waits & WAITS_DEPENDENCY:
+        if job is None or job.dependency is None or not job.is_conditional:
             continue
         for subject in subjects_of(job.dependency):
             if subject not in before:
@@ -156,6 +162,10 @@ def _missing_element(state: ClusterState, past: Past, tree: Dependency) -> str:
                 job = state.jobs.get(subject.job)
                 if test in COUNTS and (job is None or job.array is None):
                     return f"job {subject.job} is no array that has not left the cluster"
+                if subject.index == EACH:
+                    if job is None or job.array is None:
+                        return f"job {subject.job} is no array that has not left the cluster"
+                    continue
                 if subject.index == WHOLE or (subject.job, subject.index) in past:
                     continue
                 if job is None or job.position(subject.index) is None:
@@ -165,6 +175,36 @@ def _missing_element(state: ClusterState, past: Past, tree: Dependency) -> str:
             return _missing_element(state, past, part)
         case And(parts) | Or(parts):
             return next(filter(None, (_missing_element(state, past, part) for part in parts)), "")
+
+
+def _refuse_pairs(state: ClusterState, tree: Dependency, array: ArraySpec | None) -> Refusal | None:
+    """Refuse ``[*]`` where elements cannot be told which other one they wait for."""
+    sizes = {job: state.jobs[job].size for job in arrays_of(tree)}
+    size = array.count if array is not None else 0
+    lsf = "Dependent job arrays must be the same size"
+    for job, other in sizes.items():
+        if other != size:
+            who = f"this one has {size}" if size else "only an array waits element by element"
+            text = f"-w: array {job} has {other} elements; {who}"
+            return Refusal(RefusalCode.BAD_DEPENDENCY, text, lsf=lsf)
+    crowd = _shared_name(tree)
+    if crowd:
+        named = ", ".join(map(str, crowd))
+        text = f"-w: several arrays have this name ({named}): name one by its id before [*]"
+        return Refusal(RefusalCode.BAD_DEPENDENCY, text, lsf=lsf)
+    return None
+
+
+def _shared_name(tree: Dependency) -> tuple[JobId, ...]:
+    """Return the arrays that one name with ``[*]`` stands for, when there are several."""
+    match tree:
+        case Condition(_, subjects):
+            each = tuple(subject.job for subject in subjects if subject.index == EACH)
+            return each if len(each) > 1 else ()
+        case Not(part):
+            return _shared_name(part)
+        case And(parts) | Or(parts):
+            return next(filter(None, map(_shared_name, parts)), ())
 
 
 def matching_jobs(names: dict[str, Named], pattern: str) -> list[JobId]:

@@ -1,7 +1,7 @@
 """What time alone brings: begin times, doomed jobs, and what may be forgotten."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from xce.control.loss import decide_losses, next_loss_us
@@ -12,6 +12,7 @@ from xce.model.command import Tick
 from xce.model.host_record import AvoidanceLifted
 from xce.model.ids import JobId, Micros
 from xce.model.job import EndCause
+from xce.model.ranges import Ranges, from_runs
 from xce.model.record import (
     AmountsReturned,
     DelaysPassed,
@@ -23,7 +24,7 @@ from xce.model.record import (
 )
 from xce.state.cluster import ClusterState
 from xce.state.index import next_wait_us
-from xce.state.job import DOOMED, WAITS_BEGIN
+from xce.state.job import DOOMED, WAITS_BEGIN, Job
 
 SLICE: Final = 10_000
 """Most jobs that one tick releases, ends or forgets."""
@@ -34,7 +35,7 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     """Return what became due; nothing when nothing did."""
     records: list[Record] = []
     begun: list[JobId] = []
-    doomed: list[JobId] = []
+    doomed: dict[JobId, Ranges] = {}
     waited: dict[JobId, Micros] = {}
     for job_id in _due_jobs(state, now_us):
         if len(begun) + len(doomed) + len(waited) >= SLICE:
@@ -44,8 +45,8 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
             continue
         if job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
             begun.append(job_id)
-        elif job.waits & DOOMED and 0 < job.doomed_until_us <= now_us:
-            doomed.append(job_id)
+        elif runs := _doomed_elements(job, now_us):
+            doomed[job_id] = runs
         elif 0 < (delay_us := next_wait_us(state, job)) <= now_us - job.submit_at_us:
             waited[job_id] = delay_us
     if begun:
@@ -56,7 +57,7 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     if returned is not None:
         records.append(returned)
     if doomed:
-        records.append(withdraw_orphans(state, sorted(set(doomed)), now_us))
+        records.append(withdraw_elements(state, dict(sorted(doomed.items())), now_us))
     records.extend(_lift_avoidance(state, now_us))
     if not tick.is_settling:
         records.extend(decide_losses(state, now_us))
@@ -121,10 +122,24 @@ def _due_entries(heap: Sequence[_Entry], now_us: Micros) -> Iterator[_Entry]:
 
 def withdraw_orphans(state: ClusterState, jobs: list[JobId], now_us: Micros) -> Withdrawn:
     """Return the end of jobs whose dependency can never be satisfied (decision X-13)."""
+    found = {job_id: waiting_positions(state.jobs[job_id]) for job_id in jobs}
+    return withdraw_elements(state, found, now_us)
+
+
+def _doomed_elements(job: Job, now_us: Micros) -> Ranges:
+    """Return the elements of a job whose time to wait in vain is over."""
+    if job.waits & DOOMED and 0 < job.doomed_until_us <= now_us:
+        return waiting_positions(job)
+    return from_runs(run for until_us, runs in job.dooms if 0 < until_us <= now_us for run in runs)
+
+
+def withdraw_elements(
+    state: ClusterState, elements: Mapping[JobId, Ranges], now_us: Micros
+) -> Withdrawn:
+    """Return the end of elements whose dependency can never be satisfied (decision X-13)."""
     columns: tuple[list[int], list[int], list[int]] = ([], [], [])
-    for job_id in jobs:
-        job = state.jobs[job_id]
-        for first, last in index_runs(job, waiting_positions(job)):
+    for job_id, positions in elements.items():
+        for first, last in index_runs(state.jobs[job_id], positions):
             for column, value in zip(columns, (job_id, first, last), strict=True):
                 column.append(value)
     return Withdrawn(*columns, EndCause.ORPHAN_SYSTEM, "", now_us)

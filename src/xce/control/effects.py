@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from xce.control.exit_values import success_codes
+from xce.control.processors import bindings_of
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
@@ -130,6 +132,10 @@ def _add_launch(
     launch.attempts.append(attempt.number)
     if attempt.devices:
         launch.devices.append(grants_of(state, attempt))
+    if attempt.processors or launch.bindings:
+        missing = len(launch.indices) - len(launch.bindings) - 1
+        launch.bindings.extend([()] * missing)
+        launch.bindings.append(bindings_of(state, attempt) if attempt.processors else ())
     if job.requeues:
         requeue = job.requeues.get(job.position(index) or 0)
         if requeue is not None and requeue.has_run:
@@ -175,8 +181,11 @@ def _launch(
         restarted=[],
         fence_us=_fence_us(state, job),
         devices=[],
+        bindings=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
+        group=key.group,
+        success_codes=success_codes(state, key),
         row_gpus=row_wishes(state, attempt),
     )
 

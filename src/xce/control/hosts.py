@@ -158,7 +158,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
     records: list[Record] = [
         HostUp(
             number, seen.boot_id, seen.cpus, seen.mem_mib, seen.isolation, seen.version,
-            seen.attributes, tuple(_stale(state, seen)), seen.devices,
+            seen.attributes, tuple(_stale(state, seen)), seen.devices, seen.processors,
         )
     ]  # fmt: skip
     if restarted:

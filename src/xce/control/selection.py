@@ -153,7 +153,8 @@ def _matching(
     with_finished: bool,
 ) -> list[Selected]:
     """Return the jobs that match every filter and that ``actor`` may touch."""
-    users = [selection.user] if selection.user else sorted(state.names)
+    known = state.names if with_finished else state.unfinished
+    users = [selection.user] if selection.user else sorted(known)
     if not state.rights.may_anywhere(actor, permission):
         users = [user for user in users if user == actor.user]
     if with_finished:

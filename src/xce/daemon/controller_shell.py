@@ -16,10 +16,12 @@ from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
 from xce.control.effects import owed_keys
 from xce.control.liveness import Watch
+from xce.control.load import LoadGather
 from xce.control.reign import Reign
 from xce.control.settle import SettleWindow
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.daemon.memory import MemoryGuard, used_mib
+from xce.daemon.tail import Tail
 from xce.journal.batch import make_batch
 from xce.journal.interface import Journal, StoredBatch
 from xce.journal.writer import CommitThread
@@ -69,7 +71,7 @@ class ControllerShell:
         self.history_seq: Seq = 0
         self.on_look: Callable[[Micros], object] = lambda _: None
         """Called when something became durable, and at each tick."""
-        self.entries_since_snapshot = 0
+        self.tail = Tail(0, 0)
         self._crc = crc
         self._loop = asyncio.get_running_loop()
         self.reign = Reign(desk, self)
@@ -87,6 +89,7 @@ class ControllerShell:
             on_fatal=on_fatal,
         )
         self.watch = Watch()
+        self.loads = LoadGather()
         self._guard = MemoryGuard(desk, log)
         self._resolver = Resolver()
         table = self.state.hosts
@@ -147,7 +150,7 @@ class ControllerShell:
         batch, stored = self._flying
         assert stored.last == seq
         self._flying = None
-        self.entries_since_snapshot += len(batch.entries)
+        self.tail += Tail(len(batch.entries), len(stored.content))
         if self.followers:
             # First of all, so that whoever gets an answer finds it in his replica.
             frame = encode_frame(m.Batch(stored.first, stored.last, stored.content))
@@ -186,6 +189,7 @@ class ControllerShell:
         is_settling = self._settling.is_open(self.workers.keys(), self._now_us)
         self.reign.give(Tick(self.history_seq, is_settling))
         self._cut_silent()
+        self._look_at_load()
         self._guard.look(self.state.config.controller_memory_mib, used_mib())
         self.on_look(self._now_us)
         wait_s = min(TICK_S, self.state.config.heartbeat_us / 2_000_000)
@@ -209,6 +213,13 @@ class ControllerShell:
             if link is not None:
                 link.is_silent = True
                 link.peer.abort("nothing was heard of it for too long")
+
+    def _look_at_load(self) -> None:
+        """Have recorded what has changed of the load of hosts."""
+        if not self.desk.trouble:
+            seen = self.loads.take(self.state, self._now_us)
+            if seen is not None:
+                self.reign.give(seen)
 
     def _repeat(self) -> None:
         """Tell connected workers again what they have been owed for long."""

@@ -162,6 +162,8 @@ class Reception:
                     raise WireError(refusal)
                 if link is not None:
                     self._shell.note_heard(link, is_beat=isinstance(message, m.Ping))
+                    if isinstance(message, m.Ping) and message.load:
+                        self._shell.loads.hear(link.host, message.load)
                 if link is not None and isinstance(message, m.Observe):
                     self._observe(link, message)
                 else:
@@ -363,6 +365,7 @@ class Reception:
             if shell.workers.get(host) is link:
                 del shell.workers[host]
                 shell.watch.forget(host)
+                shell.loads.forget(host)
                 gone = HostDisconnected(host, link.is_silent)
                 shell.give(gone, by=f"host {host}", basis="component")
 

@@ -13,8 +13,10 @@ import msgspec
 from xce.journal.history_schema import HistoryError
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Outcome
+from xce.model.request import ClassKey
 
 FOREVER: Final = (0, 1 << 62)
+_KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
 Span = tuple[Micros, Micros]
 """From and to, both included."""
@@ -33,6 +35,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     """With ``*`` for any text."""
     project: str = ""
     host: str = ""
+    group: str = ""
+    """Of this job group, not of those below it."""
     outcomes: tuple[Outcome, ...] = (Outcome.DONE, Outcome.EXIT)
     submitted: Span = FOREVER
     dispatched: Span = FOREVER
@@ -247,7 +251,8 @@ class HistorySearch:
             where.add("t.placed_at_us BETWEEN ? AND ?", *search.dispatched)
         if table == "attempts" and search.host:
             self._add_host(where, search.host)
-        if search.project or search.sees or (search.name and not is_named):
+        has_words = search.project or search.sees or search.group
+        if has_words or (search.name and not is_named):
             source += " CROSS JOIN jobs j ON j.job = t.job"
             self._add_job_words(where, search)
         return source, where
@@ -259,10 +264,18 @@ class HistorySearch:
                       pattern if "*" in pattern else search.name)  # fmt: skip
         if search.project:
             where.add("j.project = ?", search.project)
+        if search.group:
+            where.add("j.cls IN (SELECT value FROM json_each(?))", self._classes_of(search.group))
         if search.sees is not None:
             # One question at a time: it holds for this one.
             self._connection.create_function("is_seen", 3, search.sees)
             where.add("is_seen(j.user, j.queue, j.project)")
+
+    def _classes_of(self, group: str) -> str:
+        """Return the classes of jobs in a job group, as JSON."""
+        rows = self._rows("SELECT cls, key FROM classes", ())
+        found = [cls for cls, key in rows if _KEY.decode(key).group == group]
+        return msgspec.json.encode(found).decode()
 
     def _add_host(self, where: _Where, name: str) -> None:
         rows = self._rows("SELECT number FROM hosts WHERE name = ?", (name,))

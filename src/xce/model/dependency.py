@@ -13,6 +13,8 @@ from xce.model.ids import Index, JobId
 
 WHOLE: Index = -1
 """Stands for "the whole job or array" where an element's index could stand."""
+EACH: Index = -2
+"""``[*]``: for each element of the array that waits, the one at the same place."""
 
 
 class Test(enum.StrEnum):

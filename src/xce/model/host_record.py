@@ -9,6 +9,7 @@ import msgspec
 
 from xce.model.device import Device
 from xce.model.ids import HostNumber, Index, JobId
+from xce.model.processor import Processor
 from xce.model.reason import Wake
 
 NO_WAKES: Final[frozenset[Wake]] = frozenset()
@@ -31,6 +32,8 @@ class HostUp(msgspec.Struct, frozen=True, tag="host-up", array_like=True):
     until they are gone."""
     devices: tuple[Device, ...] = ()
     """The GPUs that the worker found."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to; empty: the worker does not tell."""
 
 
 class HostDown(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
@@ -129,6 +132,16 @@ class AvoidanceLifted(msgspec.Struct, frozen=True, tag="avoidance-lifted", array
     hosts: list[HostNumber]
 
 
+class LoadChanged(msgspec.Struct, frozen=True, tag="load-changed", array_like=True):
+    """Hosts measured another load than is known. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.LOAD})
+
+    hosts: list[HostNumber]
+    indices: list[list[int]]
+    """For each of `xce.model.load.INDICES` the values of these hosts, in thousandths."""
+
+
 HostRecord: TypeAlias = (
     HostUp
     | HostDown
@@ -140,4 +153,5 @@ HostRecord: TypeAlias = (
     | HostsOpened
     | DevicesOpened
     | AvoidanceLifted
+    | LoadChanged
 )

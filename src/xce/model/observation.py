@@ -7,6 +7,8 @@ import msgspec
 from xce.model.device import Device
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
+from xce.model.load import Sample
+from xce.model.processor import Processor
 
 HOLLOW: Final = "hollow"
 """What a host without real jobs says of its isolation first."""
@@ -85,6 +87,8 @@ class HostJoined(msgspec.Struct, frozen=True, tag="host-joined", array_like=True
     attributes: dict[str, int | str | bool] = {}
     devices: tuple[Device, ...] = ()
     """The GPUs that it has."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to; empty: it does not tell."""
 
 
 class HostDisconnected(msgspec.Struct, frozen=True, tag="host-disconnected", array_like=True):
@@ -115,4 +119,11 @@ class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
     """``(job, index, attempt)`` that were to be forgotten: nothing of them is left."""
 
 
-Observation: TypeAlias = HostJoined | HostDisconnected | ReignBegan | Reported
+class LoadSeen(msgspec.Struct, frozen=True, tag="load-seen", array_like=True):
+    """What some hosts measured of their load has changed enough to be recorded."""
+
+    hosts: tuple[str, ...]
+    samples: tuple[Sample, ...]
+
+
+Observation: TypeAlias = HostJoined | HostDisconnected | ReignBegan | Reported | LoadSeen

@@ -47,14 +47,7 @@ def unite(a: Ranges, b: Ranges) -> Ranges:
         return b
     if not b:
         return a
-    result: list[tuple[int, int]] = []
-    for lo, hi in sorted((*a, *b)):
-        if result and lo <= result[-1][1] + 1:
-            if hi > result[-1][1]:
-                result[-1] = (result[-1][0], hi)
-        else:
-            result.append((lo, hi))
-    return tuple(result)
+    return from_runs((*a, *b))
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
@@ -105,6 +98,17 @@ def from_sorted(positions: Iterable[int]) -> Ranges:
             result[-1] = (result[-1][0], position)
         else:
             result.append((position, position))
+    return tuple(result)
+
+
+def from_runs(runs: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the elements of runs that come in any order and may touch or overlap each other."""
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(last, result[-1][1]))
+        else:
+            result.append((first, last))
     return tuple(result)
 
 

@@ -76,6 +76,8 @@ class HostCode(enum.StrEnum):
     """An earlier attempt failed there through the host's fault."""
     THRESHOLD = "threshold"
     """The present value of ``resource`` is beyond the threshold of rusage[]."""
+    LOAD = "load"
+    """The load index ``resource`` is worse there than the queue allows."""
     NO_VALUE = "no-value"
     """Has no value of ``resource``, which same[] names."""
     NO_DEVICE = "no-device"
@@ -86,6 +88,12 @@ class HostCode(enum.StrEnum):
     """Too few of its GPUs are free. Where ``resource`` is ``milli``, amounts are thousandths."""
     DEVICES_SPLIT = "devices-split"
     """Enough is free, but in pieces: in several NVLink domains, or shares of several GPUs."""
+    PROCESSORS_UNKNOWN = "processors-unknown"
+    """Nobody has told which processors it has."""
+    NO_PROCESSORS = "no-processors"
+    """Has not the processors that affinity[] wants, used or not."""
+    PROCESSORS_BUSY = "processors-busy"
+    """Too few of its processors are free, or not so that affinity[] is met."""
     NO_DOMAIN = "no-domain"
     """Lies in no domain of the level ``resource``."""
 
@@ -101,6 +109,8 @@ class Wake(enum.StrEnum):
     CONFIG = "config"
     RESERVATION = "reservation"
     """Who holds a reservation, or when what runs is expected to end."""
+    LOAD = "load"
+    """What hosts measure of their load."""
 
 
 class HostReason(msgspec.Struct, frozen=True, array_like=True):
@@ -183,8 +193,12 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.TOO_SMALL: "Job's resource requirements not satisfied",
     HostCode.AVOIDED: "Unable to start the job on the host",
     HostCode.THRESHOLD: "Load threshold reached",
+    HostCode.LOAD: "Load threshold reached",
     HostCode.NO_VALUE: "Job's resource requirements not satisfied",
     HostCode.NO_DOMAIN: "Job's resource requirements not satisfied",
+    HostCode.PROCESSORS_UNKNOWN: "Affinity resource requirement cannot be met",
+    HostCode.NO_PROCESSORS: "Affinity resource requirement cannot be met",
+    HostCode.PROCESSORS_BUSY: "Affinity resource requirement cannot be met",
     HostCode.NO_DEVICE: "Job's resource requirements not satisfied",
     HostCode.DEVICE_CLOSED: "Job's resource requirements not satisfied",
     HostCode.DEVICES_BUSY: _LSF_GPU,
@@ -199,9 +213,13 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
     HostCode.AVOIDED: "avoided after a failed start",
     HostCode.THRESHOLD: "beyond the threshold of {resource} in rusage[]",
+    HostCode.LOAD: "beyond the queue's threshold of {resource}",
     HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
     HostCode.NO_DOMAIN: "in no {resource}",
     HostCode.DEVICE_CLOSED: "whose GPUs are closed",
+    HostCode.PROCESSORS_UNKNOWN: "not telling which processors there are",
+    HostCode.NO_PROCESSORS: "without the processors that affinity[{resource}] wants",
+    HostCode.PROCESSORS_BUSY: "whose free processors are not as affinity[{resource}] wants them",
 }
 
 

@@ -18,6 +18,7 @@ from xce.model.plan import Reservation, StartRule, Victim
 from xce.model.queue_record import QueuesSwitched
 from xce.model.reason import Reason, Wake
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
+from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
@@ -182,6 +183,8 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     alternative: int = 0
     rule: StartRule = StartRule.TURN
     devices: list[list[int]] = []
+    processors: list[list[int]] = []
+    """As in `xce.model.plan.BulkStart`."""
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
@@ -203,6 +206,8 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     """The certificate, as in `xce.model.plan.GangStart`."""
     topology: int = 0
     alone: list[HostNumber] = []
+    processors: list[list[int]] = []
+    """As in `xce.model.plan.GangStart`."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
@@ -386,6 +391,10 @@ class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
     """`xce.model.job.EndCause` of each; empty: they gave way."""
     details: list[tuple[int, str]] = []
     """``(position, text)`` for those that have one."""
+    held: list[int] = []
+    """Positions of those that are held: they were started anew too often."""
+    elsewhere: list[int] = []
+    """Positions of those that do not use the same hosts again."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):
@@ -442,6 +451,8 @@ Record: TypeAlias = (
     | JobsReleased
     | DelaysPassed
     | DependencyDoomed
+    | ElementsReleased
+    | ElementsDoomed
     | Held
     | Unheld
     | JobsMoved

@@ -35,3 +35,5 @@ class JobModified(msgspec.Struct, frozen=True, tag="job-modified", array_like=Tr
     """The queue that it was switched to; empty: it stayed in its own."""
     changes: str = ""
     """What was changed, for people; empty: only the queue."""
+    keeps_elements: bool = False
+    """What its elements wait for of other arrays stays as it is; else it begins anew."""

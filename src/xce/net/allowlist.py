@@ -12,6 +12,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    ForceJob,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -37,7 +38,8 @@ from xce.model.command import (
     SwitchJobs,
     TrustKey,
 )
-from xce.model.observation import HostJoined, ReignBegan, Reported
+from xce.model.load import is_sample
+from xce.model.observation import HostJoined, LoadSeen, ReignBegan, Reported
 from xce.model.trust import TEST
 from xce.net import message as m
 from xce.net.bounds import refuse_observation
@@ -59,7 +61,7 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
+    ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
     SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
     StopTrace, SetDevicesOpen,
 )  # fmt: skip
@@ -154,7 +156,14 @@ class Gate:
             return self._refuse_ask(message.command, message)
         if isinstance(message, m.Observe):
             return self._refuse_observation(message)
+        if isinstance(message, m.Ping) and message.load:
+            return self._refuse_load(message)
         return ""
+
+    def _refuse_load(self, message: m.Ping) -> str:
+        if self.role != "worker":
+            return f"a {self.role} may not tell the load of a host"
+        return "" if is_sample(message.load) else "a load is refused: it is none"
 
     def _refuse_ask(self, command: Command, ask: m.Ask) -> str:
         kind = type(command)
@@ -176,7 +185,7 @@ class Gate:
         kind = type(seen).__name__
         if not isinstance(seen, self._rights.observations):
             return f"a {self.role} may not report {kind}"
-        if isinstance(seen, ReignBegan) or seen.host != self.name:
+        if isinstance(seen, ReignBegan | LoadSeen) or seen.host != self.name:
             return f"the worker of host {self.name} may report about that host only"
         refusal = refuse_observation(seen)
         if refusal:

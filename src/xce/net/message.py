@@ -14,6 +14,7 @@ import msgspec
 from xce.model.command import Accepted, Command
 from xce.model.effect import Effect, Launch, SetLimits
 from xce.model.ids import Epoch, Micros, Seq
+from xce.model.load import Sample
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
 from xce.model.task import PartSeen, TaskFault, TaskOrder, TaskSeen
@@ -274,6 +275,8 @@ class Ping(msgspec.Struct, frozen=True, tag="ping", array_like=True):
     """Are you there? Answered by `Pong` with the same number."""
 
     number: int
+    load: Sample = ()
+    """Of a worker: what it has measured of its host since the last one; empty: nothing."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag="pong", array_like=True):

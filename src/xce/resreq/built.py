@@ -6,11 +6,12 @@ from typing import Final, NamedTuple
 from xce.model.config import ClusterConfig
 from xce.model.request import Request
 from xce.resreq import ast
+from xce.resreq.affinity import find_gap
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.expression import parts_of
 from xce.resreq.merge import find_column
 from xce.resreq.parser import parse_select
-from xce.resreq.schema import ALIASES, Schema
+from xce.resreq.schema import ALIASES, MEASURED, Schema
 
 
 class Row(NamedTuple):
@@ -32,8 +33,12 @@ def _balances_blocks(request: Request) -> bool:
     return is_balanced and (in_blocks or request.hosts_max > 1)
 
 
+def _binds_parts(request: Request) -> bool:
+    return any(part.request.affinity for part in request.parts)
+
+
 ROWS: Final = (
-    Row("affinity[]", "affinity", lambda r: bool(r.affinity)),
+    Row("affinity[] in the parts of a compound form", "affinity", _binds_parts),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
     Row("cu[excl]", "excl", lambda r: r.cu is not None and r.cu.exclusive),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
@@ -42,15 +47,13 @@ ROWS: Final = (
 )
 NAMES: Final = frozenset(
     (
-        "r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it",
-        "status", "cpuf", "server", "rexpri", "ndisks", "nprocs", "ncores", "nthreads",
         "cu",
         "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
     )
 )  # fmt: skip
 """Resources that LSF has on every host and XCE has not yet, unless they are declared."""
-OFFERED: Final = frozenset(("swp", "tmp", "maxswp", "maxtmp"))
-"""What hosts have where their configuration says how much."""
+OFFERED: Final = frozenset(("swp", "tmp"))
+"""What hosts give out where their configuration says how much."""
 NAME_PREFIXES: Final = ("gpu_",)
 
 
@@ -66,20 +69,22 @@ def refuse_not_built(
     """
     inner = [part.request for part in request.parts]
     inner += [alternative.request for alternative in request.alternatives]
-    for row in ROWS:
-        if row.is_asked(request):
-            return _not_built(row.what, [row.word], texts)
+    asked = next((row for row in ROWS if row.is_asked(request)), None)
+    gap = asked or find_gap(request.affinity)
+    if gap is not None:
+        return _not_built(gap.what, [gap.word], texts)
     schema = Schema(config)
     for section, name in _names(request, schema):
-        if name in schema.kinds or (section == "rusage" and name in schema.units):
+        if _is_there(name, section, schema):
             continue
         if name in schema.units and section != "rusage":
             if name in schema.pools or section == "same":
                 what = f"{name} in {section}[], since it is consumed,"
                 return _not_built(what, [name], texts)
+        elif name in MEASURED and section == "same":
+            return _not_built(f"{name} in same[], since it changes,", [name], texts)
         elif name in OFFERED:
-            size = name.removeprefix("max")
-            why = f"{name} in {section}[]: no host offers it, as {size} in hosts.yaml would say"
+            why = f"{name} in {section}[]: no host offers it, as {name} in hosts.yaml would say"
             return NotBuiltError(why, word=name)
         elif name in NAMES or name.startswith(NAME_PREFIXES):
             words = [name, *(alias for alias, real in ALIASES.items() if real == name)]
@@ -89,6 +94,14 @@ def refuse_not_built(
         if found is not None:
             return found
     return None
+
+
+def _is_there(name: str, section: str, schema: Schema) -> bool:
+    """Return whether a resource may be named in a section, as far as that is simple."""
+    if section == "rusage" and name in schema.units:
+        return True
+    is_measured = name in MEASURED and section in ("rusage", "same")
+    return name in schema.kinds and not is_measured
 
 
 def _names(request: Request, schema: Schema) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from xce.model.request import (
     Threshold,
 )
 from xce.resreq import ast
+from xce.resreq.base import with_base
 from xce.resreq.errors import NotBuiltError, ResreqError
 from xce.resreq.gpu import compile_parts, without_gpus
 from xce.resreq.hosts import parse_hosts
@@ -43,7 +44,7 @@ Tasks = tuple[int, int]
 """Fewest and most."""
 
 
-def compile_request(
+def compile_request(  # noqa: PLR0913 - each is another option of a submission
     texts: Sequence[str],
     *,
     config: ClusterConfig,
@@ -53,6 +54,7 @@ def compile_request(
     unit: str = "MB",
     gpu: GpuWish | None = None,
     whole_hosts: int = 0,
+    base: str = "",
 ) -> Request:
     """Return the request that ``-R`` (perhaps several), ``-n``, ``-m`` and ``-x`` ask for.
 
@@ -65,6 +67,7 @@ def compile_request(
         unit: The unit of a bare ``mem``: ``LSF_UNIT_FOR_LIMITS`` or ``classic`` (MB here).
         gpu: What ``-gpu`` asks for; what ``rusage[]`` says of GPUs counts instead.
         whole_hosts: ``-nnodes``: so many hosts with all their slots; 0: not said.
+        base: The requirement of an application profile, in the units of the cluster.
 
     Raises:
         ResreqError: A text cannot be read, or names what does not exist.
@@ -75,6 +78,9 @@ def compile_request(
     tree: ast.Requirement = ast.Simple()
     if texts:
         tree = merge_requirements(texts, Schema(config), unit)
+    if base:
+        under = merge_requirements((base,), Schema(config), config.lsf_unit_for_limits)
+        tree = with_base(tree, under)
     try:
         request = compile_tree(tree, tasks)
     except ResreqError as error:

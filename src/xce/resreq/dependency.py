@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, assert_never
 
 from xce.model.dependency import (
     COUNTS,
+    EACH,
     EVERY,
     WHOLE,
     And,
@@ -22,7 +23,7 @@ from xce.model.dependency import (
     Test,
 )
 from xce.model.ids import Index, JobId
-from xce.resreq.errors import DependencyNotBuiltError, DependencySyntaxError, UnknownJobError
+from xce.resreq.errors import DependencySyntaxError, UnknownJobError
 
 TEXT_MAX: Final = 16 * 1024
 DEPTH_MAX: Final = 100
@@ -61,7 +62,6 @@ def parse_dependency(text: str) -> Dependency:
 
     Raises:
         DependencySyntaxError: The text is no condition.
-        DependencyNotBuiltError: It uses a test that is not honoured yet.
     """
     if len(text) > TEXT_MAX:
         raise DependencySyntaxError(
@@ -72,8 +72,6 @@ def parse_dependency(text: str) -> Dependency:
     if len(inner) > 1 and inner[0] == inner[-1] == '"' and "(" in inner:
         try:
             return _Reader(text, quoted=True).whole()
-        except DependencyNotBuiltError:
-            raise
         except DependencySyntaxError:
             # It may be a quoted name, or begin and end with quoted names.
             pass
@@ -223,7 +221,9 @@ def _render_subject(subject: Subject) -> str:
     name = subject.name or str(subject.job)
     if subject.name and not _PLAIN.fullmatch(subject.name):
         name = f'"{subject.name}"'
-    return name if subject.index == WHOLE else f"{name}[{subject.index}]"
+    if subject.index == WHOLE:
+        return name
+    return f"{name}[{'*' if subject.index == EACH else subject.index}]"
 
 
 class _Reader:
@@ -288,12 +288,6 @@ class _Reader:
             text=self.text,
             column=place + 1,
             expected=expected,
-        )
-
-    def not_built(self, what: str, place: int) -> DependencyNotBuiltError:
-        """Return the refusal of what is not honoured yet."""
-        return DependencyNotBuiltError(
-            f"{what} in a dependency condition is not built yet", text=self.text, column=place + 1
         )
 
     def any(self) -> Dependency:
@@ -423,7 +417,7 @@ class _Reader:
     def checked_index(self, word: str, place: int) -> Index:
         """Return the index that a word means."""
         if word == "*":
-            raise self.not_built("[*], element by element,", place)
+            return EACH
         if not _is_digits(word) or len(word) > 10 or not 1 <= int(word) <= INDEX_MAX:
             raise self.fault("one array index", place, word)
         return int(word)

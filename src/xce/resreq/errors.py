@@ -49,12 +49,6 @@ class DependencySyntaxError(LanguageError):
     LSF = "Dependency condition syntax error"
 
 
-class DependencyNotBuiltError(DependencySyntaxError, NotBuiltError):
-    """A dependency condition is right, but uses what this release does not honour yet."""
-
-    LSF = ""
-
-
 class UnknownJobError(LanguageError):
     """A dependency condition names a job that does not exist."""
 

@@ -3,11 +3,18 @@
 from typing import Final
 
 from xce.model.config import ClusterConfig
+from xce.model.load import INDICES
 from xce.resreq.errors import ResreqError
 
 NUMBERS: Final = ("ncpus", "maxmem", "mem", "slots", "maxslots")
 """Numbers that every host has, for select and order."""
-STRINGS: Final = ("hname", "model", "type")
+MEASURED: Final = tuple(name for name in INDICES if name not in NUMBERS)
+"""Numbers that hosts measure, for select and order."""
+STATIC: Final = (
+    "cpuf", "rexpri", "ndisks", "nprocs", "ncores", "nthreads", "maxswp", "maxtmp",
+)  # fmt: skip
+"""Numbers that tell of what a host is made, for select and order."""
+STRINGS: Final = ("hname", "model", "status", "type")
 """Strings that a host may have, for select."""
 SIZES: Final = ("mem", "maxmem", "swp", "maxswp")
 """Numbers that are sizes in MiB; a bare number beside one is in the unit for limits."""
@@ -20,25 +27,14 @@ LEVELS: Final = (HOST_LEVEL, "switch", "block", "rack", "zone")
 
 ALIASES: Final = {"swap": "swp", "idle": "it", "login": "ls", "cpu": "r1m"}
 """Second names of what LSF has on every host."""
-_LOAD: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "swp", "tmp")
 _GPU_COUNTS: Final = ("ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p")
-_BUILT_IN_KINDS: Final = {
-    **dict.fromkeys(
-        (
-            *_LOAD, "cpuf", "rexpri", "ndisks", "nprocs", "ncores", "nthreads", "maxswp", "maxtmp",
-            *_GPU_COUNTS,
-        ),
-        "number",
-    ),
-    **dict.fromkeys(("status", "cu"), "string"),
-    "server": "boolean",
-}  # fmt: skip
+_BUILT_IN_KINDS: Final = {**dict.fromkeys(_GPU_COUNTS, "number"), "cu": "string"}
 """What LSF has beside the above; a declared resource of the same name wins."""
 _BUILT_IN_UNITS: Final = {
     "swp": "MB", "tmp": "MB", "gmem": "MB", "mig": "", **dict.fromkeys(_GPU_COUNTS, ""),
 }  # fmt: skip
 _NOT_CONSUMABLE: Final = (
-    *NUMBERS, *STRINGS, *_BUILT_IN_KINDS,
+    *NUMBERS, *MEASURED, *STATIC, *STRINGS, "server", *_BUILT_IN_KINDS,
 )  # fmt: skip
 _NOT_CONSUMABLE_LSF: Final = "Non-consumable resource in the RUSAGE section"
 
@@ -58,10 +54,10 @@ class Schema:
         """Names that do not exist, each with the section where it stood first."""
         self.levels = (HOST_LEVEL, *config.levels) if config.levels else LEVELS
         """Levels of the topology, from the inside."""
-        self.kinds: dict[str, str] = dict.fromkeys(NUMBERS, "number")
+        self.kinds: dict[str, str] = dict.fromkeys((*NUMBERS, *MEASURED, *STATIC), "number")
         """Attributes of hosts with their kinds."""
         self.kinds.update(dict.fromkeys(STRINGS, "string"))
-        self.kinds["gpu"] = "boolean"
+        self.kinds.update(dict.fromkeys(("gpu", "server"), "boolean"))
         self.kinds.update(dict.fromkeys(("ngpus", "ngpus_physical"), "number"))
         self.units: dict[str, str] = {"mem": "MB", "gpu": ""}
         """Consumable resources with their units."""
@@ -72,8 +68,6 @@ class Schema:
                 self.units[resource.name] = resource.unit
                 if resource.kind == "pool":
                     self.pools.add(resource.name)
-                elif f"max{resource.name}" in _BUILT_IN_KINDS:
-                    self.kinds[f"max{resource.name}"] = "number"
             else:
                 self.kinds[resource.name] = resource.kind
         for pool in config.pools:
@@ -117,7 +111,7 @@ class Schema:
             ResreqError: It is none.
         """
         unit = self.units.get(name)
-        if unit is None and (name not in self.kinds or name in _GPU_COUNTS):
+        if unit is None and (name not in self.kinds or name in (*_GPU_COUNTS, *MEASURED)):
             unit = _BUILT_IN_UNITS.get(name)
         if unit is not None:
             return unit

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from xce.model.load import RISING
 from xce.resreq import ast
 from xce.resreq.expression import parts_of
 from xce.resreq.parser import parse_select
@@ -23,8 +24,6 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 _LIMIT: Final = 1 << 60
 """Sums and products stop here instead of running over."""
 _ANY_TYPE: Final = ("any", "local")
-_RISING: Final = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls")
-"""Load indices that rise with the load."""
 
 
 class SelectColumns(Protocol):
@@ -61,11 +60,11 @@ class SelectProgram:
         self.names: tuple[str, ...] = tuple(sorted(_names(self.expression)))
         """The words in it that may be resources: which columns can change its answer."""
 
-    def mask(self, columns: SelectColumns) -> Bools:
-        """Return which hosts satisfy the expression."""
+    def mask(self, columns: SelectColumns, unsettled: frozenset[str] = frozenset()) -> Bools:
+        """Return which hosts satisfy the expression, or may, where some names may be anything."""
         if self.expression is None:
             return np.ones(columns.count, dtype=np.bool_)
-        return _Run(columns).condition(self.expression)
+        return _Run(columns, unsettled).condition(self.expression)
 
 
 @lru_cache(maxsize=4096)
@@ -86,7 +85,7 @@ def compile_order(text: str) -> tuple[tuple[str, bool], ...]:
     """
     keys = text.split(":") if text else ()
     named = [(key.lstrip("-!"), key.startswith("-")) for key in keys]
-    return tuple((name, (name in _RISING) == is_reversed) for name, is_reversed in named)
+    return tuple((name, (name in RISING) == is_reversed) for name, is_reversed in named)
 
 
 def _names(expression: ast.Expression | None) -> set[str]:
@@ -111,8 +110,9 @@ class _Numbers(NamedTuple):
 class _Run:
     """One run of a program over columns."""
 
-    def __init__(self, columns: SelectColumns) -> None:
+    def __init__(self, columns: SelectColumns, unsettled: frozenset[str] = frozenset()) -> None:
         self.columns = columns
+        self.unsettled = unsettled
         self.count = columns.count
 
     def condition(self, expression: ast.Expression) -> Bools:
@@ -128,6 +128,8 @@ class _Run:
                 for part in parts[1:]:
                     result = result | self.condition(part)
                 return result
+            case _ if self.unsettled and not self.unsettled.isdisjoint(_names(expression)):
+                return self.everywhere(value=True)
             case ast.Not(part):
                 return ~self.condition(part)
             case ast.Compare():

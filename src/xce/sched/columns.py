@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from xce.model.config import LEVELS, ClusterConfig
-from xce.resreq.schema import NUMBERS, STRINGS
+from xce.model.load import INDICES, UNKNOWN
+from xce.resreq.schema import MEASURED, NUMBERS, STATIC, STRINGS
 from xce.resreq.select import Bools, Codes, Milli
 from xce.sched.gpu_score import NO_MIX, Mix
 from xce.state.device_columns import DeviceColumns
@@ -22,6 +23,9 @@ GPU_NUMBERS: Final = ("ngpus", "ngpus_physical")
 OWN_LEVEL: Final = "host"
 """The topology level at which each host is a domain of its own."""
 _UNKNOWN_SIZE: Final = 1 << 40
+_CONSTANTS: Final = {"cpuf": 1000, "rexpri": 0}
+"""What LSF has of each host, and here is the same everywhere."""
+_LOAD_ROW: Final = {name: row for row, name in enumerate(INDICES)}
 _SIZES: Final = attrgetter("slots", "mem_mib")
 
 
@@ -31,18 +35,22 @@ class HostFacts:
     def __init__(self, table: HostTable, config: ClusterConfig) -> None:
         self.table = table
         self.change = table.change
-        self.kinds: dict[str, str] = dict.fromkeys(NUMBERS, "number")
+        self.kinds: dict[str, str] = dict.fromkeys((*NUMBERS, *MEASURED, *STATIC), "number")
         self.kinds |= {
             item.name: item.kind
             for item in config.resources
             if item.kind in ("number", "string", "boolean")
         }
-        self.kinds["gpu"] = "boolean"
+        self.kinds.update(dict.fromkeys(("gpu", "server"), "boolean"))
         self.kinds.update(dict.fromkeys(GPU_NUMBERS, "number"))
         counters = table.resources[2:]
         self.totals = {f"max{name}": table.row[name] for name in counters}
         """Names under which the whole of a counter is known, and its row."""
         self.kinds |= dict.fromkeys((*counters, *self.totals), "number")
+        self.measured = frozenset((*MEASURED, "status")) - {*counters}
+        """What hosts measure or are, and nobody gives out."""
+        self.moving = self.measured | table.row.keys()
+        """Names of what changes with what runs."""
         self.attributes: list[Mapping[str, int | str | bool]] = list(
             map(table.attributes, range(table.count))
         )
@@ -77,6 +85,9 @@ class HostFacts:
         if found is None and name in GPU_NUMBERS:
             counts = self.devices.is_there.sum(axis=0) * 1000
             found = self._numbers[name] = counts, np.ones(self.table.count, np.bool_)
+        if found is None and name in _CONSTANTS:
+            everywhere = np.ones(self.table.count, np.bool_)
+            found = self._numbers[name] = everywhere * np.int64(_CONSTANTS[name]), everywhere
         if found is None:
             values = [row.get(name) for row in self.attributes]
             milli = [0 if isinstance(value, str | None) else int(value) for value in values]
@@ -91,6 +102,8 @@ class HostFacts:
         if found is None:
             if name == "hname":
                 values: list[object] = list(self.table.names)
+            elif name == "status":
+                values = ["ok" if is_there else "unavail" for is_there in self.table.reachable()]
             else:
                 values = [row.get(name) for row in self.attributes]
             words = sorted({value for value in values if isinstance(value, str)})
@@ -105,6 +118,8 @@ class HostFacts:
         if found is None:
             column = [row.get(name) is True for row in self.attributes]
             found = self._flags[name] = np.asarray(column, np.bool_)
+            if name == "server":
+                found |= self.table.is_configured
             if name == "gpu":
                 found |= self.devices.is_there.sum(axis=0) > 0
         return found
@@ -159,11 +174,23 @@ def _unknown_sizes(table: HostTable, joined: Flags) -> Flags:
 
 
 class HostColumns:
-    """The columns of a session: facts, and what is free on its ground."""
+    """The columns of a session: facts, what is free on its ground, and what hosts measure.
 
-    def __init__(self, facts: HostFacts, free: Column) -> None:
+    Of a size that is given out and measured too (``mem``), there is as much as the lesser of both
+    says: somebody else may use it, and what was given out need not be used yet.
+
+    Args:
+        facts: What is known of hosts.
+        free: What is free, along resources and hosts.
+        is_idle: It is what would be free if nothing ran: then no load is known.
+    """
+
+    def __init__(self, facts: HostFacts, free: Column, *, is_idle: bool = False) -> None:
         self._facts = facts
         self._free = free
+        self._is_idle = is_idle
+        self.unsettled = facts.measured if is_idle else frozenset[str]()
+        """Numbers that may be anything."""
         self._all: Bools = np.ones(facts.table.count, np.bool_)
 
     @property
@@ -178,7 +205,7 @@ class HostColumns:
             case "slots":
                 return self._free[0] * 1000, self._all
             case "mem":
-                return self._free[1] * 1000, self._all
+                return self._least("mem", 1), self._all
             case "maxslots":
                 return total[0] * 1000, self._all
             case "maxmem":
@@ -186,7 +213,23 @@ class HostColumns:
             case "ncpus":
                 return self._facts.cpus, self._all
             case _:
-                return self._counter(name) or self._facts.number(name)
+                return self._counter(name) or self._load(name) or self._facts.number(name)
+
+    def _least(self, name: str, row: int) -> Milli:
+        """Return what is free of a resource, in thousandths, where no less was measured."""
+        free: Milli = self._free[row] * 1000
+        if not self._is_idle and name in _LOAD_ROW:
+            seen = self._facts.table.load[_LOAD_ROW[name]]
+            free = np.where(seen == UNKNOWN, free, np.minimum(free, seen))
+        return free
+
+    def _load(self, name: str) -> tuple[Milli, Bools] | None:
+        """Return what hosts measured; None: it is nothing that they do."""
+        row = _LOAD_ROW.get(name)
+        if row is None:
+            return None
+        seen = self._facts.table.load[row]
+        return seen, seen != UNKNOWN
 
     def _counter(self, name: str) -> tuple[Milli, Bools] | None:
         """Return what is free of a counter, or the whole of it; None: ``name`` is no counter's."""
@@ -195,7 +238,7 @@ class HostColumns:
         if whole is not None:
             return table.total[whole] * 1000, table.total[whole] > 0
         row = table.row.get(name)
-        return None if row is None else (self._free[row] * 1000, table.total[row] > 0)
+        return None if row is None else (self._least(name, row), table.total[row] > 0)
 
     def text(self, name: str) -> tuple[Codes, dict[str, int]]:
         """Return a string's column as codes (-1: not there), and the code of each text."""

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 import numpy as np
 
+from xce.model.load import INDICES
 from xce.model.reason import HostCode, HostReason, Reason, ReasonCode, Wake
 from xce.sched.columns import HostFacts
 from xce.sched.explain_relations import explain_relations
@@ -27,8 +28,10 @@ _MOVING: Final = frozenset(
         HostCode.AMOUNT_SHORT,
         HostCode.EXCLUSIVE,
         HostCode.THRESHOLD,
+        HostCode.LOAD,
         HostCode.DEVICES_BUSY,
         HostCode.DEVICES_SPLIT,
+        HostCode.PROCESSORS_BUSY,
     }
 )
 """Codes under which hosts come and go with what is given out."""
@@ -65,8 +68,9 @@ def explain_ground(
     if shape.tile is not shape.unit:
         sieve = sift(shape, ground, facts, policy, shape.tile)
     wide = sieve.left_or(
-        HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.DEVICES_BUSY, HostCode.DEVICES_SPLIT
-    )
+        HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.DEVICES_BUSY, HostCode.DEVICES_SPLIT,
+        HostCode.PROCESSORS_BUSY,
+    )  # fmt: skip
     room, trail = room_on(shape, ground.free, wide, everyone(facts)), Trail()
     reasons = sieve.reasons
     if not shape.is_spanned:
@@ -195,6 +199,11 @@ def _moves(item: HostReason) -> bool:
     return item.code in _MOVING or (item.code is HostCode.SELECT and bool(item.resource))
 
 
+def _reads_load(item: HostReason) -> bool:
+    is_asked = item.code in (HostCode.SELECT, HostCode.THRESHOLD, HostCode.LOAD)
+    return is_asked and not set(INDICES).isdisjoint(item.resource.split(","))
+
+
 def cures(reason: Reason) -> frozenset[Wake]:
     """Return the kinds of change that can cure ``reason``."""
     match reason.code:
@@ -209,4 +218,6 @@ def cures(reason: Reason) -> frozenset[Wake]:
             kinds = set()
         case _:
             kinds = {Wake.CAPACITY}
+    if any(_reads_load(item) for item in reason.host_reasons):
+        kinds.add(Wake.LOAD)
     return frozenset({*kinds, Wake.CONFIG}).union(*map(cures, reason.under))

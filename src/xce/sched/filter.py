@@ -11,10 +11,12 @@ from typing import Final
 import numpy as np
 
 from xce.model.device import WHOLE, GpuWish
+from xce.model.load import RISING
 from xce.model.reason import HostCode, HostReason
 from xce.sched.columns import HostColumns, HostFacts
 from xce.sched.devices import device_room, groups_by_devices
 from xce.sched.ground import Ground
+from xce.sched.processor_room import free_processors, tasks_by_processors
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
@@ -142,19 +144,30 @@ def filter_domain(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 
 def filter_threshold(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep the hosts on which what is free is beyond the thresholds of ``rusage[]``."""
+    columns = HostColumns(facts, ground.free, is_idle=ground.is_idle)
     for threshold in shape.request.thresholds:
-        row = facts.table.row.get(threshold.resource)
-        if row is not None:  # else it is a pool's, see `xce.sched.place.pools`
-            passes = ground.free[row] * 1000 >= threshold.value_milli
+        if threshold.resource in facts.table.row:
+            # Else it is a pool's, see `xce.sched.place.pools`.
+            passes = columns.number(threshold.resource)[0] >= threshold.value_milli
             sieve.keep(passes, HostCode.THRESHOLD, resource=threshold.resource)
+
+
+def filter_load(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts on which no load index is worse than the queue wants it, or known at all."""
+    columns = HostColumns(facts, ground.free)
+    for name, limit in shape.load_sched:
+        milli, defined = columns.number(name)
+        passes = milli <= limit if name in RISING else milli >= limit
+        sieve.keep(passes | ~defined, HostCode.LOAD, resource=name)
 
 
 def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep what ``select[]`` wants, if that depends on what is free."""
     if shape.program is not None and shape.select_moves:
-        columns = HostColumns(facts, ground.free)
-        moving = ",".join(sorted(facts.table.row.keys() & set(shape.program.names)))
-        sieve.keep(shape.program.mask(columns), HostCode.SELECT, resource=moving)
+        columns = HostColumns(facts, ground.free, is_idle=ground.is_idle)
+        moving = ",".join(sorted(facts.moving & set(shape.program.names)))
+        mask = shape.program.mask(columns, columns.unsettled)
+        sieve.keep(mask, HostCode.SELECT, resource=moving)
 
 
 def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
@@ -219,6 +232,28 @@ def filter_devices(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts)
     unit = "" if gpu.wish.is_whole else "milli"
     sieve.keep(fits | ~in_pieces, HostCode.DEVICES_SPLIT, resource=unit, needed=needed, have=best)
     sieve.keep(fits, HostCode.DEVICES_BUSY, resource=unit, needed=needed, have=best)
+
+
+def filter_processor_kinds(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that could take the share of the request if no processor were used."""
+    wanted = shape.processors
+    if wanted is not None:
+        sieve.keep(wanted.codes >= 0, HostCode.PROCESSORS_UNKNOWN)
+        fits = tasks_by_processors(wanted, facts.table.total) >= shape.least
+        sieve.keep(fits, HostCode.NO_PROCESSORS, resource=shape.request.affinity)
+
+
+def filter_processors(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts on which the processors of the request's share are free."""
+    wanted = shape.processors
+    if wanted is not None:
+        fits = tasks_by_processors(wanted, ground.free) >= shape.least
+        sieve.keep(
+            fits,
+            HostCode.PROCESSORS_BUSY,
+            resource=shape.request.affinity,
+            have=free_processors(wanted, ground.free),
+        )
 
 
 def filter_amounts(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:

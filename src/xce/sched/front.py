@@ -71,11 +71,11 @@ class Front:
         if aside is None:
             return True
         job = self._state.jobs[item]
-        return bool(subtract(job.pending, aside)) and self._state.room(job) > count(aside)
+        return bool(subtract(job.ready, aside)) and self._state.room(job) > count(aside)
 
     def _pending(self, job: Job) -> Ranges:
         aside = self._aside.get(job.id)
-        return job.pending if aside is None else subtract(job.pending, aside)
+        return job.ready if aside is None else subtract(job.ready, aside)
 
     def first(self) -> JobId | None:
         """Return the first job that is left, or None."""

@@ -241,7 +241,9 @@ def _is_simple(shape: Shape, reason: Reason) -> bool:
             or shape.select_moves
             or request.exclusive
             or request.thresholds
+            or shape.load_sched
             or shape.gpu is not None
+            or request.affinity
             or shape.task_pools
             or shape.job_pools
         )

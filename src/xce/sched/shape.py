@@ -15,6 +15,7 @@ from xce.model.reason import HostReason, Reason
 from xce.model.request import Request
 from xce.resreq.select import compile_order, compile_select
 from xce.sched.devices import GpuShape
+from xce.sched.processor_room import ProcessorShape
 from xce.sched.ties import Fabric
 from xce.state.cluster import RequestClass
 from xce.state.hosts import Column, Flags
@@ -31,13 +32,16 @@ class ShapeKey(NamedTuple):
     avoid: tuple[HostNumber, ...]
     waited_us: Micros = 0
     """The longest delay in the request that has passed."""
+    load_sched: tuple[tuple[str, int], ...] = ()
+    """Load indices with the worst values on hosts on which it may start, in thousandths."""
 
 
 class Verdict(NamedTuple):
     """A request was found not to fit on this ground, and why."""
 
-    content: int
-    """The number of the ground's content, as `Memory` numbers it."""
+    content: tuple[int, int]
+    """The number of the ground's content, as `Memory` numbers it, and of the load of hosts, where
+    that has a say."""
     reason: Reason
 
 
@@ -47,7 +51,7 @@ class Shape:
     def __init__(self, key: ShapeKey, need: Need, *, alternative: int = 0) -> None:
         self.request, self.queue_hosts, self.avoid = key.request, key.queue_hosts, key.avoid
         request = key.request
-        self.waited_us = key.waited_us
+        self.waited_us, self.load_sched = key.waited_us, key.load_sched
         self.alternative = alternative
         """Which alternative of the whole request it is (part of)."""
         self.inner: tuple[Shape, ...] = ()
@@ -98,6 +102,10 @@ class Shape:
 
     select_moves = False
     """Whether ``select[]`` names what is given out; set by `compile_standing`, too."""
+    reads_load = False
+    """Whether what hosts measure has a say; set by `compile_standing`, too."""
+    processors: ProcessorShape | None = None
+    """What it wants of processors; None: any. Set by `compile_standing`, too."""
     fabric: Fabric | None = None
     """What relations between its parts, and to jobs outside, ask of it."""
 
@@ -112,6 +120,11 @@ class Shape:
         return any(isinstance(item, Near) for item in self.request.constraints) or any(
             inner.looks_outside for inner in self.inner
         )
+
+    @property
+    def binds(self) -> bool:
+        """Whether any form of it wants processors of its own."""
+        return bool(self.request.affinity) or any(inner.binds for inner in self.inner)
 
     @property
     def is_alone(self) -> bool:
@@ -131,6 +144,7 @@ class Shape:
         return (
             not self.is_spanned
             and self.request.gpu is None
+            and not self.request.affinity
             and bool((self.per_first == self.per_host).all())
         )
 
@@ -177,7 +191,7 @@ def _compile_form(key: ShapeKey, number: int, form: Form) -> Shape:
 
 def _within(key: ShapeKey, request: Request) -> ShapeKey:
     """Return the key of a part or alternative."""
-    return ShapeKey(request, key.queue_hosts, key.avoid, key.waited_us)
+    return key._replace(request=request)
 
 
 def _nothing(like: Need) -> Need:

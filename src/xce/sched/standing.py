@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.model.load import INDICES
 from xce.model.reason import HostCode, Reason, ReasonCode
 from xce.sched import filter as filters
 from xce.sched.columns import OWN_LEVEL, HostFacts
@@ -22,6 +23,7 @@ from xce.sched.place.domains import Trail
 from xce.sched.place.simple import most_of
 from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy
+from xce.sched.processor_room import lay_out as lay_out_processors
 from xce.sched.score import preferences
 from xce.sched.shape import Shape
 from xce.sched.ties import lay_out_ties
@@ -105,19 +107,25 @@ def _explain_never(
         return None
     wide = sieve.left_or(HostCode.TOO_SMALL) & passes
     reason = conclude(shape, room_on(shape, ground.free, wide, everyone(facts)), reasons, most)
-    # A host that is avoided may be tried again later: that is not for ever.
-    is_lasting = not any(item.code is HostCode.AVOIDED for item in reason.host_reasons)
+    # A host that is avoided may be tried again later, and one that has not come yet may have the
+    # processors: that is not for ever.
+    passing = (HostCode.AVOIDED, HostCode.PROCESSORS_UNKNOWN)
+    is_lasting = not any(item.code in passing for item in reason.host_reasons)
     return msgspec.structs.replace(reason, unsatisfiable=is_lasting)
 
 
 def _lay_out(shape: Shape, facts: HostFacts) -> None:
     """Set what a request says of how tasks lie on hosts, host by host."""
     if shape.program is not None:
-        shape.select_moves = not facts.table.row.keys().isdisjoint(shape.program.names)
+        shape.select_moves = not facts.moving.isdisjoint(shape.program.names)
     request, count = shape.request, facts.table.count
+    shape.reads_load = reads_load(shape)
     shape.groups = _groups(request.same, facts)
     if request.gpu is not None and not shape.is_whole:
         shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row)
+    if not shape.is_whole:
+        table = facts.table
+        shape.processors = lay_out_processors(request.affinity, table.processors, table.word_row)
     if request.parts and request.constraints:
         names = [part.name for part in request.parts]
         shape.fabric = lay_out_ties(request.constraints, names, facts)
@@ -139,6 +147,15 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
         shape.tiles = np.full(count, request.block)
     elif request.stripe > 0:
         shape.ceilings = np.full(count, request.stripe)
+
+
+def reads_load(shape: Shape) -> bool:
+    """Return whether what hosts measure has a say in where a request fits."""
+    names = {name for name, _ in (*shape.order, *shape.load_sched)}
+    names.update(threshold.resource for threshold in shape.request.thresholds)
+    if shape.program is not None:
+        names.update(shape.program.names)
+    return not names.isdisjoint(INDICES) or any(map(reads_load, shape.inner))
 
 
 def _groups(names: tuple[str, ...], facts: HostFacts) -> Column | None:

@@ -325,7 +325,7 @@ class _TracedSession(Session):
         job = self._state.jobs[item]
         if job.array is None or not job.array.limit:
             return 0, 0
-        return job.array.limit, min(self._state.room(job), count(job.pending))
+        return job.array.limit, min(self._state.room(job), count(job.ready))
 
     def _id_runs(self, found: RequestClass) -> tuple[tuple[JobId, JobId], ...]:
         if found.cls not in self._ids:

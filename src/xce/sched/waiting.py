@@ -182,8 +182,9 @@ class Memory:
             return self._plain[plain]
         assert self._facts is not None
         assert self._policy is not None
-        hosts = state.queues[found.key.queue].hosts
-        key = ShapeKey(found.key.request, hosts, avoid, waited_us)
+        queue = state.queues[found.key.queue]
+        load = tuple(queue.load_sched.items())
+        key = ShapeKey(found.key.request, queue.hosts, avoid, waited_us, load)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = compile_shape(key, found)
@@ -218,7 +219,7 @@ class Memory:
     def verdict(self, shape: Shape, ground: Ground) -> Reason | None:
         """Return why a request does not fit, if that was found on the same ground before."""
         verdict = shape.verdict
-        if verdict is None or verdict.content != self._content(ground):
+        if verdict is None or verdict.content != self._content(shape, ground):
             return None
         return verdict.reason
 
@@ -229,10 +230,12 @@ class Memory:
         """
         if shape.request.alternatives:
             return
-        shape.verdict = Verdict(self._content(ground), reason)
+        shape.verdict = Verdict(self._content(shape, ground), reason)
 
-    def _content(self, ground: Ground) -> int:
-        """Return a number that stands for what is free: the same as long as all of it is."""
+    def _content(self, shape: Shape, ground: Ground) -> tuple[int, int]:
+        """Return numbers that stand for what is free, and for the load that a request asks for:
+        the same as long as all of it is.
+        """
         if ground.content is None:
             content = ground.free.tobytes()
             if content not in self._contents:
@@ -241,4 +244,5 @@ class Memory:
                 self._last_content += 1
                 self._contents[content] = self._last_content
             ground.content = self._contents[content]
-        return ground.content
+        load = self._facts.table.load_change if shape.reads_load and self._facts else 0
+        return ground.content, load

@@ -41,7 +41,7 @@ from xce.model.command import (
 )
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Index, JobId, Micros
-from xce.model.job import JobSpec, Owner, Submission
+from xce.model.job import ArraySpec, JobSpec, Owner, Submission
 from xce.model.permission import Denial
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.trace import TraceKind
@@ -137,6 +137,11 @@ class Client(Process):
     def declare_lost(self, names: tuple[str, ...]) -> None:
         """Wish that hosts are given up."""
         self._wish(Wish(lambda: DeclareHostsLost(self.owner.user, names, is_admin=True)))
+
+    def array_of(self, job: JobId) -> tuple[JobId, ArraySpec] | None:
+        """Return a job with its elements, if it is an array that the cluster knows."""
+        found = self._truth.state.jobs.get(job)
+        return None if found is None or found.array is None else (job, found.array)
 
     def move(self, job: JobId, *, to_top: bool, position: int) -> None:
         """Wish that a job stands elsewhere in its queue."""

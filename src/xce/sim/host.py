@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from xce.model.ids import Micros
+from xce.model.load import INDICES, UNKNOWN, Sample
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
 from xce.sim.keyring import Keyring
@@ -162,9 +163,14 @@ class Worker(Process):
             return
         number = self._beat.take(now_us)
         if number:
-            wire.send(self, m.Ping(number))
+            wire.send(self, m.Ping(number, self._measure(number)))
             self.seam("beat")
         self.after(self._beat.next_us() - now_us, self._send_beat, wire)
+
+    def _measure(self, number: int) -> Sample:
+        """Return a load that comes and goes, without touching the dice of the world."""
+        phase = (number * 7 + len(self.ground.name)) % 40
+        return tuple(phase * 100 if index != "ls" else UNKNOWN for index in INDICES)
 
     def _look(self) -> None:
         """Report what is to be reported, and have the clock looked at when something is due."""

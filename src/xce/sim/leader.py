@@ -13,6 +13,7 @@ from xce.control.controller import Controller, Reply
 from xce.control.desk import Batch, Desk
 from xce.control.due import next_due_us
 from xce.control.liveness import Watch
+from xce.control.load import LoadGather
 from xce.control.reign import Reign
 from xce.control.settle import SettleWindow
 from xce.journal.batch import make_batch
@@ -71,6 +72,7 @@ class Leader(Process):
         self.workers: dict[str, Wire] = {}
         self.feeds: dict[Wire, FollowerFeed] = {}
         self._watch = Watch()
+        self._loads = LoadGather()
         self._silent: dict[Wire, None] = {}
         """Connections that were cut since nothing was heard on them."""
         self._joined: dict[Wire, None] = {}
@@ -199,6 +201,9 @@ class Leader(Process):
         is_settling = self._settling.is_open(self.workers.keys(), self._now_us)
         self.reign.give(Tick(stored_seq, is_settling))
         self._cut_silent()
+        seen = None if self.desk.trouble else self._loads.take(self.state, self._now_us)
+        if seen is not None:
+            self.give(seen)
         due_us = next_due_us(self.state)
         span_us = min(TICK_US, self.state.config.heartbeat_us // 2)
         if due_us:
@@ -260,7 +265,9 @@ class Leader(Process):
             note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
             note(name, self.loop.now_us)
         match message:
-            case m.Ping(number):
+            case m.Ping(number, load):
+                if load:
+                    self._loads.hear(name, load)
                 if self.leads_surely:
                     wire.send(self, m.Pong(number))
             case m.Ask():
@@ -309,5 +316,6 @@ class Leader(Process):
         if role == "worker" and self.workers.get(name) is wire:
             del self.workers[name]
             self._watch.forget(name)
+            self._loads.forget(name)
             is_silent = self._silent.pop(wire, 0) is None
             self.give(HostDisconnected(name, is_silent), by=f"host {name}", basis="component")

@@ -13,10 +13,12 @@ import msgspec
 from xce.model import host_record as h
 from xce.model import record as r
 from xce.model.config import ClusterConfig
+from xce.model.dependency import EACH, And, Condition, Dependency, Not, Or
 from xce.model.entry import Entry
 from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import Stop
+from xce.model.record_elements import ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
 
@@ -73,6 +75,8 @@ class Element(msgspec.Struct):
     """It is to be held when the live attempt is gone."""
     returned: int = 0
     """How many times something of what it holds came back before its end."""
+    awaits: bool = False
+    """It waits for an element of another array."""
 
 
 class Kept(msgspec.Struct):
@@ -88,6 +92,24 @@ class Kept(msgspec.Struct):
     def live(self) -> int:
         """Return how many elements are live."""
         return sum(one.place == LIVE for one in self.elements.values())
+
+
+def names_each(tree: Dependency) -> bool:
+    """Return whether a condition is about elements of arrays, one for each that waits."""
+    match tree:
+        case Condition():
+            return any(subject.index == EACH for subject in tree.subjects)
+        case Not():
+            return names_each(tree.part)
+        case And() | Or():
+            return any(names_each(part) for part in tree.parts)
+
+
+def condition_of(record: r.JobSubmitted | JobModified) -> tuple[bool, bool]:
+    """Return whether a job waits for others as a whole, and whether element by element."""
+    tree = record.dependency
+    by_element = tree is not None and names_each(tree)
+    return tree is not None and not by_element, by_element
 
 
 class Ledger:
@@ -152,7 +174,7 @@ class Ledger:
                 self._take_job(record)
             case JobModified():
                 self._modify(record)
-            case r.Held() | r.Unheld() | r.Withdrawn():
+            case r.Held() | r.Unheld() | r.Withdrawn() | ElementsReleased():
                 self._take_waiting(record)
             case r.BulkPlaced() | r.GangPlaced():
                 self._place(record)
@@ -241,8 +263,11 @@ class Ledger:
                 count = array.count if array is not None else 1
                 indices = [array.index_of(at) if array is not None else 0 for at in range(count)]
                 place = HELD if record.hold else PENDING
-                waits = (record.begin_at_us > 0) + (record.dependency is not None)
-                elements = {index: Element(job, index, place) for index in indices}
+                has_own, by_element = condition_of(record)
+                waits = (record.begin_at_us > 0) + has_own
+                elements = {
+                    index: Element(job, index, place, awaits=by_element) for index in indices
+                }
                 limit = array.limit if array is not None else 0
                 self.jobs[job] = Kept(record.cls, limit, waits, elements, record.submit_at_us)
             case r.JobsReleased(jobs=jobs):
@@ -266,7 +291,11 @@ class Ledger:
         is_over = all(one.place == ENDED for one in kept.elements.values())
         check(not is_over, f"job {record.job} is modified and is over")
         kept.cls, kept.limit = record.cls, record.array_limit
-        kept.waits = (record.begin_at_us > self._now_us) + (record.dependency is not None)
+        has_own, by_element = condition_of(record)
+        kept.waits = (record.begin_at_us > self._now_us) + has_own
+        if not record.keeps_elements:
+            for one in kept.elements.values():
+                one.awaits = by_element and one.place in (PENDING, HELD)
         moves = dict(zip(record.before, record.after, strict=True))
         for one in kept.elements.values():
             if one.place == LIVE and one.cls in moves:
@@ -280,7 +309,7 @@ class Ledger:
                 if first <= index <= last:
                     yield element
 
-    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn) -> None:
+    def _take_waiting(self, record: r.Held | r.Unheld | r.Withdrawn | ElementsReleased) -> None:
         for one in self._each(record):
             name = f"{one.job}[{one.index}]"
             match record:
@@ -293,6 +322,9 @@ class Ledger:
                 case r.Withdrawn():
                     check(one.place in (PENDING, HELD), f"{name} is withdrawn and was {one.place}")
                     self._end(one)
+                case ElementsReleased():
+                    check(one.awaits, f"{name} waits for no other element")
+                    one.awaits = False
 
     def _end(self, one: Element) -> None:
         one.place = ENDED
@@ -332,6 +364,7 @@ class Ledger:
         kept = self.jobs[one.job]
         check(one.place == PENDING, f"{name} is placed and was {one.place}")
         check(not kept.waits, f"{name} is placed and waits for something")
+        check(not one.awaits, f"{name} is placed and waits for another element")
         tasks = sum(count for _, count in hosts)
         is_asked = request.tasks_min <= tasks <= request.tasks_max
         check(is_asked, f"{name} has {tasks} tasks on {hosts}")
@@ -396,7 +429,8 @@ class Ledger:
                     self._free(one, ENDED, "ends")
                     self._end(one)
                 case r.Requeued():
-                    self._free(one, HELD if one.hold else PENDING, "is requeued")
+                    is_held = one.hold or at in record.held
+                    self._free(one, HELD if is_held else PENDING, "is requeued")
                 case r.LaunchFailed():
                     self._free(one, PENDING, "failed to start")
                 case r.Reopened():

@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from xce.journal.recover import recover
-from xce.model.dependency import And, Condition, Dependency, Test
+from xce.model.dependency import EACH, And, Condition, Dependency, Test
 from xce.model.effect import Launch
 from xce.model.entry import Entry
 from xce.model.host_record import HostsLost, HostUp
@@ -27,7 +27,7 @@ from xce.model.record import (
 )
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
-from xce.sim.device_oracle import overfull_devices
+from xce.sim.device_oracle import overfull_devices, shared_processors
 from xce.sim.disk import Disk
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
@@ -256,7 +256,9 @@ class Truth:
             live is not None and live.number == key[2],
             f"{key} was started, and the journal has no such attempt that lives",
         )
-        demand(self._is_met(self.jobs[job.id].dependency), f"{key} started before its dependency")
+        assert position is not None
+        is_met = self._is_met(self.jobs[job.id].dependency, position)
+        demand(is_met, f"{key} started before its dependency")
         self.running[key] = (host, launch)
         self._started.add((host, boot, key))
         self._ever.add(key)
@@ -264,6 +266,7 @@ class Truth:
         self._check_array_limit(job)
         self._check_room()
         twice = overfull_devices(host, self.running, self.stale)
+        twice += shared_processors(host, self.running, self.stale)
         demand(not twice, f"{key} was started, and {twice} are in use")
 
     def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:
@@ -293,24 +296,26 @@ class Truth:
             if place == host:
                 self._rebooted.add(key)
 
-    def _is_met(self, tree: Dependency | None) -> bool:
-        """Judge what is easy to judge: that all of some jobs are done."""
+    def _is_met(self, tree: Dependency | None, position: int) -> bool:
+        """Judge what is easy to judge: that all of some jobs are done, for one element."""
         match tree:
             case Condition(Test.DONE, subjects):
                 return all(
                     (subject.job, index) in self._done
                     for subject in subjects
-                    for index in self._indices(subject.job, subject.index)
+                    for index in self._indices(subject.job, subject.index, position)
                 )
             case And(parts):
-                return all(self._is_met(part) for part in parts)
+                return all(self._is_met(part, position) for part in parts)
             case _:
                 return True
 
-    def _indices(self, job: JobId, index: Index) -> list[Index]:
+    def _indices(self, job: JobId, index: Index, position: int) -> list[Index]:
         if index >= 0:
             return [index]
         array = self.jobs[job].array
+        if index == EACH and array is not None:
+            return [array.index_of(position)]
         return [0] if array is None else [array.index_of(place) for place in range(array.count)]
 
     def _check_array_limit(self, job: Job) -> None:

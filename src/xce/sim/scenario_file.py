@@ -279,8 +279,8 @@ def _check_names(
     pools = {pool.name for pool in config.pools}
     for place, event in events:
         kinds = [word for word in (event.state, event.command, event.pool) if word]
-        if len(kinds) != 1:
-            place.problem("an event is one of host with state, do, or pool with total")
+        if len(kinds) + (event.load is not None) != 1:
+            place.problem("an event is one of host with state or load, do, or pool with total")
         for name in event.hosts:
             if name not in hosts:
                 place.problem(f"no host is called {name!r}; {render_allowed(name, hosts)}")

@@ -15,10 +15,12 @@ from xce.config.values import (
     read_count,
     read_host_pattern,
     read_line,
+    read_load,
     read_seconds,
 )
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US, Micros
+from xce.model.processor import parse_list, render_list
 from xce.sim.scenario import ACTIONS, HOST_STATES, JOB_STATES
 
 _CLOCK: Final = re.compile(r"(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,6})?)")
@@ -174,6 +176,7 @@ JOB: Final = Table(
 )
 """Beside these: ``at``."""
 
+
 EVENT: Final = Table(
     noun="an event",
     keys={
@@ -183,6 +186,7 @@ EVENT: Final = Table(
         "as": Key("user", _read_user),
         "pool": Key("pool", read_line(128)),
         "total": Key("total", read_count(0, AMOUNT_MAX)),
+        "load": Key("load", read_load),
     },
     required=("at",),
 )
@@ -199,6 +203,7 @@ def expectation_table(read_at: Callable[[Place], Micros]) -> Table:
             "counts": Key("counts", _read_counts),
             "hosts": Key("hosts", _read_hosts),
             "gpus": Key("gpus", _read_gpus),
+            "processors": Key("processors", _read_processors),
             "reason": Key("reason", read_line(1024)),
             "start": Key("start_us", read_at),
             "end": Key("end_us", read_at),
@@ -217,6 +222,13 @@ def _read_counts(place: Place) -> dict[str, int]:
             raise TextError(f"{key!r} is no state; allowed: {', '.join(JOB_STATES)}")
         found[key] = read_count(0, 10**9)(value)
     return found
+
+
+def _read_processors(place: Place) -> dict[str, str]:
+    return {
+        name: render_list(parse_list(scalar_text(value)))
+        for name, value in each_pair(place, "hosts with processors")
+    }
 
 
 def _read_gpus(place: Place) -> dict[str, tuple[str, ...]]:

@@ -37,7 +37,8 @@ from xce.model.command import (
 from xce.model.effect import Launch
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Owner
-from xce.model.observation import Observation
+from xce.model.load import INDICES
+from xce.model.observation import LoadSeen, Observation
 from xce.model.refusal import Refusal, RefusalCode
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
@@ -412,8 +413,20 @@ class ScenarioRun:
                 ApplyConfig(ADMIN, msgspec.structs.replace(config, pools=pools), is_admin=True),
                 by=ADMIN, basis="admin",
             )  # fmt: skip
+        elif event.load is not None:
+            self.tell(self._measured(event.hosts, event.load), by="", basis="component")
         else:
             self._change_hosts(event)
+
+    def _measured(self, names: tuple[str, ...], load: dict[str, int]) -> LoadSeen:
+        """Return what hosts measure when some indices have changed."""
+        table = self.state.hosts
+        rows = [table.load[:, table.number[name]].tolist() for name in names]
+        samples = [
+            tuple(load.get(index, known) for index, known in zip(INDICES, row, strict=True))
+            for row in rows
+        ]
+        return LoadSeen(names, tuple(samples))
 
     def _change_hosts(self, event: PlannedEvent) -> None:
         match event.state:

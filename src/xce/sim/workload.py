@@ -26,6 +26,7 @@ from xce.model.config import (
 from xce.model.device import Device, GpuWish
 from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
+from xce.model.processor import made_up
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
 from xce.sim.step_load import draw_role_job
@@ -103,6 +104,7 @@ def draw_config(rng: Random, start_us: Micros = START_US, zone: str = "UTC") -> 
                 Device(index, f"GPU-{number}-{index}", link=index // 2)
                 for index in range(2 * number)
             ),
+            processors=made_up({"sockets": 2, "cores": 2, "threads": 1 + number % 2, "numa": 2}),
         )
         for number in range(1, rng.randint(2, 4) + 1)
     )
@@ -178,6 +180,7 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
         other_hosts=bool(asked),
         exclusive=rng.random() < 0.06,
         gpu=_draw_gpu(Random(rng.getstate()[1][0]), tasks),
+        affinity=_draw_affinity(Random(rng.getstate()[1][2]), tasks + more),
     )
     return _let_want_less(Random(rng.getstate()[1][1]), found)
 
@@ -194,7 +197,21 @@ def _let_want_less(rng: Random, found: Request) -> Request:
         Alternative(msgspec.structs.replace(plain, amounts=more)),
         Alternative(plain, rng.choice((1, 3, 8)) * SECOND_US),
     )
-    return msgspec.structs.replace(found, amounts=(), one_host=False, alternatives=choices)
+    return msgspec.structs.replace(
+        found, amounts=(), one_host=False, affinity="", alternatives=choices
+    )
+
+
+def _draw_affinity(rng: Random, tasks: int) -> str:
+    """Return what a request wants of processors; each host has room for two tasks with any."""
+    if tasks > 2 or rng.random() < 0.7:
+        return ""
+    return rng.choice(
+        (
+            "thread(1)", "core(1)", "core(1):distribute=pack", "socket(1)", "core(1)*2",
+            "core(1,exclusive=(socket,injob))", "thread(1,exclusive=(socket))",
+        )
+    )  # fmt: skip
 
 
 def _draw_gpu(rng: Random, tasks: int) -> GpuWish | None:
@@ -229,6 +246,7 @@ def draw_submission(
     if rng.random() < 0.4:
         last = rng.randint(2, 12)
         array = ArraySpec(((1, last, rng.choice((1, 1, 2))),), rng.choice((0, 0, 1, 3)))
+    array, after = _draw_pairs(Random(rng.getstate()[1][0]), client, array, after)
     spec = JobSpec(
         name=rng.choice(("", "a", "b")),
         command=command,
@@ -251,6 +269,21 @@ def draw_submission(
         group=Random(rng.getstate()[1][2]).choice(("", "", "", *GROUPS)),
     )
     return submission, (digest, script)
+
+
+def _draw_pairs(
+    rng: Random, client: Client, array: ArraySpec | None, after: str
+) -> tuple[ArraySpec | None, str]:
+    """Return the array and the condition; now and then it waits for another one by element."""
+    before = client.array_of(rng.choice(client.jobs)) if client.jobs else None
+    if array is None or before is None or rng.random() < 0.5:
+        return array, after
+    job, other = before
+    mark = rng.choice(("", "", "!"))
+    pairs = f"{mark}{rng.choice(('done', 'ended', 'exit', 'started'))}({job}[*])"
+    glue = rng.choice((" && ", " || "))
+    limit = array.limit
+    return ArraySpec(other.runs, limit), f"{pairs}{glue}{after}" if after else pairs
 
 
 def hopeless() -> Submission:

@@ -131,7 +131,9 @@ class World(Parts):
             job = self.truth.state.jobs[job_id]
             reason = pend_reason(self.truth.state, job)
             demand(
-                reason.unsatisfiable or bool(job.waits or job.held) or reason.code in _SHUT,
+                reason.unsatisfiable
+                or bool(job.waits or job.held or job.awaiting)
+                or reason.code in _SHUT,
                 f"job {job_id} can never run; its reason is {reason}",
             )
         self._check_reasons(unended)

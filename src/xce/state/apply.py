@@ -17,11 +17,18 @@ from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
 from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, LoginRevoked
+from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
 from xce.model.trace import TracesChanged
 from xce.state import groups, host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
+from xce.state.elements import (
+    apply_elements_doomed,
+    apply_elements_released,
+    await_elements,
+    leave_awaiting,
+)
 from xce.state.index import (
     await_delay,
     contains_all,
@@ -47,7 +54,6 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
-from xce.state.names import forget_name
 from xce.state.switches import apply_queues_switched, keep_switches
 
 _GONE_MAX: Final = 1_000
@@ -107,7 +113,8 @@ def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
     begins = bool(job.waits & WAITS_BEGIN) and job.begin_at_us == at_us
     delay_us = next_wait_us(state, job)
     passes = bool(delay_us) and job.submit_at_us + delay_us == at_us
-    return begins or passes or (bool(job.waits & DOOMED) and job.doomed_until_us == at_us)
+    ends = bool(job.waits & DOOMED) and job.doomed_until_us == at_us
+    return begins or passes or ends or any(until_us == at_us for until_us, _ in job.dooms)
 
 
 def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, number: int) -> bool:
@@ -144,8 +151,7 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
 
 def _spec_stored(state: ClusterState, record: r.SpecStored) -> None:
     state.sharing.share_spec(record.spec)
-    state.specs[record.spec_id] = record.spec
-    state.spec_ids[record.spec] = record.spec_id
+    state.note_spec(record.spec_id, record.spec)
     state.spec_uses[record.spec_id] = 0
     state.next_spec = record.spec_id + 1
 
@@ -164,9 +170,7 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     array = record.array
     size = 1 if array is None else array.count
     everything = ZERO if size == 1 else ((0, size - 1),)
-    waits = (WAITS_BEGIN if record.begin_at_us else 0) | (
-        WAITS_DEPENDENCY if record.dependency is not None else 0
-    )
+    waits = WAITS_BEGIN if record.begin_at_us else 0
     pending, held = (EMPTY, everything) if record.hold else (everything, EMPTY)
     # By place, which takes half the time: a start goes through here for millions of jobs.
     job = Job(
@@ -174,6 +178,8 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
         record.submit_at_us, size, array, pending, held, False, waits, record.begin_at_us,
         record.dependency,
     )  # fmt: skip
+    if record.dependency is not None and not await_elements(job, record.dependency):
+        job.waits |= WAITS_DEPENDENCY
     state.next_job = record.job + 1
     state.jobs[record.job] = job
     use_spec(state, record.spec_id)
@@ -299,6 +305,7 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
             found.held -= size - from_pending_size
             job.pending = subtract(job.pending, ranges)
             job.held = subtract(job.held, ranges)
+        leave_awaiting(state, job, ranges)
         job.withdrawn = job.withdrawn + withdrawal if job.withdrawn else withdrawal
         job.exited += size
         job.revision += 1
@@ -387,7 +394,7 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
     gone = set(record.jobs)
     for job_id in record.jobs:
         job = state.jobs.pop(job_id)
-        forget_name(state.names, job.owner.user, state.spec(job).name, job_id)
+        state.forget_name(job)
         drop_spec(state, job.spec_id)
         drop_class(state, job.cls)
     while state.finished and state.finished[0][1] in gone:
@@ -413,6 +420,8 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.JobsReleased: _jobs_released,
     r.DelaysPassed: _delays_passed,
     r.DependencyDoomed: _dependency_doomed,
+    ElementsReleased: apply_elements_released,
+    ElementsDoomed: apply_elements_doomed,
     r.Held: _held,
     r.Unheld: _unheld,
     r.JobsMoved: _jobs_moved,

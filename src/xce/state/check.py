@@ -3,7 +3,7 @@
 import numpy as np
 
 from xce.model.job import EndCause, Phase
-from xce.model.ranges import contains, count, intersect
+from xce.model.ranges import contains, count, from_runs, intersect, subtract, unite
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column
 from xce.state.job import Attempt, Job
@@ -54,6 +54,10 @@ def check_job(state: ClusterState, job: Job) -> None:
     total = count(job.pending) + count(job.held) + gone + ended + job.live_count
     assert total == job.size, f"job {job.id}: {total} elements in places, has {job.size}"
     assert not intersect(job.pending, job.held), f"job {job.id}: elements pend and are held"
+    waits = unite(job.pending, job.held)
+    assert not subtract(job.awaiting, waits), f"job {job.id}: elements await others and are over"
+    doomed = from_runs(run for _, runs in job.dooms for run in runs)
+    assert not subtract(doomed, job.awaiting), f"job {job.id}: elements are doomed and wait not"
     assert job.done + job.exited == gone + ended, f"job {job.id}: outcomes do not add up"
     alive = bool(job.pending or job.held or job.live)
     assert job.is_finished != alive, f"job {job.id}: finished is wrong"
@@ -114,7 +118,9 @@ def _add_use(
     """Add what an attempt holds."""
     found = state.classes[attempt.cls]
     needs = found.forms[attempt.alternative].stages[attempt.returned]
-    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
+    amounts = on_hosts(
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
+    )
     for host, each in amounts.items():
         used[:, host] += each
         counted[0][host] += 1
@@ -151,7 +157,7 @@ def check_classes(state: ClusterState) -> None:
         for attempt in (job.live or {}).values():
             expected[attempt.cls][3] += 1
             expected[attempt.cls][4] += attempt.suspended
-        waits = bool(job.pending) and not job.waits and state.room(job) > 0
+        waits = bool(job.ready) and not job.waits and state.room(job) > 0
         found = state.classes[job.cls]
         is_waiting = job.id in (found.moved if job.offset else found.waiting)
         assert waits == is_waiting, f"job {job.id}: waiting is {is_waiting}"
@@ -241,7 +247,7 @@ def check_indexes(state: ClusterState) -> None:
             is_owed = place in state.owed.get(attempt.hosts[0], {})
             assert owes == is_owed, f"{place}: owed is {is_owed}"
     avoiders = {
-        (host, job.id) for job in state.jobs.values() if not job.is_finished for host in job.avoid
+        (host, job.id) for job in state.jobs.values() if not job.is_finished for host in job.retried
     }
     indexed = {(host, job_id) for host, jobs in state.avoiders.items() for job_id in jobs}
     assert indexed == avoiders, "the index of avoided hosts is wrong"

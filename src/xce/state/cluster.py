@@ -8,7 +8,7 @@ from collections import deque
 
 import msgspec
 
-from xce.model.config import ClusterConfig, QueueConfig
+from xce.model.config import AppConfig, ClusterConfig, QueueConfig
 from xce.model.group import JobGroup
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
@@ -21,7 +21,7 @@ from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
 from xce.state.logins import LoginTable
-from xce.state.names import Names
+from xce.state.names import Lookups, Names, forget_name, note_name
 from xce.state.needs import Form, compile_forms, delays_of
 from xce.state.rights import Rights
 from xce.state.sharing import Sharing
@@ -62,7 +62,7 @@ class RequestClass:
 
     def compile(self, hosts: HostTable) -> None:
         """Lay the request's amounts out along the rows of ``hosts``."""
-        self.forms = compile_forms(self.key.request, hosts.row, hosts.width)
+        self.forms = compile_forms(self.key.request, hosts.row, hosts.width, hosts.word_row)
 
     @property
     def has_waiting(self) -> bool:
@@ -121,7 +121,7 @@ class ClusterState:
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
-        self.spec_ids, self.sharing = dict[JobSpec, int](), Sharing()
+        self.sharing, self._lookups = Sharing(), Lookups()
         self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs, self.keys = dict[JobId, Job](), dict[tuple[str, str], KeyUse]()
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}
@@ -142,7 +142,6 @@ class ClusterState:
         """Classes with waiting jobs, by number: a session looks at no others."""
         self.unfinished: dict[str, dict[JobId, None]] = {}
         """By user."""
-        self.names: Names = {}
         self.on_host: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Live attempts ``(job, position)`` by their first host."""
         self.members: dict[str, dict[tuple[JobId, int], None]] = {}
@@ -166,12 +165,61 @@ class ClusterState:
         """Finished jobs in the order of their end, with the ending entry. In a snapshot."""
         self.set_queues()
 
+    # Two indexes of which a start of everything does without: they are made when first asked for.
+
+    def begin_loading(self) -> None:
+        """Let the specs and jobs that come now be in no index until somebody asks."""
+        self._lookups.names = self._lookups.spec_ids = None
+
+    @property
+    def names(self) -> Names:
+        """Jobs by user and name, finished ones too."""
+        if self._lookups.names is None:
+            self._lookups.names = {}
+            for job in self.jobs.values():
+                self.note_name(job)
+        return self._lookups.names
+
+    def note_name(self, job: Job) -> None:
+        """Let a job be found by its name."""
+        names = self._lookups.names
+        if names is not None:
+            note_name(names, job.owner.user, self.specs[job.spec_id].name, job.id)
+
+    def forget_name(self, job: Job) -> None:
+        """Let a job not be found by its name any more."""
+        names = self._lookups.names
+        if names is not None:
+            forget_name(names, job.owner.user, self.specs[job.spec_id].name, job.id)
+
+    @property
+    def spec_ids(self) -> dict[JobSpec, int]:
+        """The id of each spec."""
+        if self._lookups.spec_ids is None:
+            self._lookups.spec_ids = {spec: spec_id for spec_id, spec in self.specs.items()}
+        return self._lookups.spec_ids
+
+    def note_spec(self, spec_id: int, spec: JobSpec) -> None:
+        """Have a spec."""
+        self.specs[spec_id] = spec
+        if self._lookups.spec_ids is not None:
+            self._lookups.spec_ids[spec] = spec_id
+
+    def forget_spec(self, spec_id: int) -> None:
+        """Have a spec no more."""
+        spec = self.specs.pop(spec_id)
+        if self._lookups.spec_ids is not None:
+            del self._lookups.spec_ids[spec]
+
     def set_queues(self) -> None:
-        """Index the queues by name as configuration and operators want them; compile the rights."""
+        """Index queues and profiles by name as configuration and operators want them; compile the
+        rights.
+        """
         self.rights = Rights(self.config)
         self.queues: dict[str, QueueConfig] = {
             q.name: self._switched(q) for q in self.config.queues
         }
+        self.apps: dict[str, AppConfig] = {app.name: app for app in self.config.applications}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
 
     def _switched(self, queue: QueueConfig) -> QueueConfig:

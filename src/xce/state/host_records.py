@@ -17,6 +17,7 @@ def _host_up(state: ClusterState, record: h.HostUp) -> None:
     hosts.versions[number] = record.version
     hosts.reported[number] = dict(record.attributes)
     hosts.devices.reported[number] = record.devices
+    hosts.processors.report(number, record.processors)
     hosts.come(number, record.stale)
     if hosts.join(number):
         for found in state.classes.values():
@@ -96,6 +97,10 @@ def _lift_avoidance(state: ClusterState, number: HostNumber) -> None:
         job.revision += 1
 
 
+def _load_changed(state: ClusterState, record: h.LoadChanged) -> None:
+    state.hosts.set_load(record.hosts, record.indices)
+
+
 APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostUp: _host_up,
     h.HostDown: _host_down,
@@ -107,4 +112,5 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostsOpened: _hosts_opened,
     h.DevicesOpened: _devices_opened,
     h.AvoidanceLifted: _avoidance_lifted,
+    h.LoadChanged: _load_changed,
 }

@@ -8,11 +8,11 @@ from xce.model.errors import IllegalTransitionError
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import ZERO, Ranges, contains
+from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.resreq.dependency import subjects_of
 from xce.state import usage
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
-from xce.state.names import note_name
 
 
 def use_spec(state: ClusterState, spec_id: int) -> None:
@@ -25,27 +25,30 @@ def use_spec(state: ClusterState, spec_id: int) -> None:
 def index_job(state: ClusterState, job: Job) -> None:
     """Put ``job`` into every index that its present state asks for."""
     owner = job.owner.user
-    if job.is_finished:
+    if job.finished_at_us:
         state.finished.append((job.finished_at_us, job.id, state.seq))
     else:
         unfinished = state.unfinished.get(owner)
         if unfinished is None:
             unfinished = state.unfinished[owner] = {}
         unfinished[job.id] = None
-        for host in job.avoid:
+        for host in job.retried:
             state.avoiders.setdefault(host, {})[job.id] = None
         if state.classes[job.cls].delays:
             await_delay(state, job)
-    note_name(state.names, owner, state.specs[job.spec_id].name, job.id)
-    if job.waits:
+    state.note_name(job)
+    if job.waits or job.awaiting:
         _index_waits(state, job)
     refresh_waiting(state, job)
 
 
 def _index_waits(state: ClusterState, job: Job) -> None:
     """Index what a job waits for besides room."""
-    if job.waits & WAITS_DEPENDENCY:
+    if job.is_conditional:
         index_dependency(state, job)
+    for until_us, _ in job.dooms:
+        if until_us:
+            state.wait_until(until_us, job.id)
     if job.waits & WAITS_BEGIN:
         state.wait_until(job.begin_at_us, job.id)
     if job.waits & DOOMED and job.doomed_until_us > 0:
@@ -63,7 +66,7 @@ def refresh_waiting(state: ClusterState, job: Job) -> None:
     """Keep the class's list of jobs that have elements which may start now."""
     found = state.classes[job.cls]
     waiting = found.moved if job.offset else found.waiting
-    if job.pending and not job.waits and (job.array is None or state.room(job) > 0):
+    if job.ready and not job.waits and (job.array is None or state.room(job) > 0):
         if job.id not in waiting:
             state.waiting[job.cls] = found
             if waiting is found.waiting and waiting and next(reversed(waiting)) > job.id:
@@ -208,7 +211,9 @@ def each_run(
     | r.EndDecided
     | r.SuspensionAsked
     | r.SignalAsked
-    | r.StopsChanged,
+    | r.StopsChanged
+    | ElementsReleased
+    | ElementsDoomed,
 ) -> Iterator[tuple[Job, Ranges]]:
     """Yield each run of a record as its job and positions."""
     for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -235,7 +240,7 @@ def drop_spec(state: ClusterState, spec_id: int) -> None:
     """Note that a job has this spec no more; forget it when none has."""
     uses = state.spec_uses.pop(spec_id, 1) - 1
     if uses == 0:
-        del state.spec_ids[state.specs.pop(spec_id)]
+        state.forget_spec(spec_id)
     elif uses > 1:
         state.spec_uses[spec_id] = uses
 

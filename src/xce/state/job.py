@@ -16,7 +16,7 @@ from xce.model.dependency import Dependency
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase, Stop
 from xce.model.plan import StartRule
-from xce.model.ranges import EMPTY, Ranges
+from xce.model.ranges import EMPTY, Ranges, contains, subtract
 from xce.model.record_post import Post
 
 CHUNK: Final = 4096
@@ -74,11 +74,18 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     topology: int = 0
     has_new_limits: bool = False
     """Its limits are not those that it was launched with."""
+    processors: list[list[int]] = []
+    """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
 
     @property
     def shall_stop(self) -> bool:
         """Whether it shall be suspended, on whose word ever."""
         return self.suspension_wanted or self.stops != Stop.NONE
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether neither run windows nor other jobs may suspend it."""
+        return self.rule == StartRule.FIRM
 
     @property
     def is_stopped_by_system(self) -> bool:
@@ -100,6 +107,8 @@ class Requeue(msgspec.Struct, frozen=True, gc=False, array_like=True):
     detail: str = ""
     has_run: bool = False
     """Whether this or an earlier attempt had begun to run."""
+    times: int = 0
+    """How often it was started anew for its exit status; counts anew when somebody asks for it."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -217,7 +226,7 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     attempts: dict[int, int] | None = None
     """Attempt numbers of elements that were placed before and pend again."""
     avoid: tuple[HostNumber, ...] = ()
-    """Hosts on which an attempt failed through the host's fault."""
+    """Hosts on which it is not started: an attempt failed through the host's fault, or said so."""
     details: dict[int, str] | None = None
     """One line about an ended element, by position."""
     ended_by: dict[int, str] | None = None
@@ -242,6 +251,12 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """It is not what was submitted."""
     posts: dict[int, dict[int, Post]] | None = None
     """Messages in their boxes, by position; at -1 those to the whole job."""
+    awaiting: Ranges = EMPTY
+    """Those of the pending and held elements that wait for elements of other arrays."""
+    dooms: tuple[tuple[Micros, Ranges], ...] = ()
+    """Those of ``awaiting`` that wait in vain, and until when (0: for ever)."""
+    excluded: tuple[HostNumber, ...] = ()
+    """Those of ``avoid`` that it does not use again, for its exit status there."""
 
     @property
     def live_count(self) -> int:
@@ -252,6 +267,25 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     def is_finished(self) -> bool:
         """Whether every element has ended."""
         return self.finished_at_us != 0
+
+    @property
+    def retried(self) -> tuple[HostNumber, ...]:
+        """The hosts that it avoids for a while only."""
+        return tuple(host for host in self.avoid if host not in self.excluded)
+
+    @property
+    def ready(self) -> Ranges:
+        """The pending elements that wait for no other array's; what the job waits for aside."""
+        return subtract(self.pending, self.awaiting) if self.awaiting else self.pending
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it waits for other jobs, or elements of it do."""
+        return bool(self.waits & WAITS_DEPENDENCY or self.awaiting)
+
+    def is_doomed(self, position: int) -> bool:
+        """Return whether the element at ``position`` waits in vain for another array's."""
+        return any(contains(ranges, position, position) for _, ranges in self.dooms)
 
     def position(self, index: int) -> int | None:
         """Return the position of the element with this index, or None when there is none."""
@@ -290,14 +324,14 @@ class Job(msgspec.Struct, gc=False, array_like=True):
         if self.ended is not None and self.ended.outcome in outcomes and among:
             yield 0
         for first, last in among:
-            for number in sorted(self.chunks or ()):
-                if not first // CHUNK <= number <= last // CHUNK:
+            for number in range(first // CHUNK, last // CHUNK + 1):
+                chunk = self.chunks.get(number) if self.chunks else None
+                if chunk is None:
                     continue
-                rows = (self.chunks or {})[number].rows
-                for place in np.flatnonzero(np.isin(rows["outcome"], tuple(outcomes))).tolist():
-                    position = number * CHUNK + int(place)
-                    if first <= position <= last:
-                        yield position
+                begin = max(first, number * CHUNK)
+                rows = chunk.rows["outcome"][begin - number * CHUNK : last - number * CHUNK + 1]
+                for place in np.flatnonzero(np.isin(rows, tuple(outcomes))).tolist():
+                    yield begin + int(place)
 
     def ended_at(self, position: int) -> Ended | None:
         """Return how the element at ``position`` ended after it had been placed, if it has."""

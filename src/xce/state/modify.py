@@ -2,9 +2,10 @@
 
 import msgspec
 
-from xce.model.ranges import count
+from xce.model.ranges import EMPTY, count
 from xce.model.record_modify import JobModified
 from xce.state.cluster import ClusterState
+from xce.state.elements import await_elements
 from xce.state.index import (
     await_delay,
     demand,
@@ -19,7 +20,6 @@ from xce.state.index import (
     use_spec,
 )
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
-from xce.state.names import forget_name, note_name
 from xce.state.shares import move_use
 
 
@@ -33,11 +33,11 @@ def apply_job_modified(state: ClusterState, record: JobModified) -> None:
     if job.array is not None:
         job.array = msgspec.structs.replace(job.array, limit=record.array_limit)
     if record.spec_id != job.spec_id:
-        forget_name(state.names, job.owner.user, state.spec(job).name, job.id)
+        state.forget_name(job)
         old_spec, job.spec_id = job.spec_id, record.spec_id
         use_spec(state, record.spec_id)
         drop_spec(state, old_spec)
-        note_name(state.names, job.owner.user, state.spec(job).name, job.id)
+        state.note_name(job)
     old_class, job.cls = job.cls, record.cls
     _enter_class(state, job)
     _move_live(state, job, record)
@@ -76,7 +76,7 @@ def _enter_class(state: ClusterState, job: Job) -> None:
 
 def _set_waits(state: ClusterState, job: Job, record: JobModified) -> None:
     """Let a job wait for what it shall wait for now."""
-    if job.waits & WAITS_DEPENDENCY:
+    if job.is_conditional and not record.keeps_elements:
         forget_subjects(state, job)
     job.waits &= ~(WAITS_BEGIN | WAITS_DEPENDENCY | DOOMED)
     job.begin_at_us, job.dependency = record.begin_at_us, record.dependency
@@ -84,8 +84,13 @@ def _set_waits(state: ClusterState, job: Job, record: JobModified) -> None:
     if job.begin_at_us > state.now_us:
         job.waits |= WAITS_BEGIN
         state.wait_until(job.begin_at_us, job.id)
-    if job.dependency is not None:
+    if record.keeps_elements:
+        return
+    if job.dependency is not None and not await_elements(job, job.dependency):
         job.waits |= WAITS_DEPENDENCY
+    elif job.dependency is None:
+        job.awaiting, job.dooms = EMPTY, ()
+    if job.is_conditional:
         index_dependency(state, job)
 
 

@@ -6,11 +6,20 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from xce.model.ids import JobId
+from xce.model.job import JobSpec
 
 Named: TypeAlias = JobId | dict[JobId, None]
 """The only job of a name, or several."""
 Names: TypeAlias = dict[str, dict[str, Named]]
 """By user and job name, finished jobs too."""
+
+
+class Lookups:
+    """Indexes that are made when they are first asked for; None: they are not made yet."""
+
+    def __init__(self) -> None:
+        self.names: Names | None = {}
+        self.spec_ids: dict[JobSpec, int] | None = {}
 
 
 def note_name(names: Names, user: str, name: str, job: JobId) -> None:

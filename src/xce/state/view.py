@@ -1,13 +1,13 @@
 """Questions about a job that many ask: its word, its reason, the elements in a state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from xce.model.dependency import COUNTS, EVERY, Condition, Test
 from xce.model.display import stat_word
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome, Phase, Stop
-from xce.model.ranges import contains, count
+from xce.model.ranges import Ranges, contains, count, from_runs, intersect, subtract
 from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended, Job
@@ -15,10 +15,42 @@ from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended,
 _REQUEUED: Final = Reason(ReasonCode.REQUEUED)
 
 
-def pend_reason(state: ClusterState, job: Job, *, held: bool = False) -> Reason:
-    """Return why the pending (or held) elements of ``job`` wait."""
+def waiting_groups(job: Job, ranges: Ranges) -> Iterator[Ranges]:
+    """Yield the parts of ``ranges`` that wait for the same: each a set of its own."""
+    if not job.awaiting:
+        yield ranges
+        return
+    doomed = from_runs(run for _, runs in job.dooms for run in runs)
+    waits = subtract(job.awaiting, doomed)
+    rest = subtract(ranges, job.awaiting)
+    for part in (
+        rest,
+        intersect(waits, ranges),
+        intersect(doomed, ranges),
+    ):
+        if part:
+            yield part
+
+
+def pend_reason(
+    state: ClusterState, job: Job, *, held: bool = False, position: int | None = None
+) -> Reason:
+    """Return why the pending (or held) elements of ``job`` wait.
+
+    Args:
+        state: Knows what its class waits for.
+        job: The job.
+        held: Whether those are meant that are held.
+        position: Of the element that is meant; None: of one that may start first.
+    """
     if held:
         return Reason(ReasonCode.HELD, detail="administrator" if job.held_by_admin else "")
+    if job.awaiting:
+        if position is None:
+            position = (job.ready or job.pending or job.held)[0][0]
+        if contains(job.awaiting, position, position):
+            code = ReasonCode.DEPENDENCY_NEVER if job.is_doomed(position) else ReasonCode.DEPENDENCY
+            return Reason(code, detail=state.spec(job).dependency)
     if job.waits & DOOMED:
         return Reason(ReasonCode.DEPENDENCY_NEVER, detail=state.spec(job).dependency)
     if job.waits & WAITS_BEGIN:
@@ -109,7 +141,7 @@ def counts(job: Job) -> dict[str, int]:
     }
 
 
-_COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
+COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
     "": lambda _code, _wanted: True,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
@@ -162,7 +194,7 @@ def _probe_count(job: Job, condition: Condition) -> tuple[bool, bool]:
     }[condition.test]
     if condition.op == EVERY:
         return number == job.size, job.is_finished
-    return _COMPARE[condition.op](number, condition.code), job.is_finished
+    return COMPARE[condition.op](number, condition.code), job.is_finished
 
 
 def _probe_element(
@@ -180,7 +212,7 @@ def _probe_element(
         case Test.DONE | Test.POST_DONE:
             return ended.outcome == Outcome.DONE, True
         case Test.EXIT:
-            return ended.outcome == Outcome.EXIT and _COMPARE[op](ended.exit_code, code), True
+            return ended.outcome == Outcome.EXIT and COMPARE[op](ended.exit_code, code), True
         case _:
             return False, True
 
@@ -213,5 +245,5 @@ def _exit_matches(job: Job, position: int, op: str, code: int) -> bool:
     return (
         found is not None
         and found[0].outcome == Outcome.EXIT
-        and _COMPARE[op](found[0].exit_code, code)
+        and COMPARE[op](found[0].exit_code, code)
     )

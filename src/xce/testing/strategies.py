@@ -78,7 +78,8 @@ def submissions(
     if jobs and draw(st.booleans()):
         test = draw(st.sampled_from(("done", "ended", "exit", "started")))
         mark = draw(st.sampled_from(("", "!")))
-        after = f"{mark}{test}({draw(st.integers(1, jobs))})"
+        star = draw(st.sampled_from(("", "", "[*]")))
+        after = f"{mark}{test}({draw(st.integers(1, jobs))}{star})"
         if draw(st.booleans()):
             glue = draw(st.sampled_from(("&&", "||")))
             after += f" {glue} done({draw(st.integers(1, jobs))})"

@@ -21,6 +21,7 @@ from xce.step.plan import encode_plan
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Ended, Key, SetLimit, Signal, Spawn, Suspend
+from xce.worker.bindings import affinity_hostfile, binding_order
 from xce.worker.environ import (
     Account,
     HostFiles,
@@ -260,6 +261,7 @@ class Launcher:
                 way=EXEC if spec.runs_by_roles else way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
+                bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(
@@ -292,6 +294,9 @@ class Launcher:
             env["XCE_LAUNCH_HOST"] = self._host
         if self._door is not None and len(launch.hosts) > 1:
             env |= self._door.environment((launch.job, index, attempt))
+        if launch.bindings:
+            text = affinity_hostfile(launch, index)
+            env["LSB_AFFINITY_HOSTFILE"] = self._store.hostfile(text)
         return (launch.job, index, attempt, env, found.input, found.output, found.error)
 
     def _plan_file(self, launch: Launch, index: Index) -> str:
@@ -312,6 +317,14 @@ class Launcher:
                 self._bases.popitem(last=False)
         prepared.bases[name] = known[1]
         return name
+
+
+def _bindings(
+    launch: Launch, elements: list[tuple[Index, int]]
+) -> dict[str, tuple[list[int], list[int], bool]]:
+    """Return what elements are bound to on this host."""
+    orders = ((index, binding_order(launch, index)) for index, _ in elements)
+    return {str(index): order for index, order in orders if order is not None}
 
 
 def _by_directory(

@@ -39,6 +39,9 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """The mode of an interactive job's terminal."""
     window: tuple[int, int] = (0, 0)
     """Its rows and columns."""
+    bindings: dict[str, tuple[list[int], list[int], bool]] = {}
+    """By index: the processors and NUMA domains that the element is bound to, and whether it may
+    take memory of these alone."""
     login: str = ""
     """Path of the shell whose login files are read before."""
     says: bool = False
@@ -107,6 +110,8 @@ class StartShared(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     umask: int
     has_input: bool
+    binding: tuple[list[int], list[int], bool] | None = None
+    """As in `SpawnShared.bindings`."""
 
 
 class TaskOrder(msgspec.Struct, frozen=True, tag="task", array_like=True):

@@ -15,6 +15,7 @@ from xce.worker import order as o
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Action, Key, SpawnPart
 from xce.worker.asks import Asks, Say
+from xce.worker.bindings import binding_environment, binding_order
 from xce.worker.core import HostState
 from xce.worker.environ import Account
 from xce.worker.gpus import gpu_environment
@@ -23,7 +24,7 @@ from xce.worker.ranks import slots_by_host
 
 _FIRST_HOSTS: Final = re.compile(
     r"XCE_LAUNCH_\w*|XCE_ATTEMPT_MARK|XCE_JOB_HOST_DIR|LS_JOBPID|CUDA_VISIBLE_DEVICES\w*"
-    r"|NVIDIA_VISIBLE_DEVICES|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+    r"|LSB_BIND_\w*|RM_CPU_TASK\d+|XCE_BIND_KIND|NVIDIA_VISIBLE_DEVICES|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 )
 """What is true on the first host only."""
 _NOTES: Final = msgspec.json.Encoder()
@@ -118,6 +119,7 @@ class PartDesk:
             argv=[_text(word) for word in ask.order.argv],
             env=part_environment(launch, key[1], self._host, account, ask.order.env),
             cwd=_text(ask.order.cwd), umask=ask.order.umask, has_input=ask.order.has_input,
+            binding=binding_order(launch, key[1], entry_of(launch, self._host)),
         )  # fmt: skip
         self._asks.serve_task(ask.id, key, ask.order, start)
 
@@ -168,8 +170,8 @@ def part_environment(
         name, equals, value = _text(item).partition("=")
         if name and equals and _FIRST_HOSTS.fullmatch(name) is None:
             found[name] = value
-    entry = next((n for n, (name, _) in enumerate(launch.hosts) if name == host), 0)
-    found |= gpu_environment(launch, index, entry)
+    entry = entry_of(launch, host)
+    found |= gpu_environment(launch, index, entry) | binding_environment(launch, index, entry)
     own = found.get("CUDA_VISIBLE_DEVICES" + found.get("XCE_HOST_TASK_INDEX", "-"))
     if own is not None:
         found["CUDA_VISIBLE_DEVICES"] = found["NVIDIA_VISIBLE_DEVICES"] = own
@@ -178,6 +180,11 @@ def part_environment(
     found["HOSTNAME"] = found["XCE_LAUNCH_HOST"] = host
     found["XCE_HOST_NTASKS"] = str(slots_by_host(launch).get(host, 0))
     return found
+
+
+def entry_of(launch: Launch, host: str) -> int:
+    """Return the place of a host in a launch, which is the first one where it stands apart."""
+    return next((place for place, (name, _) in enumerate(launch.hosts) if name == host), 0)
 
 
 def _text(content: bytes) -> str:

@@ -16,6 +16,7 @@ from xce.model.device import Device
 from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.observation import HostJoined, Reported
+from xce.model.processor import Processor
 from xce.net import message as m
 from xce.net.destination import Destination
 from xce.net.handshake import make_hello
@@ -53,6 +54,7 @@ from xce.worker.hollow import HollowOptions, HollowShepherd
 from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 from xce.worker.launcher import Launcher, Prepared
 from xce.worker.link import Shepherding, ShepherdLink, ShepherdList, ShepherdOptions
+from xce.worker.load import LoadMeter
 from xce.worker.order import AppendOrder, OrderFrame
 from xce.worker.part_desk import PartDesk
 from xce.worker.remote import Remote
@@ -84,6 +86,10 @@ class WorkerOptions(NamedTuple):
     """Keeps the certificates that controllers of the cluster have now."""
     devices: tuple[Device, ...] = ()
     """The GPUs that were found."""
+    attributes: tuple[tuple[str, int], ...] = ()
+    """What the host is made of, in thousandths."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to."""
     door: LaunchDoor | None = None
     """Where processes of jobs ask for tasks on other hosts; None: nowhere."""
 
@@ -113,6 +119,8 @@ class Worker:
         self._due_us: Micros | None = None
         self._beat = Beat(0, 0)
         self._beat_timer: asyncio.TimerHandle | None = None
+        is_real = isinstance(options.shepherd, ShepherdOptions)
+        self._meter = LoadMeter(clock_us, time.time) if is_real else None
         self._last_id = 0
         self._asked: dict[int, tuple[str, ...]] = {}
         self._asks = Asks(self._link, self._accounts, self._store, self._say)
@@ -180,7 +188,9 @@ class Worker:
             unreported=unreported,
             isolation=self._greeting.isolation,
             version=options.version,
+            attributes=dict(options.attributes),
             devices=options.devices,
+            processors=options.processors,
         )
         peer.send(m.Observe(joined))
         self._log.info(
@@ -202,7 +212,7 @@ class Worker:
             return
         number = self._beat.take(now_us)
         if number:
-            peer.send(m.Ping(number))
+            peer.send(m.Ping(number, self._meter.look() if self._meter is not None else ()))
         if self._beat.next_us():
             delay_s = max(0.0, (self._beat.next_us() - now_us) / 1e6)
             loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Index
 from xce.model.job import Files
 
-_PATTERN: Final = re.compile(r"%(EJ|EI|[JIUPH])")
+_PATTERN: Final = re.compile(r"%(EJ|EI|JG|[JIUPHG])")
 
 Target: TypeAlias = tuple[str, bool]
 """A path from the working directory, and whether it is appended to."""
@@ -43,7 +43,8 @@ def working_directory(launch: Launch, index: Index, host: str) -> tuple[str, boo
         return spec.cwd, False
     values = {
         "J": str(launch.job), "EJ": str(launch.job), "I": str(index), "EI": str(index),
-        "U": launch.owner.user, "P": launch.project, "H": host,
+        "U": launch.owner.user, "P": launch.project, "H": host, "JG": launch.group,
+        "G": spec.user_group,
     }  # fmt: skip
     asked = _PATTERN.sub(lambda match: values[match[1]], spec.cwd_asked)
     return posixpath.join(spec.cwd, asked), True

@@ -2,6 +2,8 @@ from rest_cluster import run_rest
 
 from xce.model.config import HostConfig, QueueConfig, ShareConfig
 from xce.model.job import Owner
+from xce.model.load import INDICES, UNKNOWN
+from xce.model.observation import LoadSeen
 from xce.testing.builders import place, report_started, submission, submit
 
 
@@ -43,6 +45,22 @@ def test_parameters_groups_and_pools_are_told():
         assert document["pools"] == [{"name": "lic", "total": 4, "used": 0}]
 
     run_rest(story, hosts=hosts, queues=[queue], pools={"lic": 4})
+
+
+def test_hosts_tell_their_load_and_are_selected_by_it():
+    async def story(rest):
+        seen = {"r1m": 2_500, "ut": 250, "mem": 100_000}
+        sample = tuple(seen.get(name, UNKNOWN) for name in INDICES)
+        rest.controller.tell(LoadSeen(("h1",), (sample,)))
+        rest.link.pump()
+        _, document = await rest.get("/hosts")
+        load = {host["name"]: host["load"] for host in document["hosts"]}
+        assert load == {"h1": {"r1m": 2.5, "ut": 0.25, "mem": 100.0}, "h2": {}}
+        for text, names in (("r1m%3E2", ["h1"]), ("!defined(r1m)", ["h2"]), ("mem%3E100", ["h2"])):
+            _, document = await rest.get(f"/hosts?select={text}")
+            assert [host["name"] for host in document["hosts"]] == names
+
+    run_rest(story, hosts=[HostConfig(name="h1"), HostConfig(name="h2")])
 
 
 def test_a_select_expression_takes_hosts():

@@ -124,7 +124,7 @@ def test_a_command_is_its_own_script_and_a_script_is_shown_on_one_line():
         ({"command": "a", "tasks": [1]}, 400, "bad-request"),
         ({"command": "a", "resreq": ["select["]}, 422, "bad-resreq"),
         ({"command": "a", "resreq": ["rusage[nope=1]"]}, 422, "bad-resreq"),
-        ({"command": "a", "resreq": ["order[r1m]"]}, 422, "not-built"),
+        ({"command": "a", "resreq": ["order[ngpus_shared]"]}, 422, "not-built"),
         ({"command": "a", "resreq": ["rusage[tmp=5]"]}, 422, "not-built"),
         ({"command": "a", "hosts": "h1 h9"}, 422, "unknown-host"),
         ({"command": "a", "queue": "nope"}, 422, "unknown-queue"),

@@ -128,7 +128,6 @@ def test_equal_specs_and_classes_are_stored_once(controller):
         ),
         (submission(after="done(9)"), RefusalCode.DEPENDENCY_UNKNOWN_JOB, "No matching job found"),
         (submission(after="done(zz)"), RefusalCode.DEPENDENCY_UNKNOWN_JOB, "No matching job found"),
-        (submission(after="done(1[*])"), RefusalCode.NOT_BUILT, ""),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_name(controller, job, code, lsf):

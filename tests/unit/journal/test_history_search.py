@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from msgspec.structs import replace
 
 from xce.control.controller import Input
 from xce.journal.course import tell_courses
@@ -372,3 +373,18 @@ def test_a_store_that_kept_hosts_of_last_attempts_is_brought_up_to_date(path, re
     HistoryWriter(path).close()
     assert (read.course(job), read.course(live)) == before
     assert dict(before[0].attempts[0].hosts) == {"h1": 3, "h2": 3}
+
+
+def test_jobs_of_a_group_are_found_and_not_those_below_it(path, read):
+    controller = cluster({"h1": 2})
+    wanted = replace(submission(), group="/a")
+    jobs = [submit(controller, replace(wanted, group=name)) for name in ("/a", "/a/b", "/a")]
+    for job in jobs:
+        run_job(controller, job)
+    keep(path, controller.entries)
+    with_group = Search(group="/a")
+    found = read.search()
+    assert found.find_jobs(with_group, 0, 10) == [jobs[0], jobs[2]]
+    assert [row.job for row in found.usage(with_group, START, 10)] == [jobs[0], jobs[2]]
+    assert found.sums(with_group).done == 2
+    assert found.find_jobs(Search(group="/none"), 0, 10) == []

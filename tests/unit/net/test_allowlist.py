@@ -24,9 +24,11 @@ from xce.model.command import (
 )
 from xce.model.config import ClusterConfig
 from xce.model.job import Owner
+from xce.model.load import INDICES
 from xce.model.observation import (
     HostDisconnected,
     HostJoined,
+    LoadSeen,
     Observation,
     ReignBegan,
     Reported,
@@ -92,6 +94,7 @@ def test_only_workers_report_and_none_that_its_connection_ended():
     assert reported.pop("worker") == set(typing.get_args(Observation)) - {
         HostDisconnected,
         ReignBegan,
+        LoadSeen,
     }
     assert not any(reported.values())
 
@@ -131,8 +134,17 @@ def test_a_worker_reports_about_its_own_host_only():
     gate = Gate("worker", "h2")
     assert "that host only" in gate.refuse(JOINED)
     assert "that host only" in gate.refuse(m.Observe(Reported("h1", 1)))
-    for seen in (HostDisconnected("h2"), ReignBegan()):
+    for seen in (HostDisconnected("h2"), ReignBegan(), LoadSeen(("h2",), ())):
         assert "may not report" in gate.refuse(m.Observe(seen))
+
+
+def test_only_a_worker_tells_a_load_and_it_must_be_one():
+    load = (100,) * len(INDICES)
+    assert Gate("worker", "h1").refuse(m.Ping(1, load)) == ""
+    assert Gate("worker", "h1").refuse(m.Ping(1)) == ""
+    assert "may not tell the load" in Gate("apiserver", "a").refuse(m.Ping(1, load))
+    for wrong in (load[1:], (*load[1:], -2), (*load[1:], 2**62)):
+        assert "it is none" in Gate("worker", "h1").refuse(m.Ping(1, wrong))
 
 
 def test_a_worker_joins_once_and_first():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xce.model.dependency import And, Condition, Not, Or, Subject
+from xce.model.dependency import EACH, And, Condition, Not, Or, Subject
 from xce.model.dependency import Test as Asks
 from xce.resreq.dependency import (
     Verdict,
@@ -13,7 +13,6 @@ from xce.resreq.dependency import (
     subjects_of,
 )
 from xce.resreq.errors import (
-    DependencyNotBuiltError,
     DependencySyntaxError,
     NotBuiltError,
     UnknownJobError,
@@ -98,18 +97,23 @@ def test_a_wrong_condition_is_refused_at_its_column(text, column):
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "tree", "again"),
     [
-        ("done(x[*])", "[*]"),
-        ("12[*]", "[*]"),
+        ("done(x[*])", done(0, EACH, "x"), "done(x[*])"),
+        ('done("x y[*]")', done(0, EACH, "x y"), 'done("x y"[*])'),
+        ("12[*]", done(12, EACH), "done(12[*])"),
     ],
 )
-def test_what_is_not_honoured_yet_is_refused_by_name(text, word):
-    with pytest.raises(DependencyNotBuiltError) as caught:
-        parse_dependency(text)
-    assert word in caught.value.message
-    assert "not built yet" in caught.value.message
-    assert caught.value.lsf == ""
+def test_a_star_stands_for_the_element_of_the_one_that_waits(text, tree, again):
+    assert parse_dependency(text) == tree
+    assert render_dependency(tree) == again
+    assert parse_dependency(again) == tree
+
+
+def test_a_count_takes_no_star():
+    with pytest.raises(DependencySyntaxError) as caught:
+        parse_dependency("numdone(12[*], 3)")
+    assert caught.value.lsf == "Job array does not exist"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from xce.model.errors import CorruptJournalError
-from xce.model.ids import MINUTE_US
+from xce.model.ids import HOUR_US, MINUTE_US
 from xce.state import snapshot
 from xce.state.apply import apply
 from xce.state.check import check_state
@@ -14,6 +14,7 @@ from xce.testing.builders import (
     BOB,
     cluster,
     kill,
+    modify,
     place,
     replayed,
     report_ended,
@@ -21,6 +22,7 @@ from xce.testing.builders import (
     stop,
     submission,
     submit,
+    tick,
 )
 
 
@@ -79,6 +81,25 @@ def test_a_snapshot_and_the_entries_behind_it_make_the_live_state(busy, share):
         apply(state, entry)
     assert digest(state) == digest(busy.state)
     check_state(state)
+
+
+def test_names_and_specs_are_found_whether_somebody_asked_before_or_not(busy):
+    submit(busy, submission(name="one"))
+    loaded, asked = (load(dump(busy.state)) for _ in range(2))
+    assert (asked.names, asked.spec_ids) == (busy.state.names, busy.state.spec_ids)
+    seq = busy.state.seq
+    gone = submit(busy, submission(name="two"))
+    modify(busy, submit(busy, submission(name="one")), name="three")
+    kill(busy, gone)
+    tick(busy, after_us=HOUR_US)
+    tick(busy, history_seq=busy.state.seq, after_us=HOUR_US)
+    assert gone not in busy.state.jobs
+    for entry in busy.entries:
+        if entry.seq > seq:
+            apply(loaded, entry)
+            apply(asked, entry)
+    for state in (loaded, asked):
+        assert (state.names, state.spec_ids) == (busy.state.names, busy.state.spec_ids)
 
 
 def test_jobs_are_cut_into_parts_that_share_specs(busy, monkeypatch):

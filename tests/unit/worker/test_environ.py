@@ -37,6 +37,15 @@ def test_the_submitters_environment_is_kept_but_for_what_lsf_never_propagates() 
     }  # fmt: skip
 
 
+def test_a_job_is_told_its_group_and_the_root_where_it_has_none() -> None:
+    files = HostFiles("g", "r")
+    for group, told in (("/a/b", "/a/b"), ("", "/")):
+        found = launch_environment(
+            launch(group=group), cwd="/", script="s", files=files, submit_cwd="/"
+        )
+        assert found["LSB_JOBGROUP"] == told
+
+
 def test_bytes_that_are_no_utf_8_survive() -> None:
     value = base_environment(b"X=\xff\xfe", ANN, "h")["X"]
     assert value.encode("utf-8", "surrogateescape") == b"\xff\xfe"

@@ -43,5 +43,8 @@ def test_only_a_directory_that_was_asked_for_is_made() -> None:
     assert working_directory(launch(cwd="/w/%J"), 3, "h1") == ("/w/%J", False)
     asked = launch(cwd="/w", cwd_asked="%U/%P/%J.%I.%EJ.%EI@%H")
     assert working_directory(asked, 3, "h1") == ("/w/ann/proj/12.3.12.3@h1", True)
+    grouped = launch(cwd="/w", cwd_asked="of%JG/%G", user_group="chem")
+    grouped = msgspec.structs.replace(grouped, group="/a/b")
+    assert working_directory(grouped, 0, "h1") == ("/w/of/a/b/chem", True)
     absolute = msgspec.structs.replace(asked, spec=JobSpec(cwd="/w", cwd_asked="/x"))
     assert working_directory(absolute, 3, "h1") == ("/x", True)

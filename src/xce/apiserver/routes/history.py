@@ -110,6 +110,7 @@ def _search(backend: Backend, call: Call) -> Search:
         name=query.get("name", ""),
         project=query.get("project", ""),
         host=query.get("host", ""),
+        group=query.get("group", ""),
         outcomes=parse_outcomes(query.get("scope", "")),
         submitted=_span(query, "submitted"),
         dispatched=_span(query, "dispatched"),

@@ -21,7 +21,6 @@ from xce.cli.lsf.values import (
 )
 from xce.resreq.array import parse_job_name
 from xce.resreq.dependency import parse_dependency, render_dependency
-from xce.resreq.errors import DependencyNotBuiltError
 
 JOB: Final = "1234"
 """The job id in ``expanded``."""
@@ -208,8 +207,9 @@ class Reader:
                 self.text(member, option, variable)
         if not self.result.get("job_group", "/").startswith("/"):
             raise BadValueError(f"Bad job group name: -g {self.result['job_group']}: / comes first")
-        if self.result.get("app") and not self.cluster.trouble:
-            self.warnings.append(f"no application profile is called {self.result['app']!r}")
+        app = self.result.get("app")
+        if app and app not in self.cluster.applications and not self.cluster.trouble:
+            self.warnings.append(f"no application profile is called {app!r}")
         if self.options.has("-sp"):
             self.result["priority"] = _number(self.options.value("-sp"), "-sp", "user priority")
             self.note("priority", "-sp")
@@ -220,11 +220,7 @@ class Reader:
         if self.options.has("-w"):
             text = self.options.value("-w")
             self.note("dependency", "-w")
-            try:
-                self.result["dependency"] = render_dependency(parse_dependency(text))
-            except DependencyNotBuiltError as error:
-                self.result["dependency"] = text.strip()
-                self.warnings.append(REFUSED + error.message)
+            self.result["dependency"] = render_dependency(parse_dependency(text))
         if self.options.has("-b"):
             at_s = parse_begin(self.options.value("-b"), self.now_s)
             self.result["begin"] = _iso(at_s)

@@ -16,6 +16,7 @@ from xce.cli.lsf.columns import (
     render_custom,
 )
 from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.host_words import load_word, threshold_rows
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
 from xce.cli.lsf.shared_resources import list_shared
 
@@ -53,12 +54,6 @@ OPTIONS = Options(
 )
 _HEADER = "HOST_NAME          STATUS       JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV\n"
 _INDICES = "r15s r1m r15m ut pg io ls it tmp swp mem slots"
-_THRESHOLDS = (
-    " LOAD THRESHOLD USED FOR SCHEDULING:\n"
-    "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
-    " loadSched   -     -     -     -       -     -    -     -     -      -      -  \n"
-    " loadStop    -     -     -     -       -     -    -     -     -      -      -  \n"
-)
 
 
 def _counts(host: Host) -> str:
@@ -90,9 +85,13 @@ def render_host(host: Host) -> list[str]:
     slots = host.get("slots_max")
     free = "-" if slots is None else str(max(0, slots - host["njobs"]))
     names = _INDICES.split()
-    unknown = ["-"] * (len(names) - 2)
-    total = [*unknown, "-" if memory is None else f"{memory - used}M", free]
-    reserved = [*unknown, f"{used}M", "-"]
+    measured = [load_word(host, name) for name in names[:-2]]
+    seen = (host.get("load") or {}).get("mem")
+    room = None if memory is None else memory - used
+    if room is not None and seen is not None:
+        room = int(min(room, seen))
+    total = [*measured, "-" if room is None else f"{room}M", free]
+    reserved = [*["-"] * len(measured), f"{used}M", "-"]
     lines = [
         f"HOST  {host['name']}\n",
         "STATUS           CPUF  JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV DISPATCH_WINDOW\n",
@@ -103,7 +102,8 @@ def render_host(host: Host) -> list[str]:
         _load_row("Total", total),
         _load_row("Reserved", reserved),
         "\n",
-        _THRESHOLDS,
+        " LOAD THRESHOLD USED FOR SCHEDULING:\n",
+        *threshold_rows({}),
     ]
     counters = host.get("counters") or {}
     if counters:

@@ -17,6 +17,7 @@ from xce.cli.lsf.columns import (
     render_custom,
 )
 from xce.cli.lsf.front import FAILED, Context, run_main
+from xce.cli.lsf.host_words import threshold_rows
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.options import FLAG, VALUE, Options
 
@@ -46,11 +47,10 @@ OPTIONS = Options(
 )
 _HEADER = "QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 _SEPARATOR = "-" * 78
-_THRESHOLDS = (
-    "SCHEDULING PARAMETERS\n"
-    "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
-    " loadSched   -     -     -     -       -     -    -     -     -      -      -  \n"
-    " loadStop    -     -     -     -       -     -    -     -     -      -      -  \n"
+_EXITS = (
+    ("REQUEUE_EXIT_VALUES", "requeue_exit_values"),
+    ("SUCCESS_EXIT_VALUES", "success_exit_values"),
+    ("MAX_JOB_REQUEUE", "max_requeues"),
 )
 
 
@@ -104,7 +104,7 @@ def render_queue(queue: Queue) -> list[str]:
     most = _maxima(queue)
     if most:
         lines += ["MAXIMUM LIMITS:\n", *most, "\n"]
-    lines += [_THRESHOLDS, "\n"]
+    lines += ["SCHEDULING PARAMETERS\n", *threshold_rows(queue.get("load_sched") or {}), "\n"]
     policies = queue.get("policies") or (["EXCLUSIVE"] if queue.get("exclusive") else [])
     if policies:
         lines += [f"SCHEDULING POLICIES:  {' '.join(policies)}\n", "\n"]
@@ -113,6 +113,9 @@ def render_queue(queue: Queue) -> list[str]:
         lines.append(f"USER_SHARES:  {' '.join(f'[{name}, {size}]' for name, size in shares)}\n")
     if queue.get("run_windows"):
         lines.append(f"RUN_WINDOWS:  {' '.join(queue['run_windows'])}\n")
+    lines += [f"{name}:  {queue[key]}\n" for name, key in _EXITS if queue.get(key)]
+    if queue.get("rerunnable"):
+        lines.append("RERUNNABLE : yes\n")
     if queue.get("comment"):
         lines.append(f'ADMIN ACTION COMMENT: "{queue["comment"]}"\n')
     lines.append(f"USERS: {' '.join(queue.get('users') or ()) or 'all'}\n")

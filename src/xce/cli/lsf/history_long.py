@@ -38,6 +38,8 @@ def heading(row: Row, *, with_status: bool = False) -> str:
     if row.get("named"):
         parts.append(f"Job Name <{one_line(row.get('name') or '')}>")
     parts += [f"User <{row['user']}>", f"Project <{row.get('project') or 'default'}>"]
+    if row.get("group"):
+        parts.append(f"Job Group <{row['group']}>")
     if with_status:
         parts += [f"Status <{row['stat']}>", f"Queue <{row['queue']}>"]
     parts.append(f"Command <{one_line(row.get('command') or '')}>")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from xce.cli.lsf.control import parse_group
 from xce.cli.lsf.history_times import parse_span
 from xce.cli.lsf.jobs_query import id_groups
 from xce.cli.lsf.options import FLAG, VALUE, UsageError
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 PAGE = 2_000
-FILTERS = dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-C", "-D", "-S"), VALUE)
+FILTERS = dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-g", "-C", "-D", "-S"), VALUE)
 FILTER_USAGE = """\
   -u user|all  -q queue  -m host  -J "name"  -P project      only these; * in a name
+  -g /group                                     only jobs of this job group
   -C t0,t1  -D t0,t1  -S t0,t1      ended, dispatched, submitted in that time:
                   [yyyy/][mm/][dd/][HH:MM], . is now, .-2 two days ago; an end may be left out
 """
 REFUSED = {
-    "-app": "there are no application profiles",
+    "-app": "select by -q, -P, -u or -J",
     "-sla": "there are no service classes",
-    "-g": "the history is not searched by job groups: use -J",
     "-G": "there are no user groups for jobs: use -u",
     "-Lp": "there is no licence scheduler",
     "-N": "CPU times are as measured: hosts have no CPU factors",
@@ -64,6 +65,8 @@ class Filters:
             if option in ("-q", "-m", "-u") and len(value.split()) != 1:
                 raise UsageError(f"{option} {value}: one at a time")
             self.pairs.append((name, value))
+        if parsed.has("-g"):
+            self.pairs.append(("group", parse_group(parsed.value("-g"))))
         now = time.time()
         for option, name in _SPANS:
             if parsed.has(option):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.gpu_text import render_lshosts
-from xce.cli.lsf.host_words import named_hosts, resource_words, size_mib
+from xce.cli.lsf.host_words import STATIC, named_hosts, resource_words, size_mib, static_word
 from xce.cli.lsf.options import FLAG, VALUE, Options
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ def render_host(host: Host, *, wide: bool) -> str:
     cpus = host["cpus"] or "-"
     return (
         f"{name:<11} {kind:>7} {model:>8} {'1.0':>5} {cpus:>5} {size_mib(host['mem_mib']):>6} "
-        f"{'-':>6}    Yes {resource_words(host)}"
+        f"{static_word(host, 'maxswp'):>6}    Yes {resource_words(host)}"
     )
 
 
@@ -55,6 +55,7 @@ def render_long(host: Host) -> list[str]:
     kind = str(host["attributes"].get("type") or "any")
     model = str(host["attributes"].get("model") or "any")
     cpus = host["cpus"] or "-"
+    found = {name: static_word(host, name) for name in STATIC}
     return [
         "",
         f"HOST_NAME:  {host['name']}",
@@ -63,8 +64,9 @@ def render_long(host: Host) -> list[str]:
             "ncores nthreads"
         ),
         (
-            f"{kind:<12} {model:>9} {'1.0':>5} {cpus:>5} {'-':>6} {size_mib(host['mem_mib']):>6} "
-            f"{'-':>6} {'-':>6} {'-':>6}    Yes {'-':>6} {'-':>6} {'-':>8}"
+            f"{kind:<12} {model:>9} {'1.0':>5} {cpus:>5} {found['ndisks']:>6} "
+            f"{size_mib(host['mem_mib']):>6} {found['maxswp']:>6} {found['maxtmp']:>6} {0:>6}    "
+            f"Yes {found['nprocs']:>6} {found['ncores']:>6} {found['nthreads']:>8}"
         ),
         "",
         f"RESOURCES: {resource_words(host)}",

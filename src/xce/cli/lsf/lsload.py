@@ -1,9 +1,9 @@
-"""``lsload``: list hosts with what is free; XCE does not measure the load of hosts."""
+"""``lsload``: list hosts with their load, as their workers measured it last."""
 
 from __future__ import annotations
 
 from xce.cli.lsf.front import FAILED, Context, run_main
-from xce.cli.lsf.host_words import named_hosts, size_mib
+from xce.cli.lsf.host_words import load_word, named_hosts, size_mib
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
 
 TYPE_CHECKING = False
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     Host = dict[str, Any]
 
 USAGE = """\
-Usage: lsload [-l | -w] [-I index[:index ...]] [-R "select"] [host_name ...]
+Usage: lsload [-l | -w] [-N | -E] [-I index[:index ...]] [-R "select"] [host_name ...]
   -l              with io and the declared counters
   -w              nothing cut
+  -N -E           run queues for each CPU
   -I              only these indices
   -R "select"     only hosts that the expression takes
-  mem is the memory that no job has reserved; other indices are not measured and shown as -
+  what a host does not measure is shown as -; its mem is then what no job has reserved
 """
 OPTIONS = Options(
-    {"-l": FLAG, "-w": FLAG, "-I": VALUE, "-R": VALUE},
+    {"-l": FLAG, "-w": FLAG, "-N": FLAG, "-E": FLAG, "-I": VALUE, "-R": VALUE},
     {
-        **dict.fromkeys(("-N", "-E"), "run queues of hosts are not measured"),
         "-s": "use 'bhosts -s'",
         "-a": "all hosts are listed",
         "-n": "name the hosts, or use head",
@@ -53,13 +53,14 @@ def execute(context: Context) -> int:
             if name not in _LONG and not any(name in host["counters"] for host in known):
                 raise UsageError(f"-I: there is no index {name!r}")
     known.sort(key=lambda host: host["status"] == "unavail")
+    per_cpu = parsed.has("-N") or parsed.has("-E")
     cut = None if parsed.has("-w") or parsed.has("-l") else 15
     if known:
         heads = "".join([f" {name:>6}" for name in indices])
         context.out(f"{'HOST_NAME':<15} {'status':>7}{heads}")
     for host in known:
         status = _STATUS.get(host["status"], "ok")
-        cells = [] if status == "unavail" else [_value(host, name) for name in indices]
+        cells = [] if status == "unavail" else [_value(host, name, per_cpu) for name in indices]
         line = "".join([f" {cell:>6}" for cell in cells])
         context.out(f"{host['name'][:cut]:<15} {status:>7}{line}")
     for name in missing:
@@ -69,13 +70,14 @@ def execute(context: Context) -> int:
     return FAILED if missing or not known else 0
 
 
-def _value(host: Host, index: str) -> str:
-    if index == "mem":
+def _value(host: Host, index: str, per_cpu: bool) -> str:
+    measured = load_word(host, index, per_cpu=per_cpu)
+    if measured == "-" and index == "mem":
         return size_mib((host["mem_mib"] or 0) - (host["mem_used_mib"] or 0))
-    if index in host["counters"]:
+    if measured == "-" and index in host["counters"]:
         total, used = host["counters"][index]
         return str(total - used)
-    return "-"
+    return measured
 
 
 def main() -> NoReturn:

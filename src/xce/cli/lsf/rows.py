@@ -149,10 +149,12 @@ def exec_cwd(row: Row) -> str:
         values = (
             ("%EJ", str(row["jobid"])),
             ("%EI", index),
+            ("%JG", row.get("group") or ""),
             ("%J", str(row["jobid"])),
             ("%I", index),
             ("%U", row.get("user") or ""),
             ("%P", row.get("project") or ""),
+            ("%G", row.get("user_group") or ""),
             ("%H", row["hosts"][0][0] if row.get("hosts") else "%H"),
         )
         for pattern, value in values:

@@ -17,7 +17,15 @@ from xce.cli.xcecli.session import (
     Session,
     code_of,
 )
-from xce.cli.xcecli.table import gpus_text, hosts_text, instant, label, run_time, span
+from xce.cli.xcecli.table import (
+    gpus_text,
+    hosts_text,
+    instant,
+    label,
+    processors_text,
+    run_time,
+    span,
+)
 from xce.client.plain_text import plain
 from xce.client.rest import ProblemError
 
@@ -135,6 +143,8 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
         pairs.append(("Hosts", hosts_text(row)))
     if row.get("gpus"):
         pairs.append(("GPUs", gpus_text(row)))
+    if row.get("processors"):
+        pairs.append(("Processors", processors_text(row)))
     for role in row.get("roles") or ():
         places = " ".join(f"{host}*{tasks}" for host, tasks in role["hosts"])
         pairs.append((f"Role {role['role']}", places))

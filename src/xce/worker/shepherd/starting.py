@@ -5,6 +5,7 @@ from typing import Any
 
 from xce.worker.shepherd import attempts, rundir
 from xce.worker.shepherd.attempts import Attempt
+from xce.worker.shepherd.bind import Bound, bound_of, hold_to
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.rundir import RunDirectories
 from xce.worker.shepherd.spawn import (
@@ -54,14 +55,16 @@ class Starter:
             attempt.grouped = self._groups is not None
             status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
             self.enter_groups(attempt)
+            bound = bound_of(shared.get("bindings", {}).get(str(attempt.key[1])))
             try:
                 attempt.pid = start_shell(
                     script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
                     opened=opened, status=status, ids=ids,
                     terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
+                    bound=bound,
                 )  # fmt: skip
             finally:
-                self.leave_groups(attempt)
+                self.leave_groups(attempt, bound)
             if ends is not None:
                 self._terminals.start(attempt.key)
         except OSError as error:
@@ -101,15 +104,15 @@ class Starter:
             if attempt.limit_kib:
                 self._groups.enter_memory(attempt.name)
 
-    def leave_groups(self, attempt: Attempt) -> None:
-        """Leave the group of a job with a memory limit, and only then set it.
-
-        From the others we move straight into the next, and home behind the last.
-        """
-        if self._groups is not None and attempt.limit_kib:
-            self._groups.leave()
+    def leave_groups(self, attempt: Attempt, bound: Bound | None) -> None:
+        """Leave the group of a job with limits, and only then set them; from others we move on."""
+        if self._groups is None or not (attempt.limit_kib or bound):
+            return
+        self._groups.leave()
+        if attempt.limit_kib:
             self._groups.leave_memory()
             self._groups.limit_memory(attempt.name, attempt.limit_kib)
+        hold_to(self._groups, attempt.name, bound)
 
     def go_home(self) -> None:
         """Leave the last control group that was entered."""

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.attempts import RUNNING, Attempt, Event, split_status
+from xce.worker.shepherd.bind import binding, bound_of
 from xce.worker.shepherd.proc import MARK
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key
@@ -259,14 +260,15 @@ class Tasks:
             with As(part.ids):
                 os.chdir(os.fsencode(asked["cwd"]))
             self._starter.enter_groups(part)
+            bound = bound_of(asked.get("binding"))
             try:
-                with As(part.ids, for_program=True):
+                with binding(bound), As(part.ids, for_program=True):
                     return os.posix_spawn(
                         SHELL, argv, env, file_actions=actions,
                         setsid=True, setsigmask=(),
                     )  # fmt: skip
             finally:
-                self._starter.leave_groups(part)
+                self._starter.leave_groups(part, bound)
                 self._starter.go_home()
         finally:
             os.umask(umask)

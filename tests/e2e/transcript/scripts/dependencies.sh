@@ -66,8 +66,11 @@ $ bjobs -noheader -o 'jobid stat' 17 18 20
 $ bsub -w 'ended(arr)' -o /dev/null true
 $ bsub -w 'done(30[1]) && exit(30[2])' -o /dev/null true
 $ bsub -w 'done("arr[3]")' -o /dev/null true
-$ bsub -J 'pair[1-3]' -w 'done("arr[*]")' -o /dev/null true
+$ bsub -J 'pair[1-2]' -w 'done("arr[*]")' -o /dev/null true
+$ bsub -w 'done("arr[*]")' -o /dev/null true
+$ bsub -J 'pair[1-3]' -w 'ended("arr[*]") && done("arr[*]")' -o /dev/null true
 $ bsub -w 'done(30[4])' -o /dev/null true
 $ bsub -w 'done(30)' -o /dev/null true
 % ended 31 32 33 34
+$ bjobs -noheader -o 'jobid jobindex stat exit_reason delimiter=";"' 32
 $ bjobs -noheader -o 'jobid stat exit_reason delimiter=";"' 31 32 33 34
