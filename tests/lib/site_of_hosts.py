@@ -115,6 +115,19 @@ class Site:
         worker.stdin.close()
         self._workers[host] = worker
 
+    def enrol_again(self, host: str, token: str) -> str:
+        """Run ``xce worker --enrol`` beside the worker of a host; return what it says."""
+        words = [*self.net.enter(host), sys.executable, "-m", "xce.cli.xce.main", "worker"]
+        where = ["--dir", str(self.directory(host)), "--connect", str(self.address)]
+        done = subprocess.run(
+            [*words, *where, "--enrol", token],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
     def stop_worker(self, host: str) -> int:
         worker = self._workers.pop(host)
         worker.terminate()
@@ -141,9 +154,12 @@ class Site:
 
     def key_of(self, role: str, name: str) -> str:
         """Return the beginning of the fingerprint of a trusted key."""
-        lines = self.live.xceadmin("keys", "list").splitlines()
-        rows = [line.split() for line in lines]
-        return next(row[0] for row in rows if row[1:4] == [role, name, "trusted"])
+        return self.keys_of(role, name)[0]
+
+    def keys_of(self, role: str, name: str) -> list[str]:
+        """Return the beginnings of the fingerprints of all keys that are trusted for a name."""
+        rows = [line.split() for line in self.live.xceadmin("keys", "list").splitlines()]
+        return [row[0] for row in rows if row[1:4] == [role, name, "trusted"]]
 
     def refused(self) -> str:
         """Return what the controller has refused."""

@@ -83,28 +83,6 @@ def test_from_nothing_to_the_first_job_is_five_minutes_of_typing_at_most(site):
     assert len(site.typed) / 2 + site.installed_s < 300
 
 
-def test_the_key_of_the_controller_is_rotated_without_enrolling_again(site):
-    live = site.live
-    keys = live.layout.keys
-    old = site.key_of("controller", os.uname().nodename.split(".")[0])
-    live.xceadmin("keys", "new", "controller", "spare")
-    live.xceadmin("keys", "trust", str(keys / "controller-spare.crt"))
-    known = [site.directory(host) / "keys" / "controllers.pem" for host in HOSTS]
-    until(lambda: all(len(load_certificates(path)) == 2 for path in known), "hosts know both keys")
-    live.xce("down")
-    for end in ("crt", "key"):
-        (keys / f"controller-spare.{end}").replace(keys / f"controller.{end}")
-    live.xce("up")
-    for host in HOSTS:
-        site.until_status(host, "ok")
-    assert "revoked" in live.xceadmin("keys", "revoke", old)
-    until(lambda: all(len(load_certificates(path)) == 1 for path in known), "hosts know one key")
-    assert all(site.status_of(host) == "ok" for host in HOSTS)
-    spare = site.key_of("controller", "spare")
-    refused = live.xceadmin("keys", "revoke", spare, status=1)
-    assert "the controller's only key" in refused
-
-
 def test_a_worker_comes_back_by_itself_after_a_restart_of_either_side(site):
     site.stop_worker("h3")
     site.until_status("h3", "unavail")
