@@ -42,7 +42,7 @@ ROWS: Final = (
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
     Row("cu[excl]", "excl", lambda r: r.cu is not None and r.cu.exclusive),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
-    Row("span[gtile]", "gtile", lambda r: r.gtile != 0),
+    Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
     Row("an order key with !", "!", lambda r: "!" in r.order),
 )
 NAMES: Final = frozenset(

@@ -8,9 +8,11 @@ from xce.model.job import JobSpec
 from xce.model.relation import LaunchType
 from xce.worker.script import EXEC
 
-_START: Final = str(Path(__file__).resolve().parents[1] / "cli" / "launch" / "start.py")
-"""A program of ours that runs in jobs; it is named and not imported."""
+_ROOT: Final = Path(__file__).resolve().parents[1]
 _PYTHON: Final = str(Path(sys.executable).resolve())
+_START: Final = str(_ROOT / "cli" / "launch" / "start.py")
+_STEP: Final = str(_ROOT / "client" / "step_main.py")
+"""Programs of ours that run in jobs; they are named and not imported."""
 
 
 def launch_type_of(spec: JobSpec) -> LaunchType:
@@ -27,6 +29,8 @@ def command_of(spec: JobSpec, script: str, way: str) -> tuple[list[str], str]:
         script: Path of its script on this host.
         way: How that runs.
     """
+    if spec.runs_by_roles:
+        return [_PYTHON, "-I", "-S", _STEP], EXEC  # its plan is in XCE_STEP_PLAN
     kind = launch_type_of(spec)
     if kind is LaunchType.SCRIPT:
         return [script, *spec.args], way
