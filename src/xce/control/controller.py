@@ -287,7 +287,7 @@ class Controller:
                     records, results = hosts.decide_lost(state, body, now_us)
             case SetDevicesOpen():
                 records, results = devices.decide_devices(state, body)
-                given = with_basis(given, devices.basis_of(state, body))
+                given = with_basis(given, hosts.basis_of(state, body))
             case SetQueues():
                 records, results = queues.decide_queues(state, body)
                 given = with_basis(given, queues.basis_of(state, body))

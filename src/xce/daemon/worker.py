@@ -122,6 +122,10 @@ async def _run(options: argparse.Namespace, ways: Ways) -> int:
         given = given._replace(door=door)
         lock = DirectoryLock(given.directory / "lock", holder="worker")
     except JournalHeldError as error:
+        if options.enrol:
+            text = "the worker that runs here takes its new key with its next connection"
+            print(text, flush=True)  # noqa: T201 - for people
+            return 0
         # Two would take the shepherd, and the controller, from each other for ever.
         log.error("worker-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
         return 1

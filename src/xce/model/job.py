@@ -243,6 +243,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-Q``: exit statuses for which it is started anew, rising."""
     requeue_elsewhere: tuple[int, ...] = ()
     """Those of them for which it does not use the same host again."""
+    runs_by_roles: bool = False
+    """Its roles run commands of their own, in the order that its relations give them."""
     pre_exec: str = ""
     """``-E``: runs before the job."""
     post_exec: str = ""

@@ -282,11 +282,7 @@ class Session:
         """
         if shape.fixed is not None or shape.never is not None:
             return False
-        if (
-            shape.request.affinity
-            or shape.looks_outside
-            or (shape.is_alone and not shape.request.exclusive)
-        ):
+        if shape.binds or shape.looks_outside or (shape.is_alone and not shape.request.exclusive):
             # Who is where, what is idle, which processors come free: other questions then.
             return False
         if reason.code is ReasonCode.RESERVED or self._reserver.has_promises:

@@ -17,7 +17,7 @@ def _host_up(state: ClusterState, record: h.HostUp) -> None:
     hosts.versions[number] = record.version
     hosts.reported[number] = dict(record.attributes)
     hosts.devices.reported[number] = record.devices
-    hosts.processors.reported[number] = record.processors
+    hosts.processors.report(number, record.processors)
     hosts.come(number, record.stale)
     if hosts.join(number):
         for found in state.classes.values():

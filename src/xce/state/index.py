@@ -216,8 +216,9 @@ def each_run(
     | ElementsDoomed,
 ) -> Iterator[tuple[Job, Ranges]]:
     """Yield each run of a record as its job and positions."""
+    jobs = state.jobs
     for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
-        found = found_job(state, job)
+        found = jobs.get(job) or found_job(state, job)
         yield found, ZERO if found.array is None else found.positions(first, last)
 
 

@@ -43,9 +43,17 @@ class ProcessorTable:
         now = self.reported[number] if configured is None else configured
         if now == self.hosts[number]:
             return
-        self.hosts[number] = now
+        self.hosts[number] = self._shared(now)
         self.codes[number] = self._code_of(now)
         self.words = max(self.words, words_for(now))
+
+    def report(self, number: HostNumber, processors: tuple[Processor, ...]) -> None:
+        """Note what the worker of a host found; hosts that are alike share it."""
+        self.reported[number] = self._shared(processors)
+
+    def _shared(self, processors: tuple[Processor, ...]) -> tuple[Processor, ...]:
+        code = self._code_of(processors)
+        return self.layouts[code].processors if code >= 0 else ()
 
     def _code_of(self, processors: tuple[Processor, ...]) -> int:
         if not processors:

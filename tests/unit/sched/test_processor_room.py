@@ -209,3 +209,12 @@ def test_hosts_that_are_alike_are_asked_once(monkeypatch):
     kinds = {layout for _, layout, _ in counted}
     assert len(kinds) == 1
     assert len(counted) < 39
+
+
+def test_hosts_that_are_alike_share_what_is_known_of_their_processors():
+    controller = hosts("h1 h2 h3")
+    loaded = snapshot.load(snapshot.dump(controller.state))
+    for table in (controller.state.hosts.processors, loaded.hosts.processors):
+        assert len(table.layouts) == 1
+        assert table.hosts[0] is table.hosts[2]
+        assert table.reported[0] is table.hosts[0]

@@ -15,7 +15,7 @@ from xce.worker.shepherd import rundir
 from xce.worker.shepherd.hooks import PRE, Course
 from xce.worker.shepherd.proc import load_mark
 from xce.worker.shepherd.rundir import Key, Stored
-from xce.worker.shepherd.spawn import CAUSE_OUTPUT, Ids, Trouble
+from xce.worker.shepherd.spawn import CAUSE_OUTPUT, As, Ids, Trouble
 
 Event = list[Any]
 
@@ -40,7 +40,7 @@ class Attempt:
         "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
         "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
         "max_processes", "max_threads", "name", "note", "number", "oom", "parts", "path", "pid",
-        "pidfd", "report", "reported", "retry_us",
+        "pidfd", "report", "reported", "retry_us", "said", "says",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "terminal", "user_us",
     )  # fmt: skip
@@ -81,6 +81,10 @@ class Attempt:
         self.cause = self.step = self.step_us = 0
         self.code = self.signal = 0
         self.detail = self.report = ""
+        self.says = False
+        """Whether it may leave a last word."""
+        self.said = ""
+        """Who ended it, in its own words."""
         self.host_fault = self.reported = self.oom = False
         self.user_us = self.system_us = 0
         self.max_mem_kib = self.max_processes = self.max_threads = 0
@@ -144,7 +148,7 @@ class Attempt:
         cause, code = self.cause, self.code
         if self.detail and not cause:
             cause, code = CAUSE_OUTPUT, code or 1
-        post, said = 0, self.detail
+        post, said = 0, self.detail or self.said
         if self.course is not None:
             post = self.course.post
             said = "; ".join(filter(None, (said, self.course.post_detail)))
@@ -171,6 +175,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "report": attempt.report,
         "detail": attempt.detail,
         "terminal": attempt.terminal,
+        "says": attempt.says,
         "part": attempt.is_part,
         "plan": attempt.course.plan if attempt.course is not None else None,
         "note": attempt.note,
@@ -192,6 +197,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.started_us = int(intent["at"])
     attempt.report, attempt.detail = intent["report"], intent["detail"]
     attempt.terminal = str(intent.get("terminal", ""))
+    attempt.says = bool(intent.get("says", False))
     attempt.is_part = bool(intent.get("part"))
     attempt.pid = stored.pid
     if intent.get("plan"):
@@ -265,6 +271,24 @@ def load_exit(attempt: Attempt) -> tuple[int, int] | None:
     return None
 
 
+def load_said(attempt: Attempt) -> str:
+    """Return the last word of an attempt's step: one line, read as its user; empty: none."""
+    path = f"{attempt.path}/{rundir.JOB}/{rundir.SAID}"
+    try:
+        with As(attempt.ids):
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        content = os.read(fd, rundir.SAID_MAX)
+    except OSError:
+        content = b""
+    finally:
+        os.close(fd)
+    line = content.decode("utf-8", "replace").split("\n", 1)[0]
+    return "".join(sign for sign in line if sign.isprintable())
+
+
 def note_end(attempt: Attempt) -> None:
     """Write down what is known of an ended attempt."""
     fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
@@ -314,6 +338,6 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
 
 ENDED_FIELDS: Final = (
     "started_us", "ended_us", "code", "signal", "cause", "host_fault", "detail", "user_us",
-    "system_us", "max_mem_kib", "max_processes", "max_threads", "oom", "report",
+    "system_us", "max_mem_kib", "max_processes", "max_threads", "oom", "report", "said",
 )  # fmt: skip
 """What is written down of an ended attempt when the shepherd leaves or the status is not enough."""

@@ -300,6 +300,7 @@ class Herd:
                 continue
             attempt = self._make(key, ids, shared)
             attempt.terminal = shared.get("terminal") or ""
+            attempt.says = bool(shared.get("says"))
             if shared.get("hooks"):
                 texts = bases.get(shared["base"], {}) | shared["env"] | env
                 attempt.course = Course(plan_of(shared, texts, env, [source, output, error, job]))
@@ -454,13 +455,10 @@ class Herd:
                 return
             rundir.note(attempt.path, ["course", course.post, course.post_detail])
         attempt.state = ENDED
-        if (
-            course is not None
-            or attempt.is_part
-            or attempt.signal
-            or attempt.kills
-            or not attempt.is_child
-        ):
+        if attempt.says:
+            attempt.said = attempts.load_said(attempt)
+        is_plain = course is None and not attempt.is_part and attempt.is_child
+        if not is_plain or attempt.signal or attempt.kills:
             # The status file does not say this, so it must be written down.
             attempts.note_end(attempt)
         self.events.append(attempt.ended())
