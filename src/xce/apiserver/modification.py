@@ -99,6 +99,9 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 _RESOURCES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "queue", "app"])
+_OF_ROLES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive"])
+"""What a job with roles has from its jobspec."""
+_PROGRAM: Final = frozenset(["command", "script"])
 _SCRIPT: Final = frozenset(["script", "script_data"])
 _PARTS: Final = {
     "script_data": "script", "script_name": "script", "args": "script", "input_data": "input",
@@ -189,13 +192,14 @@ class Composer:
         """
         state, change = self._state, self._change
         spec, key = state.spec(job), state.key(job)
+        self._check_roles(job, spec)
         project: str = self._value("project", "", key.project)
         check_word("project", project)
         run_limit_us = self._run_limit_us(spec, key)
         app = self._app(key)
         wanted = self._spec(self._without_limit(spec, key))
         request = key.request
-        if not _RESOURCES.isdisjoint(self.changed):
+        if not spec.roles and not _RESOURCES.isdisjoint(self.changed):
             request = self._request(wanted, key, app)
         began = None if change.begin_at is UNSET else change.begin_at
         estimate_s = self._value("estimate_s", 0.0, None)
@@ -216,6 +220,17 @@ class Composer:
         before = job.array.limit if job.array is not None else 0
         limit = self._value("array_limit", 0, before)
         return Modification(job.id, job.spec_id, job.cls, submission, limit, runs)
+
+    def _check_roles(self, job: Job, spec: JobSpec) -> None:
+        """Refuse to change what the roles of a job say."""
+        fixed = _OF_ROLES | _PROGRAM if spec.runs_by_roles else _OF_ROLES
+        taken = sorted(fixed & set(self.changed)) if spec.roles else []
+        if taken:
+            raise refused(
+                RefusalCode.NOT_BUILT,
+                f"job {job.id} has roles, which say its {taken[0]}: to change that is not built "
+                "yet; submit its jobspec anew",
+            )
 
     def _app(self, key: ClassKey) -> AppConfig:
         """Return the application profile; one that is gone and is not changed says nothing."""

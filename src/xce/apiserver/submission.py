@@ -87,13 +87,9 @@ class SubmissionCompiler:
             spec = read_body_spec(body.spec, body.spec_name)
             body = _with_spec(body, spec)
         text, command = read_program(body)
-        env = _environment(body.env)
         name, array, index_list = self.name(body, config)
         blobs = [(self.hash(text), text)]
-        env_hash = ""
-        if env:
-            env_hash = self.hash(env)
-            blobs.append((env_hash, env))
+        env = self._environment(body, blobs)
         files = self.files(body, blobs)
         check_paths(body)
         app = choose_app(body.app, config)
@@ -102,7 +98,7 @@ class SubmissionCompiler:
             name=name,
             command=command,
             script=blobs[0][0],
-            env=env_hash,
+            env=env,
             cwd=body.cwd,
             files=files,
             from_host=body.from_host or self._host,
@@ -118,6 +114,7 @@ class SubmissionCompiler:
             gpu_asked="" if body.gpu is None else render_gpu(body.gpu),
             roles=asked.roles,
             relations=asked.relations,
+            runs_by_roles=asked.runs_by_roles,
             requests=tuple(body.resreq) if len(body.resreq) > 1 else (),
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
@@ -130,6 +127,15 @@ class SubmissionCompiler:
             requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
+
+    def _environment(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> str:
+        """Return the hash of the environment, which is added to ``blobs``; empty: there is none."""
+        env = _environment(body.env)
+        if not env:
+            return ""
+        digest = self.hash(env)
+        blobs.append((digest, env))
+        return digest
 
     def files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
         """Return where the streams go; a spooled input is added to ``blobs``.

@@ -186,6 +186,7 @@ def _launch(
         rows=rows_of(state, job, attempt),
         group=key.group,
         success_codes=success_codes(state, key),
+        row_gpus=row_wishes(state, attempt),
     )
 
 
@@ -215,6 +216,14 @@ def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str,
         return ()
     placed = zip(attempt.hosts, attempt.tasks, strict=True)
     return tuple((first, names[host], tasks) for host, tasks in placed)
+
+
+def row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, ...]:
+    """Return what the role of each row asked for of GPUs; nothing where none did."""
+    roles = state.classes[attempt.cls].forms[attempt.alternative].roles
+    if not any(role.gpu is not None for role in roles):
+        return ()
+    return tuple(roles[part].gpu for part in attempt.parts or [0] * len(attempt.hosts))
 
 
 def _fence_us(state: ClusterState, job: Job) -> Micros:

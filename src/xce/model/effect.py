@@ -58,6 +58,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """The processors of each of ``indices``, for each entry of ``hosts``; empty: any."""
     success_codes: tuple[int, ...] = ()
     """Exit statuses beside 0 with which it is done."""
+    row_gpus: tuple[GpuWish | None, ...] = ()
+    """What each of ``rows`` asked for; empty: no role asked for any."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

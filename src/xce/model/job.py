@@ -228,6 +228,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-Q``: exit statuses for which it is started anew, rising."""
     requeue_elsewhere: tuple[int, ...] = ()
     """Those of them for which it does not use the same host again."""
+    runs_by_roles: bool = False
+    """Its roles run commands of their own, in the order that its relations give them."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -184,7 +184,8 @@ class ReadOutput(msgspec.Struct, frozen=True, tag="read-output", array_like=True
     index: int
     attempt: int
     stream: str
-    """``stdout`` or ``stderr``."""
+    """``stdout`` or ``stderr``; ``roles``: how the tasks of its roles are, as its step has written
+    it, and no path then."""
     path: str
     cwd: str
     user: str

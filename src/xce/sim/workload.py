@@ -29,6 +29,7 @@ from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.processor import made_up
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
+from xce.sim.step_load import draw_role_job
 
 START_US = 1_800_000_000 * SECOND_US
 """What the clock on the wall says about when a world begins."""
@@ -253,6 +254,8 @@ def draw_submission(
         files=Files(output=rng.choice(("", "out.%J"))),
         dependency=after,
     )
+    if Random(rng.getstate()[1][3]).random() < 0.12:
+        spec, request = draw_role_job(Random(rng.getstate()[1][4]), spec)
     submission = Submission(
         spec=spec,
         request=request,

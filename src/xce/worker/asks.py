@@ -23,6 +23,7 @@ from xce.worker import streams
 from xce.worker.accounts import Accounts
 from xce.worker.action import Key, Piece, TaskTold, TerminalRead
 from xce.worker.link import Shepherding
+from xce.worker.store import Store
 
 _READ_MAX: Final = 1024 * 1024
 AGAIN: Final = "the host's shepherd was restarted; try again"
@@ -36,12 +37,14 @@ class Asks:
     Args:
         link: The shepherd.
         accounts: The users of this host.
+        store: Knows where the directories of attempts are.
         say: Sends an answer to the controller, which passes it on.
     """
 
-    def __init__(self, link: Shepherding, accounts: Accounts, say: Say) -> None:
+    def __init__(self, link: Shepherding, accounts: Accounts, store: Store, say: Say) -> None:
         self._link = link
         self._accounts = accounts
+        self._store = store
         self._say = say
         self._last = 0
         self._reads: dict[int, int] = {}
@@ -59,6 +62,8 @@ class Asks:
             path = streams.expand_path(ask.path, job=ask.job, index=ask.index)
             cwd = streams.expand_path(ask.cwd, job=ask.job, index=ask.index)
             path = os.path.join(cwd, path)  # noqa: PTH118 - pathlib would drop a last slash
+        elif ask.stream == "roles":
+            path = f"{self._store.own_directory(ask.job, ask.index, ask.attempt)}/roles"
         suffix = "err" if ask.stream == "stderr" else "out"
         owner = Owner(ask.user, ask.uid, ask.gid)
         account = self._accounts.known(owner)

@@ -31,7 +31,8 @@ _NEVER: Final = re.compile(
     |CUDA_VISIBLE_DEVICES\w*|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|NVIDIA_VISIBLE_DEVICES|LSB_GPU_\w*
     |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
     |XCE_HOSTS_\w*|XCE_RANK\w*|XCE_LAUNCH_\w*|XCE_GPU\w*|XCE_BIND_\w*|LSB_BIND_\w*
-    |LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+""",
+    |LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+
+    |XCE_STEP_\w*|XCE_ENDPOINTS_\w*|XCE_PORT|XCE_HOST""",
     re.VERBOSE,
 )
 """Never propagated by LSF, or set anew for each job: a job submitted from a job inherits none."""

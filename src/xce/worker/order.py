@@ -44,6 +44,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     take memory of these alone."""
     login: str = ""
     """Path of the shell whose login files are read before."""
+    says: bool = False
+    """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):

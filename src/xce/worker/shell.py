@@ -123,7 +123,7 @@ class Worker:
         self._meter = LoadMeter(clock_us, time.time) if is_real else None
         self._last_id = 0
         self._asked: dict[int, tuple[str, ...]] = {}
-        self._asks = Asks(self._link, self._accounts, self._say)
+        self._asks = Asks(self._link, self._accounts, self._store, self._say)
         self._parts = PartDesk(
             options.host, self._state, self._asks, self._accounts, self._carry_out, self._say,
             clock_us,

@@ -305,6 +305,7 @@ class Herd:
                 continue
             attempt = self._make(key, ids, shared)
             attempt.terminal = shared.get("terminal") or ""
+            attempt.says = bool(shared.get("says"))
             files = Files(
                 shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
                 Stream(*error) if error else None, str(job),
@@ -448,6 +449,8 @@ class Herd:
         self._reach.drop(attempt)
         self.tasks.drop(attempt.key)
         attempt.state = ENDED
+        if attempt.says:
+            attempt.said = attempts.load_said(attempt)
         if attempt.is_part or attempt.signal or attempt.kills or not attempt.is_child:
             # The status file does not say this, so it must be written down.
             fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
