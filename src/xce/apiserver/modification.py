@@ -12,11 +12,12 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from xce.apiserver.problems import refused
+from xce.apiserver.profile import choose_app
 from xce.apiserver.submission import (
     SubmissionCompiler,
     check_paths,
+    check_warning,
     check_word,
-    choose_app,
     compile_resources,
     read_arguments,
     read_group,
@@ -33,6 +34,7 @@ from xce.apiserver.submission_body import (
     ExitStatus,
     Path,
     Short,
+    SignalNumber,
     Span,
     SubmissionBody,
     Text,
@@ -54,7 +56,7 @@ Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group",
-    "requeue_codes", "app", "pre_exec", "post_exec",
+    "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s",
 ]  # fmt: skip
 
 
@@ -97,6 +99,8 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     requeue_elsewhere: Annotated[list[ExitStatus], Meta(max_length=256)] = []
     pre_exec: Command | UnsetType = UNSET
     post_exec: Command | UnsetType = UNSET
+    warning_signal: SignalNumber | UnsetType = UNSET
+    warning_s: Span | UnsetType = UNSET
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
@@ -299,8 +303,14 @@ class Composer:
                 requeue_codes=tuple(sorted({*codes, *elsewhere})),
                 requeue_elsewhere=tuple(sorted(set(elsewhere))),
             )
+        signal: int = self._value("warning_signal", 0, spec.warning_signal)
+        before_s: float | None = self._value("warning_s", 0.0, None)
+        before_us = spec.warning_us if before_s is None else to_micros(before_s)
+        check_warning(signal, before_us)
         return replace(
             spec,
+            warning_signal=signal,
+            warning_us=before_us,
             mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
             dependency=self._value("dependency", "", spec.dependency).strip(),
             hosts_asked=self._value("hosts", "", spec.hosts_asked),

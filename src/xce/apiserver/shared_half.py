@@ -64,6 +64,9 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """Those of them for which it does not use the same host again."""
     pre_exec: str
     post_exec: str
+    warning_signal: int
+    """Sent ``warning_s`` before the run limit; 0: none."""
+    warning_s: float
 
 
 class Common:
@@ -101,6 +104,11 @@ class Common:
     def run_limit_s(self) -> float:
         """The run limit."""
         return number_s(self.key.run_limit_us)
+
+    @property
+    def warning_s(self) -> float:
+        """How long before the run limit the warning comes."""
+        return number_s(self.spec.warning_us)
 
     @property
     def estimate_s(self) -> float:
@@ -147,5 +155,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "requeue_elsewhere": "spec.requeue_elsewhere",
     "pre_exec": "spec.pre_exec",
     "post_exec": "spec.post_exec",
+    "warning_signal": "spec.warning_signal",
+    "warning_s": "warning_s",
 }
 """Each member of `Shared` and where `Common` has it."""

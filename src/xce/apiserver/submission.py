@@ -16,6 +16,7 @@ import msgspec
 from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.problems import ProblemError, refused
+from xce.apiserver.profile import choose_app
 from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
 from xce.apiserver.submission_body import (
     ARGS_MAX,
@@ -26,7 +27,6 @@ from xce.apiserver.submission_body import (
     SubmissionBody,
 )
 from xce.control.groups import refuse_name
-from xce.control.profile import NO_PROFILE, refuse_profile
 from xce.jobspec.compile import Asked
 from xce.jobspec.document import Spec
 from xce.model.config import AppConfig, ClusterConfig
@@ -92,6 +92,7 @@ class SubmissionCompiler:
         env = self._environment(body, blobs)
         files = self.files(body, blobs)
         check_paths(body)
+        check_warning(body.warning_signal, to_micros(body.warning_s))
         app = choose_app(body.app, config)
         asked = self._asked(body, spec, config, app)
         job = JobSpec(
@@ -127,6 +128,8 @@ class SubmissionCompiler:
             requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
             pre_exec=body.pre_exec.strip(),
             post_exec=body.post_exec.strip(),
+            warning_signal=body.warning_signal,
+            warning_us=to_micros(body.warning_s),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
 
@@ -279,22 +282,6 @@ def read_group(text: str) -> str:
     return name
 
 
-def choose_app(name: str | None, config: ClusterConfig) -> AppConfig:
-    """Return the application profile that a name means; None: the default one.
-
-    Raises:
-        ProblemError: There is none of this name.
-    """
-    wanted = config.default_application if name is None else name.strip()
-    if not wanted:
-        return NO_PROFILE
-    found = next((app for app in config.applications if app.name == wanted), None)
-    if found is None:
-        refusal = refuse_profile(wanted, [app.name for app in config.applications])
-        raise refused(refusal.code, refusal.text, lsf=refusal.lsf)
-    return found
-
-
 def compile_resources(
     body: SubmissionBody, config: ClusterConfig, unit: str, *, base: str = ""
 ) -> Request:
@@ -444,6 +431,20 @@ def check_word(what: str, text: str) -> None:
                 f"{what} may not hold {character!r} (column {at + 1})",
                 lsf="Bad project name" if what == "project" else "",
             )
+
+
+def check_warning(signal: int, before_us: Micros) -> None:
+    """Check that a warning has both its signal and its time.
+
+    Raises:
+        ProblemError: One is missing.
+    """
+    if bool(signal) != bool(before_us):
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "a warning needs both the signal and the time before the run limit",
+            lsf="You must specify both a warning action and an action warning time",
+        )
 
 
 def _terminal(body: SubmissionBody) -> Terminal | None:

@@ -30,6 +30,7 @@ Short = Annotated[str, Meta(max_length=1024)]
 """Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
+SignalNumber = Annotated[int, Meta(ge=0, le=64)]
 Command = Annotated[str, Meta(max_length=COMMAND_MAX)]
 ExitStatus = Annotated[int, Meta(ge=1, le=255)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
@@ -90,6 +91,9 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A command that runs before the job, on its first host."""
     post_exec: Command = ""
     """One that runs after it, however it ended."""
+    warning_signal: SignalNumber = 0
+    """Sent ``warning_s`` before the run limit; 0: none."""
+    warning_s: Span | None = None
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
     run_limit_s: Span | None = None

@@ -249,6 +249,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-E``: runs before the job."""
     post_exec: str = ""
     """``-Ep``: runs after it, however it ended."""
+    warning_signal: int = 0
+    """``-wa``: sent before its run limit; 0: none."""
+    warning_us: Micros = 0
+    """``-wt``: so long before."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

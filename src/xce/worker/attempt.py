@@ -18,9 +18,9 @@ class Live:
 
     __slots__ = (
         "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_part", "is_posting",
-        "is_running", "launch", "limits", "number", "number_signal", "own_end", "parts", "pid",
-        "started_us", "step", "step_us", "stopped_us", "suspended", "suspended_us", "used",
-        "wants_suspended",
+        "is_running", "is_warned", "launch", "limits", "number", "number_signal", "own_end",
+        "parts", "pid", "started_us", "step", "step_us", "stopped_us", "suspended", "suspended_us",
+        "used", "wants_suspended",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +57,8 @@ class Live:
         """Nobody wants to hear of its end."""
         self.limits: tuple[int, ...] = ()
         """Those that were set since the launch; empty: none."""
+        self.is_warned = False
+        """The signal that was asked for before the run limit is sent."""
         self.due_us = 0
         """When something is due, as it stands in the heap; 0: nothing."""
 
@@ -75,6 +77,7 @@ class Live:
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
         self.launch = replace(self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us)
         self.limits = limits
+        self.is_warned = False
 
     def note_suspension(self, now_us: Micros, *, suspended: bool) -> None:
         """Count the time that it is suspended."""
@@ -119,7 +122,18 @@ class Live:
         limit_us = self.launch.run_limit_us
         if not limit_us or not self.is_running or self.suspended:
             return 0
-        return self.started_us + self.stopped_us + limit_us
+        spec, end_us = self.launch.spec, self.started_us + self.stopped_us + limit_us
+        if spec.warning_signal and not self.is_warned:
+            return max(self.started_us, end_us - spec.warning_us)
+        return end_us
+
+    def warning(self) -> Signal | None:
+        """Return the signal that is due before the run limit; None: it is sent, or not wanted."""
+        number = self.launch.spec.warning_signal
+        if not number or self.is_warned:
+            return None
+        self.is_warned = True
+        return Signal(*self.key, number)
 
 
 class Over(NamedTuple):

@@ -193,10 +193,8 @@ class HostState:
                     self._note_suspension(one, now_us)
                 case a.Usage():
                     self._note_usage(one, now_us, actions)
-                case a.TerminalLost():
-                    lost = self._named(one)
-                    if lost is not None:
-                        self.end(lost, EndCause.TERMINAL_LOST, now_us, actions)
+                case a.TerminalLost() if (live := self._named(one)) is not None:
+                    self.end(live, EndCause.TERMINAL_LOST, now_us, actions)
                 case a.Appended():
                     self._outbox.let_say((one.job, one.index, one.attempt))
         return actions
@@ -244,7 +242,10 @@ class HostState:
             _, place = heapq.heappop(self._due)
             live = self._live[place]
             live.due_us = 0
-            if live.step:
+            if not live.step and (warning := live.warning()) is not None:
+                actions.append(warning)
+                self._schedule(live)
+            elif live.step:
                 self.go_to_step(live, ending.next_step(live.step), now_us, actions)
             else:
                 live.cause = EndCause.RUNLIMIT
@@ -383,8 +384,7 @@ class HostState:
         live = self._named(one)
         if live is None:
             return
-        limit_kib = live.launch.spec.mem_limit_kib
-        if one.out_of_memory or 0 < limit_kib < one.mem_kib:
+        if one.out_of_memory or 0 < live.launch.spec.mem_limit_kib < one.mem_kib:
             self.end(live, EndCause.MEMLIMIT, now_us, actions)
 
     def _note_end(self, one: a.Ended, now_us: Micros, actions: list[Action]) -> None:

@@ -1,8 +1,10 @@
-"""The host state machine and hooks: once the job itself is over, nothing reaches its post hooks."""
+"""The host state machine: hooks, and warnings before the run limit."""
 
-from xce.model.effect import Launch, Terminate
+from msgspec.structs import replace
+
+from xce.model.effect import Launch, SetLimits, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
-from xce.worker.action import Ended, MainOver, Present, Started, Suspend
+from xce.worker.action import Ended, MainOver, Present, Signal, Started, Suspend
 from xce.worker.core import HostState, Listing
 
 S = 1_000_000
@@ -76,3 +78,31 @@ def test_while_a_pre_hook_runs_the_job_has_not_started():
 def test_what_is_suspended_goes_on_before_it_is_over():
     state = posting()
     assert Suspend not in map(type, state.take_list([present(is_posting=True)], 21 * S))
+
+
+def warned(before_us=10 * S):
+    spec = JobSpec(command="x", warning_signal=23, warning_us=before_us)
+    state = HostState()
+    state.take_effects(1, [replace(LAUNCH, spec=spec)], 0)
+    state.take_news([Started(1, 0, 1, 77, 10 * S)], 10 * S)
+    return state
+
+
+def test_a_warning_comes_so_long_before_the_run_limit_and_once():
+    state = warned()
+    assert state.next_due_us() == 30 * S
+    assert state.tick(30 * S) == [Signal(1, 0, 1, 23)]
+    assert state.next_due_us() == 40 * S
+    (last,) = state.tick(40 * S)
+    assert (last.number, last.cause) == (12, EndCause.RUNLIMIT)
+
+
+def test_a_warning_longer_than_the_run_limit_comes_at_once():
+    assert warned(100 * S).next_due_us() == 10 * S
+
+
+def test_another_run_limit_brings_another_warning():
+    state = warned()
+    state.tick(30 * S)
+    state.take_effects(1, [SetLimits(1, 0, 1, 60 * S, 0, 0)], 31 * S)
+    assert state.next_due_us() == 60 * S

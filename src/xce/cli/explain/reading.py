@@ -10,7 +10,7 @@ from xce.cli.explain.requirement import REFUSED, read_hosts, read_requirement
 from xce.cli.lsf.bsub import OPTIONS as BSUB
 from xce.cli.lsf.environment import split_items
 from xce.cli.lsf.gpu_value import mib, parse_gpu
-from xce.cli.lsf.submission import bare_unit
+from xce.cli.lsf.submission import add_warning, bare_unit
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
@@ -278,6 +278,12 @@ class Reader:
                 self.note("interactive", option)
         self.flag("tty", "-tty", given_only=True)
         self.flag("wait", "-K", given_only=True)
+        warning: dict[str, Any] = {}
+        add_warning(warning, self.options)
+        self.result.update(warning)
+        for member, option in (("warning_signal", "-wa"), ("warning_s", "-wt")):
+            if self.options.has(option):
+                self.note(member, option)
         for member, option in (("pre_exec", "-E"), ("post_exec", "-Ep"), ("login_shell", "-L")):
             if self.options.has(option):
                 self.text(member, option)

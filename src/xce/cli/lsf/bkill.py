@@ -5,6 +5,7 @@ from __future__ import annotations
 from xce.cli.lsf.control import REFUSED, SELECTOR_USAGE, SELECTORS, act
 from xce.cli.lsf.front import Context, run_main
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
+from xce.cli.lsf.signals import SIGNALS, parse_signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,30 +24,9 @@ OPTIONS = Options(
     {**REFUSED, "-d": "leave it out; the job is recorded as EXIT"},
     bundled=True,
 )
-SIGNALS = (
-    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
-    "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU",
-    "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
-)  # fmt: skip
-"""Linux's signals from 1 on."""
-_SIGNAL_MAX = 64
 _KILL = 9
 _CONTROL = {"STOP": "stop", "TSTP": "stop", "CONT": "resume"}
 """Signals that are job control: a shell's job must stop as a whole and be shown as stopped."""
-
-
-def parse_signal(text: str) -> int:
-    """Return the number of a signal: ``9``, ``KILL``, ``SIGKILL``.
-
-    Raises:
-        UsageError: There is no such signal.
-    """
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= _SIGNAL_MAX:
-        return int(text)
-    name = text.upper().removeprefix("SIG")
-    if name not in SIGNALS:
-        raise UsageError(f"-s {text}: Signal not supported; 'bkill -l' lists their names")
-    return SIGNALS.index(name) + 1
 
 
 def build_action(signal: str, *, force: bool) -> tuple[dict[str, object], str]:

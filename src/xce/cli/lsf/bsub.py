@@ -45,6 +45,7 @@ Usage: bsub [options] command [argument ...]
   -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3";
                         "9 EXCLUDE(7)": with 7 on another host
   -E command            run before the job: if it fails, the job is tried again elsewhere or later
+  -wa signal -wt [hours:]minutes        send a signal so long before the run limit
   -Ep command           run after the job, however it ended
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
@@ -71,7 +72,7 @@ _INSTEAD = {
     "-Jd": "use -J",
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
-    **dict.fromkeys(("-wa", "-wt", "-s"), "the run limit sends USR2 first; use a trap"),
+    "-s": "what a closing window suspends is stopped as a whole",
     "-U": "there are no advance reservations",
     "-hostfile": "use -m and -n",
     **dict.fromkeys(("-data", "-datagrp", "-datachk", "-stage"), "there is no data manager"),
@@ -101,7 +102,7 @@ OPTIONS = Options(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-E", "-Ep",
+                "-E", "-Ep", "-wa", "-wt",
             ),
             VALUE,
         ),

@@ -23,6 +23,7 @@ from xce.cli.lsf.rows import (
     slot_count,
     under_home,
 )
+from xce.cli.lsf.signals import signal_name
 from xce.cli.lsf.times import render_hms, render_minute
 
 TYPE_CHECKING = False
@@ -252,6 +253,10 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("job_group", 10, "group", "group", _text("group")),
     ("pre_exec_command", 16, "pre_cmd", "pre_exec", _text("pre_exec")),
     ("post_exec_command", 17, "post_cmd", "post_exec", _text("post_exec")),
+    ("warning_action", 15, "warn_act", "warning_signal",
+     lambda row, _: signal_name(row.get("warning_signal") or 0)),
+    ("action_warning_time", 19, "warn_time", "warning_s",
+     lambda row, _: f"{row['warning_s'] / 60:g}" if row.get("warning_s") else ""),
     ("application", 13, "app", "app", _text("app")),
 )  # fmt: skip
 _EMPTY = """
@@ -260,8 +265,8 @@ rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
-specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12 warning_action/15/warn_act
-action_warning_time/19/warn_time pendstate/9 ependtime/12 ipendtime/12
+specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12
+pendstate/9 ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
 eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
 swaplimit/10 nthreads/10

@@ -6,7 +6,7 @@ import binascii
 import os
 
 from xce.cli.lsf.environment import choose_environment
-from xce.cli.lsf.options import Parsed
+from xce.cli.lsf.options import Parsed, UsageError
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
@@ -32,6 +32,8 @@ PRIORITY_MAX = 1 << 31
 PATH_MAX = 4096
 PROJECT_MAX = 511
 _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
+WARNINGS = frozenset(("warning_signal", "warning_s"))
+BOTH_WARNINGS = "You must specify both a warning action and an action warning time"
 HOOKS = (("-E", "pre_exec"), ("-Ep", "post_exec"))
 _MUST_NAME = (
     ("-E", "Bad pre-execution command: -E is empty"),
@@ -100,11 +102,36 @@ def build_submission(
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
     body.update({member: options.value(option) for option, member in HOOKS if options.has(option)})
+    add_warning(body, options)
+    if any(options.has(option) for option in ("-wa", "-wt")) and len(body.keys() & WARNINGS) < 2:
+        raise BadValueError(BOTH_WARNINGS)
     if options.has("-Q"):
         body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
     _add_surroundings(body, options, environ)
     return body
+
+
+def add_warning(body: dict[str, Any], options: Parsed) -> None:
+    """Add the signal before the run limit, and how long before.
+
+    Raises:
+        BadValueError: There is no such signal, or it is no time.
+    """
+    if options.has("-wa"):
+        from xce.cli.lsf.signals import parse_signal  # noqa: PLC0415 - of this option only
+
+        try:
+            body["warning_signal"] = parse_signal(options.value("-wa").strip("'\" "))
+        except UsageError:
+            raise BadValueError(
+                f"Bad warning action: -wa {options.value('-wa')} is no signal; checkpoints and "
+                "commands are not built: trap a signal in the job"
+            ) from None
+    if options.has("-wt"):
+        body["warning_s"] = parse_duration_s(options.value("-wt").strip("'\" "), option="-wt")
+        if not body["warning_s"]:
+            raise BadValueError(f"The action warning time is not valid: -wt {options.value('-wt')}")
 
 
 def _size(

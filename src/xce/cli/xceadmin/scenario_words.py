@@ -5,9 +5,10 @@ import shlex
 from typing import Any, Final
 
 from xce.cli.lsf import bkill, brequeue, bresume, bstop, bsub, btop
-from xce.cli.lsf.bkill import build_action, parse_signal
+from xce.cli.lsf.bkill import build_action
 from xce.cli.lsf.control import build_selection
 from xce.cli.lsf.options import Options, Parsed, UsageError, parse_options
+from xce.cli.lsf.signals import parse_signal
 from xce.cli.lsf.submission import build_submission, merge_options
 from xce.cli.lsf.values import BadValueError
 from xce.model.command import (

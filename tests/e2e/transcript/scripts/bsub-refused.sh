@@ -40,8 +40,8 @@ $ bsub -t 10:00 true
 $ bsub -v 1G true
 $ bsub -p 5 true
 $ bsub -T 5 true
-$ bsub -E 'true' true
-$ bsub -Ep 'true' true
+$ bsub -E '' true
+$ bsub -Ep ' ' true
 $ bsub -f 'a > b' true
 $ bsub -k /tmp true
 $ bsub -Q 'all ~256' true
@@ -51,7 +51,8 @@ $ bsub -hostfile hf true
 $ bsub -data tag:x true
 $ bsub -alloc_flags smt1 true
 $ bsub -outdir d true
-$ bsub -wa URG -wt 5 true
+$ bsub -wa URG true
+$ bsub -wa CHKPNT -wt 5 true
 $ bsub -pack jobs
 $ bsub -json jobs.json
 $ bsub -yaml jobs.yaml
@@ -127,10 +128,8 @@ $ bsub -R 'select[gen=="x"]' true
 $ bsub -R 'order[nosuch]' true
 $ bsub -R 'rusage[gen=1]' true
 $ bsub -R 'rusage[ut=0.5]' true
-$ bsub -R 'select[ut<0.5]' true
 $ bsub -R 'span[ptile=0]' true
 $ bsub -R 'span[nosuch=1]' true
-$ bsub -R 'affinity[core(1)]' true
 $ bsub -R 'nosuch[x]' true
 $ bsub -R 'span[hosts=1] trailing' true
 

@@ -38,6 +38,8 @@ def changed(words):
          {"queue": "night", "project": "p", "hosts": "h1 h2"}),
         (["-W", "1:30", "-We", "10"], {"run_limit_s": 5400, "estimate_s": 600}),
         (["-M", "2GB"], {"mem_limit_kib": 2 << 20}),
+        (["-wa", "URG", "-wt", "2"], {"warning_signal": 23, "warning_s": 120}),
+        (["-E", "a b", "-Epn"], {"pre_exec": "a b", "unset": ["post_exec"]}),
         (["-Q", "5 EXCLUDE(9)"], {"requeue_codes": [5, 9], "requeue_elsewhere": [9]}),
         (["-M", "100"], {"mem_limit_kib": 100 << 10}),
         (["-w", "done(3)"], {"dependency": "done(3)"}),

@@ -2,9 +2,9 @@ import pytest
 from fake_api import FakeApi, run_command
 
 from xce.cli.lsf import bbot, bkill, bpeek, bresume, bstop, btop
-from xce.cli.lsf.bkill import parse_signal
 from xce.cli.lsf.control import user_name
 from xce.cli.lsf.options import UsageError
+from xce.cli.lsf.signals import parse_signal
 
 ME = user_name()
 ROUTE = "POST /jobs/actions"
