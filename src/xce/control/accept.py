@@ -29,7 +29,7 @@ from xce.model.record import (
     SessionRan,
 )
 from xce.model.request import Request
-from xce.sched.certify import find_faults
+from xce.sched.certify import find_faults, own_domains
 from xce.sched.certify_devices import find_device_faults
 from xce.sched.certify_processors import find_processor_faults
 from xce.sched.certify_relations import Placed, find_relation_faults
@@ -392,7 +392,10 @@ def _check_gang(
         form.roles, gang.hosts, gang.tasks, gang.parts, gang.processors, state.hosts
     ):
         return None
-    if form.request.constraints and not _relations_hold(state, ledger, form, gang):
+    if form.request.constraints:
+        if not _relations_hold(state, ledger, form, gang):
+            return None
+    elif not _has_its_domains(state, ledger, form, gang):
         return None
     amounts = on_hosts(
         form.needs, gang.hosts, gang.tasks, gang.parts, gang.devices, gang.processors
@@ -412,6 +415,12 @@ def _check_gang(
         gang.alternative, gang.rule, gang.devices, gang.proofs, gang.topology, gang.alone,
         gang.processors,
     )  # fmt: skip
+
+
+def _has_its_domains(state: ClusterState, ledger: Ledger, form: Form, gang: GangStart) -> bool:
+    """Return whether the hosts that it has for itself are those that it asks for, and idle."""
+    wanted = own_domains(form, gang.hosts, state.hosts, state.config)
+    return gang.alone == wanted and bool(ledger.empty[wanted].all())
 
 
 def _relations_hold(state: ClusterState, ledger: Ledger, form: Form, gang: GangStart) -> bool:

@@ -424,6 +424,13 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
             f"queue {queue.name} takes no exclusive jobs, so no relations of kind isolate",
             lsf="Queue does not accept EXCLUSIVE jobs",
         )
+    cu = submission.request.cu
+    if cu is not None and cu.exclusive and not queue.exclusive:
+        return Refusal(
+            RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
+            f"queue {queue.name} takes no exclusive jobs, so no cu[excl]",
+            lsf="Queue does not accept EXCLUSIVE jobs",
+        )
     if submission.request.exclusive and not queue.exclusive:
         return Refusal(
             RefusalCode.QUEUE_REFUSES_EXCLUSIVE,

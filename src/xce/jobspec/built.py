@@ -1,21 +1,21 @@
-"""What a jobspec may say and this release does not do yet: one table, from which rows go."""
+"""What a jobspec may say and this release does not do yet."""
 
 from typing import Final
 
 from xce.jobspec.document import Spec
 from xce.model.relation import LaunchType
 
-LAUNCHES: Final = frozenset({LaunchType.TASKS, LaunchType.MPI, LaunchType.TORCH})
-"""Launch types of a job with one command."""
 LAUNCHES_BY_ROLES: Final = frozenset({LaunchType.MPI, LaunchType.TORCH})
-"""Launch types of roles that run commands of their own."""
+"""Launch types that roles which run commands of their own have not."""
 
 
 def find_unbuilt(spec: Spec) -> tuple[str, str]:
     """Return what a jobspec says that is not built yet, and where; two empty texts: nothing."""
-    launches = LAUNCHES_BY_ROLES if spec.runs_by_roles else LAUNCHES
+    is_mixed = len({role.launch for role in spec.roles}) > 1
     for number, role in enumerate(spec.roles):
-        if role.launch in launches:
-            also = " of a role beside others" if spec.runs_by_roles else ""
-            return f"launch type {role.launch.value}{also}", spec.role_place(number).key
+        kind, key = role.launch, spec.role_place(number).key
+        if spec.runs_by_roles and kind in LAUNCHES_BY_ROLES:
+            return f"launch type {kind.value} of a role beside others", key
+        if not spec.runs_by_roles and is_mixed and kind is not LaunchType.SCRIPT:
+            return f"launch type {kind.value} beside another one of the same command", key
     return "", ""

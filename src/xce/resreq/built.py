@@ -33,6 +33,12 @@ def _balances_blocks(request: Request) -> bool:
     return is_balanced and (in_blocks or request.hosts_max > 1)
 
 
+def _closes_inside(request: Request) -> bool:
+    inner = [part.request for part in request.parts]
+    inner += [alternative.request for alternative in request.alternatives]
+    return any(one.cu is not None and one.cu.exclusive for one in inner)
+
+
 def _binds_parts(request: Request) -> bool:
     return any(part.request.affinity for part in request.parts)
 
@@ -40,7 +46,7 @@ def _binds_parts(request: Request) -> bool:
 ROWS: Final = (
     Row("affinity[] in the parts of a compound form", "affinity", _binds_parts),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
-    Row("cu[excl]", "excl", lambda r: r.cu is not None and r.cu.exclusive),
+    Row("cu[excl] in parts or alternatives", "excl", _closes_inside),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
     Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
     Row("an order key with !", "!", lambda r: "!" in r.order),

@@ -176,6 +176,16 @@ def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -
         sieve.keep(ground.empty, HostCode.EXCLUSIVE)
 
 
+def filter_own_domains(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts in whose domain no other job is for a request with ``cu[excl]``."""
+    if not shape.closes_domains:
+        return
+    idle, domains = ground.empty, shape.domains
+    if domains is not None:
+        idle = ~np.isin(domains, domains[~idle & (domains >= 0)])
+    sieve.keep(idle, HostCode.EXCLUSIVE)
+
+
 def filter_device_kinds(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     """Keep the hosts that could take the share of the request if none of their GPUs were used."""
     gpu = shape.gpu

@@ -53,6 +53,7 @@ FIRST_COME: Final = Policy(
     current=(
         filters.filter_select_now,
         filters.filter_empty,
+        filters.filter_own_domains,
         filters.filter_threshold,
         filters.filter_load,
         filters.filter_amounts,

@@ -31,7 +31,11 @@ Pool = list[int]
 @functools.lru_cache(maxsize=65536)
 def most_tasks(wish: Affinity, layout: Layout, free: int) -> int:
     """Return how many tasks of an attempt find their processors in ``free``."""
-    return len(place_tasks(wish, layout, free, free.bit_count()))
+    if wish.distribute_count or _is_exclusive(wish):
+        return len(place_tasks(wish, layout, free, free.bit_count()))
+    free &= layout.all
+    rooms = (units_in(layout, wish.unit, domain & free) for domain in _pools(wish, layout))
+    return sum(len(units) // wish.count for units in rooms) // wish.repeat
 
 
 @functools.lru_cache(maxsize=65536)

@@ -129,9 +129,16 @@ class Shape:
     @property
     def is_alone(self) -> bool:
         """Whether it wants hosts for itself."""
-        return self.request.exclusive or any(
-            isinstance(item, Exclusive) for item in self.request.constraints
+        return (
+            self.request.exclusive
+            or self.closes_domains
+            or any(isinstance(item, Exclusive) for item in self.request.constraints)
         )
+
+    @property
+    def closes_domains(self) -> bool:
+        """Whether ``cu[excl]`` wants the domains of its hosts for itself."""
+        return self.request.cu is not None and self.request.cu.exclusive
 
     @functools.cached_property
     def asked(self) -> Column:

@@ -137,10 +137,8 @@ class TrustOracle:
         places = [(item.key, item.role, item.name) for item in trusted]
         demand((key, "worker", made.host) in places, f"token of {made.host} gave {places}")
 
-    def check(
-        self, state: ClusterState, wire: Wire, now_us: Micros, decided: ClusterState | None
-    ) -> None:
-        """Judge that the controller hears something over a connection.
+    def check(self, state: ClusterState, wire: Wire, now_us: Micros, decided: ClusterState) -> None:
+        """Judge that the leader hears something over a connection.
 
         Args:
             state: What is durable.
@@ -161,5 +159,5 @@ class TrustOracle:
         if found is not None:
             demand(found.name == wire.name, f"{wire.name} is heard with a key of {found.name}")
             is_over = 0 < found.expires_at_us < state.now_us - EXPIRED_US
-            is_renewed = decided is not None and decided.trust.keys.get(key) not in (found, None)
+            is_renewed = decided.trust.keys.get(key) not in (found, None)
             demand(is_renewed or not is_over, f"host {wire.name} is heard with an expired key")

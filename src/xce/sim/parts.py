@@ -142,8 +142,9 @@ class Parts:
             demand(is_stored, f"a follower is told entry {message.last}, which is not stored")
         elif isinstance(message, m.Effects):
             self._check_effects(message)
-        if side == 1:
-            decided = self.leader.state if self.leader is not None else None
+        if side == 1 and self.leader is not None and wire.ends[1] is self.leader:
+            # One that was deposed cannot know what was revoked since, and is obeyed by nobody.
+            decided = self.leader.state
             self.trust_oracle.check(self.truth.state, wire, self.loop.now_us, decided)
         self.eavesdropper.note(wire, side, message)
 

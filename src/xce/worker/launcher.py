@@ -5,15 +5,12 @@ about a held attempt wait behind it, but an order to end it ends it at once: it 
 """
 
 import errno
-import sys
 from collections import OrderedDict
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-import xce
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.job import EndCause
@@ -29,20 +26,16 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
+from xce.worker.launch_command import command_of
 from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
-from xce.worker.script import EXEC
 from xce.worker.step_plan import plan_of
 from xce.worker.store import Store, digest_of, is_digest
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
 _NOTES: Final = msgspec.json.Encoder()
-_STEP: Final = [
-    sys.executable, "-I", "-S", str(Path(xce.__file__).parent / "client" / "step_main.py")
-]  # fmt: skip
-"""What runs in place of the script of a job that runs by roles; its plan is ``XCE_STEP_PLAN``."""
 
 
 class _Held:
@@ -243,6 +236,7 @@ class Launcher:
         note = _NOTES.encode(launch).decode()
         way = self._store.way_of(spec.script)
         assert way is not None
+        command, way = command_of(spec, script, way)
         for elements in _by_directory(launch, held.elements):
             cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
             shared = SpawnShared(
@@ -257,8 +251,8 @@ class Launcher:
                 cwd=cwd,
                 make_cwd=make_cwd,
                 umask=spec.umask,
-                script=_STEP if spec.runs_by_roles else [script, *spec.args],
-                way=EXEC if spec.runs_by_roles else way,
+                script=command,
+                way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
                 bindings=_bindings(launch, elements),

@@ -19,6 +19,7 @@ from xce.worker.bindings import binding_environment, binding_order
 from xce.worker.core import HostState
 from xce.worker.environ import Account
 from xce.worker.gpus import gpu_environment
+from xce.worker.launch_command import launch_programs
 from xce.worker.parts import EARLIER
 from xce.worker.ranks import slots_by_host
 
@@ -178,6 +179,7 @@ def part_environment(
     found["HOME"], found["SHELL"] = account.home, account.shell
     found["USER"] = found["LOGNAME"] = account.name
     found["HOSTNAME"] = found["XCE_LAUNCH_HOST"] = host
+    found |= launch_programs()
     found["XCE_HOST_NTASKS"] = str(slots_by_host(launch).get(host, 0))
     return found
 

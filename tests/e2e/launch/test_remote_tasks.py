@@ -177,7 +177,7 @@ def test_a_shepherd_that_is_killed_loses_its_tasks_and_says_so(live: Live) -> No
     job = submit(live, script, **ON_BOTH)
     pids = pids_in(live, "lost", 4)
     other = other_host(live, job)
-    os.kill(live.shepherds()[f"shepherd-{other}"].pid, signal.SIGKILL)
+    os.kill(live.shepherds()[other].pid, signal.SIGKILL)
     assert live.until_ended(job)["stat"] == "DONE"
     assert f"host {other}: " in live.file("why")
     assert live.file("lost-code") == "255\n"

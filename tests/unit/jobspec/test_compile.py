@@ -65,7 +65,10 @@ def test_roles_are_parts_and_a_single_one_is_plain():
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("version: 1\nroles: [{name: a, launch: mpi}]", "launch type mpi"),
+        (
+            "version: 1\nroles: [{name: a, launch: mpi}, {name: b}]",
+            "launch type mpi beside another",
+        ),
         (
             "version: 1\nroles: [{name: a, count: 2-3}]\nrelations: [{kind: spread, roles: a}]",
             "a range of tasks",

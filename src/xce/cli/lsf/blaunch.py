@@ -7,9 +7,6 @@ import os
 
 from xce.cli.lsf.front import FAILED, run_main
 from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
-from xce.client.ranks import RankFileError, hosts_of, load_ranks, rank_environment
-from xce.client.running import Run
-from xce.client.tasks import NoJobError, Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +35,16 @@ OPTIONS = Options(
 
 def execute(context: Context) -> int:
     """Run the command; return the highest exit code of its tasks."""
+    # Only here: to say how it is used takes none of these.
+    from xce.client.ranks import (  # noqa: PLC0415
+        RankFileError,
+        hosts_of,
+        load_ranks,
+        rank_environment,
+    )
+    from xce.client.running import Run  # noqa: PLC0415
+    from xce.client.tasks import NoJobError, Tasks  # noqa: PLC0415
+
     gc.enable()
     try:
         ranks = load_ranks(context.environ)

@@ -65,10 +65,26 @@ def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Sp
         for place, picked in enumerate(devices):
             amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
     bound = _bind(shape, hosts, sizes, free, amounts)
+    alone = _domains_of(shape, hosts) if shape.closes_domains else hosts[:0]
+    numbers, amounts = _with_idle(hosts, amounts, alone)
     return Spot(
-        hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs, devices,
-        processors=bound,
+        hosts, sizes, sizes[:0], shape.alternative, numbers, amounts, needs, devices,
+        tuple(alone.tolist()), bound,
     )  # fmt: skip
+
+
+def _domains_of(shape: Shape, hosts: Column) -> Column:
+    """Return all hosts of the domains in which some hosts lie, rising."""
+    domains = shape.domains
+    return np.sort(hosts) if domains is None else np.flatnonzero(np.isin(domains, domains[hosts]))
+
+
+def _with_idle(numbers: Column, amounts: Column, alone: Column) -> tuple[Column, Column]:
+    """Return hosts and amounts with the hosts that are taken without anything of them in use."""
+    idle = np.setdiff1d(alone, numbers)
+    if not len(idle):
+        return numbers, amounts
+    return np.concatenate((numbers, idle)), np.pad(amounts, ((0, 0), (0, len(idle))))
 
 
 def _bind(
@@ -183,10 +199,7 @@ def _find_parts(
     alone = numbers[:0]
     if shape.fabric is not None:
         alone = closed_hosts(shape.fabric, laid.numbers, laid.parts)
-        idle = np.setdiff1d(alone, numbers)
-        # They are taken without anything of them being used.
-        numbers = np.concatenate((numbers, idle))
-        amounts = np.pad(amounts, ((0, 0), (0, len(idle))))
+        numbers, amounts = _with_idle(numbers, amounts, alone)
     return Spot(
         laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs, devices,
         tuple(alone.tolist()),
