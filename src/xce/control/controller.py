@@ -14,6 +14,7 @@ import msgspec
 from xce.control import (
     access,
     devices,
+    force,
     groups,
     hosts,
     kill,
@@ -41,6 +42,7 @@ from xce.model.command import (
     DeclareHostsLost,
     DeleteGroups,
     EnrolHost,
+    ForceJob,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -70,6 +72,7 @@ from xce.model.command import (
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
+from xce.model.host_record import PartsLeft
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
@@ -103,6 +106,7 @@ Setup: TypeAlias = (
     | MakeHostToken
     | EnrolHost
     | PostMessage
+    | ForceJob
     | SetGroup
     | DeleteGroups
     | StartTrace
@@ -283,14 +287,14 @@ class Controller:
                     records, results = hosts.decide_lost(state, body, now_us)
             case SetDevicesOpen():
                 records, results = devices.decide_devices(state, body)
-                given = with_basis(given, devices.basis_of(state, body))
+                given = with_basis(given, hosts.basis_of(state, body))
             case SetQueues():
                 records, results = queues.decide_queues(state, body)
                 given = with_basis(given, queues.basis_of(state, body))
             case ApplyConfig():
                 records, results = hosts.decide_config(state, body)
                 given = with_basis(given, hosts.basis_of_config(state, body))
-            case SetGroup() | DeleteGroups() | PostMessage():
+            case SetGroup() | DeleteGroups() | PostMessage() | ForceJob():
                 return self._decide_beside(given, body, now_us)
             case ResolveWindows():
                 records, results = windows.decide_windows(state, body, now_us), []
@@ -327,13 +331,16 @@ class Controller:
         return given, records, results
 
     def _decide_beside(
-        self, given: Input, body: SetGroup | DeleteGroups | PostMessage, now_us: Micros
+        self, given: Input, body: SetGroup | DeleteGroups | PostMessage | ForceJob, now_us: Micros
     ) -> tuple[Input, list[Record], Results]:
-        """Decide what is about jobs and does nothing to them."""
+        """Decide what is about job groups, or about one job."""
         if isinstance(body, PostMessage):
             basis = post.basis_of_post(self.state, body)
             records, results = post.decide_post(self.state, body, now_us)
             self._blobs.extend(body.blobs if records else ())
+        elif isinstance(body, ForceJob):
+            basis = force.basis_of_force(self.state, body)
+            records, results = force.decide_force(self.state, body, now_us)
         else:
             basis = groups.basis_of(self.state, body)
             records, results = groups.decide_groups(self.state, body)
@@ -411,6 +418,9 @@ class Controller:
         while records:
             apply_records(self.state, records)
             touch(self.state, records, self._touched)
+            self._fencing.update(
+                (host, None) for one in records if isinstance(one, PartsLeft) for host in one.hosts
+            )
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag

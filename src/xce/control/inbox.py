@@ -14,6 +14,7 @@ from typing import Final
 from xce.control.controller import Input
 from xce.model.command import (
     DeleteGroups,
+    ForceJob,
     KillJobs,
     ModifyJobs,
     MoveJobs,
@@ -37,7 +38,7 @@ _WEIGHED_BYTES: Final = 4_096
 """So many bytes of scripts and environments weigh as much as a job."""
 _ASKED: Final = (
     KillJobs, SignalJobs, StopJobs, ResumeJobs, RequeueJobs, MoveJobs, SwitchJobs, SetGroup,
-    DeleteGroups,
+    DeleteGroups, ForceJob,
 )  # fmt: skip
 
 

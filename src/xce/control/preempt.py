@@ -115,6 +115,7 @@ class Room:
         if mine is None or other is None or other.name not in mine.preempt:
             return None
         is_free = attempt.end_cause == EndCause.NONE and not attempt.shall_stop
+        is_free = is_free and not attempt.is_firm
         is_left = (job.preempted or {}).get(position, 0) < state.config.preemptions_max
         may = other.priority < mine.priority and is_free and is_left and not attempt.suspended
         return attempt if may and attempt.number == victim.attempt else None

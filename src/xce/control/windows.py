@@ -83,7 +83,7 @@ def _decide_stops(state: ClusterState, queues: set[str]) -> list[Record]:
     for job in state.jobs.values():
         for position, attempt in (job.live or {}).items():
             is_meant = state.classes[attempt.cls].key.queue in queues
-            if is_meant and not attempt.stops & Stop.WINDOW:
+            if is_meant and not attempt.is_firm and not attempt.stops & Stop.WINDOW:
                 wanted.setdefault(job.id, []).append(position)
     for job_id, positions in wanted.items():
         runs.add(state.jobs[job_id], positions)

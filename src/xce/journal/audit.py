@@ -19,7 +19,7 @@ from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, Key
 OF_USERS: Final = frozenset(
     [
         "submit-jobs", "kill-jobs", "signal-jobs", "stop-jobs", "resume-jobs", "move-jobs",
-        "requeue-jobs", "switch-jobs", "modify-jobs", "post-message", "set-group",
+        "requeue-jobs", "force-job", "switch-jobs", "modify-jobs", "post-message", "set-group",
         "delete-groups", "set-hosts-open", "declare-hosts-lost", "set-queues", "apply-config",
         "note-denials", "note-login", "revoke-login", "trust-key", "revoke-keys", "make-host-token",
         "enrol-host",

@@ -122,6 +122,20 @@ class MoveJobs(msgspec.Struct, frozen=True, tag="move-jobs", array_like=True):
     groups: tuple[str, ...] = ()
 
 
+class ForceJob(msgspec.Struct, frozen=True, tag="force-job", array_like=True):
+    """Start a pending job or element at once, out of its turn, on hosts that are named."""
+
+    by: str
+    is_admin: bool
+    job: JobId
+    index: Index
+    """Of the element; 0 of a job that is no array."""
+    hosts: tuple[str, ...]
+    is_firm: bool = False
+    """Neither run windows nor other jobs suspend it."""
+    groups: tuple[str, ...] = ()
+
+
 class SwitchJobs(msgspec.Struct, frozen=True, tag="switch-jobs", array_like=True):
     """Let jobs be in another queue; what runs keeps its limits."""
 
@@ -393,6 +407,7 @@ Command: TypeAlias = (
     | StopJobs
     | ResumeJobs
     | MoveJobs
+    | ForceJob
     | RequeueJobs
     | SwitchJobs
     | ModifyJobs

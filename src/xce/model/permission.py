@@ -33,6 +33,8 @@ class Permission(enum.StrEnum):
     JOB_MOVE = "job:move"
     """To the top or the bottom of its queue."""
     JOB_REQUEUE = "job:requeue"
+    JOB_FORCE = "job:force"
+    """Have a job start at once, out of its turn, where one says; its owner has it not for that."""
     JOB_MODIFY = "job:modify"
     """Switch it to another queue, change its limits and what it asks for. What runs, and which
     files it uses, is its owner's alone to change."""

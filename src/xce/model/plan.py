@@ -1,6 +1,7 @@
 """What a session proposes. The controller re-checks all of it and takes what still holds."""
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,14 @@ class StartRule(enum.StrEnum):
     """It held a reservation itself."""
     PREEMPT = "preempt"
     """Others gave way for it, and their room was held for it."""
+    FORCED = "forced"
+    """An administrator started it out of its turn (``brun``)."""
+    FIRM = "firm"
+    """So, and neither run windows nor other jobs suspend it (``brun -f``)."""
+
+
+FORCED_RULES: Final = frozenset((StartRule.FORCED, StartRule.FIRM))
+"""Of these nothing is in the plan of a scheduler."""
 
 
 class Reservation(msgspec.Struct, frozen=True, array_like=True):
@@ -80,6 +89,8 @@ class BulkStart(msgspec.Struct, frozen=True, array_like=True):
     devices: list[list[int]] = []
     """The GPUs of each element, as `GangStart.devices` has them of an entry; empty: none is asked
     for."""
+    processors: list[list[int]] = []
+    """The processors of each element, as `GangStart.processors` has them of an entry."""
 
 
 class GangStart(msgspec.Struct, frozen=True, array_like=True):
@@ -105,6 +116,9 @@ class GangStart(msgspec.Struct, frozen=True, array_like=True):
     """Version of the configuration whose levels and labels the certificate is about; 0: none."""
     alone: list[HostNumber] = []
     """Hosts that it has for itself by its relations, with tasks or without; rising."""
+    processors: list[list[int]] = []
+    """The processors of each entry on its host: the words of the set that it holds, then those of
+    what each of its tasks is bound to; empty: none are asked for. See `xce.model.processor`."""
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

@@ -12,6 +12,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    ForceJob,
     KillJobs,
     MakeHostToken,
     ModifyJobs,
@@ -60,7 +61,7 @@ class Rights(NamedTuple):
 
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
-    ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
+    ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
     SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
     StopTrace, SetDevicesOpen,
 )  # fmt: skip
@@ -82,7 +83,15 @@ ALLOWED: Final[Mapping[str, Rights]] = {
     ),
     "scheduler": Rights((m.Ask, m.Follow, m.Ping), (ProposePlan, StopTrace)),
     "worker": Rights(
-        (m.Observe, m.FetchBlobs, m.OutputChunk, m.TerminalPiece, m.Ping),
+        (
+            m.Observe,
+            m.FetchBlobs,
+            m.OutputChunk,
+            m.TerminalPiece,
+            m.TaskAsk,
+            m.TaskPiece,
+            m.Ping,
+        ),
         observations=(HostJoined, Reported),
         frame_max=WORKER_FRAME_MAX,
     ),

@@ -49,7 +49,7 @@ def render_report(
         script[:_TEXT_MAX].rstrip("\n"),
         _DASHES,
         "",
-        *_outcome(end),
+        *_outcome(launch, end),
         "",
         "Resource usage summary:",
         "",
@@ -75,7 +75,7 @@ def _label(launch: Launch) -> str:
 def _head(launch: Launch, end: AttemptEnded) -> list[str]:
     jobid = f"{launch.job}[{end.index}]" if end.index else str(launch.job)
     host = launch.hosts[0][0] if launch.hosts else ""
-    outcome = "Exited" if end.exit_code or end.cause else "Done"
+    outcome = "Done" if _is_done(launch, end) else "Exited"
     return [
         "",
         _DASHES,
@@ -118,7 +118,12 @@ def _executed(launch: Launch, started: str) -> list[str]:
     ]
 
 
-def _outcome(end: AttemptEnded) -> list[str]:
+def _is_done(launch: Launch, end: AttemptEnded) -> bool:
+    is_well = not end.exit_code or end.exit_code in launch.success_codes
+    return is_well and not end.signal and not end.cause
+
+
+def _outcome(launch: Launch, end: AttemptEnded) -> list[str]:
     lines = []
     if end.cause:
         lines.append(f"{end_cause_text(EndCause(end.cause))}.")
@@ -126,7 +131,7 @@ def _outcome(end: AttemptEnded) -> list[str]:
         lines.append(end.detail)
     if end.signal:
         lines.append(f"Exited with signal termination: {end.signal}.")
-    elif end.exit_code or end.cause:
+    elif not _is_done(launch, end):
         lines.append(f"Exited with exit code {end.exit_code}.")
     else:
         lines.append("Successfully completed.")
