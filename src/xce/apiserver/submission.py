@@ -90,7 +90,6 @@ class SubmissionCompiler:
         name, array, index_list = self.name(body, config)
         blobs = [(self.hash(text), text)]
         env = self._environment(body, blobs)
-        files = self.files(body, blobs)
         check_paths(body)
         check_warning(body.warning_signal, to_micros(body.warning_s))
         app = choose_app(body.app, config)
@@ -101,7 +100,7 @@ class SubmissionCompiler:
             script=blobs[0][0],
             env=env,
             cwd=body.cwd,
-            files=files,
+            files=self.files(body, blobs),
             from_host=body.from_host or self._host,
             home=body.home or self._home_of(caller.owner.uid),
             umask=body.umask,
