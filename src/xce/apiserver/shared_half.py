@@ -62,6 +62,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """Exit statuses for which it is started anew."""
     requeue_elsewhere: tuple[int, ...]
     """Those of them for which it does not use the same host again."""
+    pre_exec: str
+    post_exec: str
 
 
 class Common:
@@ -143,5 +145,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "gpu_asked": "spec.gpu_asked",
     "requeue_codes": "spec.requeue_codes",
     "requeue_elsewhere": "spec.requeue_elsewhere",
+    "pre_exec": "spec.pre_exec",
+    "post_exec": "spec.post_exec",
 }
 """Each member of `Shared` and where `Common` has it."""

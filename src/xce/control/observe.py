@@ -1,6 +1,7 @@
 """`Reported` to records: what is late, repeated or of an old attempt is dropped."""
 
 from xce.control.exit_values import start_anew, success_codes
+from xce.control.hooks import tries_again
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Outcome, Phase
@@ -119,6 +120,12 @@ class _Ends:
         """Return the exit statuses beside 0 with which an attempt's job is done."""
         return success_codes(self._state, self._state.classes[attempt.cls].key)
 
+    def _gone(self, attempt: Attempt) -> str:
+        """Return which hosts of an attempt are away, for people; empty: none is any more."""
+        hosts = self._state.hosts
+        away = [hosts.names[one] for one in dict.fromkeys(attempt.hosts) if not hosts.is_up[one]]
+        return f"lost: {', '.join(away)}" if away else ""
+
     def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:
         record = self.record
         started_us = attempt.started_at_us or self.begun.get((item.job, item.index), 0)
@@ -130,8 +137,11 @@ class _Ends:
             cause = EndCause.NONE
         is_well = item.exit_code == 0 or item.exit_code in self.success(attempt)
         clean = is_well and item.signal == 0 and cause == EndCause.NONE
-        if item.detail:
-            record.details.append((len(record.jobs), item.detail))
+        if item.post:
+            record.posts.append((len(record.jobs), item.post))
+        detail = item.detail or (self._gone(attempt) if cause == EndCause.HOST_LOST else "")
+        if detail:
+            record.details.append((len(record.jobs), detail))
         record.jobs.append(item.job)
         record.indices.append(item.index)
         record.attempts.append(item.attempt)
@@ -170,6 +180,11 @@ class _Again:
         record = self.record
         cause = _requeue_cause(state, attempt, item)
         by_itself = attempt.end_cause == EndCause.NONE and item.cause == EndCause.NONE
+        may_fail = attempt.end_cause == EndCause.NONE and not attempt.requeue
+        if not cause and may_fail and tries_again(state, item, attempt):
+            cause, place = EndCause.REQUEUE_PRE_EXEC, len(record.jobs)
+            record.details.append((place, item.detail))
+            record.avoided.append(place)
         if not cause and by_itself and not attempt.requeue:
             job = state.jobs[item.job]
             again = start_anew(state, job, item.index, attempt, item.exit_code)
