@@ -89,7 +89,6 @@ class SubmissionCompiler:
         text, command = read_program(body)
         name, array, index_list = self.name(body, config)
         blobs = [(self.hash(text), text)]
-        env = self._environment(body, blobs)
         check_paths(body)
         check_warning(body.warning_signal, to_micros(body.warning_s))
         app = choose_app(body.app, config)
@@ -98,7 +97,7 @@ class SubmissionCompiler:
             name=name,
             command=command,
             script=blobs[0][0],
-            env=env,
+            env=self._environment(body, blobs),
             cwd=body.cwd,
             files=self.files(body, blobs),
             from_host=body.from_host or self._host,
