@@ -87,8 +87,8 @@ class Truth:
         self._rerunnable: dict[int, bool] = {}
         """By spec."""
         self._fenced: set[JobId] = set()
-        """Jobs that were rerunnable once: their hosts may have ended them for their leases, whatever
-        they were changed to meanwhile."""
+        """Jobs that were rerunnable once: their hosts may have ended them for their leases,
+        whatever they were changed to meanwhile."""
         self._final: dict[tuple[JobId, Index], int | None] = {}
         """Exit status of elements that ended; None: unknown, or never ran."""
         self._done: set[tuple[JobId, Index]] = set()
