@@ -6,6 +6,7 @@ import msgspec
 
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
+from xce.model.mail import NOTICE_WORDS
 from xce.model.request import ClassKey
 
 
@@ -58,6 +59,10 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """``-gpu`` as asked for, with what it does not say."""
     requeue_codes: tuple[int, ...]
     """Exit statuses for which it is started anew."""
+    notices: tuple[str, ...]
+    """What its owner wants mail about: ``start``, ``done``, ``exit``."""
+    mail_to: str
+    """Where it goes; empty: to the owner."""
 
 
 class Common:
@@ -90,6 +95,11 @@ class Common:
     def interactive(self) -> str:
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         return self.spec.terminal.mode if self.spec.terminal is not None else ""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What its owner wants mail about."""
+        return tuple(word for word, bit in NOTICE_WORDS.items() if self.spec.notices & bit)
 
     @property
     def run_limit_s(self) -> float:
@@ -137,5 +147,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "user_group": "spec.user_group",
     "gpu_asked": "spec.gpu_asked",
     "requeue_codes": "spec.requeue_codes",
+    "notices": "notices",
+    "mail_to": "spec.mail_to",
 }
 """Each member of `Shared` and where `Common` has it."""

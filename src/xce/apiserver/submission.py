@@ -15,6 +15,7 @@ import msgspec
 
 from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
+from xce.apiserver.notices import read_notices, read_recipients
 from xce.apiserver.problems import ProblemError, refused
 from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
 from xce.apiserver.submission_body import (
@@ -125,6 +126,8 @@ class SubmissionCompiler:
             user_group=body.user_group,
             ends_as_orphan=body.ends_as_orphan,
             requeue_codes=tuple(sorted(set(body.requeue_codes))),
+            notices=read_notices(body.notices),
+            mail_to=read_recipients(body.mail_to),
         )
         return Compiled(_submission(body, job, asked.request, array), tuple(blobs))
 

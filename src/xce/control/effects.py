@@ -13,6 +13,7 @@ from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
 from xce.model.job import EndCause, Phase
+from xce.model.mail import ENDS
 from xce.model.record import (
     BulkPlaced,
     EndDecided,
@@ -178,6 +179,7 @@ def _launch(
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
         group=key.group,
+        mails_report=config.mail.is_on and bool(state.spec(job).notices & ENDS),
     )
 
 

@@ -53,6 +53,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """``(role, host, tasks)`` in rank order; empty: the job has no roles."""
     group: str = ""
     """The job group that it is in; empty: none."""
+    mails_report: bool = False
+    """Its report is sent by mail: it does not stand in the output file."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

@@ -226,6 +226,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-ti``: it ends at once when its dependency can never hold."""
     requeue_codes: tuple[int, ...] = ()
     """``-Q``: exit statuses for which it is started anew, rising."""
+    notices: int = 0
+    """What its owner wants mail about, as bits of `xce.model.mail.Notice`."""
+    mail_to: str = ""
+    """``-u``: addresses with commas between them; empty: the owner's name."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
