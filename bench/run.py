@@ -87,6 +87,8 @@ BARS: Final = [
     Bar("1,000,000 pending on 1,000 hosts: restart to first dispatch", "million-restart",
         "first_dispatch_s", "<", 15, "s", "million"),
     Bar("no-op jobs over TLS against unix sockets", "tls", "loss_percent", "<", 15, "% fewer", "tls"),
+    Bar("no-op jobs over TLS: CPU of the cluster for a job", "tls", "cpu_more_percent", "<", 15,
+        "% more", "tls"),
     Bar("bsub -h against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",
         {"command": "bsub -h"}),
     Bar("bjobs ID against the bare interpreter", "command", "ratio", "<=", 2.2, "x", "commands",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import socket
 import tempfile
 import threading
@@ -28,7 +29,8 @@ from xce.apiserver.tokens import ACCESS, Login
 from xce.model.job import Owner
 from xce.testing.builders import run_job, submit
 
-EXAMPLES = 12
+EXAMPLES = int(os.environ.get("XCE_FUZZ_EXAMPLES", "12"))
+"""For each request; `make test-long` does not draw more, whoever wants more says how many."""
 TIMEOUT_S = 20.0
 CONTENT = "content-type"
 SCHEMA = schemathesis.openapi.from_dict(

@@ -10,6 +10,7 @@ from job_rows import make_host, make_queue, utc  # noqa: F401 - a fixture
 from xce.cli.lsf import (
     absent,
     badmin,
+    bapp,
     bhosts,
     bmgroup,
     bparams,
@@ -70,10 +71,32 @@ HOSTS = [
 QUEUES = [
     make_queue(user_shares=[["chip", 10], ["default", 1]], policies=["FAIRSHARE"]),
     make_queue(
-        name="night", priority=50, users=["ann"], hosts=["h4"], comment="moving", run_limit_s=3600
+        name="night",
+        priority=50,
+        users=["ann"],
+        hosts=["h4"],
+        comment="moving",
+        run_limit_s=3600,
+        requeue_exit_values="all ~1 EXCLUDE(9)",
+        success_exit_values="3",
+        max_requeues=5,
+        rerunnable=True,
     ),
     make_queue(name="a_queue_with_a_long_name", priority=1, open=False, njobs=1_000_000),
 ]
+APPS = [
+    {
+        "name": "fluid", "description": "flow around things", "is_default": True, "njobs": 12,
+        "pend": 4, "run": 6, "ssusp": 1, "ususp": 1, "rsv": 0, "resreq": "select[big]",
+        "run_limit_s": 1800.0, "estimate_s": 300.0, "mem_limit_mib": 512, "tasks_min": 2,
+        "tasks_max": 8, "rerunnable": True, "requeue_exit_values": "7 EXCLUDE(9)",
+        "success_exit_values": "3", "max_requeues": 2,
+    },
+    {
+        "name": "an_application_with_a_long_name", "description": "", "is_default": False,
+        **dict.fromkeys(("njobs", "pend", "run", "ssusp", "ususp", "rsv"), 0), "rerunnable": None,
+    },
+]  # fmt: skip
 GROUPS = [
     {
         "name": "chip",
@@ -119,6 +142,7 @@ PARAMETERS = [
 ROUTES = {
     "GET /hosts": {"hosts": HOSTS},
     "GET /queues": {"queues": QUEUES},
+    "GET /apps": {"apps": APPS},
     "GET /groups": {"groups": GROUPS},
     "GET /users": {"users": USERS},
     "GET /pools": {"pools": [{"name": "lic", "total": 10, "used": 3}]},
@@ -127,12 +151,14 @@ ROUTES = {
 }
 EMPTY = {
     "GET /hosts": {"hosts": []},
+    "GET /apps": {"apps": []},
     "GET /groups": {"groups": []},
     "GET /users": {"users": []},
     "GET /pools": {"pools": []},
     "GET /queues": {"queues": []},
 }
 LISTINGS = {
+    "bapp": (bapp, [[], ["-w"], ["-l"], ["fluid", "nosuch"], ["-l", "nosuch"]]),
     "bhosts-more": (
         bhosts,
         [

@@ -60,7 +60,7 @@ class Rig:
 
     def heal(self) -> None:
         """Let everything be whole again."""
-        until(self.is_whole, "the cluster is whole", patience_s=180, pause_s=0.2)
+        until(self.is_whole, "the cluster is whole", patience_s=360, pause_s=0.2)
 
     def is_whole(self) -> bool:
         """Whether the cluster answers and every host has joined."""

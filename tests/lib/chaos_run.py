@@ -16,7 +16,7 @@ from typing import Any
 
 from chaos_checks import Verdict, judge
 from chaos_rigs import Rig, rigs
-from live import Live, Row, until
+from live import until, wait_for_ends
 
 LOAD = Path(__file__).with_name("chaos_load.py")
 ENDS_S = 180.0
@@ -47,7 +47,7 @@ def run_once(name: str, seed: int, seconds: float) -> dict[str, Any]:
         finally:
             load.kill()
             load.wait()
-        _wait_for_ends(live)
+        wait_for_ends(live, ENDS_S)
         verdict = judge(live, ledger, marks, loses_hosts=rig.loses_hosts)
         assert verdict.is_good, _complaint(verdict)
     return {
@@ -69,20 +69,6 @@ def _havoc(rig: Rig, load: "subprocess.Popen[bytes]", seconds: float) -> None:
     while time.monotonic() < end:
         rig.act()
         assert load.poll() is None, "the load failed"
-
-
-def _wait_for_ends(live: Live) -> None:
-    left: list[Row] = []
-
-    def look() -> bool:
-        nonlocal left
-        left = live.rows(("user", "all"), ("fields", "jobid,index,count,stat,reason,hosts,ending"))
-        return not left
-
-    try:
-        until(look, "all jobs end", patience_s=ENDS_S, pause_s=0.3)
-    except AssertionError as error:
-        raise AssertionError(f"{error}; left: {left[:10]}") from None
 
 
 def main() -> int:

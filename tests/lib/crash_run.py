@@ -24,7 +24,7 @@ from crash_checks import (
     check_rest_is_clean,
     check_rows,
 )
-from live import KINDS, Live, Row, until
+from live import KINDS, Live, Row, until, wait_for_ends
 
 from xce.client.rest import PREFIX, Api, ProblemError, UnreachableError, make_key, render_json
 from xce.daemon.processes import ProcessId, send_signal, wait_for_end
@@ -287,7 +287,7 @@ def crash_run(live: Live, plan: Plan) -> Result:
         assert client.left <= 0, f"{client.name} could not submit all"
     wanted = {one.job: one for client in clients for one in client.wanted}
     assert len(wanted) == sum(len(client.wanted) for client in clients), "an id was given twice"
-    _wait_for_ends(live, max(30.0, end - time.monotonic()))
+    wait_for_ends(live, max(30.0, end - time.monotonic()))
     sent = {name for client in clients for name in client.names}
     ends = check_rows(live, wanted, sent)
     check_ledger(live.home / "ledger", wanted, ends, killer.killed)
@@ -310,17 +310,3 @@ def _write_program(home: Path) -> None:
     program = home / "record"
     program.write_text(f"#!/bin/sh\n{_record(home, '$1', '$2')}\n")
     program.chmod(0o755)
-
-
-def _wait_for_ends(live: Live, patience_s: float) -> None:
-    left: list[Row] = []
-
-    def look() -> bool:
-        nonlocal left
-        left = live.rows(("user", "all"), ("fields", "jobid,index,count,stat,reason,hosts,ending"))
-        return not left
-
-    try:
-        until(look, "all jobs end", patience_s=patience_s, pause_s=0.3)
-    except AssertionError as error:
-        raise AssertionError(f"{error}; left: {left[:10]}") from None

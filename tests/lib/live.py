@@ -467,3 +467,18 @@ def open_live(uid: int | None = None) -> Iterator[Live]:
         raise
     live.close()
     shutil.rmtree(place, ignore_errors=True)
+
+
+def wait_for_ends(live: Live, patience_s: float) -> None:
+    """Wait until no job is left that has not ended; say which are, if that takes too long."""
+    left: list[Row] = []
+
+    def look() -> bool:
+        nonlocal left
+        left = live.rows(("user", "all"), ("fields", "jobid,index,count,stat,reason,hosts,ending"))
+        return not left
+
+    try:
+        until(look, "all jobs end", patience_s=patience_s, pause_s=0.3)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; left: {left[:10]}") from None

@@ -22,7 +22,8 @@ from xce.net.frame import HEAD_BYTES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
 SINCE = {m.Enrol: 2, m.Enrolled: 2, m.ControllerKeys: 2, m.ListKeys: 2, m.KeyList: 2,
-         m.ListPeers: 2, m.PeerList: 2, m.TerminalAsk: 2, m.TerminalPiece: 2}  # fmt: skip
+         m.ListPeers: 2, m.PeerList: 2, m.TerminalAsk: 2, m.TerminalPiece: 2,
+         m.TaskAsk: 2, m.TaskPiece: 2}  # fmt: skip
 """Kinds of messages that a protocol before did not have."""
 HEAD = """\
 # Protocol between components

@@ -67,5 +67,6 @@ class DistrustfulWorld(World):
         faults = Faults(
             until_us=15_000_000, break_permille=5, controller_crashes=3, worker_crashes=2, cuts=3,
             partitions=1, snapshots=2, revocations=5, expiries=4, repeats=40,
+            enrolments=5,
         )  # fmt: skip
         super().__init__(seed, faults)

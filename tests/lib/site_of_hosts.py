@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -21,6 +23,15 @@ from xce.net.peer import Peer
 from xce.net.tls import KeyPair, TlsDialler
 
 PORT = 7820
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
+STEPS = re.compile(r"<!-- several hosts -->\n```bash\n(.*?)```", re.DOTALL)
+ADDRESS = f"10.0.0.1:{PORT}"
+"""Of the controller, in the guide."""
+
+
+def read_steps(number: int) -> list[str]:
+    """Return the commands of a block of the guide that only several hosts can try."""
+    return STEPS.findall(GUIDE.read_text())[number].strip().splitlines()
 
 
 class SiteLive(Live):
@@ -54,6 +65,7 @@ class Site:
         self.address = Address(net.address["ctl"], PORT)
         self.controller = live.layout.keys / "controller.crt"
         self.installed_s = 0.0
+        self.typed = ""
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
 
     def directory(self, host: str) -> Path:
@@ -63,6 +75,30 @@ class Site:
     def log(self, host: str) -> str:
         path = self.live.root.parent / f"{host}.log"
         return path.read_text() if path.exists() else ""
+
+    def install(self, hosts: tuple[str, ...]) -> str:
+        """Install a cluster by the steps of the guide, to the first job; return what was said."""
+        began = time.monotonic()
+        on_controller, on_host = read_steps(0), read_steps(1)
+        said = ""
+        for line in [*on_controller, "bsub -K true"]:
+            if line.startswith("bsub"):
+                for host in hosts:
+                    self._install_host(host, on_host)
+            self.typed += f"{line}\n"
+            done = self.live.run(*shlex.split(line.replace(ADDRESS, str(self.address))))
+            said += done.stdout + done.stderr
+        self.installed_s = time.monotonic() - began
+        return said
+
+    def _install_host(self, host: str, steps: list[str]) -> None:
+        for line in steps:
+            line = line.replace("h1", host)
+            self.typed += f"{line}\nscp {host}.token {host}:\nssh {host}\n"
+            line = line.replace(f"{host}.token", str(self.live.home / f"{host}.token"))
+            program, action, *words = shlex.split(line.replace(ADDRESS, str(self.address)))
+            assert (program, action) == ("xce", "worker")
+            self.start_worker(host, *words)
 
     def start_worker(self, host: str, *words: str, stdin: bytes = b"") -> None:
         """Run ``xce worker`` on a host."""
@@ -78,6 +114,19 @@ class Site:
         worker.stdin.write(stdin)
         worker.stdin.close()
         self._workers[host] = worker
+
+    def enrol_again(self, host: str, token: str) -> str:
+        """Run ``xce worker --enrol`` beside the worker of a host; return what it says."""
+        words = [*self.net.enter(host), sys.executable, "-m", "xce.cli.xce.main", "worker"]
+        where = ["--dir", str(self.directory(host)), "--connect", str(self.address)]
+        done = subprocess.run(
+            [*words, *where, "--enrol", token],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
 
     def stop_worker(self, host: str) -> int:
         worker = self._workers.pop(host)
@@ -105,9 +154,12 @@ class Site:
 
     def key_of(self, role: str, name: str) -> str:
         """Return the beginning of the fingerprint of a trusted key."""
-        lines = self.live.xceadmin("keys", "list").splitlines()
-        rows = [line.split() for line in lines]
-        return next(row[0] for row in rows if row[1:4] == [role, name, "trusted"])
+        return self.keys_of(role, name)[0]
+
+    def keys_of(self, role: str, name: str) -> list[str]:
+        """Return the beginnings of the fingerprints of all keys that are trusted for a name."""
+        rows = [line.split() for line in self.live.xceadmin("keys", "list").splitlines()]
+        return [row[0] for row in rows if row[1:4] == [role, name, "trusted"]]
 
     def refused(self) -> str:
         """Return what the controller has refused."""

@@ -77,3 +77,22 @@ def test_every_alarm_is_told() -> None:
     events -= {"request-failed"}  # of one request, whose answer says where to look
     text = (DOCS / "operations.md").read_text()
     assert sorted(event for event in events if f"`{event}`" not in text) == []
+
+
+def test_every_attack_names_its_tests() -> None:
+    text = (DOCS / "threat-model.md").read_text()
+    lines = [line for line in text.splitlines() if "::test_" in line]
+    assert len(lines) > 40
+    named: dict[str, set[str]] = {}
+    for line in lines:
+        file = ""
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)?::(test_\w+)`", line):
+            file = path or file
+            named.setdefault(file, set()).add(name)
+    for file, names in named.items():
+        defined = re.findall(r"^(?:async )?def (test_\w+)", (ROOT / file).read_text(), re.MULTILINE)
+        assert sorted(names - {*defined}) == [], file
+    suites = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "tests/e2e/security").glob("test_*.py")
+    }
+    assert suites <= named.keys()

@@ -106,6 +106,7 @@ MATRIX: Final = (
     Access("POST", "/jobgroups/actions", "add", About.CALLER, None, "yyyyy"),
     Access("POST", "/jobgroups/actions", "modify", About.CALLER, None, "yyyyy"),
     Access("POST", "/jobgroups/actions", "delete", About.CALLER, None, "yyyyy"),
+    Access("GET", "/apps", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
     Access("GET", "/pools", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),
     Access("GET", "/history/jobs", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/history/usage", "", About.JOBS, _P.JOB_VIEW, "yyyyy", "-yyyy"),

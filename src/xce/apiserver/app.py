@@ -94,8 +94,13 @@ class App:
         backend = self._backend
         path = request.path
         if path == OPENAPI:
+            self._slow_down(request)
             return raw_answer(backend.replica.seq, self._openapi)
-        route, words = self._route(path, request.method)
+        try:
+            route, words = self._route(path, request.method)
+        except ProblemError:
+            self._slow_down(request)
+            raise
         transport = request.transport
         if transport is None:
             raise ConnectionResetError
@@ -118,6 +123,17 @@ class App:
             return await self._answer(request, route, call)
         finally:
             backend.limits.leave(name, call.charged)
+
+    def _slow_down(self, request: web.BaseRequest) -> None:
+        """Count a request over the network of which nobody has asked whose it is.
+
+        Raises:
+            ProblemError: There were too many lately.
+        """
+        if isinstance(request.protocol, GuardedHandler) and request.transport is not None:
+            name = f"address {address_of(request.transport)}"
+            self._backend.limits.enter(name, STRANGER_PER_S)
+            self._backend.limits.leave(name, 0)
 
     async def _answer(
         self, request: web.BaseRequest, route: Route, call: Call

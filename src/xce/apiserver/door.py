@@ -1,8 +1,9 @@
-"""Connections over the network: how many one address may have, and how long they may say nothing.
+"""Connections: how many one user or address may have, and how long one may say nothing.
 
-What comes over the unix socket goes past this; the kernel bounds that.
+Without a bound whoever opens many leaves no descriptors for the others.
 """
 
+import resource
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,10 @@ from xce.model.refusal import RefusalCode
 
 CONNECTIONS_MAX: Final = 4_000
 OF_ADDRESS_MAX: Final = 256
+OF_USER_MAX: Final = 2_000
+"""Of one user over the unix socket: each that waits for a job has one."""
+SHARE: Final = 4
+"""Of the descriptors that the process may have, one user gets that part at most."""
 REASON_MAX: Final = 300
 SILENT_S: Final = 20.0
 """A connection that has sent no whole request by then is closed."""
@@ -30,26 +35,33 @@ class Door(msgspec.Struct, frozen=True):
 
 
 class Crowd:
-    """Who is connected over the network."""
+    """Who is connected.
 
-    def __init__(self) -> None:
+    Args:
+        most: Connections in all.
+        of_one: Connections of one address or user.
+    """
+
+    def __init__(self, most: int, of_one: int) -> None:
         self.connections: dict[str, int] = {}
         self.count = 0
+        self._most = most
+        self._of_one = of_one
 
-    def enter(self, address: str) -> bool:
+    def enter(self, name: str) -> bool:
         """Note a connection; return whether it may stay."""
         self.count += 1
-        self.connections[address] = self.connections.get(address, 0) + 1
-        return self.count <= CONNECTIONS_MAX and self.connections[address] <= OF_ADDRESS_MAX
+        self.connections[name] = self.connections.get(name, 0) + 1
+        return self.count <= self._most and self.connections[name] <= self._of_one
 
-    def leave(self, address: str) -> None:
+    def leave(self, name: str) -> None:
         """Note the end of a connection."""
         self.count -= 1
-        left = self.connections.get(address, 1) - 1
+        left = self.connections.get(name, 1) - 1
         if left > 0:
-            self.connections[address] = left
+            self.connections[name] = left
         else:
-            self.connections.pop(address, None)
+            self.connections.pop(name, None)
 
 
 class Handler(RequestHandler):
@@ -84,6 +96,32 @@ class Handler(RequestHandler):
         answer = problem_answer(make_problem(RefusalCode.BAD_REQUEST, text, status=status))
         answer.force_close()
         return answer
+
+
+class LocalHandler(Handler):
+    """One connection over the unix socket."""
+
+    __slots__ = ("_crowd", "_name")
+
+    def __init__(self, crowd: Crowd, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        self._crowd = crowd
+        self._name = ""
+
+    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - asyncio's or uvloop's
+        """Let it in, unless its user has too many; root has always room."""
+        super().connection_made(transport)
+        uid, _ = self.credentials(transport.get_extra_info("socket"))
+        self._name = f"user {uid}"
+        if not self._crowd.enter(self._name) and uid != 0:
+            transport.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Make room for another."""
+        if self._name:
+            self._crowd.leave(self._name)
+            self._name = ""
+        super().connection_lost(exc)
 
 
 class GuardedHandler(Handler):
@@ -122,19 +160,25 @@ class GuardedHandler(Handler):
 
 
 class Server(web.Server):
-    """Speaks HTTP."""
+    """Speaks HTTP over the unix socket."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as aiohttp's
+        super().__init__(*args, **kwargs)
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._local = Crowd(descriptors, min(OF_USER_MAX, descriptors // SHARE))
 
     def __call__(self) -> RequestHandler:
         """Return what takes the next connection."""
-        return Handler(self, loop=self._loop, **self._kwargs)
+        return LocalHandler(self._local, self, loop=self._loop, **self._kwargs)
 
 
-class GuardedServer(Server):
+class GuardedServer(web.Server):
     """Speaks HTTP on connections over the network."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as aiohttp's
         super().__init__(*args, **kwargs)
-        self._crowd = Crowd()
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._crowd = Crowd(min(CONNECTIONS_MAX, descriptors // 2), OF_ADDRESS_MAX)
 
     def __call__(self) -> RequestHandler:
         """Return what takes the next connection."""

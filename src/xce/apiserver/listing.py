@@ -46,6 +46,8 @@ class Query(msgspec.Struct, frozen=True):
     host: str = ""
     group: str = ""
     """Only of this job group, not of those below it."""
+    app: str = ""
+    """Only of this application profile."""
     states: frozenset[str] = UNFINISHED_STATES
     refs: tuple[JobRef, ...] = ()
     by_id: bool = False
@@ -137,6 +139,7 @@ def parse_query(values: dict[str, str], *, caller: str) -> Query:
         name=values.get("name", ""),
         host=values.get("host", ""),
         group=values.get("group", ""),
+        app=values.get("app", ""),
         states=parse_states(
             values.get("state", ""), finished=parse_flag(values, "finished"), by_id=by_id
         ),
@@ -283,6 +286,8 @@ class JobLister:
             return False
         if query.group and state.key(job).group != query.group:
             return False
+        if query.app and state.key(job).app != query.app:
+            return False
         return not query.name or matches(state.spec(job).name, query.name)
 
     def _add(self, rows: list[bytes], listing: Listing, job: Job, among: Ranges | None) -> bool:
@@ -377,6 +382,7 @@ class JobLister:
             (query.user and past.owner.user != query.user)
             or (query.queue and past.key.queue != query.queue)
             or (query.group and past.key.group != query.group)
+            or (query.app and past.key.app != query.app)
             or (query.name and not matches(past.spec.name, query.name))
         ):
             return True

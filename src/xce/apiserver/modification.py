@@ -16,6 +16,7 @@ from xce.apiserver.submission import (
     SubmissionCompiler,
     check_paths,
     check_word,
+    choose_app,
     compile_resources,
     read_arguments,
     read_group,
@@ -37,6 +38,7 @@ from xce.apiserver.submission_body import (
 )
 from xce.control.modify import as_it_is
 from xce.model.command import Modification
+from xce.model.config import AppConfig
 from xce.model.ids import Index
 from xce.model.job import JobSpec
 from xce.model.refusal import RefusalCode
@@ -51,7 +53,7 @@ Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group",
-    "requeue_codes",
+    "requeue_codes", "app",
 ]  # fmt: skip
 
 
@@ -89,15 +91,21 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     error_append: bool = True
     priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] | UnsetType = UNSET
     group: Text | UnsetType = UNSET
+    app: Short | UnsetType = UNSET
     requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] | UnsetType = UNSET
+    requeue_elsewhere: Annotated[list[ExitStatus], Meta(max_length=256)] = []
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
 
-_RESOURCES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "queue"])
+_RESOURCES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "queue", "app"])
+_OF_ROLES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive"])
+"""What a job with roles has from its jobspec."""
+_PROGRAM: Final = frozenset(["command", "script"])
 _SCRIPT: Final = frozenset(["script", "script_data"])
 _PARTS: Final = {
     "script_data": "script", "script_name": "script", "args": "script", "input_data": "input",
+    "requeue_elsewhere": "requeue_codes",
     "output_append": "output", "error_append": "error", "unit_for_limits": "resreq",
 }  # fmt: skip
 """Members that belong to another one."""
@@ -184,13 +192,15 @@ class Composer:
         """
         state, change = self._state, self._change
         spec, key = state.spec(job), state.key(job)
+        self._check_roles(job, spec)
         project: str = self._value("project", "", key.project)
         check_word("project", project)
         run_limit_us = self._run_limit_us(spec, key)
-        wanted = self._spec(spec)
+        app = self._app(key)
+        wanted = self._spec(self._without_limit(spec, key))
         request = key.request
-        if not _RESOURCES.isdisjoint(self.changed):
-            request = self._request(wanted, key)
+        if not spec.roles and not _RESOURCES.isdisjoint(self.changed):
+            request = self._request(wanted, key, app)
         began = None if change.begin_at is UNSET else change.begin_at
         estimate_s = self._value("estimate_s", 0.0, None)
         submission = replace(
@@ -205,17 +215,44 @@ class Composer:
             priority=self._value("priority", 0, key.priority),
             rerunnable=self._value("rerunnable", None, spec.rerunnable),
             group=read_group(self._value("group", "", key.group)),
+            app=app.name,
         )
         before = job.array.limit if job.array is not None else 0
         limit = self._value("array_limit", 0, before)
         return Modification(job.id, job.spec_id, job.cls, submission, limit, runs)
 
+    def _check_roles(self, job: Job, spec: JobSpec) -> None:
+        """Refuse to change what the roles of a job say."""
+        fixed = _OF_ROLES | _PROGRAM if spec.runs_by_roles else _OF_ROLES
+        taken = sorted(fixed & set(self.changed)) if spec.roles else []
+        if taken:
+            raise refused(
+                RefusalCode.NOT_BUILT,
+                f"job {job.id} has roles, which say its {taken[0]}: to change that is not built "
+                "yet; submit its jobspec anew",
+            )
+
+    def _app(self, key: ClassKey) -> AppConfig:
+        """Return the application profile; one that is gone and is not changed says nothing."""
+        if self._is_changed("app"):
+            return choose_app(self._value("app", None, ""), self._state.config)
+        return self._state.apps.get(key.app) or AppConfig(name=key.app)
+
+    def _without_limit(self, spec: JobSpec, key: ClassKey) -> JobSpec:
+        """Return a spec without the memory limit that another profile gave it."""
+        before = self._state.apps.get(key.app)
+        given_kib = before.mem_limit_mib * 1024 if before is not None else 0
+        if self._is_changed("app") and given_kib and spec.mem_limit_kib == given_kib:
+            return replace(spec, mem_limit_kib=0)
+        return spec
+
     def _run_limit_us(self, spec: JobSpec, key: ClassKey) -> int:
         if self._is_changed("run_limit_s"):
             return to_micros(self._value("run_limit_s", 0.0, 0.0))
-        return spec.run_limit_asked_us if self._is_changed("queue") else key.run_limit_us
+        is_moved = self._is_changed("queue") or self._is_changed("app")
+        return spec.run_limit_asked_us if is_moved else key.run_limit_us
 
-    def _request(self, spec: JobSpec, key: ClassKey) -> Request:
+    def _request(self, spec: JobSpec, key: ClassKey, app: AppConfig) -> Request:
         """Return what a job asks for, read anew with the configuration that holds now."""
         request = key.request
         tasks = spec.tasks_asked
@@ -232,7 +269,8 @@ class Composer:
             exclusive=self._value("exclusive", default=False, before=request.exclusive),
         )
         config = self._state.config
-        return compile_resources(body, config, spec.unit or config.lsf_unit_for_limits)
+        unit = spec.unit or config.lsf_unit_for_limits
+        return compile_resources(body, config, unit, base=app.resreq)
 
     def _spec(self, spec: JobSpec) -> JobSpec:
         """Return what runs."""
@@ -251,6 +289,13 @@ class Composer:
             spec = replace(spec, run_limit_asked_us=asked_us)
         if self._is_changed("name"):
             spec = replace(spec, name=self._name())
+        if self._is_changed("requeue_codes"):
+            codes, elsewhere = self._value("requeue_codes", (), ()), self._change.requeue_elsewhere
+            spec = replace(
+                spec,
+                requeue_codes=tuple(sorted({*codes, *elsewhere})),
+                requeue_elsewhere=tuple(sorted(set(elsewhere))),
+            )
         return replace(
             spec,
             mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
@@ -258,7 +303,6 @@ class Composer:
             hosts_asked=self._value("hosts", "", spec.hosts_asked),
             tasks_asked=self._value("tasks", (0, 0), spec.tasks_asked),
             cwd_asked=self._value("cwd_given", "", spec.cwd_asked),
-            requeue_codes=tuple(sorted(set(self._value("requeue_codes", (), spec.requeue_codes)))),
         )
 
     def _name(self) -> str:

@@ -8,7 +8,8 @@ import msgspec
 
 from xce.apiserver.call import JSON, NDJSON, PROBLEM
 from xce.apiserver.problems import Problem
-from xce.apiserver.routes.table import PREFIX, Parameter, Route
+from xce.apiserver.routes.parameters import Parameter
+from xce.apiserver.routes.table import PREFIX, Route
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _HEADERS: Final = {

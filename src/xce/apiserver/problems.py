@@ -29,6 +29,7 @@ _STATUS: Final[dict[str, int]] = {
     RefusalCode.TOKEN_REVOKED: 401,
     RefusalCode.TOKEN_REUSED: 401,
     RefusalCode.UNKNOWN_GROUP: 404,
+    RefusalCode.UNKNOWN_APP: 404,
     RefusalCode.GROUP_EXISTS: 409,
     RefusalCode.GROUP_IN_USE: 409,
 }

@@ -12,6 +12,7 @@ import numpy as np
 
 from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
 from xce.apiserver.post_rows import PostRow, render_posts
+from xce.apiserver.processor_rows import JobProcessorsRow, job_processors_rows
 from xce.apiserver.reason_rows import ReasonRow, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
@@ -76,6 +77,8 @@ class Element(msgspec.Struct, gc=False):
     """Where each role is; empty where the job has no named roles, or does not run."""
     relations: tuple[ProofRow, ...] = ()
     """How its relations hold there."""
+    processors: tuple[JobProcessorsRow, ...] = ()
+    """What each of its tasks is bound to by ``affinity[]``."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -280,6 +283,7 @@ class Listing:
             gpus=job_gpu_rows(self.state, attempt),
             roles=role_rows(self.state, job, attempt),
             relations=proof_rows(attempt.proofs),
+            processors=job_processors_rows(self.state, attempt),
         )
         if job.requeues:
             self._note_requeue(element, job, position)

@@ -53,12 +53,16 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """``I``, ``Ip`` or ``Is``; empty: it is not."""
     group: str
     """The job group; empty: none."""
+    app: str
+    """The application profile; empty: none."""
     login_shell: str
     user_group: str
     gpu_asked: str
     """``-gpu`` as asked for, with what it does not say."""
     requeue_codes: tuple[int, ...]
     """Exit statuses for which it is started anew."""
+    requeue_elsewhere: tuple[int, ...]
+    """Those of them for which it does not use the same host again."""
     notices: tuple[str, ...]
     """What its owner wants mail about: ``start``, ``done``, ``exit``."""
     mail_to: str
@@ -143,10 +147,12 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "priority": "key.priority",
     "interactive": "interactive",
     "group": "key.group",
+    "app": "key.app",
     "login_shell": "spec.login_shell",
     "user_group": "spec.user_group",
     "gpu_asked": "spec.gpu_asked",
     "requeue_codes": "spec.requeue_codes",
+    "requeue_elsewhere": "spec.requeue_elsewhere",
     "notices": "notices",
     "mail_to": "spec.mail_to",
 }

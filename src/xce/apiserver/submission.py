@@ -27,9 +27,10 @@ from xce.apiserver.submission_body import (
     SubmissionBody,
 )
 from xce.control.groups import refuse_name
+from xce.control.profile import NO_PROFILE, refuse_profile
 from xce.jobspec.compile import Asked
 from xce.jobspec.document import Spec
-from xce.model.config import ClusterConfig
+from xce.model.config import AppConfig, ClusterConfig
 from xce.model.errors import TextError
 from xce.model.group import is_group_name
 from xce.model.ids import SECOND_US, Micros
@@ -87,21 +88,18 @@ class SubmissionCompiler:
             spec = read_body_spec(body.spec, body.spec_name)
             body = _with_spec(body, spec)
         text, command = read_program(body)
-        env = _environment(body.env)
         name, array, index_list = self.name(body, config)
         blobs = [(self.hash(text), text)]
-        env_hash = ""
-        if env:
-            env_hash = self.hash(env)
-            blobs.append((env_hash, env))
+        env = self._environment(body, blobs)
         files = self.files(body, blobs)
         check_paths(body)
-        asked = self._asked(body, spec, config)
+        app = choose_app(body.app, config)
+        asked = self._asked(body, spec, config, app)
         job = JobSpec(
             name=name,
             command=command,
             script=blobs[0][0],
-            env=env_hash,
+            env=env,
             cwd=body.cwd,
             files=files,
             from_host=body.from_host or self._host,
@@ -117,6 +115,7 @@ class SubmissionCompiler:
             gpu_asked="" if body.gpu is None else render_gpu(body.gpu),
             roles=asked.roles,
             relations=asked.relations,
+            runs_by_roles=asked.runs_by_roles,
             requests=tuple(body.resreq) if len(body.resreq) > 1 else (),
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
@@ -125,11 +124,21 @@ class SubmissionCompiler:
             login_shell=body.login_shell,
             user_group=body.user_group,
             ends_as_orphan=body.ends_as_orphan,
-            requeue_codes=tuple(sorted(set(body.requeue_codes))),
+            requeue_codes=tuple(sorted({*body.requeue_codes, *body.requeue_elsewhere})),
+            requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
             notices=read_notices(body.notices),
             mail_to=read_recipients(body.mail_to),
         )
-        return Compiled(_submission(body, job, asked.request, array), tuple(blobs))
+        return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
+
+    def _environment(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> str:
+        """Return the hash of the environment, which is added to ``blobs``; empty: there is none."""
+        env = _environment(body.env)
+        if not env:
+            return ""
+        digest = self.hash(env)
+        blobs.append((digest, env))
+        return digest
 
     def files(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> Files:
         """Return where the streams go; a spooled input is added to ``blobs``.
@@ -176,13 +185,18 @@ class SubmissionCompiler:
             self._names[text] = found
         return found if body.name else ("", *found[1:])
 
-    def _asked(self, body: SubmissionBody, spec: Spec | None, config: ClusterConfig) -> Asked:
+    def _asked(
+        self, body: SubmissionBody, spec: Spec | None, config: ClusterConfig, app: AppConfig
+    ) -> Asked:
         """Return the request with the roles and relations of a jobspec."""
         if spec is None and not body.placement_group:
-            return Asked(self._request(body, config), (), ())
+            return Asked(self._request(body, config, app), (), ())
         try:
             if spec is None:
-                return ask_group(body.placement_group, self._request(body, config), config)
+                return ask_group(body.placement_group, self._request(body, config, app), config)
+            if app.resreq:
+                text = f"application profile {app.name} has a requirement: it takes no jobspecs"
+                raise refused(RefusalCode.BAD_SPEC, text)
             return ask_spec(
                 spec,
                 config,
@@ -196,13 +210,16 @@ class SubmissionCompiler:
         except TextError as error:
             raise refused(RefusalCode.BAD_SPEC, error.message, column=error.column) from error
 
-    def _request(self, body: SubmissionBody, config: ClusterConfig) -> Request:
+    def _request(self, body: SubmissionBody, config: ClusterConfig, app: AppConfig) -> Request:
         unit = body.unit_for_limits or config.lsf_unit_for_limits
         gpu = "" if body.gpu is None else render_gpu(body.gpu) + str(body.gpu)
-        key = (body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, body.nodes, gpu)
+        key = (
+            body.tasks, tuple(body.resreq), body.hosts, body.exclusive, unit, body.nodes, gpu,
+            app.resreq,
+        )  # fmt: skip
         found = self._requests.get(key)
         if found is None:
-            found = compile_resources(body, config, unit)
+            found = compile_resources(body, config, unit, base=app.resreq)
             if len(self._requests) >= _REMEMBERED:
                 self._requests.clear()
             self._requests[key] = found
@@ -210,7 +227,7 @@ class SubmissionCompiler:
 
 
 def _submission(
-    body: SubmissionBody, job: JobSpec, request: Request, array: ArraySpec | None
+    body: SubmissionBody, job: JobSpec, request: Request, array: ArraySpec | None, app: str
 ) -> Submission:
     return Submission(
         spec=job,
@@ -225,6 +242,7 @@ def _submission(
         priority=body.priority,
         rerunnable=body.rerunnable,
         group=read_group(body.group),
+        app=app,
     )
 
 
@@ -262,8 +280,26 @@ def read_group(text: str) -> str:
     return name
 
 
-def compile_resources(body: SubmissionBody, config: ClusterConfig, unit: str) -> Request:
-    """Return what a submission asks for.
+def choose_app(name: str | None, config: ClusterConfig) -> AppConfig:
+    """Return the application profile that a name means; None: the default one.
+
+    Raises:
+        ProblemError: There is none of this name.
+    """
+    wanted = config.default_application if name is None else name.strip()
+    if not wanted:
+        return NO_PROFILE
+    found = next((app for app in config.applications if app.name == wanted), None)
+    if found is None:
+        refusal = refuse_profile(wanted, [app.name for app in config.applications])
+        raise refused(refusal.code, refusal.text, lsf=refusal.lsf)
+    return found
+
+
+def compile_resources(
+    body: SubmissionBody, config: ClusterConfig, unit: str, *, base: str = ""
+) -> Request:
+    """Return what a submission asks for, with the requirement of its profile under it.
 
     Raises:
         ProblemError: It cannot be read.
@@ -291,6 +327,7 @@ def compile_resources(body: SubmissionBody, config: ClusterConfig, unit: str) ->
             unit=unit,
             gpu=None if body.gpu is None else compile_gpu(body.gpu),
             whole_hosts=body.nodes,
+            base=base,
         )
         missing = refuse_not_built(request, config=config, texts=body.resreq)
         if missing is not None:

@@ -77,10 +77,14 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     exclusive: bool = False
     group: Text = ""
     """A job group, as ``/a/b``."""
+    app: Short | None = None
+    """The application profile; not given: the cluster's default one; empty: none."""
     rerunnable: bool | None = None
     """Whether it is started anew when its host fails; not given: as its queue has it."""
     requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] = []
-    """Exit statuses for which it is started anew."""
+    """Exit statuses for which it is started anew; not given: as its queue has it."""
+    requeue_elsewhere: Annotated[list[ExitStatus], Meta(max_length=256)] = []
+    """Exit statuses for which it is started anew, and not on the same host again."""
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
     run_limit_s: Span | None = None

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
+from xce.apiserver.processor_rows import HostProcessorsRow, host_processors_row
 from xce.journal.past import PastJob
-from xce.model.config import QueueConfig
+from xce.model.config import ExitValues, QueueConfig
 from xce.model.display import render_window
+from xce.model.exit_values import render_exit_values
 from xce.model.ids import SECOND_US, HostNumber
 from xce.model.load import INDICES, UNKNOWN
 from xce.model.ranges import count
@@ -53,6 +55,8 @@ class HostRow(msgspec.Struct, frozen=True):
     load: dict[str, float] = {}
     """What it measures: `xce.model.load.INDICES`, without those that are not known. Sizes are in
     MiB, ``ut`` is from 0 to 1."""
+    processors: HostProcessorsRow | None = None
+    """Null: it does not tell of any, so that jobs with ``affinity[]`` do not run there."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -92,6 +96,12 @@ class QueueRow(msgspec.Struct, frozen=True):
     """Why an administrator opened, closed, activated or inactivated it."""
     load_sched: dict[str, float] = {}
     """By load index: on hosts on which it is worse none of its jobs starts."""
+    rerunnable: bool = False
+    requeue_exit_values: str = ""
+    """As LSF writes it: ``all ~1 EXCLUDE(9)``; empty: none."""
+    success_exit_values: str = ""
+    max_requeues: int = 0
+    """So often an element is started anew for its exit status."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -153,6 +163,7 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 labels=dict(table.config[number].labels),
                 gpus=gpu_rows(state, number, gpu_users.get(number, {})),
                 load=_load(table.load[:, number].tolist()),
+                processors=host_processors_row(state, number),
             )
         )
     return rows
@@ -266,9 +277,18 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 user_shares=tuple((node.name, node.shares) for node in queue.fairshare),
                 comment=state.switches[queue.name].comment if queue.name in state.switches else "",
                 load_sched={name: milli / 1000 for name, milli in queue.load_sched.items()},
+                rerunnable=queue.rerunnable,
+                requeue_exit_values=values_text(queue.requeue_exit_values),
+                success_exit_values=values_text(queue.success_exit_values),
+                max_requeues=queue.max_requeues,
             )
         )
     return rows
+
+
+def values_text(values: ExitValues) -> str:
+    """Return a list of exit statuses as LSF writes it."""
+    return render_exit_values(values.codes, values.elsewhere)
 
 
 def _policies(state: ClusterState, queue: QueueConfig) -> tuple[str, ...]:

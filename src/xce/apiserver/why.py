@@ -42,7 +42,8 @@ _NEXT = {
 }
 _AVOIDED = (
     "these hosts are tried again after a while; an administrator mends the cause (xce logs "
-    "worker-HOST) and lets it be tried at once: xceadmin hosts open HOST"
+    "worker-HOST) and lets it be tried at once: xceadmin hosts open HOST; one that the job's exit "
+    "status excluded (EXCLUDE of bsub -Q) is not used again"
 )
 _UNSATISFIABLE = "ask for less (bhosts -l shows what hosts have), then submit it again"
 

@@ -8,6 +8,7 @@ import msgspec
 from xce.config.document import Key, Place, Reader, Table, each_item, each_pair, read_mapping
 from xce.config.gpus import read_gpus
 from xce.config.names import BUILT_IN_ATTRIBUTES, HOSTS_MAX, SIZE_COUNTERS
+from xce.config.processors import read_processors
 from xce.config.report import render_allowed
 from xce.config.schema import HOST
 from xce.config.topology import read_labels
@@ -74,6 +75,7 @@ def _host_table(resources: dict[str, ResourceConfig], levels: tuple[str, ...]) -
     keys = dict(HOST.keys)
     keys["attributes"] = Key("attributes", read_attributes)
     keys["gpus"] = Key("gpus", read_gpus)
+    keys["processors"] = Key("processors", read_processors)
     keys["labels"] = Key("labels", read_host_labels)
     for name, resource in resources.items():
         if resource.kind in ("counter", ""):

@@ -68,6 +68,7 @@ def _of_the_jobs(config: ClusterConfig) -> list[Parameter]:
     default = next((queue.name for queue in config.queues if queue.default), "")
     found = [
         ("DEFAULT_QUEUE", default, "queue of jobs that name none"),
+        ("DEFAULT_APPLICATION", config.default_application, "profile of jobs that name none"),
         ("DEFAULT_PROJECT", config.default_project, "project of jobs that name none"),
         ("MBD_SLEEP_TIME", "0", "seconds between looks at pending jobs: news is looked at at once"),
         ("SBD_SLEEP_TIME", "0", "seconds between looks at running jobs: ends are told at once"),
@@ -75,6 +76,7 @@ def _of_the_jobs(config: ClusterConfig) -> list[Parameter]:
         ("CLEAN_PERIOD", _seconds(config.clean_period_us), "how long bjobs -a lists ended jobs"),
         ("JOB_TERMINATE_INTERVAL", _seconds(config.kill_interval_us), "between INT, TERM, KILL"),
         ("MAX_JOB_ARRAY_SIZE", str(config.max_array_size), "most elements, and largest index"),
+        ("MAX_JOB_REQUEUE", str(config.max_requeues), "requeues for an exit status, then PSUSP"),
         ("MAX_JOBID", str(JOBID_MAX), "ids are never used again"),
         ("RESOURCE_RESERVE_PER_TASK", "Y", "rusage[] is meant for each task"),
         ("PARALLEL_SCHED_BY_SLOT", "Y", "-n, ptile and hosts count slots"),

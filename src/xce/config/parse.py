@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from xce.config.api import read_api
+from xce.config.applications import check_default, check_requirements, read_applications
 from xce.config.document import Key, Place, Table, open_document, read_mapping
 from xce.config.grace import check_grace
 from xce.config.hosts import declare_sizes, read_hosts
@@ -66,7 +67,9 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     queues = read_queues(tops["queues.yaml"], hosts)
     names = queues or [queue.name for queue in ClusterConfig().queues]
     roles = read_roles(tops["roles.yaml"], names)
+    profiles = read_applications(tops["applications.yaml"])
     fields = _read_cluster(tops["xce.yaml"])
+    check_default(tops["xce.yaml"], fields.get("default_application", ""), profiles)
     report.raise_if_any()
     fields |= domains
     fields |= roles
@@ -75,7 +78,11 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     fields["pools"] = tuple(pools[name] for name in sorted(pools))
     if queues is not None:
         fields["queues"] = tuple(queues[name] for name in sorted(queues))
-    return msgspec.convert(fields, ClusterConfig)
+    fields["applications"] = tuple(profiles[name][0] for name in sorted(profiles))
+    config = msgspec.convert(fields, ClusterConfig)
+    check_requirements(profiles, config)
+    report.raise_if_any()
+    return config
 
 
 def _check_names(files: Mapping[str, str], report: Report) -> None:

@@ -22,6 +22,7 @@ from xce.config.values import (
     read_beat,
     read_choice,
     read_count,
+    read_exit_values,
     read_flag,
     read_host_pattern,
     read_limit_mib,
@@ -33,6 +34,7 @@ from xce.config.values import (
     read_seconds,
     read_seconds_or_forever,
     read_span,
+    read_success_values,
     read_supply_mib,
     read_users,
     read_windows,
@@ -42,19 +44,20 @@ from xce.model.config import BACKFILLS, GPU_POLICIES, INTERACTIVES, MODES, ORDER
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
+RESREQ_MAX: Final = 4096
+REQUEUES_LIMIT: Final = 1_000_000_000
 ARRAY_SIZE_LIMIT: Final = 1_000_000_000
 RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
 
 FILES: Final = (
     "xce.yaml", "resources.yaml", "topology.yaml", "hosts.yaml", "supply.yaml", "queues.yaml",
-    "roles.yaml",
+    "applications.yaml", "roles.yaml",
 )  # fmt: skip
 """The files of this release, in the order in which they are read."""
 FILES_NOT_BUILT: Final = frozenset(
     f"{name}.yaml"
     for name in [
-        "applications",
         "keys",
         "projects",
         "providers",
@@ -131,6 +134,9 @@ QUEUE: Final = Table(
             rerunnable=read_flag,
             interactive=read_choice(*INTERACTIVES),
             load_sched=read_load,
+            requeue_exit_values=read_exit_values,
+            success_exit_values=read_success_values,
+            max_requeues=read_count(1, REQUEUES_LIMIT),
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
@@ -145,9 +151,47 @@ QUEUE: Final = Table(
             "job_limit",
             "load_stop",
             "order",
-            "requeue_exit_values",
             "submit_windows",
             "user_limit",
+        ]
+    ),
+)
+
+APPLICATION: Final = Table(
+    noun="an application profile",
+    keys={
+        **_same(
+            name=read_name(QUEUE_NAME, "an application profile", ()),
+            description=read_line(512),
+            resreq=read_line(RESREQ_MAX),
+            tasks_min=read_count(1, TASKS_MAX),
+            tasks_max=read_count(1, TASKS_MAX),
+            rerunnable=read_flag,
+            requeue_exit_values=read_exit_values,
+            success_exit_values=read_success_values,
+            max_requeues=read_count(1, REQUEUES_LIMIT),
+        ),
+        "run_limit": Key("run_limit_us", read_span),
+        "estimate": Key("estimate_us", read_span),
+        "mem_limit": Key("mem_limit_mib", read_limit_mib),
+    },
+    required=("name",),
+    not_built=frozenset(
+        [
+            "annotations",
+            "claims",
+            "cwd",
+            "data",
+            "env",
+            "hooks",
+            "io",
+            "kind",
+            "launch",
+            "mode",
+            "params",
+            "relations",
+            "service",
+            "starter",
         ]
     ),
 )
@@ -190,12 +234,16 @@ CLUSTER: Final = Table(
         "term_grace_s": Key("term_grace_us", read_seconds),
         "kill_interval_s": Key("kill_interval_us", read_seconds),
         "key_window_s": Key("key_window_us", read_seconds),
+        "default_application": Key(
+            "default_application", read_name(QUEUE_NAME, "an application profile", ())
+        ),
         "default_project": Key("default_project", read_line(128)),
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
         "start_retry_s": Key("start_retry_us", read_seconds),
         "time_zone": Key("time_zone", read_zone),
         "preemption": Key("preemption", read_choice(*PREEMPTIONS)),
+        "max_requeues": Key("max_requeues", read_count(1, REQUEUES_LIMIT)),
         "preemptions_max": Key("preemptions_max", read_count(1, 1_000_000)),
         "policy": Key("policy", read_choice(*ORDERS)),
         "fairshare_chunk": Key("fairshare_chunk", read_count(1, 1_000_000)),
@@ -219,7 +267,6 @@ CLUSTER: Final = Table(
     },
     not_built=frozenset(
         [
-            "default_application",
             "io",
             "node_manager",
             "production",

@@ -10,8 +10,9 @@ from xce.config.document import Place, each_item, each_pair, scalar_text
 from xce.config.names import QUEUE_NAME, USER_NAME, expand_names
 from xce.config.report import render_allowed
 from xce.model.address import parse_address
-from xce.model.config import WindowConfig
+from xce.model.config import ExitValues, WindowConfig
 from xce.model.errors import TextError
+from xce.model.exit_values import parse_exit_values
 from xce.model.ids import SECOND_US, Micros
 from xce.model.load import INDICES, SIZES
 from xce.model.units import parse_size_mib, parse_span_us, parse_supply_mib
@@ -112,6 +113,19 @@ def read_address(place: Place) -> str:
 def read_milliseconds(place: Place) -> Micros:
     """Read a span of a key that ends in ``_ms``: a number of milliseconds, at most a minute."""
     return read_count(0, 60_000)(place) * 1_000
+
+
+def read_exit_values(place: Place) -> ExitValues:
+    """Read a list of exit statuses, as ``all ~1 EXCLUDE(9)``."""
+    return ExitValues(*parse_exit_values(scalar_text(place)))
+
+
+def read_success_values(place: Place) -> ExitValues:
+    """Read a list of exit statuses that stand for success: nothing else comes of them."""
+    found = read_exit_values(place)
+    if found.elsewhere:
+        raise TextError("EXCLUDE() is for jobs that are started anew: leave it out")
+    return found
 
 
 def read_thousandths(place: Place) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from xce.control.devices import fitting_devices, take_devices
 from xce.control.preempt import Room, decide_resumes
+from xce.control.processors import fitting_processors, take_processors
 from xce.model.constraint import Exclusive, Near
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.plan import FORCED_RULES, BulkStart, GangStart, Plan, Reservation, StartRule
@@ -28,8 +29,9 @@ from xce.model.record import (
     SessionRan,
 )
 from xce.model.request import Request
-from xce.sched.certify import find_faults
+from xce.sched.certify import find_faults, own_domains
 from xce.sched.certify_devices import find_device_faults
+from xce.sched.certify_processors import find_processor_faults
 from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.groups import GroupRooms
@@ -37,6 +39,7 @@ from xce.state.hosts import Column
 from xce.state.job import Job
 from xce.state.members import groups_of
 from xce.state.needs import Form, of_pools, on_hosts, open_form
+from xce.state.processors import is_held
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -52,6 +55,7 @@ class Ledger:
     def __init__(self, state: ClusterState) -> None:
         table = state.hosts
         self.free: Column = table.free()
+        self.word_row = table.word_row
         self.usable = table.usable()
         self.empty = (table.attempts == 0) & ~table.held.any(axis=0)
         self.pools = {name: state.pools.free(name) for name in state.pools.total}
@@ -263,15 +267,26 @@ def _check_bulk(
     counts: list[int] = []
     each = found.forms[0].needs[0].on_host(tasks)
     wanted_devices = iter(bulk.devices)
+    wanted_processors = iter(bulk.processors)
     devices: list[list[int]] = []
+    processors: list[list[int]] = []
     for host, share in zip(bulk.hosts, bulk.counts, strict=True):
         mine = list(islice(wanted_devices, share))
+        bound = list(islice(wanted_processors, share))
         size = min(share, budget, ledger.most(found, host))
+        if found.key.request.affinity and size > 0:
+            places = fitting_processors(state, ledger.free, found, host, bound)[:size]
+            size, bound = len(places), [bound[place] for place in places]
+            mine = [mine[place] for place in places] if mine else mine
         if found.key.request.gpu is not None and size > 0:
             kept = fitting_devices(state, ledger.free, found, host, mine)[:size]
-            size = len(kept)
-            devices += kept
-            take_devices(state, ledger.free, found, host, kept)
+            # Processors and GPUs of an element belong together.
+            size = 0 if bound and kept != mine[:size] else len(kept)
+            devices += kept[:size]
+            take_devices(state, ledger.free, found, host, kept[:size])
+        if bound:
+            processors += bound[:size]
+            take_processors(state, ledger.free, found, host, bound[:size])
         if size > 0:
             hosts.append(host)
             counts.append(size)
@@ -284,8 +299,9 @@ def _check_bulk(
     ledger.take_pools(needs, total)
     ledger.groups.take(found.key.group, total)
     record = BulkPlaced(
-        bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule, devices=devices
-    )
+        bulk.cls, jobs, firsts, lasts, hosts, counts, now_us, rule=bulk.rule, devices=devices,
+        processors=processors,
+    )  # fmt: skip
     return record, wanted - total
 
 
@@ -372,9 +388,18 @@ def _check_gang(
         form.roles, gang.hosts, gang.tasks, gang.parts, gang.devices, state.hosts
     ):
         return None
-    if form.request.constraints and not _relations_hold(state, ledger, form, gang):
+    if find_processor_faults(
+        form.roles, gang.hosts, gang.tasks, gang.parts, gang.processors, state.hosts
+    ):
         return None
-    amounts = on_hosts(form.needs, gang.hosts, gang.tasks, gang.parts, gang.devices)
+    if form.request.constraints:
+        if not _relations_hold(state, ledger, form, gang):
+            return None
+    elif not _has_its_domains(state, ledger, form, gang):
+        return None
+    amounts = on_hosts(
+        form.needs, gang.hosts, gang.tasks, gang.parts, gang.devices, gang.processors
+    )
     pools = of_pools(form.needs, gang.tasks, gang.parts)
     if not _hosts_hold(ledger, found, amounts) or ledger.pool_attempts(pools, 1) < 1:
         return None
@@ -388,7 +413,14 @@ def _check_gang(
     return GangPlaced(
         gang.cls, gang.job, gang.index, gang.hosts, gang.tasks, now_us, gang.parts,
         gang.alternative, gang.rule, gang.devices, gang.proofs, gang.topology, gang.alone,
+        gang.processors,
     )  # fmt: skip
+
+
+def _has_its_domains(state: ClusterState, ledger: Ledger, form: Form, gang: GangStart) -> bool:
+    """Return whether the hosts that it has for itself are those that it asks for, and idle."""
+    wanted = own_domains(form, gang.hosts, state.hosts, state.config)
+    return gang.alone == wanted and bool(ledger.empty[wanted].all())
 
 
 def _relations_hold(state: ClusterState, ledger: Ledger, form: Form, gang: GangStart) -> bool:
@@ -410,6 +442,6 @@ def _hosts_hold(ledger: Ledger, found: RequestClass, amounts: Mapping[HostNumber
             return False
         if found.key.request.exclusive and not ledger.empty[host]:
             return False
-        if ((ledger.free[:, host] < needed) & (needed > 0)).any():
+        if not is_held(ledger.free[:, host], needed, ledger.word_row):
             return False
     return True

@@ -72,6 +72,7 @@ from xce.model.command import (
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
+from xce.model.host_record import PartsLeft
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
@@ -286,7 +287,7 @@ class Controller:
                     records, results = hosts.decide_lost(state, body, now_us)
             case SetDevicesOpen():
                 records, results = devices.decide_devices(state, body)
-                given = with_basis(given, devices.basis_of(state, body))
+                given = with_basis(given, hosts.basis_of(state, body))
             case SetQueues():
                 records, results = queues.decide_queues(state, body)
                 given = with_basis(given, queues.basis_of(state, body))
@@ -417,6 +418,9 @@ class Controller:
         while records:
             apply_records(self.state, records)
             touch(self.state, records, self._touched)
+            self._fencing.update(
+                (host, None) for one in records if isinstance(one, PartsLeft) for host in one.hosts
+            )
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag

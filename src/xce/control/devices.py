@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from xce.control.hosts import basis_of, permission_to, refuse_hosts
 from xce.model.command import Accepted, SetDevicesOpen
 from xce.model.host_record import DevicesOpened
 from xce.model.ids import HostNumber
-from xce.model.permission import Actor, Permission
 from xce.model.record import Record
 from xce.model.refusal import Refusal, RefusalCode
 from xce.sched.certify_devices import find_device_faults
@@ -61,34 +61,13 @@ def take_devices(
             free[row + place, host] -= wish.milli if wish is not None else 0
 
 
-def permission_to(command: SetDevicesOpen) -> Permission:
-    """Return what one needs to open or close GPUs: the same as for their host."""
-    return Permission.HOST_OPEN if command.is_open else Permission.HOST_CLOSE
-
-
-def basis_of(state: ClusterState, command: SetDevicesOpen) -> str:
-    """Return on what ground GPUs may be opened or closed; empty: they may not."""
-    actor = Actor(command.by, command.groups, command.is_admin)
-    return state.rights.basis(actor, permission_to(command))
-
-
-def refuse_devices(permission: Permission) -> Refusal:
-    """Return the refusal of opening or closing GPUs."""
-    done = "opened" if permission is Permission.HOST_OPEN else "closed"
-    return Refusal(
-        RefusalCode.DENIED,
-        f"GPUs are {done} by administrators and by those who have the permission {permission}",
-        lsf="User permission denied",
-        permission=permission,
-    )
-
-
 def decide_devices(
     state: ClusterState, command: SetDevicesOpen
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the record that opens or closes GPUs of a host, and a result for each of them."""
     if not basis_of(state, command):
-        return [], [refuse_devices(permission_to(command)) for _ in command.devices]
+        refusal = refuse_hosts(permission_to(command), "GPUs")
+        return [], [refusal for _ in command.devices]
     number = state.hosts.number.get(command.host)
     if number is None:
         unknown = Refusal(RefusalCode.UNKNOWN_HOST, f"no host is called {command.host!r}")

@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from xce.control.exit_values import success_codes
+from xce.control.processors import bindings_of
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
@@ -131,6 +133,10 @@ def _add_launch(
     launch.attempts.append(attempt.number)
     if attempt.devices:
         launch.devices.append(grants_of(state, attempt))
+    if attempt.processors or launch.bindings:
+        missing = len(launch.indices) - len(launch.bindings) - 1
+        launch.bindings.extend([()] * missing)
+        launch.bindings.append(bindings_of(state, attempt) if attempt.processors else ())
     if job.requeues:
         requeue = job.requeues.get(job.position(index) or 0)
         if requeue is not None and requeue.has_run:
@@ -176,11 +182,26 @@ def _launch(
         restarted=[],
         fence_us=_fence_us(state, job),
         devices=[],
+        bindings=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
         rows=rows_of(state, job, attempt),
         group=key.group,
+        success_codes=success_codes(state, key),
+        row_gpus=row_wishes(state, attempt),
         mails_report=config.mail.is_on and bool(state.spec(job).notices & ENDS),
     )
+
+
+def render_part(state: ClusterState, job_id: JobId, index: int) -> Launch | None:
+    """Return one live element as its other hosts are told of it; None: it does not live."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    attempt = state.attempt(job_id, position) if position is not None else None
+    if job is None or attempt is None:
+        return None
+    launches: _Launches = {}
+    _add_launch(state, launches, job, index, attempt)
+    return next(iter(launches.values()))
 
 
 def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str, str, int], ...]:
@@ -197,6 +218,14 @@ def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str,
         return ()
     placed = zip(attempt.hosts, attempt.tasks, strict=True)
     return tuple((first, names[host], tasks) for host, tasks in placed)
+
+
+def row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, ...]:
+    """Return what the role of each row asked for of GPUs; nothing where none did."""
+    roles = state.classes[attempt.cls].forms[attempt.alternative].roles
+    if not any(role.gpu is not None for role in roles):
+        return ()
+    return tuple(roles[part].gpu for part in attempt.parts or [0] * len(attempt.hosts))
 
 
 def _fence_us(state: ClusterState, job: Job) -> Micros:

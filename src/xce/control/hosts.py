@@ -3,8 +3,15 @@
 from collections.abc import Iterator
 from typing import Final
 
-from xce.control.loss import add_end, each_place, end_or_requeue, end_parts, give_up
-from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
+from xce.control.loss import (
+    add_end,
+    each_place,
+    end_or_requeue,
+    end_parts,
+    give_up,
+    with_parts,
+)
+from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetDevicesOpen, SetHostsOpen
 from xce.model.host_record import HostDown, HostsOpened, HostUp, ReignBegun
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Phase
@@ -22,24 +29,24 @@ _DONE: Final = {
 }
 
 
-def permission_to(command: SetHostsOpen | DeclareHostsLost) -> Permission:
-    """Return what one needs to open, close or give up hosts."""
+def permission_to(command: SetHostsOpen | DeclareHostsLost | SetDevicesOpen) -> Permission:
+    """Return what one needs to open, close or give up hosts; for their GPUs it is the same."""
     if isinstance(command, DeclareHostsLost):
         return Permission.HOST_LOST
     return Permission.HOST_OPEN if command.is_open else Permission.HOST_CLOSE
 
 
-def basis_of(state: ClusterState, command: SetHostsOpen | DeclareHostsLost) -> str:
-    """Return on what ground hosts may be opened, closed or given up; empty: they may not."""
+def basis_of(state: ClusterState, command: SetHostsOpen | DeclareHostsLost | SetDevicesOpen) -> str:
+    """Return on what ground that may be done; empty: it may not."""
     actor = Actor(command.by, command.groups, command.is_admin)
     return state.rights.basis(actor, permission_to(command))
 
 
-def refuse_hosts(permission: Permission) -> Refusal:
-    """Return the refusal of opening, closing or giving up hosts."""
+def refuse_hosts(permission: Permission, what: str = "hosts") -> Refusal:
+    """Return the refusal of opening, closing or giving up ``what``."""
     return Refusal(
         RefusalCode.DENIED,
-        f"hosts are {_DONE[permission]} by administrators and by those who have the permission "
+        f"{what} are {_DONE[permission]} by administrators and by those who have the permission "
         f"{permission}",
         lsf="User permission denied",
         permission=permission,
@@ -151,7 +158,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
     records: list[Record] = [
         HostUp(
             number, seen.boot_id, seen.cpus, seen.mem_mib, seen.isolation, seen.version,
-            seen.attributes, tuple(_stale(state, seen)), seen.devices,
+            seen.attributes, tuple(_stale(state, seen)), seen.devices, seen.processors,
         )
     ]  # fmt: skip
     if restarted:
@@ -159,7 +166,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
         records.extend(end_or_requeue(state, gone, EndCause.HOST_RESTARTED, now_us, detail))
         records.extend(end_parts(state, [number], EndCause.HOST_RESTARTED, now_us))
     elif gone:
-        records.append(_status_lost(gone, now_us))
+        records.extend(with_parts(state, [_status_lost(gone, now_us)]))
     return records
 
 

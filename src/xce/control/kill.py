@@ -7,7 +7,7 @@ step is long.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from xce.control.loss import add_end
+from xce.control.loss import add_end, with_parts
 from xce.control.selection import (
     Selected,
     index_runs,
@@ -225,7 +225,7 @@ class _Killing:
             if runs.jobs
         )
         if self._removed.jobs:
-            records.append(self._removed)
+            records.extend(with_parts(self._state, [self._removed]))
         return records
 
 

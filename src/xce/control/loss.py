@@ -8,7 +8,7 @@ stale, and is ended before the host takes anything new (`xce.control.hosts.decid
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from xce.model.host_record import HostsLost, HostsOpened, HostsSilent
+from xce.model.host_record import HostsLost, HostsOpened, HostsSilent, PartsLeft
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import EndCause, Outcome
 from xce.model.record import EndDecided, Ended, Record, Requeued
@@ -154,7 +154,30 @@ def end_or_requeue(
         records.append(again)
     if ended.jobs:
         records.append(ended)
-    return records
+    return with_parts(state, records)
+
+
+def with_parts(state: ClusterState, records: list[Record]) -> list[Record]:
+    """Return ends that no first host has told, with what they leave on the attempts' other hosts.
+
+    A host that is away tells when it comes back.
+    """
+    left = PartsLeft([], [], [], [])
+    for record in records:
+        if not isinstance(record, Ended | Requeued):
+            continue
+        for job_id, index in zip(record.jobs, record.indices, strict=True):
+            position = state.jobs[job_id].position(index)
+            attempt = state.attempt(job_id, position) if position is not None else None
+            if attempt is None:
+                continue
+            for number in dict.fromkeys(attempt.hosts):
+                if number != attempt.hosts[0] and state.hosts.is_up[number]:
+                    left.hosts.append(number)
+                    left.jobs.append(job_id)
+                    left.indices.append(index)
+                    left.attempts.append(attempt.number)
+    return [*records, left] if left.hosts else records
 
 
 def add_end(

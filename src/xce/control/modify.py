@@ -12,6 +12,7 @@ import msgspec
 
 from xce.control.dependency import decide_dependency, find_circle
 from xce.control.misfit import describe_misfit
+from xce.control.profile import check_profile, find_profile
 from xce.control.selection import (
     Selected,
     basis_of,
@@ -27,11 +28,12 @@ from xce.control.submit import (
     check_limits,
     check_submission,
     choose_queue,
+    default_limit_us,
     find_denial,
     make_key,
 )
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
-from xce.model.config import QueueConfig
+from xce.model.config import AppConfig, QueueConfig
 from xce.model.dependency import Dependency
 from xce.model.ids import Micros
 from xce.model.job import Stop, Submission
@@ -69,6 +71,7 @@ def as_it_is(state: ClusterState, job: Job) -> Submission:
         priority=key.priority,
         rerunnable=spec.rerunnable,
         group=key.group,
+        app=key.app,
     )
 
 
@@ -88,7 +91,7 @@ def decide_modification(
         return [], _about(refusal, job)
     waits = bool(waiting_positions(job))
     check = check_submission if waits else check_limits
-    refusal = check(state, item.submission, queue)
+    refusal = check_profile(state, item.submission) or check(state, item.submission, queue)
     if refusal is not None:
         return [], _about(refusal, job)
     dependency = _dependency(state, command, item, job)
@@ -105,7 +108,9 @@ def decide_modification(
     record = JobModified(
         job=job.id,
         cls=draft.class_of(key),
-        spec_id=draft.spec_of(bound_spec(item.submission, queue)),
+        spec_id=draft.spec_of(
+            bound_spec(item.submission, queue, find_profile(state, item.submission.app))
+        ),
         begin_at_us=begins if begins > now_us or "begin_at" not in command.changed else 0,
         dependency=dependency,
         array_limit=item.array_limit if "array_limit" in command.changed else limit,
@@ -321,7 +326,8 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
         as_it_is(state, job),
         request=_asked(key.request, spec.tasks_asked),
         queue=command.queue,
-        run_limit_us=spec.run_limit_asked_us or _own_limit_us(key, before),
+        run_limit_us=spec.run_limit_asked_us
+        or _own_limit_us(key, before, find_profile(state, key.app)),
     )
     owns = command.by == job.owner.user
     actor = Actor(job.owner.user, command.groups if owns else (), command.is_admin and owns)
@@ -360,8 +366,8 @@ def _asked(request: Request, tasks: tuple[int, int]) -> Request:
     return msgspec.structs.replace(request, tasks_min=tasks[0], tasks_max=tasks[1])
 
 
-def _own_limit_us(key: ClassKey, queue: QueueConfig | None) -> Micros:
-    """Return the run limit of a job, unless it is its queue's."""
-    if queue is None or key.run_limit_us == (queue.default_run_limit_us or queue.run_limit_us):
+def _own_limit_us(key: ClassKey, queue: QueueConfig | None, app: AppConfig) -> Micros:
+    """Return the run limit of a job, unless it is its queue's or its profile's."""
+    if queue is None or key.run_limit_us == default_limit_us(queue, app):
         return 0
     return key.run_limit_us

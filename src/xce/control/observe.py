@@ -1,8 +1,9 @@
 """`Reported` to records: what is late, repeated or of an old attempt is dropped."""
 
+from xce.control.exit_values import start_anew, success_codes
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.job import REQUEUES_MAX, EndCause, Outcome, Phase
+from xce.model.job import EndCause, Outcome, Phase
 from xce.model.observation import AttemptEnded, AttemptStarted, Reported, SuspensionSeen
 from xce.model.record import (
     Ended,
@@ -107,11 +108,16 @@ def _suspended(
 class _Ends:
     """Columns of `Ended` as they grow."""
 
-    def __init__(self, begun: dict[tuple[JobId, Index], Micros]) -> None:
+    def __init__(self, state: ClusterState, begun: dict[tuple[JobId, Index], Micros]) -> None:
+        self._state = state
         self.record = Ended([], [], [], [], [], [], [], [], [], [], [], [])
         self.seen: set[tuple[JobId, Index]] = set()
         self.begun = begun
         """When those began whose start was reported in the same batch."""
+
+    def success(self, attempt: Attempt) -> tuple[int, ...]:
+        """Return the exit statuses beside 0 with which an attempt's job is done."""
+        return success_codes(self._state, self._state.classes[attempt.cls].key)
 
     def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:
         record = self.record
@@ -122,7 +128,8 @@ class _Ends:
         if attempt.requeue and attempt.end_cause == EndCause.PREEMPT:
             # It ended well before it could give way.
             cause = EndCause.NONE
-        clean = item.exit_code == 0 and item.signal == 0 and cause == EndCause.NONE
+        is_well = item.exit_code == 0 or item.exit_code in self.success(attempt)
+        clean = is_well and item.signal == 0 and cause == EndCause.NONE
         if item.detail:
             record.details.append((len(record.jobs), item.detail))
         record.jobs.append(item.job)
@@ -145,14 +152,39 @@ def _requeue_cause(state: ClusterState, attempt: Attempt, item: AttemptEnded) ->
         ended_well = not (item.exit_code or item.signal or item.cause)
         cause = EndCause(attempt.end_cause)
         return EndCause.NONE if ended_well and cause is EndCause.PREEMPT else cause
-    spec = state.spec(state.jobs[item.job])
-    by_itself = attempt.end_cause == EndCause.NONE and item.cause == EndCause.NONE
-    if by_itself and item.exit_code in spec.requeue_codes and attempt.number <= REQUEUES_MAX:
-        return EndCause.REQUEUE_EXIT
     is_host = item.cause in (EndCause.HOST_RESTARTED, EndCause.HOST_LOST)
     if attempt.end_cause == EndCause.NONE and is_host:
-        return item.cause if spec.rerunnable else EndCause.NONE
+        rerunnable = state.spec(state.jobs[item.job]).rerunnable
+        return item.cause if rerunnable else EndCause.NONE
     return EndCause.NONE
+
+
+class _Again:
+    """Columns of `Requeued` as they grow."""
+
+    def __init__(self) -> None:
+        self.record = Requeued([], [], [])
+
+    def take(self, state: ClusterState, attempt: Attempt, item: AttemptEnded) -> bool:
+        """Have an attempt that is over requeued; False: it has ended."""
+        record = self.record
+        cause = _requeue_cause(state, attempt, item)
+        by_itself = attempt.end_cause == EndCause.NONE and item.cause == EndCause.NONE
+        if not cause and by_itself and not attempt.requeue:
+            job = state.jobs[item.job]
+            again = start_anew(state, job, item.index, attempt, item.exit_code)
+            if again is not None:
+                cause, place = EndCause.REQUEUE_EXIT, len(record.jobs)
+                record.details.append((place, again.detail))
+                if again.is_held:
+                    record.held.append(place)
+                if again.is_elsewhere:
+                    record.elsewhere.append(place)
+        if cause:
+            record.jobs.append(item.job)
+            record.indices.append(item.index)
+            record.causes.append(int(cause))
+        return bool(cause)
 
 
 def _ended(
@@ -162,8 +194,7 @@ def _ended(
     begun: dict[tuple[JobId, Index], Micros],
     now_us: Micros,
 ) -> list[Record]:
-    ends = _Ends(begun)
-    again: dict[tuple[JobId, Index], int] = {}
+    ends, again = _Ends(state, begun), _Again()
     failed: dict[tuple[JobId, Index], str] = {}
     for item in items:
         place = (item.job, item.index)
@@ -174,18 +205,13 @@ def _ended(
             failed[place] = item.detail
             continue
         ends.seen.add(place)
-        cause = _requeue_cause(state, attempt, item)
-        if cause:
-            again[place] = cause
-            continue
-        ends.add(host, attempt, item, now_us)
+        if not again.take(state, attempt, item):
+            ends.add(host, attempt, item, now_us)
     records: list[Record] = []
     if ends.record.jobs:
         records.append(ends.record)
-    if again:
-        records.append(
-            Requeued([job for job, _ in again], [index for _, index in again], list(again.values()))
-        )
+    if again.record.jobs:
+        records.append(again.record)
     if failed:
         detail = next(iter(failed.values()))
         records.append(

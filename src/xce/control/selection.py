@@ -175,8 +175,12 @@ def _matching(
     if len(users) > 1:
         jobs = sorted(jobs, key=lambda job: job.id)
     found: list[Selected] = []
+    # A class has one owner, queue and project, and there may be a million jobs of few classes.
+    bases: dict[int, str] = {}
     for job in jobs:
-        basis = OWNER if job.owner.user == actor.user else basis_of(state, job, actor, permission)
+        basis = bases.get(job.cls)
+        if basis is None:
+            basis = bases[job.cls] = basis_of(state, job, actor, permission)
         if basis:
             found.append(Selected(job.id, None, -1, -1, basis))
     return found

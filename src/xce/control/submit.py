@@ -8,11 +8,12 @@ import msgspec
 
 from xce.control.dependency import decide_dependency
 from xce.control.misfit import find_misfit, tasks_text
+from xce.control.profile import check_profile, find_profile
 from xce.control.relations import resolve_relations
 from xce.control.terminal import check_terminal
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
-from xce.model.config import QueueConfig
+from xce.model.config import AppConfig, QueueConfig
 from xce.model.constraint import Exclusive
 from xce.model.ids import Micros
 from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
@@ -107,7 +108,9 @@ def _is_same(state: ClusterState, job: Job, submission: Submission) -> bool:
     """
     spec, given = state.spec(job), submission.rerunnable
     wanted = msgspec.structs.replace(
-        submission.spec, rerunnable=spec.rerunnable if given is None else given
+        submission.spec,
+        rerunnable=spec.rerunnable if given is None else given,
+        mem_limit_kib=submission.spec.mem_limit_kib or spec.mem_limit_kib,
     )
     return job.is_modified or (spec == wanted and job.array == submission.array)
 
@@ -141,7 +144,7 @@ def _judge(
     queue = choose_queue(state, submission, actor)
     if isinstance(queue, Refusal):
         return queue
-    refusal = check_submission(state, submission, queue)
+    refusal = check_profile(state, submission) or check_submission(state, submission, queue)
     refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
     if refusal is not None:
         return refusal
@@ -159,10 +162,11 @@ def _judge(
     cls = draft.class_of(key)
     job = draft.next_job
     draft.next_job += 1
+    app = find_profile(state, submission.app)
     draft.records.append(
         JobSubmitted(
             job=job,
-            spec_id=draft.spec_of(bound_spec(submission, queue)),
+            spec_id=draft.spec_of(bound_spec(submission, queue, app)),
             cls=cls,
             owner=command.owner,
             submit_at_us=now_us,
@@ -197,16 +201,25 @@ def make_key(
     state: ClusterState, submission: Submission, queue: QueueConfig, user: str
 ) -> ClassKey:
     """Return what decides where and when a job may run."""
+    app = find_profile(state, submission.app)
     return ClassKey(
         request=_bounded(submission.request, queue),
         queue=queue.name,
         user=user,
         project=submission.project or state.config.default_project,
         priority=submission.priority,
-        run_limit_us=(submission.run_limit_us or queue.default_run_limit_us or queue.run_limit_us),
-        estimate_us=submission.estimate_us,
+        run_limit_us=submission.run_limit_us or default_limit_us(queue, app),
+        estimate_us=submission.estimate_us or app.estimate_us,
+        app=submission.app,
         group=submission.group,
     )
+
+
+def default_limit_us(queue: QueueConfig, app: AppConfig) -> Micros:
+    """Return the run limit of a job that says none: its profile's, as far as its queue allows."""
+    if not app.run_limit_us:
+        return queue.default_run_limit_us or queue.run_limit_us
+    return min(app.run_limit_us, queue.run_limit_us or app.run_limit_us)
 
 
 def choose_queue(
@@ -343,14 +356,16 @@ def _check_array(state: ClusterState, submission: Submission, queue: QueueConfig
     return None
 
 
-def bound_spec(submission: Submission, queue: QueueConfig) -> JobSpec:
-    """Return what runs, with what the queue says where the submission does not."""
-    given = submission.rerunnable
+def bound_spec(submission: Submission, queue: QueueConfig, app: AppConfig) -> JobSpec:
+    """Return what runs, with what profile and queue say where the submission does not."""
+    spec, given = submission.spec, submission.rerunnable
+    given = app.rerunnable if given is None else given
     rerunnable = queue.rerunnable if given is None else given
-    rerunnable = rerunnable and submission.spec.terminal is None
-    if submission.spec.rerunnable == rerunnable:
-        return submission.spec
-    return msgspec.structs.replace(submission.spec, rerunnable=rerunnable)
+    rerunnable = rerunnable and spec.terminal is None
+    mem_limit_kib = spec.mem_limit_kib or app.mem_limit_mib * 1024
+    if (spec.rerunnable, spec.mem_limit_kib) == (rerunnable, mem_limit_kib):
+        return spec
+    return msgspec.structs.replace(spec, rerunnable=rerunnable, mem_limit_kib=mem_limit_kib)
 
 
 def _bounded(request: Request, queue: QueueConfig) -> Request:
@@ -407,6 +422,13 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
         return Refusal(
             RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
             f"queue {queue.name} takes no exclusive jobs, so no relations of kind isolate",
+            lsf="Queue does not accept EXCLUSIVE jobs",
+        )
+    cu = submission.request.cu
+    if cu is not None and cu.exclusive and not queue.exclusive:
+        return Refusal(
+            RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
+            f"queue {queue.name} takes no exclusive jobs, so no cu[excl]",
             lsf="Queue does not accept EXCLUSIVE jobs",
         )
     if submission.request.exclusive and not queue.exclusive:

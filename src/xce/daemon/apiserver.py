@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import pwd
+import resource
 import socket
 import stat
 import sys
@@ -166,6 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = open_log("apiserver")
     try:
         layout = open_layout(Path(load_settings(given.dir).state_dir))
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         return uvloop.run(run(layout, log))
     except XceError as error:
         log.error("apiserver-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people

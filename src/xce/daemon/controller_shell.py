@@ -21,6 +21,7 @@ from xce.control.reign import Reign
 from xce.control.settle import SettleWindow
 from xce.daemon.links import FollowerLink, WorkerLink
 from xce.daemon.memory import MemoryGuard, used_mib
+from xce.daemon.tail import Tail
 from xce.journal.batch import make_batch
 from xce.journal.interface import Journal, StoredBatch
 from xce.journal.writer import CommitThread
@@ -70,7 +71,7 @@ class ControllerShell:
         self.history_seq: Seq = 0
         self.on_look: Callable[[Micros], object] = lambda _: None
         """Called when something became durable, and at each tick."""
-        self.entries_since_snapshot = 0
+        self.tail = Tail(0, 0)
         self._crc = crc
         self._loop = asyncio.get_running_loop()
         self.reign = Reign(desk, self)
@@ -149,7 +150,7 @@ class ControllerShell:
         batch, stored = self._flying
         assert stored.last == seq
         self._flying = None
-        self.entries_since_snapshot += len(batch.entries)
+        self.tail += Tail(len(batch.entries), len(stored.content))
         if self.followers:
             # First of all, so that whoever gets an answer finds it in his replica.
             frame = encode_frame(m.Batch(stored.first, stored.last, stored.content))

@@ -13,14 +13,17 @@ from xce.daemon.config_directory import load_site
 from xce.daemon.fresh_config import machine_name
 from xce.daemon.key_files import (
     CONTROLLERS,
+    OWN_KEY,
     KeyFileError,
     check_key,
     key_pair,
+    load_certificates,
     load_controllers,
     store_controllers,
 )
 from xce.daemon.paths import Layout
 from xce.model.address import Address, parse_address
+from xce.model.certificate import parse_certificate
 from xce.net.destination import Destination
 from xce.net.tls import KeyPair, TlsDialler
 
@@ -60,6 +63,15 @@ def find_ways(layout: Layout, role: str, log: logging.Logger) -> Ways:
     own = layout.controller_socket
     here = (own, *(path for path in paths if path != own))
     return Ways((*here, *ways.destinations), name, ways.learn)
+
+
+def own_controller(keys: Path) -> str:
+    """Return the fingerprint of the key of this machine's controller; empty: it has none."""
+    try:
+        (certificate, *_) = load_certificates(key_pair(keys, OWN_KEY).certificate)
+    except KeyFileError:
+        return ""
+    return parse_certificate(certificate).fingerprint
 
 
 def find_ways_by_key(

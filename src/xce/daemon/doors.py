@@ -8,6 +8,7 @@ from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.key_files import (
     FIRST_TRUSTED,
+    OWN_KEY,
     KeyFileError,
     check_key,
     key_pair,
@@ -23,9 +24,6 @@ from xce.model.trust import CONTROLLER
 from xce.net.doorway import Doorway, open_doorway
 from xce.net.tls import KeyPair, make_server_context
 from xce.net.unix import UnixServer, open_unix_server
-
-OWN_KEY = "controller"
-"""Stem of the files of the controller's key."""
 
 
 class Doors:

@@ -18,6 +18,10 @@ GPUS_MAX: Final = 64
 _SEAL: Final = re.compile(r"# sealed ([0-9a-f]{16}): .*\n\Z")
 
 
+MADE_UP_MAX: Final = 256
+"""Most processors of a host that is one of several on this machine."""
+
+
 class HostsWanted(NamedTuple):
     """What the options of ``xce up`` say about hosts; None: not said."""
 
@@ -106,6 +110,11 @@ def render_hosts(
     else:
         lines.append(f"  # mem: {mem_mib}M    without it: the memory that its worker finds")
     lines += _gpu_lines(wanted, count, has_gpus=has_gpus)
+    if count > 1:
+        cores = min(slots or -(-cpus // count), MADE_UP_MAX)
+        lines.append(
+            f"  processors: {{cores: {cores}}}    # made up: the hosts share those of one machine"
+        )
     return _sealed(_HOSTS_HEAD + "\n".join(lines) + "\n")
 
 
@@ -186,6 +195,8 @@ _HOSTS_HEAD: Final = """\
 # swp:         swap space to give out, which rusage[swp=...] takes: 16G
 # gpus:        {count: 8, model: H100, mem: 80G, nvlink: [[0, 1, 2, 3], [4, 5, 6, 7]]}; without it
 #              those that its worker finds
+# processors:  {sockets: 2, cores: 8, threads: 2, numa: 2}: made up ones, of which jobs with
+#              affinity[] are told without being bound; without it those that its worker finds
 # state:       ok | closed
 # attributes:  {name: value} of attributes that resources.yaml declares
 # and an amount for every counter that resources.yaml declares.
@@ -215,6 +226,9 @@ _QUEUES: Final = """\
 #   fairshare: [{name: ann, shares: 10}, {name: default, shares: 1}]
 #   backfill: easy          # none | easy | conservative
 #   reservations: 1         # how many of its blocked jobs hold a reservation
+#   requeue_exit_values: "99 EXCLUDE(7)"   # start anew for these; with 7 on another host
+#   success_exit_values: "3"               # done with these, too
+#   max_requeues: 5         # then the job is held
 #   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
@@ -236,6 +250,7 @@ cluster_name: CLUSTER
 # output_retention_s: 30d   # how long output without -o is kept
 # time_zone: UTC            # of run_windows: a name like Europe/Berlin
 # preemption: suspend       # suspend | requeue | kill: of queues that do not say
+# max_requeues: 100         # so often a job starts anew for its exit status
 # preemptions_max: 3        # so often a job may be made to give way
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say
 # fairshare_half_life_s: 5400   # in which past use counts for half

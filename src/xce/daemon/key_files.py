@@ -20,6 +20,8 @@ from xce.model.certificate import parse_certificate
 from xce.model.errors import TextError, XceError
 from xce.net.tls import KeyPair
 
+OWN_KEY: Final = "controller"
+"""Stem of the files of the key of this machine's controller."""
 CONTROLLERS: Final = "controllers.pem"
 """Certificates of the controllers, where they are on another machine."""
 REVOKED: Final = "revoked"

@@ -14,7 +14,7 @@ from xce.journal.mail_spool import Letter
 from xce.journal.past import PastAttempt, PastJob
 from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
-from xce.model.job import EndCause
+from xce.model.job import EndCause, Outcome
 from xce.model.mail import MailConfig, Notice, is_address
 from xce.model.observation import AttemptEnded
 from xce.worker.report import render_mail, render_start, report_subject
@@ -114,6 +114,8 @@ def _launch(past: PastJob, attempt: PastAttempt, cluster: str) -> Launch:
         kill_interval_us=0,
         resreq=past.resreq,
         group=past.key.group,
+        # The cluster has said that it ended well.
+        success_codes=(attempt.ended.exit_code,) if attempt.ended.outcome == Outcome.DONE else (),
     )
 
 

@@ -64,6 +64,13 @@ class Layout(NamedTuple):
             name = f"s-{hashlib.blake2b(host.encode(), digest_size=8).hexdigest()}.sock"
         return self.peer / name
 
+    def launch_socket(self, host: str) -> Path:
+        """Where processes of jobs on ``host`` ask its worker for tasks on other hosts."""
+        name = f"l-{host}.sock"
+        if len(name) + len("/peer/") > _SOCKET_NAME_MAX:
+            name = f"l-{hashlib.blake2b(host.encode(), digest_size=8).hexdigest()}.sock"
+        return self.run / name
+
     @property
     def node_manager_file(self) -> Path:
         """What the node manager runs: process ids, start times, restarts."""

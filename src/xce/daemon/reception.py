@@ -16,6 +16,7 @@ from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.host_token import digest_of
 from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.daemon.relays import Relays
+from xce.daemon.task_relays import TaskRelays
 from xce.daemon.terminal_relays import TerminalRelays
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
@@ -77,6 +78,7 @@ class Reception:
         self._guests: dict[Peer, _Guest] = {}
         self._relays = Relays()
         self._terminals = TerminalRelays()
+        self._tasks = TaskRelays()
         self._stored: dict[Peer, Seq] = {}
         """Up to which entry each connected history store has everything."""
 
@@ -205,6 +207,11 @@ class Reception:
                 peer.send(self._key_list(message))
             case m.ListPeers():
                 peer.send(self._peer_list(message))
+            case m.TaskAsk():
+                worker = self._worker_of(message.host)
+                self._tasks.ask(peer, message, self._shell.state, by=guest.gate.name, worker=worker)
+            case m.TaskPiece():
+                self._tasks.answer(peer, message)
             case m.Ping():
                 # A worker takes the answer to its beat for the word of the one who leads, and lets
                 # its jobs live on it. Beats below zero only ask whether this process lives.
@@ -338,6 +345,7 @@ class Reception:
         self.doorkeeper.forget(peer)
         self._relays.drop(peer)
         self._terminals.drop(peer)
+        self._tasks.drop(peer)
 
     # Workers.
 

@@ -21,7 +21,7 @@ from typing import Final
 import uvloop
 
 from xce.client.version import VERSION
-from xce.daemon.dialling import find_ways
+from xce.daemon.dialling import find_ways, own_controller
 from xce.daemon.faults import end_on_fault
 from xce.daemon.logs import open_log
 from xce.daemon.paths import Layout, find_layout
@@ -200,13 +200,17 @@ def make_client(layout: Layout, scheduler: Scheduler, log: logging.Logger) -> Le
     """Return the connection that keeps a scheduler warm, and lets it plan for its own controller.
 
     Beside each controller there is a scheduler. All of them follow whoever leads; only the one on
-    the leader's own machine plans, so that there is one at a time.
+    the leader's own machine plans, so that there is one at a time. A controller that has just begun
+    to lead may be reached over the network before its own socket is dialled again: it is known by
+    its key then, or nobody would plan for it.
     """
     own = layout.controller_socket
     ways = find_ways(layout, "scheduler", log)
 
     def welcome(peer: Peer, welcomed: m.Welcome) -> None:
-        scheduler.welcome(peer, welcomed, may_plan=client.destination == own)
+        key = peer.identity.key
+        is_own = client.destination == own or key == own_controller(layout.keys) != ""
+        scheduler.welcome(peer, welcomed, may_plan=is_own)
 
     client = LeaderClient(
         ways.destinations,

@@ -13,11 +13,10 @@ from typing import Final
 from xce.daemon.blobs import UnnamedBlobs
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.paths import Layout
+from xce.daemon.tail import Tail
 from xce.journal.interface import JournalTroubleError
 from xce.model.ids import Seq
 
-TAIL_ENTRIES_MAX: Final = 20_000
-"""With so many entries behind the last snapshot a new one is made."""
 LOOK_S: Final = 5.0
 
 
@@ -32,7 +31,7 @@ class SnapshotKeeper:
 
     def start(self) -> None:
         """Begin to look at the tail."""
-        self._shell.entries_since_snapshot = self._shell.desk.durable_seq - self._newest_seq()
+        self._shell.tail = self._load_tail()
         self._task = asyncio.create_task(self._run(), name="snapshots")
 
     async def close(self) -> None:
@@ -43,14 +42,16 @@ class SnapshotKeeper:
                 await self._task
 
     async def _run(self) -> None:
+        shell = self._shell
         while True:
+            seen = shell.tail
             await asyncio.sleep(LOOK_S)
-            if self._shell.entries_since_snapshot >= TAIL_ENTRIES_MAX:
+            if shell.tail.is_long(len(shell.state.jobs), is_quiet=shell.tail == seen):
                 await self._make()
 
     async def _make(self) -> None:
         shell, log = self._shell, self._shell.log
-        began_at = shell.entries_since_snapshot
+        covered = shell.tail
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-m", "xce.daemon.snapshot", "--dir", str(self._layout.root),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
@@ -67,12 +68,20 @@ class SnapshotKeeper:
         if gone:
             shell.forget_blobs(gone)
             log.info("blobs-forgotten", extra={"count": len(gone)})
-        shell.entries_since_snapshot -= began_at
+        shell.tail = shell.tail.without(covered)
         seq = self._newest_seq()
         # History has a durable cursor; the rest begins with the snapshot.
         before = min(seq, shell.history_seq) + 1
         shell.trim(before)
         log.info("snapshot-made", extra={"seq": seq, "trimmed_before": before})
+
+    def _load_tail(self) -> Tail:
+        """Return what stands behind the newest snapshot."""
+        seq, journal = self._newest_seq(), self._shell.journal
+        try:
+            return Tail(self._shell.desk.durable_seq - seq, journal.tail_bytes(seq))
+        except JournalTroubleError:
+            return Tail(self._shell.desk.durable_seq - seq, 0)
 
     def _newest_seq(self) -> Seq:
         """Return the entry of the newest snapshot, without reading it; 0: there is none."""

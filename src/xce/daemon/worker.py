@@ -39,8 +39,10 @@ from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
 from xce.worker.hardware import find_hardware
+from xce.worker.launch_desk import open_door
 from xce.worker.link import ShepherdOptions
 from xce.worker.nvml import find_devices
+from xce.worker.processors import find_processors
 from xce.worker.shell import Worker, WorkerOptions
 from xce.worker.store import Store
 
@@ -67,6 +69,7 @@ def worker_options(layout: Layout, options: argparse.Namespace, ways: Ways) -> W
         mem_mib=options.mem or _memory_mib(),
         devices=find_devices(),
         attributes=tuple(find_hardware().items()),
+        processors=find_processors(),
         retention_s=options.retention,
         on_controllers=ways.learn,
     )
@@ -115,8 +118,14 @@ async def _run(options: argparse.Namespace, ways: Ways) -> int:
     given = worker_options(layout, options, ways)
     try:
         store = Store(given.directory)
+        door = open_door(layout.launch_socket(options.host), given.directory / "launch.key")
+        given = given._replace(door=door)
         lock = DirectoryLock(given.directory / "lock", holder="worker")
     except JournalHeldError as error:
+        if options.enrol:
+            text = "the worker that runs here takes its new key with its next connection"
+            print(text, flush=True)  # noqa: T201 - for people
+            return 0
         # Two would take the shepherd, and the controller, from each other for ever.
         log.error("worker-not-started", extra={"why": str(error)})  # noqa: TRY400 - for people
         return 1

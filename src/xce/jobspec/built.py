@@ -1,41 +1,21 @@
-"""What a jobspec may say and this release does not do yet: one table, from which rows go."""
+"""What a jobspec may say and this release does not do yet."""
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from xce.jobspec.document import Spec
-from xce.model.relation import LIFECYCLE, LaunchType, Role
+from xce.model.relation import LaunchType
 
-
-class RoleRow(NamedTuple):
-    """Something of roles that is refused by name."""
-
-    what: str
-    is_asked: Callable[[Role], bool]
-
-
-KINDS: Final = LIFECYCLE
-"""Kinds of relations that nobody enforces yet."""
-ROLES: Final = (
-    RoleRow("an attached role", lambda role: bool(role.attach)),
-    RoleRow("env of a role", lambda role: bool(role.env)),
-    RoleRow("cwd of a role", lambda role: bool(role.cwd)),
-    RoleRow("a readiness probe", lambda role: role.ready is not None),
-    RoleRow("a launch type beside script", lambda role: role.launch is not LaunchType.SCRIPT),
-)
-HAS_ROLE_COMMANDS: Final = False
-"""Whether roles run commands of their own, beside the one that is the job's."""
+LAUNCHES_BY_ROLES: Final = frozenset({LaunchType.MPI, LaunchType.TORCH})
+"""Launch types that roles which run commands of their own have not."""
 
 
 def find_unbuilt(spec: Spec) -> tuple[str, str]:
     """Return what a jobspec says that is not built yet, and where; two empty texts: nothing."""
-    for number, relation in enumerate(spec.relations):
-        if relation.kind in KINDS:
-            return f"a relation of kind {relation.kind.value}", spec.relation_place(number).key
+    is_mixed = len({role.launch for role in spec.roles}) > 1
     for number, role in enumerate(spec.roles):
-        for row in ROLES:
-            if row.is_asked(role):
-                return row.what, spec.role_place(number).key
-        if role.command and not HAS_ROLE_COMMANDS and (number or "command" in spec.fields):
-            return "a command of its own for a role", spec.role_place(number).key
+        kind, key = role.launch, spec.role_place(number).key
+        if spec.runs_by_roles and kind in LAUNCHES_BY_ROLES:
+            return f"launch type {kind.value} of a role beside others", key
+        if not spec.runs_by_roles and is_mixed and kind is not LaunchType.SCRIPT:
+            return f"launch type {kind.value} beside another one of the same command", key
     return "", ""

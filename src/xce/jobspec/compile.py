@@ -12,6 +12,7 @@ from xce.config.report import Report
 from xce.jobspec.built import find_unbuilt
 from xce.jobspec.constraints import compile_relations
 from xce.jobspec.document import Spec
+from xce.jobspec.lifecycle import check_lifecycle
 from xce.jobspec.validate import check_spec
 from xce.model.config import ClusterConfig
 from xce.model.constraint import Constraint
@@ -36,6 +37,8 @@ class Asked(msgspec.Struct, frozen=True):
     request: Request
     roles: tuple[Role, ...]
     relations: tuple[Relation, ...]
+    runs_by_roles: bool = False
+    """Its roles run commands of their own."""
 
 
 def compile_spec(
@@ -74,10 +77,12 @@ def compile_spec(
     if group:
         spec = _with_group(spec, read_group(group, part_names(request, spec.roles)))
     check_spec(spec, request, config)
+    check_lifecycle(spec)
     for place in spec.places[:1]:
         place.report.raise_if_any()
     constraints = compile_relations(spec.relations, config)
-    return Asked(constrain(request, constraints), spec.roles, spec.relations)
+    whole = constrain(request, constraints)
+    return Asked(whole, spec.roles, spec.relations, spec.runs_by_roles)
 
 
 def compile_group(group: str, request: Request, config: ClusterConfig) -> Asked:

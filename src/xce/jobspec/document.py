@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
@@ -31,6 +31,7 @@ from xce.jobspec.relations import read_relation
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US
 from xce.model.relation import (
+    LIFECYCLE,
     RELATIONS_MAX,
     ROLE_NAME,
     ROLES_MAX,
@@ -47,6 +48,9 @@ TEXT_MAX: Final = 64 * 1024
 ENV_MAX: Final = 1_000
 _PART: Final = re.compile(r"part\d+")
 _RANGE: Final = re.compile(r"(\d{1,9})\s*[-,]\s*(\d{1,9})")
+_PORT: Final = r"(?:\d{1,5}|\$\w{1,128}|\$\{\w{1,128}\})"
+_TCP: Final = re.compile(_PORT)
+_HTTP: Final = re.compile(rf"{_PORT}(?:/[!-~]*)?")
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +69,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     relations: tuple[Relation, ...] = ()
     places: tuple[Place, ...] = ()
     """Where the roles stand, then where the relations do."""
+    runs_by_roles: bool = False
+    """Its roles run commands of their own, as its relations say."""
 
     def role_place(self, number: int) -> Place:
         """Return where a role stands in the document."""
@@ -100,33 +106,86 @@ def read_spec(text: str, *, file: str = "jobspec") -> Spec:
     return spec
 
 
+class _Read(NamedTuple):
+    """A role as it was read."""
+
+    role: Role
+    tasks: tuple[int, int] | None
+    """Where its count is a range."""
+    has_launch: bool
+
+
 def _read_top(top: Place) -> Spec:
     found = read_mapping(top, _TOP)
-    roles: list[tuple[Role, tuple[int, int] | None]] = found.pop("roles", [])
+    read: list[_Read] = found.pop("roles", [])
     relations: list[Relation] = found.pop("relations", [])
-    ranges = [(place, tasks) for place, (_, tasks) in enumerate(roles) if tasks is not None]
+    ranges = [one for one in read if one.tasks is not None]
     tasks = found.pop("tasks", None)
     resreq = found.pop("resreq", "")
-    if roles and (resreq or tasks is not None):
+    if read and (resreq or tasks is not None):
         top.problem("give either roles, or resreq and tasks of the whole job")
-    if ranges and len(roles) > 1:
-        top.problem(f"role {roles[ranges[0][0]][0].name!r} has a range of tasks: only a job of one "
+    if ranges and len(read) > 1:
+        top.problem(f"role {ranges[0].role.name!r} has a range of tasks: only a job of one "
                     "role may have one")  # fmt: skip
-    names = [role.name for role, _ in roles]
+    names = [one.role.name for one in read]
     for name in sorted({name for name in names if names.count(name) > 1}):
         top.problem(f"two roles are called {name!r}")
     if ranges and tasks is None:
-        tasks = ranges[0][1]
+        tasks = ranges[0].tasks
+    has_command = not {"command", "script"}.isdisjoint(found)
+    if has_command and len(read) == 1 and read[0].role.command:
+        top.problem("the command stands twice: with the job and with its only role")
+    env = found.pop("env", ())
+    same = found.pop("same", ())
+    fields = {name: value for name, value in found.items() if name != "version"}
+    by_roles = _runs_by_roles([one.role for one in read], relations, has_command=has_command)
+    if len(read) == 1 and not by_roles:
+        env = _joined(env, read[0].role.env)
+        fields |= _own_fields(read[0].role)
     return Spec(
-        env=found.pop("env", ()),
-        same=found.pop("same", ()),
-        fields={name: value for name, value in found.items() if name != "version"},
-        roles=tuple(role for role, _ in roles),
+        env=env,
+        same=same,
+        fields=fields,
+        roles=tuple(_launched(one, by_roles=by_roles) for one in read),
         tasks=tasks,
         resreq=resreq,
         relations=tuple(relations),
         places=(*_items(top, "roles"), *_items(top, "relations")),
+        runs_by_roles=by_roles,
     )
+
+
+def _runs_by_roles(roles: list[Role], relations: list[Relation], *, has_command: bool) -> bool:
+    """Return whether roles run commands of their own: one command for all is the job's."""
+    if any(relation.kind in LIFECYCLE for relation in relations):
+        return bool(roles)
+    if any(role.attach or role.ready is not None for role in roles):
+        return True
+    if len(roles) < 2:
+        return False
+    commands = [number for number, role in enumerate(roles) if role.command]
+    is_one = len(commands) + has_command < 2 and commands in ([], [0])
+    return not is_one or any(role.env or role.cwd or role.output or role.error for role in roles)
+
+
+def _launched(one: _Read, *, by_roles: bool) -> Role:
+    """Return a role with its launch type: what runs by roles starts every task."""
+    if one.has_launch or not by_roles:
+        return one.role
+    return msgspec.structs.replace(one.role, launch=LaunchType.TASKS)
+
+
+def _joined(env: tuple[str, ...], over: tuple[str, ...]) -> tuple[str, ...]:
+    """Return variables with others over them."""
+    named = {item.partition("=")[0] for item in over}
+    kept = [item for item in env if item.partition("=")[0] not in named]
+    return tuple(sorted([*kept, *over]))
+
+
+def _own_fields(role: Role) -> dict[str, Any]:
+    """Return what the only role says of the job."""
+    given = {"cwd_given": role.cwd, "output": role.output, "error": role.error}
+    return {name: value for name, value in given.items() if value}
 
 
 def _items(top: Place, key: str) -> tuple[Place, ...]:
@@ -208,22 +267,23 @@ def _read_tasks(place: Place) -> tuple[int, int]:
     return least, most
 
 
-def _read_roles(place: Place) -> list[tuple[Role, tuple[int, int] | None]]:
-    found: list[tuple[Role, tuple[int, int] | None]] = []
+def _read_roles(place: Place) -> list[_Read]:
+    found: list[_Read] = []
     for item in each_item(place, "roles"):
-        role = _read_role(item, len(found))
-        if role is not None:
-            found.append(role)
+        read = _read_role(item, len(found))
+        if read is not None:
+            found.append(read)
     if len(found) > ROLES_MAX:
         raise TextError(f"has {len(found)} roles: at most {ROLES_MAX} are allowed")
     return found
 
 
-def _read_role(place: Place, number: int) -> tuple[Role, tuple[int, int] | None] | None:
+def _read_role(place: Place, number: int) -> _Read | None:
     fields = read_mapping(place, _ROLE)
     per_host = fields.pop("per", "") == "host"
     count = fields.pop("count", None)
     name = fields.get("name", "")
+    has_launch = "launch" in fields
     if not name:
         return None
     if _PART.fullmatch(name) and name != f"part{number}":
@@ -236,11 +296,12 @@ def _read_role(place: Place, number: int) -> tuple[Role, tuple[int, int] | None]
             place.problem(
                 f"role {name!r} is attached, so it shares the allocation and has no resreq"
             )
-        return Role(**fields, count=0), None
+        return _Read(Role(**fields, count=0), None, has_launch)
     if per_host:
         place.problem(f"role {name!r}: per: host is for attached roles; give it attach: [...]")
     least, most = count or (1, 1)
-    return Role(**fields, count=most), ((least, most) if least < most else None)
+    tasks = (least, most) if least < most else None
+    return _Read(Role(**fields, count=most), tasks, has_launch)
 
 
 def _read_names(place: Place) -> tuple[str, ...]:
@@ -260,6 +321,10 @@ def _read_probe(place: Place) -> Probe | None:
     if len(kinds) != 1:
         raise TextError("expected one of exec, tcp, http")
     target = fields.pop(kinds[0])
+    form = {"tcp": _TCP, "http": _HTTP}.get(kinds[0])
+    if form is not None and not form.fullmatch(target):
+        path = ", perhaps with a path" if kinds[0] == "http" else ""
+        raise TextError(f"{target[:60]!r}: expected a port or $VARIABLE{path}")
     return Probe(kinds[0], target, **fields)
 
 
@@ -298,6 +363,8 @@ _ROLE: Final = Table(
         "cwd": Key("cwd", read_line(4096)),
         "attach": Key("attach", _read_names),
         "ready": Key("ready", _read_probe),
+        "output": Key("output", read_line(4096)),
+        "error": Key("error", read_line(4096)),
     },
     required=("name",),
 )

@@ -29,7 +29,7 @@ def render_spec(job: JobSpec, key: ClassKey, *, script: str = "") -> dict[str, A
     own = next((role for role in job.roles if not role.attach), None)
     if is_script:
         found["script"] = script
-    elif own is None or own.command != (text or job.command):
+    elif own is None or own.command != (text or job.command) or _leave_to_job(job):
         found["command"] = text or job.command
     given: Mapping[str, Any] = {
         "args": list(job.args),
@@ -65,6 +65,11 @@ def render_spec(job: JobSpec, key: ClassKey, *, script: str = "") -> dict[str, A
     return found
 
 
+def _leave_to_job(job: JobSpec) -> bool:
+    """Whether roles run the job's command, so that it must be said."""
+    return job.runs_by_roles and any(not role.command for role in job.roles)
+
+
 def _asked(job: JobSpec, request: Request) -> dict[str, Any]:
     """Return the roles, or the requirement of a job that has alternatives."""
     if request.alternatives:
@@ -73,14 +78,14 @@ def _asked(job: JobSpec, request: Request) -> dict[str, Any]:
         if simple:
             found["tasks"] = _tasks(request.tasks_min, request.tasks_max)
         return found
-    attached = [render_role(role) for role in job.roles if role.attach]
+    attached = [render_role(role, job) for role in job.roles if role.attach]
     placed = {role.name: role for role in job.roles if not role.attach}
     if not request.parts:
         role = next(iter(placed.values()), Role(PLAIN_ROLE))
         count = _tasks(request.tasks_min, request.tasks_max)
-        return {"roles": [_part(role, count, request), *attached]}
+        return {"roles": [_part(job, role, count, request), *attached]}
     roles = [
-        _part(placed.get(part.name, Role(part.name)), part.tasks, part.request)
+        _part(job, placed.get(part.name, Role(part.name)), part.tasks, part.request)
         for part in request.parts
     ]
     same = {"same": list(request.same)} if request.same else {}
@@ -91,20 +96,20 @@ def _tasks(least: int, most: int) -> int | str:
     return least if least == most else f"{least}-{most}"
 
 
-def _part(role: Role, count: int | str, request: Request) -> dict[str, Any]:
+def _part(job: JobSpec, role: Role, count: int | str, request: Request) -> dict[str, Any]:
     tree = tree_of(request)
     text = "" if tree == ast.Simple() else render_requirement(tree)
-    return {**render_role(role), "count": count, **({"resreq": text} if text else {})}
+    return {**render_role(role, job), "count": count, **({"resreq": text} if text else {})}
 
 
-def render_role(role: Role) -> dict[str, Any]:
-    """Return a role as JSON values, but for its count and resource requirement."""
+def render_role(role: Role, job: JobSpec) -> dict[str, Any]:
+    """Return a role of a job as JSON values, but for its count and resource requirement."""
     found: dict[str, Any] = {"name": role.name}
     if role.command:
         found["command"] = role.command
     if role.env:
         found["env"] = dict(item.split("=", 1) for item in role.env)
-    if role.launch is not LaunchType.SCRIPT:
+    if role.launch is not (LaunchType.TASKS if job.runs_by_roles else LaunchType.SCRIPT):
         found["launch"] = role.launch.value
     if role.cwd:
         found["cwd"] = role.cwd
@@ -112,6 +117,7 @@ def render_role(role: Role) -> dict[str, Any]:
         found |= {"attach": list(role.attach), "per": "host"}
     if role.ready is not None:
         found["ready"] = _probe(role.ready)
+    found |= {name: path for name, path in (("output", role.output), ("error", role.error)) if path}
     return found
 
 

@@ -225,6 +225,8 @@ class HistoryWriter(JobRows):
         causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
         for row, place in enumerate(zip(record.jobs, record.indices, strict=True)):
             self._went_on(place, Happening.REQUEUED, causes[row], details.get(row, ""))
+            if row in record.held:
+                self._event((*place, place[1]), Happening.HELD, by="")
 
     def _launch_failed(self, record: r.LaunchFailed) -> None:
         for place in zip(record.jobs, record.indices, strict=True):

@@ -65,6 +65,10 @@ class JournalReader(Protocol):
         """Return the number of the last stored entry as of now; 0 when there is none."""
         ...
 
+    def tail_bytes(self, after: Seq) -> int:
+        """Return how large the batches are together that are stored behind an entry."""
+        ...
+
     def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
         """Yield the stored batches in order, beginning with the one that holds ``from_seq``."""
         ...

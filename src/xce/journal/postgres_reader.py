@@ -86,6 +86,11 @@ class PostgresReader:
         """Return the number of the last stored entry as of now; 0 when there is none."""
         return int(self._rows("SELECT max(last) FROM xce_batches")[0][0] or 0)
 
+    def tail_bytes(self, after: Seq) -> int:
+        """Return how large the batches are together that are stored behind an entry."""
+        statement = "SELECT sum(octet_length(content)) FROM xce_batches WHERE last > $1"
+        return int(self._rows(statement, after)[0][0] or 0)
+
     def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
         """Yield the stored batches in order, beginning with the one that holds ``from_seq``."""
         return self._read("xce_batches", from_seq)

@@ -92,6 +92,11 @@ class SqliteReader:
         rows = self._rows("SELECT max(last) FROM batches")
         return int(rows[0][0] or 0)
 
+    def tail_bytes(self, after: Seq) -> int:
+        """Return how large the batches are together that are stored behind an entry."""
+        rows = self._rows("SELECT total(length(content)) FROM batches WHERE last > ?", after)
+        return int(rows[0][0])
+
     def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
         """Yield the stored batches in order, beginning with the one that holds ``from_seq``.
 

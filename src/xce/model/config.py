@@ -10,9 +10,10 @@ import msgspec
 from xce.model.api import ApiConfig
 from xce.model.device import Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
-from xce.model.job import ARRAY_SIZE_MAX
+from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
 from xce.model.mail import MailConfig
 from xce.model.permission import EVERYONE
+from xce.model.processor import Processor
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
 """How jobs of a queue are ordered: as submitted, short ones first, by shares of use."""
@@ -66,6 +67,8 @@ class HostConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """By level of `ClusterConfig.levels`: in which domain of it the host lies."""
     gpus: tuple[Device, ...] | None = None
     """None: those that the worker reports."""
+    processors: tuple[Processor, ...] | None = None
+    """None: those that the worker reports; none: jobs are bound to none there."""
 
 
 class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +88,14 @@ class WindowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     end_min: int
     """As ``start_min``; not behind it: on the next day, or in the next week."""
     weekly: bool = False
+
+
+class ExitValues(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A list of exit statuses, rising; see `xce.model.exit_values`."""
+
+    codes: tuple[int, ...] = ()
+    elsewhere: tuple[int, ...] = ()
+    """Those of ``EXCLUDE()``, which are in ``codes`` too."""
 
 
 INTERACTIVES: Final = ("allow", "refuse", "only")
@@ -134,6 +145,37 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`INTERACTIVES`."""
     load_sched: dict[str, int] = {}
     """By load index, in thousandths: on a host on which it is worse none of its jobs starts."""
+    requeue_exit_values: ExitValues = ExitValues()
+    """Exit statuses for which jobs that do not say are started anew."""
+    success_exit_values: ExitValues = ExitValues()
+    """Exit statuses beside 0 with which a job is done."""
+    max_requeues: int = 0
+    """So often an element is started anew for its exit status; 0: as the cluster has it."""
+
+
+class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An application profile: what jobs of an application need, and how they run."""
+
+    name: str
+    description: str = ""
+    resreq: str = ""
+    """Under the job's own: `xce.resreq.base`."""
+    run_limit_us: Micros = 0
+    """Of jobs that say none, and a ceiling on ``-W``; 0: none."""
+    estimate_us: Micros = 0
+    """Of jobs that say none."""
+    mem_limit_mib: int = 0
+    """Of jobs that say none, and a ceiling on ``-M``; 0: none."""
+    tasks_min: int = 0
+    tasks_max: int = 0
+    rerunnable: bool | None = None
+    """Whether jobs that do not say are started anew when their host fails; None: as the queue."""
+    requeue_exit_values: ExitValues = ExitValues()
+    """Exit statuses for which jobs that do not say are started anew."""
+    success_exit_values: ExitValues = ExitValues()
+    """Exit statuses beside 0 with which a job is done."""
+    max_requeues: int = 0
+    """So often an element is started anew for its exit status; 0: as the queue has it."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -172,6 +214,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         QueueConfig(name="normal", priority=30, default=True, description="built-in queue"),
     )
     pools: tuple[PoolConfig, ...] = ()
+    applications: tuple[AppConfig, ...] = ()
+    default_application: str = ""
+    """The profile of jobs that name none; empty: none."""
     admins: tuple[str, ...] = ()
     clean_period_us: Micros = HOUR_US
     max_array_size: int = ARRAY_SIZE_MAX
@@ -205,6 +250,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`BACKFILLS`: of queues that do not say."""
     reservations: int = 0
     """Of queues that do not say; 0: as the kind of backfill has it."""
+    max_requeues: int = REQUEUES_MAX
+    """Of queues that do not say."""
     start_failures_max: int = 3
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US

@@ -11,6 +11,7 @@ import msgspec
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, JobSpec, Owner
+from xce.model.processor import Binding
 
 
 class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
@@ -53,6 +54,12 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """``(role, host, tasks)`` in rank order; empty: the job has no roles."""
     group: str = ""
     """The job group that it is in; empty: none."""
+    bindings: list[tuple[Binding, ...]] = []
+    """The processors of each of ``indices``, for each entry of ``hosts``; empty: any."""
+    success_codes: tuple[int, ...] = ()
+    """Exit statuses beside 0 with which it is done."""
+    row_gpus: tuple[GpuWish | None, ...] = ()
+    """What each of ``rows`` asked for; empty: no role asked for any."""
     mails_report: bool = False
     """Its report is sent by mail: it does not stand in the output file."""
 

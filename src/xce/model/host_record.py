@@ -9,6 +9,7 @@ import msgspec
 
 from xce.model.device import Device
 from xce.model.ids import HostNumber, Index, JobId
+from xce.model.processor import Processor
 from xce.model.reason import Wake
 
 NO_WAKES: Final[frozenset[Wake]] = frozenset()
@@ -31,6 +32,8 @@ class HostUp(msgspec.Struct, frozen=True, tag="host-up", array_like=True):
     until they are gone."""
     devices: tuple[Device, ...] = ()
     """The GPUs that the worker found."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to; empty: the worker does not tell."""
 
 
 class HostDown(msgspec.Struct, frozen=True, tag="host-down", array_like=True):
@@ -86,6 +89,20 @@ class StaleGone(msgspec.Struct, frozen=True, tag="stale-gone", array_like=True):
     attempts: list[int]
 
 
+class PartsLeft(msgspec.Struct, frozen=True, tag="parts-left", array_like=True):
+    """These attempts were given up with their first host; what they have on others is stale there.
+
+    Columns, one for each attempt on each of its other hosts that are up.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    hosts: list[HostNumber]
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
 class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=True):
     """An administrator opened or closed hosts."""
 
@@ -132,6 +149,7 @@ HostRecord: TypeAlias = (
     | HostsSilent
     | HostsLost
     | StaleGone
+    | PartsLeft
     | HostsOpened
     | DevicesOpened
     | AvoidanceLifted

@@ -19,7 +19,7 @@ ARRAY_SIZE_MAX: Final = 10_000_000
 
 
 REQUEUES_MAX: Final = 100
-"""So often at most an element is started anew for its exit status."""
+"""So often an element is started anew for its exit status, where nothing else is said."""
 
 
 class Phase(enum.IntEnum):
@@ -226,6 +226,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-ti``: it ends at once when its dependency can never hold."""
     requeue_codes: tuple[int, ...] = ()
     """``-Q``: exit statuses for which it is started anew, rising."""
+    requeue_elsewhere: tuple[int, ...] = ()
+    """Those of them for which it does not use the same host again."""
+    runs_by_roles: bool = False
+    """Its roles run commands of their own, in the order that its relations give them."""
     notices: int = 0
     """What its owner wants mail about, as bits of `xce.model.mail.Notice`."""
     mail_to: str = ""
@@ -297,3 +301,5 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     """``-r`` or ``-rn``; None: as its queue has it."""
     group: str = ""
     """``-g``: the job group."""
+    app: str = ""
+    """``-app``: the application profile; empty: none."""

@@ -8,6 +8,7 @@ from xce.model.device import Device
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.load import Sample
+from xce.model.processor import Processor
 
 HOLLOW: Final = "hollow"
 """What a host without real jobs says of its isolation first."""
@@ -86,6 +87,8 @@ class HostJoined(msgspec.Struct, frozen=True, tag="host-joined", array_like=True
     attributes: dict[str, int | str | bool] = {}
     devices: tuple[Device, ...] = ()
     """The GPUs that it has."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to; empty: it does not tell."""
 
 
 class HostDisconnected(msgspec.Struct, frozen=True, tag="host-disconnected", array_like=True):

@@ -89,6 +89,8 @@ class BulkStart(msgspec.Struct, frozen=True, array_like=True):
     devices: list[list[int]] = []
     """The GPUs of each element, as `GangStart.devices` has them of an entry; empty: none is asked
     for."""
+    processors: list[list[int]] = []
+    """The processors of each element, as `GangStart.processors` has them of an entry."""
 
 
 class GangStart(msgspec.Struct, frozen=True, array_like=True):
@@ -114,6 +116,9 @@ class GangStart(msgspec.Struct, frozen=True, array_like=True):
     """Version of the configuration whose levels and labels the certificate is about; 0: none."""
     alone: list[HostNumber] = []
     """Hosts that it has for itself by its relations, with tasks or without; rising."""
+    processors: list[list[int]] = []
+    """The processors of each entry on its host: the words of the set that it holds, then those of
+    what each of its tasks is bound to; empty: none are asked for. See `xce.model.processor`."""
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

@@ -88,6 +88,12 @@ class HostCode(enum.StrEnum):
     """Too few of its GPUs are free. Where ``resource`` is ``milli``, amounts are thousandths."""
     DEVICES_SPLIT = "devices-split"
     """Enough is free, but in pieces: in several NVLink domains, or shares of several GPUs."""
+    PROCESSORS_UNKNOWN = "processors-unknown"
+    """Nobody has told which processors it has."""
+    NO_PROCESSORS = "no-processors"
+    """Has not the processors that affinity[] wants, used or not."""
+    PROCESSORS_BUSY = "processors-busy"
+    """Too few of its processors are free, or not so that affinity[] is met."""
     NO_DOMAIN = "no-domain"
     """Lies in no domain of the level ``resource``."""
 
@@ -190,6 +196,9 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.LOAD: "Load threshold reached",
     HostCode.NO_VALUE: "Job's resource requirements not satisfied",
     HostCode.NO_DOMAIN: "Job's resource requirements not satisfied",
+    HostCode.PROCESSORS_UNKNOWN: "Affinity resource requirement cannot be met",
+    HostCode.NO_PROCESSORS: "Affinity resource requirement cannot be met",
+    HostCode.PROCESSORS_BUSY: "Affinity resource requirement cannot be met",
     HostCode.NO_DEVICE: "Job's resource requirements not satisfied",
     HostCode.DEVICE_CLOSED: "Job's resource requirements not satisfied",
     HostCode.DEVICES_BUSY: _LSF_GPU,
@@ -208,6 +217,9 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.NO_VALUE: "without a value of {resource}, which same[] names",
     HostCode.NO_DOMAIN: "in no {resource}",
     HostCode.DEVICE_CLOSED: "whose GPUs are closed",
+    HostCode.PROCESSORS_UNKNOWN: "not telling which processors there are",
+    HostCode.NO_PROCESSORS: "without the processors that affinity[{resource}] wants",
+    HostCode.PROCESSORS_BUSY: "whose free processors are not as affinity[{resource}] wants them",
 }
 
 

@@ -183,6 +183,8 @@ class BulkPlaced(msgspec.Struct, frozen=True, tag="bulk-placed", array_like=True
     alternative: int = 0
     rule: StartRule = StartRule.TURN
     devices: list[list[int]] = []
+    processors: list[list[int]] = []
+    """As in `xce.model.plan.BulkStart`."""
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True):
@@ -204,6 +206,8 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     """The certificate, as in `xce.model.plan.GangStart`."""
     topology: int = 0
     alone: list[HostNumber] = []
+    processors: list[list[int]] = []
+    """As in `xce.model.plan.GangStart`."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
@@ -387,6 +391,10 @@ class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
     """`xce.model.job.EndCause` of each; empty: they gave way."""
     details: list[tuple[int, str]] = []
     """``(position, text)`` for those that have one."""
+    held: list[int] = []
+    """Positions of those that are held: they were started anew too often."""
+    elsewhere: list[int] = []
+    """Positions of those that do not use the same hosts again."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):

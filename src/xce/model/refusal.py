@@ -56,6 +56,8 @@ class RefusalCode(enum.StrEnum):
     UNKNOWN_GROUP = "unknown-group"
     GROUP_EXISTS = "group-exists"
     GROUP_IN_USE = "group-in-use"
+    UNKNOWN_APP = "unknown-app"
+    OVER_APP_LIMIT = "over-app-limit"
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal", array_like=True):

@@ -112,6 +112,11 @@ class Role(msgspec.Struct, frozen=True, array_like=True):
     attach: tuple[str, ...] = ()
     """Roles whose hosts and allocation it shares; then it is no part of the request."""
     ready: Probe | None = None
+    output: str = ""
+    """Where the output of its tasks goes; may hold ``%J``, ``%I``, ``%R`` (the role) and ``%T``
+    (the task's place in it). Empty: with the job's output, each line named."""
+    error: str = ""
+    """Empty: with the output."""
 
 
 class Relation(msgspec.Struct, frozen=True, array_like=True):

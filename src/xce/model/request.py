@@ -180,5 +180,6 @@ class ClassKey(msgspec.Struct, frozen=True, array_like=True):
     estimate_us: Micros = 0
     """The user's run time estimate (``-We``); 0: none. Never kills."""
     app: str = ""
+    """The application profile; empty: none."""
     group: str = ""
     """The job group; empty: none."""

@@ -83,7 +83,15 @@ ALLOWED: Final[Mapping[str, Rights]] = {
     ),
     "scheduler": Rights((m.Ask, m.Follow, m.Ping), (ProposePlan, StopTrace)),
     "worker": Rights(
-        (m.Observe, m.FetchBlobs, m.OutputChunk, m.TerminalPiece, m.Ping),
+        (
+            m.Observe,
+            m.FetchBlobs,
+            m.OutputChunk,
+            m.TerminalPiece,
+            m.TaskAsk,
+            m.TaskPiece,
+            m.Ping,
+        ),
         observations=(HostJoined, Reported),
         frame_max=WORKER_FRAME_MAX,
     ),

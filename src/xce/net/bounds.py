@@ -4,13 +4,14 @@ A host that was taken over may lie, but it must not be able to bring the control
 its memory. A value outside these bounds is no report of a worker of ours.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
 from xce.model.device import DEVICES_MAX, Device
 from xce.model.ids import HOUR_US
 from xce.model.observation import AttemptEnded, AttemptStarted, HostJoined, Observation, Reported
+from xce.model.processor import PROCESSORS_MAX, Processor
 
 ITEMS_MAX: Final = 1_000_000
 """Attempts of one host, and items of one report."""
@@ -24,6 +25,8 @@ COUNT_MAX: Final = 2**40
 ID_MAX: Final = 2**62
 INDEX_MAX: Final = 2**40
 NUMBER_MAX: Final = 2**31
+PLACES_MAX: Final = 1024
+"""Numbers of cores, sockets and NUMA domains are below it."""
 
 
 def refuse_observation(seen: Observation) -> str:
@@ -45,12 +48,24 @@ def _refuse_joined(seen: HostJoined) -> str:
         return "a text is too long"
     if len(seen.devices) > DEVICES_MAX or not all(map(_is_device, seen.devices)):
         return "a GPU cannot be one, or there are too many"
+    if not _are_processors(seen.processors):
+        return "processors cannot be ones, or there are too many"
     if len(seen.attempts) + len(seen.unreported) > ITEMS_MAX:
         return "there are too many attempts"
     places = ((item.job, item.index, item.attempt) for item in seen.attempts)
     if not (_are_places(places) and _are_places(seen.unreported)):
         return "an attempt has no number that can be one"
     return _refuse_attributes(seen.attributes)
+
+
+def _are_processors(processors: Sequence[Processor]) -> bool:
+    numbers = {item.number for item in processors}
+    places = chain.from_iterable((item.core, item.socket, item.numa) for item in processors)
+    return (
+        len(numbers) == len(processors)
+        and all(0 <= number < PROCESSORS_MAX for number in numbers)
+        and all(0 <= place < PLACES_MAX for place in places)
+    )
 
 
 def _is_device(device: Device) -> bool:

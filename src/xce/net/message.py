@@ -12,11 +12,12 @@ from typing import Final, TypeAlias
 import msgspec
 
 from xce.model.command import Accepted, Command
-from xce.model.effect import Effect, SetLimits
+from xce.model.effect import Effect, Launch, SetLimits
 from xce.model.ids import Epoch, Micros, Seq
 from xce.model.load import Sample
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
+from xce.model.task import PartSeen, TaskFault, TaskOrder, TaskSeen
 from xce.model.trust import PEER_ROLES, TEST, HostToken, RevokedKey, TrustedKey
 
 PROTOCOL: Final = 2
@@ -183,7 +184,8 @@ class ReadOutput(msgspec.Struct, frozen=True, tag="read-output", array_like=True
     index: int
     attempt: int
     stream: str
-    """``stdout`` or ``stderr``."""
+    """``stdout`` or ``stderr``; ``roles``: how the tasks of its roles are, as its step has written
+    it, and no path then."""
     path: str
     cwd: str
     user: str
@@ -241,6 +243,32 @@ class TerminalPiece(msgspec.Struct, frozen=True, tag="terminal-piece", array_lik
     is_over: bool = False
     """Nothing comes behind ``content``."""
     error: str = ""
+
+
+class TaskAsk(msgspec.Struct, frozen=True, tag="task-ask", array_like=True):
+    """The worker of an attempt's first host has something done on another of its hosts; relayed by
+    the controller, which checks that they are such hosts. Since protocol 2.
+    """
+
+    id: int
+    host: str
+    job: int
+    index: int
+    attempt: int
+    order: TaskOrder
+    launch: Launch | None = None
+    """The attempt, in the controller's words; with an order to start a task only."""
+
+
+class TaskPiece(msgspec.Struct, frozen=True, tag="task-piece", array_like=True):
+    """Answer to `TaskAsk`. Since protocol 2."""
+
+    id: int
+    fault: TaskFault = TaskFault.NONE
+    text: str = ""
+    """What is wrong, for people."""
+    task: TaskSeen | None = None
+    part: PartSeen | None = None
 
 
 class Ping(msgspec.Struct, frozen=True, tag="ping", array_like=True):
@@ -357,6 +385,8 @@ Message: TypeAlias = (
     | OutputChunk
     | TerminalAsk
     | TerminalPiece
+    | TaskAsk
+    | TaskPiece
     | Ping
     | Pong
     | Enrol

@@ -1,7 +1,8 @@
 """``affinity[]``: what each task wants of a host's processors, as a checked value."""
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from xce.resreq import ast
 from xce.resreq.errors import ResreqError
@@ -28,6 +29,61 @@ def check_affinity(affinity: ast.Affinity) -> None:
                 f"affinity[]: {what}={level} is smaller than the {affinity.unit} asked for",
                 word=what,
             )
+
+
+class Gap(NamedTuple):
+    """A form of the wish that is right and that no host is searched for yet."""
+
+    what: str
+    """Its name for people."""
+    word: str
+    """What stands in the text where it is asked for."""
+    is_asked: Callable[[ast.Affinity], bool]
+
+
+def _is_exclusive(affinity: ast.Affinity) -> bool:
+    return bool(affinity.exclusive) and _RANK[affinity.exclusive] < _RANK[affinity.unit]
+
+
+def _repeats_inside(affinity: ast.Affinity) -> bool:
+    if affinity.repeat == 1 or not affinity.same or not _is_exclusive(affinity):
+        return False
+    return affinity.scope == "intask" or _RANK[affinity.same] < _RANK[affinity.exclusive]
+
+
+def _binds_beyond(affinity: ast.Affinity) -> bool:
+    if not affinity.cpubind or _RANK[affinity.cpubind] >= _RANK[affinity.unit]:
+        return False
+    is_own = _is_exclusive(affinity) and affinity.scope in ("", "alljobs")
+    return not is_own or _RANK[affinity.exclusive] > _RANK[affinity.cpubind]
+
+
+GAPS: Final = (
+    Gap(
+        "affinity[] that repeats units which are exclusive inside same=",
+        "exclusive",
+        _repeats_inside,
+    ),
+    Gap(
+        "affinity[] with distribute=pack(core=n) or pack(thread=n)",
+        "distribute",
+        lambda wish: wish.distribute_level in ("core", "thread"),
+    ),
+    Gap(
+        "affinity[] with a cpubind= that is wider than what is given out, unless"
+        " exclusive=(level, alljobs) is as wide,",
+        "cpubind",
+        _binds_beyond,
+    ),
+)
+
+
+def find_gap(text: str) -> Gap | None:
+    """Return what of ``Request.affinity`` is not built yet; None: all of it is."""
+    if not text:
+        return None
+    affinity = parse_affinity(text)
+    return next((gap for gap in GAPS if gap.is_asked(affinity)), None)
 
 
 @lru_cache(maxsize=512)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from xce.model.config import ClusterConfig
 from xce.model.request import Request
 from xce.resreq import ast
+from xce.resreq.affinity import find_gap
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.expression import parts_of
 from xce.resreq.merge import find_column
@@ -32,12 +33,22 @@ def _balances_blocks(request: Request) -> bool:
     return is_balanced and (in_blocks or request.hosts_max > 1)
 
 
+def _closes_inside(request: Request) -> bool:
+    inner = [part.request for part in request.parts]
+    inner += [alternative.request for alternative in request.alternatives]
+    return any(one.cu is not None and one.cu.exclusive for one in inner)
+
+
+def _binds_parts(request: Request) -> bool:
+    return any(part.request.affinity for part in request.parts)
+
+
 ROWS: Final = (
-    Row("affinity[]", "affinity", lambda r: bool(r.affinity)),
+    Row("affinity[] in the parts of a compound form", "affinity", _binds_parts),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
-    Row("cu[excl]", "excl", lambda r: r.cu is not None and r.cu.exclusive),
+    Row("cu[excl] in parts or alternatives", "excl", _closes_inside),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
-    Row("span[gtile]", "gtile", lambda r: r.gtile != 0),
+    Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
     Row("an order key with !", "!", lambda r: "!" in r.order),
 )
 NAMES: Final = frozenset(
@@ -64,9 +75,10 @@ def refuse_not_built(
     """
     inner = [part.request for part in request.parts]
     inner += [alternative.request for alternative in request.alternatives]
-    for row in ROWS:
-        if row.is_asked(request):
-            return _not_built(row.what, [row.word], texts)
+    asked = next((row for row in ROWS if row.is_asked(request)), None)
+    gap = asked or find_gap(request.affinity)
+    if gap is not None:
+        return _not_built(gap.what, [gap.word], texts)
     schema = Schema(config)
     for section, name in _names(request, schema):
         if _is_there(name, section, schema):

@@ -3,6 +3,7 @@
 The whole language compiles. What placement cannot do yet is told by `xce.resreq.built`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,6 +24,7 @@ from xce.model.request import (
     Threshold,
 )
 from xce.resreq import ast
+from xce.resreq.base import with_base
 from xce.resreq.errors import NotBuiltError, ResreqError
 from xce.resreq.gpu import compile_parts, without_gpus
 from xce.resreq.hosts import parse_hosts
@@ -43,7 +45,7 @@ Tasks = tuple[int, int]
 """Fewest and most."""
 
 
-def compile_request(
+def compile_request(  # noqa: PLR0913 - each is another option of a submission
     texts: Sequence[str],
     *,
     config: ClusterConfig,
@@ -53,6 +55,7 @@ def compile_request(
     unit: str = "MB",
     gpu: GpuWish | None = None,
     whole_hosts: int = 0,
+    base: str = "",
 ) -> Request:
     """Return the request that ``-R`` (perhaps several), ``-n``, ``-m`` and ``-x`` ask for.
 
@@ -65,6 +68,7 @@ def compile_request(
         unit: The unit of a bare ``mem``: ``LSF_UNIT_FOR_LIMITS`` or ``classic`` (MB here).
         gpu: What ``-gpu`` asks for; what ``rusage[]`` says of GPUs counts instead.
         whole_hosts: ``-nnodes``: so many hosts with all their slots; 0: not said.
+        base: The requirement of an application profile, in the units of the cluster.
 
     Raises:
         ResreqError: A text cannot be read, or names what does not exist.
@@ -75,6 +79,9 @@ def compile_request(
     tree: ast.Requirement = ast.Simple()
     if texts:
         tree = merge_requirements(texts, Schema(config), unit)
+    if base:
+        under = merge_requirements((base,), Schema(config), config.lsf_unit_for_limits)
+        tree = with_base(tree, under)
     try:
         request = compile_tree(tree, tasks)
     except ResreqError as error:
@@ -85,6 +92,7 @@ def compile_request(
         raise
     if gpu is not None:
         request = _with_gpu(request, gpu)
+    request = _with_tiles(request)
     if whole_hosts:
         request = _on_whole_hosts(request, whole_hosts)
     if choices or exclusive:
@@ -132,15 +140,27 @@ def render_request(request: Request) -> str:
     return render_requirement(tree)
 
 
+_WITHOUT_GPU: Final = re.compile(r"!\s*\(?\s*gpu\b")
+
+
 def _with_gpu(request: Request, gpu: GpuWish) -> Request:
-    """Return a request with the GPUs of ``-gpu``, where it asks for none itself."""
+    """Return a request with the GPUs of ``-gpu``, where it asks for none itself.
+
+    Of a compound request each part gets them, but for those that want hosts without GPUs.
+    """
     replace = msgspec.structs.replace
     if request.parts:
         if any(part.request.gpu for part in request.parts):
             return request
-        raise NotBuiltError(
-            "-gpu beside a compound requirement is not built yet: say rusage[gpu=...] in its parts"
+        parts = tuple(
+            part
+            if _WITHOUT_GPU.search(part.request.select)
+            else replace(part, request=replace(part.request, gpu=gpu))
+            for part in request.parts
         )
+        if parts == request.parts:
+            raise ResreqError("-gpu: all parts want hosts without GPUs", word="gpu")
+        return replace(request, parts=parts)
     if request.alternatives:
         return replace(
             request,
@@ -149,6 +169,26 @@ def _with_gpu(request: Request, gpu: GpuWish) -> Request:
             ),
         )
     return request if request.gpu is not None else replace(request, gpu=gpu)
+
+
+def _with_tiles(request: Request) -> Request:
+    """Return a request whose ``span[gtile=n]`` is said in tasks, where its GPUs are the tasks'."""
+    replace = msgspec.structs.replace
+    if request.parts:
+        parts = (replace(part, request=_with_tiles(part.request)) for part in request.parts)
+        return replace(request, parts=tuple(parts))
+    if request.alternatives:
+        some = (replace(one, request=_with_tiles(one.request)) for one in request.alternatives)
+        return replace(request, alternatives=tuple(some))
+    gpu = request.gpu
+    if request.gtile <= 0 or gpu is None or gpu.per != "task" or not gpu.is_whole:
+        return request
+    if request.gtile % gpu.count:
+        raise ResreqError(
+            f"span[gtile={request.gtile}] is no whole number of tasks with {gpu.count} GPUs each",
+            word="gtile",
+        )
+    return replace(request, gtile=0, ptile=request.gtile // gpu.count)
 
 
 def _on_whole_hosts(request: Request, count: int) -> Request:

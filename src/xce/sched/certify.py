@@ -192,6 +192,22 @@ def _faults_of_same(role: Request, numbers: Sequence[HostNumber], table: HostTab
     return faults
 
 
+def own_domains(
+    form: Form, numbers: Sequence[HostNumber], table: HostTable, config: ClusterConfig
+) -> list[HostNumber]:
+    """Return the hosts that a placement must have for itself by ``cu[excl]``, rising."""
+    wish = form.request.cu
+    if wish is None or not wish.exclusive:
+        return []
+    level = config.domain_level(wish.level)
+    if level == OWN_LEVEL:
+        return sorted(set(numbers))
+    used = {table.config[number].labels.get(level, "") for number in numbers}
+    return [
+        number for number, entry in enumerate(table.config) if entry.labels.get(level, "") in used
+    ]
+
+
 def _faults_of_cu(
     wish: CuWish, entries: list[_Entry], table: HostTable, config: ClusterConfig
 ) -> list[str]:

@@ -31,6 +31,7 @@ _MOVING: Final = frozenset(
         HostCode.LOAD,
         HostCode.DEVICES_BUSY,
         HostCode.DEVICES_SPLIT,
+        HostCode.PROCESSORS_BUSY,
     }
 )
 """Codes under which hosts come and go with what is given out."""
@@ -67,8 +68,9 @@ def explain_ground(
     if shape.tile is not shape.unit:
         sieve = sift(shape, ground, facts, policy, shape.tile)
     wide = sieve.left_or(
-        HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.DEVICES_BUSY, HostCode.DEVICES_SPLIT
-    )
+        HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.DEVICES_BUSY, HostCode.DEVICES_SPLIT,
+        HostCode.PROCESSORS_BUSY,
+    )  # fmt: skip
     room, trail = room_on(shape, ground.free, wide, everyone(facts)), Trail()
     reasons = sieve.reasons
     if not shape.is_spanned:

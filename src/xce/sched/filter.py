@@ -16,6 +16,7 @@ from xce.model.reason import HostCode, HostReason
 from xce.sched.columns import HostColumns, HostFacts
 from xce.sched.devices import device_room, groups_by_devices
 from xce.sched.ground import Ground
+from xce.sched.processor_room import free_processors, tasks_by_processors
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
@@ -175,6 +176,16 @@ def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -
         sieve.keep(ground.empty, HostCode.EXCLUSIVE)
 
 
+def filter_own_domains(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts in whose domain no other job is for a request with ``cu[excl]``."""
+    if not shape.closes_domains:
+        return
+    idle, domains = ground.empty, shape.domains
+    if domains is not None:
+        idle = ~np.isin(domains, domains[~idle & (domains >= 0)])
+    sieve.keep(idle, HostCode.EXCLUSIVE)
+
+
 def filter_device_kinds(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     """Keep the hosts that could take the share of the request if none of their GPUs were used."""
     gpu = shape.gpu
@@ -231,6 +242,28 @@ def filter_devices(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts)
     unit = "" if gpu.wish.is_whole else "milli"
     sieve.keep(fits | ~in_pieces, HostCode.DEVICES_SPLIT, resource=unit, needed=needed, have=best)
     sieve.keep(fits, HostCode.DEVICES_BUSY, resource=unit, needed=needed, have=best)
+
+
+def filter_processor_kinds(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
+    """Keep the hosts that could take the share of the request if no processor were used."""
+    wanted = shape.processors
+    if wanted is not None:
+        sieve.keep(wanted.codes >= 0, HostCode.PROCESSORS_UNKNOWN)
+        fits = tasks_by_processors(wanted, facts.table.total) >= shape.least
+        sieve.keep(fits, HostCode.NO_PROCESSORS, resource=shape.request.affinity)
+
+
+def filter_processors(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Keep the hosts on which the processors of the request's share are free."""
+    wanted = shape.processors
+    if wanted is not None:
+        fits = tasks_by_processors(wanted, ground.free) >= shape.least
+        sieve.keep(
+            fits,
+            HostCode.PROCESSORS_BUSY,
+            resource=shape.request.affinity,
+            have=free_processors(wanted, ground.free),
+        )
 
 
 def filter_amounts(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:

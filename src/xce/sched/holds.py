@@ -89,7 +89,9 @@ class Holds:
 
     def own_view(self, held: Held, now: View) -> View:
         """Return what is free for the one for whom room is held."""
-        ground = Ground(now.ground.free.copy(), now.ground.empty.copy(), now.ground.where)
+        ground = Ground(
+            now.ground.free.copy(), now.ground.empty.copy(), now.ground.where, now.ground.word_row
+        )
         pools = dict(now.pools)
         self.give(held, View(ground, pools))
         return View(ground, pools)

@@ -243,6 +243,7 @@ def _is_simple(shape: Shape, reason: Reason) -> bool:
             or request.thresholds
             or shape.load_sched
             or shape.gpu is not None
+            or request.affinity
             or shape.task_pools
             or shape.job_pools
         )

@@ -207,7 +207,10 @@ class Running:
         self, state: ClusterState, attempt: Attempt, stage: tuple[Need, ...]
     ) -> tuple[Column, Column]:
         """Return what an attempt holds on each of `_numbers` and of each pool at a stage."""
-        held = on_hosts(stage, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
+        held = on_hosts(
+            stage, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices,
+            attempt.processors,
+        )  # fmt: skip
         none = np.zeros(len(self._rows.amounts), np.int64)
         amounts = np.stack([held.get(number, none) for number in _numbers(attempt)], axis=1)
         if attempt.gave_slots:

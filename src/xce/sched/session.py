@@ -38,7 +38,7 @@ from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
 from xce.sched.running import FAR, expected_span
 from xce.sched.shape import Shape
-from xce.sched.starts import bulk_of_one, gang_of
+from xce.sched.starts import bulk_of, bulk_of_one, gang_of
 from xce.sched.timeline import Piece, View
 from xce.sched.waiting import Memory
 from xce.state.cluster import ClusterState, RequestClass
@@ -282,8 +282,8 @@ class Session:
         """
         if shape.fixed is not None or shape.never is not None:
             return False
-        if shape.looks_outside or (shape.is_alone and not shape.request.exclusive):
-            # Who is where, and which domains are idle, is another question then.
+        if shape.binds or shape.looks_outside or (shape.is_alone and not shape.request.exclusive):
+            # Who is where, what is idle, which processors come free: other questions then.
             return False
         if reason.code is ReasonCode.RESERVED or self._reserver.has_promises:
             return False
@@ -472,8 +472,7 @@ class Session:
         self._reserver.take(front.found, shape, self._now, spot)
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
-        given = *runs, numbers.tolist(), shares.tolist()
-        self._bulk.append(BulkStart(front.found.cls, *given, rule=rule, devices=spot.devices))
+        self._bulk.append(bulk_of(front.found, runs, spot, rule))
         return True
 
     def _place_gang(

@@ -15,6 +15,7 @@ from xce.model.reason import HostReason, Reason
 from xce.model.request import Request
 from xce.resreq.select import compile_order, compile_select
 from xce.sched.devices import GpuShape
+from xce.sched.processor_room import ProcessorShape
 from xce.sched.ties import Fabric
 from xce.state.cluster import RequestClass
 from xce.state.hosts import Column, Flags
@@ -103,6 +104,8 @@ class Shape:
     """Whether ``select[]`` names what is given out; set by `compile_standing`, too."""
     reads_load = False
     """Whether what hosts measure has a say; set by `compile_standing`, too."""
+    processors: ProcessorShape | None = None
+    """What it wants of processors; None: any. Set by `compile_standing`, too."""
     fabric: Fabric | None = None
     """What relations between its parts, and to jobs outside, ask of it."""
 
@@ -119,11 +122,23 @@ class Shape:
         )
 
     @property
+    def binds(self) -> bool:
+        """Whether any form of it wants processors of its own."""
+        return bool(self.request.affinity) or any(inner.binds for inner in self.inner)
+
+    @property
     def is_alone(self) -> bool:
         """Whether it wants hosts for itself."""
-        return self.request.exclusive or any(
-            isinstance(item, Exclusive) for item in self.request.constraints
+        return (
+            self.request.exclusive
+            or self.closes_domains
+            or any(isinstance(item, Exclusive) for item in self.request.constraints)
         )
+
+    @property
+    def closes_domains(self) -> bool:
+        """Whether ``cu[excl]`` wants the domains of its hosts for itself."""
+        return self.request.cu is not None and self.request.cu.exclusive
 
     @functools.cached_property
     def asked(self) -> Column:
@@ -136,6 +151,7 @@ class Shape:
         return (
             not self.is_spanned
             and self.request.gpu is None
+            and not self.request.affinity
             and bool((self.per_first == self.per_host).all())
         )
 

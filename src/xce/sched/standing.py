@@ -23,6 +23,7 @@ from xce.sched.place.domains import Trail
 from xce.sched.place.simple import most_of
 from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy
+from xce.sched.processor_room import lay_out as lay_out_processors
 from xce.sched.score import preferences
 from xce.sched.shape import Shape
 from xce.sched.ties import lay_out_ties
@@ -106,8 +107,10 @@ def _explain_never(
         return None
     wide = sieve.left_or(HostCode.TOO_SMALL) & passes
     reason = conclude(shape, room_on(shape, ground.free, wide, everyone(facts)), reasons, most)
-    # A host that is avoided may be tried again later: that is not for ever.
-    is_lasting = not any(item.code is HostCode.AVOIDED for item in reason.host_reasons)
+    # A host that is avoided may be tried again later, and one that has not come yet may have the
+    # processors: that is not for ever.
+    passing = (HostCode.AVOIDED, HostCode.PROCESSORS_UNKNOWN)
+    is_lasting = not any(item.code in passing for item in reason.host_reasons)
     return msgspec.structs.replace(reason, unsatisfiable=is_lasting)
 
 
@@ -120,6 +123,9 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     shape.groups = _groups(request.same, facts)
     if request.gpu is not None and not shape.is_whole:
         shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row)
+    if not shape.is_whole:
+        table = facts.table
+        shape.processors = lay_out_processors(request.affinity, table.processors, table.word_row)
     if request.parts and request.constraints:
         names = [part.name for part in request.parts]
         shape.fabric = lay_out_ties(request.constraints, names, facts)

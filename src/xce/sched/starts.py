@@ -5,6 +5,7 @@ import numpy as np
 from xce.model.ids import Index, JobId
 from xce.model.plan import BulkStart, GangStart, StartRule
 from xce.sched.columns import HostFacts
+from xce.sched.front import Runs
 from xce.sched.ground import Ground
 from xce.sched.place.spot import Spot
 from xce.sched.prove import prove
@@ -20,8 +21,15 @@ def bulk_of_one(found: RequestClass, element: Element, spot: Spot, rule: StartRu
     job_id, index = element
     hosts = spot.hosts.tolist()
     return BulkStart(
-        found.cls, [job_id], [index], [index], hosts, [1], rule=rule, devices=spot.devices
-    )
+        found.cls, [job_id], [index], [index], hosts, [1], rule=rule, devices=spot.devices,
+        processors=spot.processors,
+    )  # fmt: skip
+
+
+def bulk_of(found: RequestClass, runs: Runs, spot: Spot, rule: StartRule) -> BulkStart:
+    """Return the start of many single-host elements."""
+    given = *runs, spot.hosts.tolist(), spot.sizes.tolist()
+    return BulkStart(found.cls, *given, rule=rule, devices=spot.devices, processors=spot.processors)
 
 
 def gang_of(
@@ -45,5 +53,5 @@ def gang_of(
             ground.where[subject] = np.union1d(before, spot.hosts)
     return GangStart(
         found.cls, *element, *columns, spot.alternative, rule, spot.devices, proofs,
-        topology if proofs else 0, list(spot.alone),
+        topology if proofs else 0, list(spot.alone), spot.processors,
     )  # fmt: skip

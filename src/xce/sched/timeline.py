@@ -238,8 +238,9 @@ class Timeline:
             name: value + extra
             for (name, value), extra in zip(base.view.pools.items(), more, strict=True)
         }
-        where = base.view.ground.where
-        return View(Ground(free, free[0] >= self._totals[0], where), pools)
+        ground = base.view.ground
+        empty = free[0] >= self._totals[0]
+        return View(Ground(free, empty, ground.where, ground.word_row), pools)
 
     def _held(self, piece: Piece) -> Column:
         """Return what an attempt keeps others from: all slots of hosts that it has for itself."""
@@ -289,10 +290,5 @@ def _planned(expected_us: Column, now_us: Micros) -> Column:
 
 def _least(one: View, other: View) -> View:
     """Return what is free in both."""
-    ground = Ground(
-        np.minimum(one.ground.free, other.ground.free),
-        one.ground.empty & other.ground.empty,
-        one.ground.where,
-    )
     pools = {name: min(value, other.pools[name]) for name, value in one.pools.items()}
-    return View(ground, pools)
+    return View(one.ground.least(other.ground), pools)

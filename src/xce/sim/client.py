@@ -208,6 +208,11 @@ class Client(Process):
         expires_at_us = self._wall_us() + for_us if for_us else 0
         self._wish(Wish(lambda: TrustKey(by, certificate, "worker", host, expires_at_us)))
 
+    def expect(self, token: str, digest: str, host: str, *, for_us: Micros) -> None:
+        """Wish that a host may enrol with a token."""
+        by, until_us = self.owner.user, self._wall_us() + for_us
+        self._wish(Wish(lambda: MakeHostToken(by, token, digest, host, until_us)))
+
     def revoke(self, key: str) -> None:
         """Wish that a key is never trusted again."""
         self._wish(Wish(lambda: RevokeKeys(self.owner.user, (key,))))

@@ -185,6 +185,10 @@ class Disk:
         """Return the last stored entry; 0: none."""
         return self.batches[-1].last if self.batches else 0
 
+    def tail_bytes(self, after: Seq) -> int:
+        """Return how large the batches are together that are stored behind an entry."""
+        return sum(len(batch.content) for batch in self.batches if batch.last > after)
+
     def read(self, from_seq: Seq) -> Iterator[StoredBatch]:
         """Yield the batches from the one that holds ``from_seq`` on."""
         for batch in list(self.batches):

@@ -52,6 +52,8 @@ class Faults(msgspec.Struct):
     """Keys of hosts that expire; the host gets another a while later."""
     repeats: int = 0
     """Frames that are played again."""
+    enrolments: int = 0
+    """Hosts that forget their key and enrol another with a token, which somebody has stolen."""
     seam_crashes: int = 0
     """Processes that are killed between two acts of their shell, see `xce.sim.loop`."""
     one_ways: int = 0
@@ -109,12 +111,12 @@ COUNTED: Final = (
     "slow_spells",
 )
 """What happens so many times in a life."""
-COUNTED_OF_TRUST: Final = ("revocations", "expiries", "repeats")
+COUNTED_OF_TRUST: Final = ("revocations", "expiries", "repeats", "enrolments")
 
 
 def add_trust_faults(faults: Faults, rng: Random) -> None:
     """Let some of the lives have trouble with trust too."""
-    for name, most in (("revocations", 4), ("expiries", 3), ("repeats", 25)):
+    for name, most in (("revocations", 4), ("expiries", 3), ("repeats", 25), ("enrolments", 4)):
         if rng.random() < 0.35:
             setattr(faults, name, rng.randint(1, most))
 

@@ -7,6 +7,7 @@ from typing import Final
 from xce.journal.recover import recover
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.sim import workload
+from xce.sim.enrol import Enrolment
 from xce.sim.leader import Leader
 from xce.sim.loop import Doom, Process
 from xce.sim.parts import Parts
@@ -185,8 +186,13 @@ def _grow(world: Parts, dice: Random) -> None:
 
 def _revoke(world: Parts, dice: Random) -> None:
     ground = dice.choice(world.grounds)
+    certificate = world.keyring.certificate(ground.name)
     world.keeper.revoke(world.keyring.key(ground.name))
     world.loop.after(dice.randrange(4 * SECOND_US), world.renew_key, ground.name)
+    if dice.random() < 0.3:  # somebody finds it again, and does not know
+        world.loop.after(
+            dice.randrange(3 * SECOND_US), world.keeper.trust, certificate, ground.name
+        )
 
 
 def _expire(world: Parts, dice: Random) -> None:
@@ -200,6 +206,10 @@ def _repeat(world: Parts, dice: Random) -> None:
     del dice
     if world.leader is not None:
         world.eavesdropper.repeat(world.network.wires)
+
+
+def _enrol(world: Parts, dice: Random) -> None:
+    Enrolment(world, dice.choice(world.grounds).name, dice)
 
 
 _KINDS: Final[dict[str, Callable[[Parts, Random], None]]] = {
@@ -225,6 +235,7 @@ _KINDS: Final[dict[str, Callable[[Parts, Random], None]]] = {
     "revocations": _revoke,
     "expiries": _expire,
     "repeats": _repeat,
+    "enrolments": _enrol,
 }
 SEAMS: Final[dict[str, tuple[str, ...]]] = {
     "controller": (

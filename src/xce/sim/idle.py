@@ -12,8 +12,8 @@ from xce.state.job import Job
 def could_start(state: ClusterState) -> list[JobId]:
     """Return the waiting jobs of which an element fits into what is free.
 
-    Only what is easy to judge is judged: a request with ``ptile`` or with amounts for each host or
-    for the job on several hosts is passed over.
+    Only what is easy to judge is judged: a request with ``ptile``, with processors or with amounts
+    for each host or for the job on several hosts is passed over.
     """
     found = []
     for job in state.jobs.values():
@@ -49,7 +49,7 @@ def _fits(state: ClusterState, job: Job) -> bool:
             first,
             hosts=request.hosts, other_hosts=request.other_hosts, exclusive=request.exclusive,
         )  # fmt: skip
-    if request.ptile or request.select or not _pools_last(state, request):
+    if request.ptile or request.select or request.affinity or not _pools_last(state, request):
         return False
     rooms = [_room(state, job, request, host) for host in range(state.hosts.count)]
     if request.tasks_max == 1 or request.one_host:

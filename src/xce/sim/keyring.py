@@ -1,11 +1,15 @@
 """The keys of a world's hosts, and what goes wrong with trust there."""
 
 from collections import deque
+from collections.abc import Iterable
 from random import Random
 from typing import Final
 
 from xce.model.certificate import parse_certificate
+from xce.model.entry import Entry
 from xce.model.ids import SECOND_US, Epoch, Micros
+from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
+from xce.model.trust import HostToken
 from xce.net.message import Effects, Welcome
 from xce.sim.certificates import make_certificate
 from xce.sim.network import Wire
@@ -88,13 +92,59 @@ class Eavesdropper:
 
 
 class TrustOracle:
-    """No worker is heard whose key the journal says is not trusted any more."""
+    """No worker is heard whose key the journal says is not trusted any more; no token is used
+    twice, too late or for another host, and no revoked key comes back.
+    """
 
     def __init__(self) -> None:
         self._seen_us: dict[str, Micros] = {}
+        self._tokens: dict[str, HostToken] = {}
+        self._used: dict[str, str] = {}
+        """Which key was enrolled by a token."""
+        self._revoked: set[str] = set()
 
-    def check(self, state: ClusterState, wire: Wire, now_us: Micros) -> None:
-        """Judge that the controller hears something over a connection.
+    @property
+    def enrolled(self) -> int:
+        """How many tokens were used."""
+        return len(self._used)
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Judge what is durable now.
+
+        Raises:
+            UntrueError: It must never be.
+        """
+        for entry in entries:
+            for record in entry.records:
+                match record:
+                    case HostTokenMade(made):
+                        demand(made.token not in self._tokens, f"token {made.token} is made twice")
+                        self._tokens[made.token] = made
+                    case HostTokenUsed(token, key):
+                        self._check_used(entry, token, key)
+                    case KeyRevoked(revoked):
+                        self._revoked.add(revoked.key)
+                    case KeyTrusted(trusted):
+                        is_back = trusted.key in self._revoked
+                        demand(not is_back, f"key {trusted.key} is trusted after it was revoked")
+
+    def _check_used(self, entry: Entry, token: str, key: str) -> None:
+        made = self._tokens[token]
+        before = self._used.setdefault(token, key)
+        demand(before == key, f"token {token} enrolled two keys")
+        demand(entry.at_us < made.expires_at_us, f"token {token} is used when it has expired")
+        trusted = [record.trusted for record in entry.records if isinstance(record, KeyTrusted)]
+        places = [(item.key, item.role, item.name) for item in trusted]
+        demand((key, "worker", made.host) in places, f"token of {made.host} gave {places}")
+
+    def check(self, state: ClusterState, wire: Wire, now_us: Micros, decided: ClusterState) -> None:
+        """Judge that the leader hears something over a connection.
+
+        Args:
+            state: What is durable.
+            wire: The connection.
+            now_us: The time since the world began.
+            decided: What the leader has decided beyond that: a key may have been given more time.
 
         Raises:
             UntrueError: It must not have been open any more.
@@ -109,4 +159,5 @@ class TrustOracle:
         if found is not None:
             demand(found.name == wire.name, f"{wire.name} is heard with a key of {found.name}")
             is_over = 0 < found.expires_at_us < state.now_us - EXPIRED_US
-            demand(not is_over, f"host {wire.name} is heard with an expired key")
+            is_renewed = decided.trust.keys.get(key) not in (found, None)
+            demand(is_renewed or not is_over, f"host {wire.name} is heard with an expired key")

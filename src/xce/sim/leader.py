@@ -19,7 +19,7 @@ from xce.control.settle import SettleWindow
 from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.recover import recover
-from xce.model.command import ApplyConfig, Tick, TrustKey
+from xce.model.command import ApplyConfig, EnrolHost, Tick, TrustKey
 from xce.model.config import ClusterConfig
 from xce.model.effect import Effect
 from xce.model.ids import SECOND_US, Micros
@@ -228,6 +228,15 @@ class Leader(Process):
         self.after(REPEAT_US, self._repeat)
 
     # Connections.
+
+    def enrol(self, command: EnrolHost, on_reply: Callable[[Reply], object]) -> None:
+        """Have the key of a host trusted that has a token; its connection dies with us."""
+
+        def answer(reply: Reply) -> None:
+            if self.is_alive:
+                on_reply(reply)
+
+        self.give(command, by=f"token {command.token}", basis="token", on_reply=answer)
 
     def accept(self, wire: Wire, role: str, name: str) -> bool:
         """Take a connection, or not."""

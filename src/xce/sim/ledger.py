@@ -184,7 +184,10 @@ class Ledger:
                 self._take_wish(record)
             case r.SuspensionDone() | r.AmountsReturned() | r.Started():
                 self._take_live(record)
-            case h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun():
+            case (
+                h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun()
+                | h.PartsLeft()
+            ):  # fmt: skip
                 self._take_host(record)
             case _:
                 pass
@@ -223,7 +226,8 @@ class Ledger:
             check(live <= limit, f"{live} elements live in job group {name}, of {limit}")
 
     def _take_host(
-        self, record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun
+        self,
+        record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun | h.PartsLeft,
     ) -> None:
         match record:
             case h.HostUp(host=host):
@@ -242,6 +246,10 @@ class Ledger:
             case h.StaleGone(host=host):
                 gone = zip(record.jobs, record.indices, record.attempts, strict=True)
                 self._stale[host].difference_update(gone)
+            case h.PartsLeft():
+                rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+                for host, *key in rows:
+                    self._stale.setdefault(host, set()).add((key[0], key[1], key[2]))
 
     # Jobs.
 
@@ -421,7 +429,8 @@ class Ledger:
                     self._free(one, ENDED, "ends")
                     self._end(one)
                 case r.Requeued():
-                    self._free(one, HELD if one.hold else PENDING, "is requeued")
+                    is_held = one.hold or at in record.held
+                    self._free(one, HELD if is_held else PENDING, "is requeued")
                 case r.LaunchFailed():
                     self._free(one, PENDING, "failed to start")
                 case r.Reopened():

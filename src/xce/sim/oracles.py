@@ -27,7 +27,7 @@ from xce.model.record import (
 )
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
-from xce.sim.device_oracle import overfull_devices
+from xce.sim.device_oracle import overfull_devices, shared_processors
 from xce.sim.disk import Disk
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
@@ -266,6 +266,7 @@ class Truth:
         self._check_array_limit(job)
         self._check_room()
         twice = overfull_devices(host, self.running, self.stale)
+        twice += shared_processors(host, self.running, self.stale)
         demand(not twice, f"{key} was started, and {twice} are in use")
 
     def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:

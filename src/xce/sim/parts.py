@@ -4,12 +4,13 @@ The controller, the state, the scheduler's session, the hosts' state machine, th
 and recovery and the followers' protocol are those that run live.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
-from xce.control.controller import Controller
+from xce.control.controller import Controller, Reply
 from xce.journal.interface import StoredBatch
+from xce.model.command import EnrolHost
 from xce.model.config import ClusterConfig
 from xce.model.effect import Launch
 from xce.model.entry import Entry
@@ -94,6 +95,8 @@ class Parts:
         )
         self.eavesdropper = Eavesdropper(self._trust_rng)
         self.trust_oracle = TrustOracle()
+        self.tokens_made = 0
+        """For hosts that enrol."""
         self.network.watch = self._watch
         self._seam_rng = self._fork()
         self.start_leader()
@@ -125,6 +128,7 @@ class Parts:
     def _note_stored(self, batch: StoredBatch, entries: list[Entry]) -> None:
         """Learn that a batch is durable."""
         self._contents[batch.last] = batch.content
+        self.trust_oracle.note(entries)
         self.truth.note_stored(entries)
         self.ledger.note(entries)
         self.strikes.note_entries(entries)
@@ -138,8 +142,10 @@ class Parts:
             demand(is_stored, f"a follower is told entry {message.last}, which is not stored")
         elif isinstance(message, m.Effects):
             self._check_effects(message)
-        if side == 1:
-            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us)
+        if side == 1 and self.leader is not None and wire.ends[1] is self.leader:
+            # One that was deposed cannot know what was revoked since, and is obeyed by nobody.
+            decided = self.leader.state
+            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us, decided)
         self.eavesdropper.note(wire, side, message)
 
     def _check_effects(self, message: m.Effects) -> None:
@@ -247,6 +253,22 @@ class Parts:
         """Every state at the last stored entry is the one that the entries made."""
         if state.seq == self.truth.state.seq:
             demand(digest(state) == digest(self.truth.state), f"{whose} state is another")
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong any more."""
+        return self.loop.now_us >= self.faults.until_us
+
+    def enrol(
+        self, command: EnrolHost, on_reply: Callable[[Reply], object], *, delay_us: Micros
+    ) -> None:
+        """Let somebody come to the controller with a token; nobody may be there."""
+
+        def arrive() -> None:
+            if self.leader is not None:
+                self.leader.enrol(command, on_reply)
+
+        self.loop.after(delay_us, arrive)
 
     def renew_key(self, host: str) -> None:
         """Give a host another key; it may use it before that is trusted."""

@@ -23,6 +23,8 @@ class Placement(NamedTuple):
     alternative: int
     devices: tuple[tuple[int, ...], ...] = ()
     """The places of the GPUs of each entry; empty: none."""
+    processors: tuple[tuple[int, ...], ...] = ()
+    """The processors of each entry, see `xce.model.plan.GangStart`; empty: any."""
 
 
 class Placements:
@@ -46,6 +48,7 @@ class Placements:
                         record.cls, 0, record.at_us, tuple(record.hosts), tuple(record.tasks),
                         tuple(record.parts), record.alternative,
                         tuple(map(tuple, record.devices)),
+                        tuple(map(tuple, record.processors)),
                     ),
                 )  # fmt: skip
 
@@ -61,7 +64,7 @@ class Placements:
             for host, count in zip(record.hosts, record.counts, strict=True)
             for _ in range(count)
         )
-        devices = iter(record.devices)
+        devices, processors = iter(record.devices), iter(record.processors)
         for job_id, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
             job = state.jobs[job_id]
             for lo, hi in job.positions(first, last):
@@ -69,6 +72,7 @@ class Placements:
                     placement = Placement(
                         record.cls, 0, record.at_us, (next(hosts),), (size,), (),
                         record.alternative, (tuple(next(devices)),) if record.devices else (),
+                        (tuple(next(processors)),) if record.processors else (),
                     )  # fmt: skip
                     self._store(state, job_id, job.index(position), placement)
 

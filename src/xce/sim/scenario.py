@@ -69,6 +69,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Slots by host, or the hosts in rank order."""
     gpus: dict[str, tuple[str, ...]] | None = None
     """By host: its GPUs, by UUID or index."""
+    processors: dict[str, str] | None = None
+    """By host: what its tasks are bound to together, as ``0-3,8``."""
     reason: str | None = None
     start_us: Micros | None = None
     end_us: Micros | None = None

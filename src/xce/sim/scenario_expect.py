@@ -88,6 +88,19 @@ def _element_differences(run: ScenarioRun, element: Element, item: Expectation) 
         wrong.append(f"exit{which} is {element.exit_code}")
     if item.attempt is not None and element.attempt != item.attempt:
         wrong.append(f"attempt{which} is {element.attempt}")
+    wrong += _place_differences(run, element, item, which)
+    if item.reason is not None:
+        is_told = item.reason in element.codes or item.reason in (element.reason or "")
+        if not is_told and not any(item.reason in code for code in element.codes):
+            wrong.append(f"reason{which} is {element.reason}")
+    return wrong
+
+
+def _place_differences(
+    run: ScenarioRun, element: Element, item: Expectation, which: str
+) -> list[str]:
+    """Return what is otherwise of where an element runs."""
+    wrong: list[str] = []
     if item.hosts is not None:
         hosts = element.slots_by_host(run)
         same = tuple(hosts) == item.hosts if isinstance(item.hosts, tuple) else hosts == item.hosts
@@ -97,10 +110,10 @@ def _element_differences(run: ScenarioRun, element: Element, item: Expectation) 
         gpus = element.gpus_by_host(run)
         if {host: sorted(names) for host, names in item.gpus.items()} != gpus:
             wrong.append(f"gpus{which} are {gpus}")
-    if item.reason is not None:
-        is_told = item.reason in element.codes or item.reason in (element.reason or "")
-        if not is_told and not any(item.reason in code for code in element.codes):
-            wrong.append(f"reason{which} is {element.reason}")
+    if item.processors is not None:
+        bound = element.processors_by_host(run)
+        if item.processors != bound:
+            wrong.append(f"processors{which} are {bound}")
     return wrong
 
 
@@ -119,6 +132,7 @@ def _refusal_differences(run: ScenarioRun, item: Expectation) -> list[str]:
         item.start_us,
         item.hosts,
         item.gpus,
+        item.processors,
         item.counts,
         item.exit_code,
         item.attempt,

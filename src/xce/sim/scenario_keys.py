@@ -20,6 +20,7 @@ from xce.config.values import (
 )
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US, Micros
+from xce.model.processor import parse_list, render_list
 from xce.sim.scenario import ACTIONS, HOST_STATES, JOB_STATES
 
 _CLOCK: Final = re.compile(r"(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,6})?)")
@@ -202,6 +203,7 @@ def expectation_table(read_at: Callable[[Place], Micros]) -> Table:
             "counts": Key("counts", _read_counts),
             "hosts": Key("hosts", _read_hosts),
             "gpus": Key("gpus", _read_gpus),
+            "processors": Key("processors", _read_processors),
             "reason": Key("reason", read_line(1024)),
             "start": Key("start_us", read_at),
             "end": Key("end_us", read_at),
@@ -220,6 +222,13 @@ def _read_counts(place: Place) -> dict[str, int]:
             raise TextError(f"{key!r} is no state; allowed: {', '.join(JOB_STATES)}")
         found[key] = read_count(0, 10**9)(value)
     return found
+
+
+def _read_processors(place: Place) -> dict[str, str]:
+    return {
+        name: render_list(parse_list(scalar_text(value)))
+        for name, value in each_pair(place, "hosts with processors")
+    }
 
 
 def _read_gpus(place: Place) -> dict[str, tuple[str, ...]]:

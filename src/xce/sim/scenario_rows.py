@@ -1,18 +1,20 @@
 """What a run of a scenario came to: a row for each element, the summary, the whole object."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from xce.model.config import ClusterConfig
 from xce.model.display import end_cause_text
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
+from xce.model.processor import numbers_in, render_list
 from xce.model.ranges import contains
 from xce.model.reason import render_lsf, render_plain
 from xce.sim.placements import Placement, entry_amounts, placed_request, role_of
 from xce.sim.report import Summary
 from xce.sim.scenario_run import Outcome, ScenarioRun
 from xce.state.job import Job
+from xce.state.processors import split_sets
 from xce.state.view import ended_element, pend_reason, stat_of
 
 
@@ -81,6 +83,16 @@ class Element:
                 mine = found.setdefault(run.state.hosts.names[host], set())
                 mine.update(_gpus(run, host, places))
         return {host: sorted(names) for host, names in found.items()}
+
+    def processors_by_host(self, run: ScenarioRun) -> dict[str, str]:
+        """Return the processors that its tasks are bound to on each host."""
+        placement = self.placement
+        if placement is None:
+            return {}
+        rows = zip(placement.hosts, placement.tasks, placement.processors, strict=False)
+        return {
+            run.state.hosts.names[host]: _processors(words, tasks) for host, tasks, words in rows
+        }
 
 
 def elements(run: ScenarioRun, outcome: Outcome) -> Iterator[Element]:
@@ -200,12 +212,14 @@ def _placement(run: ScenarioRun, job: JobId, placement: Placement | None) -> lis
     ):
         role, request = role_of(whole, part)
         role = role or plain
+        words = placement.processors[place] if placement.processors else ()
         rows.append(
             {
                 "host": run.state.hosts.names[host],
                 "role": role,
                 "slots": tasks,
                 "gpus": _gpus(run, host, placement.devices[place] if placement.devices else ()),
+                **({"processors": _processors(words, tasks)} if words else {}),
                 "amounts": entry_amounts(
                     request,
                     tasks,
@@ -225,6 +239,12 @@ def _gpus(run: ScenarioRun, host: HostNumber, places: Iterable[int]) -> list[str
     """Return the GPUs of an entry by UUID, by index where they have none; each once."""
     devices = run.state.hosts.devices.hosts[host].devices
     return list(dict.fromkeys(devices[place].name for place in places))
+
+
+def _processors(words: Sequence[int], tasks: int) -> str:
+    """Return what the tasks of an entry are bound to together."""
+    _, bound = split_sets(words, tasks)
+    return render_list(number for one in bound for number in numbers_in(one))
 
 
 def _gpu_count(run: ScenarioRun) -> int:

@@ -16,6 +16,7 @@ from xce.model.job import EndCause
 from xce.sim.coverage import Strikes
 from xce.sim.faults import Faults
 from xce.sim.loop import Loop, Process
+from xce.sim.step import SimStep
 from xce.worker import action as a
 from xce.worker.core import Listing
 from xce.worker.ending import STEP_KILL
@@ -95,6 +96,8 @@ class Ground:
         self._is_bad = is_bad
         self._strikes = strikes or Strikes(loop)
         self._pid = 100
+        self._steps: dict[a.Key, SimStep] = {}
+        """Of living attempts that run by roles."""
 
     def start(self, launch: Launch, key: a.Key) -> RunDirectory:
         """Start a process, or fail to."""
@@ -113,8 +116,19 @@ class Ground:
             one.ended_us = self.loop.now_us
             return one
         self._oracle.note_process(self.name, self.boot, key, launch)
-        self._plan_end(one)
+        if launch.spec.runs_by_roles:
+            self._start_step(one)
+        else:
+            self._plan_end(one)
         return one
+
+    def _start_step(self, one: RunDirectory) -> None:
+        def end(code: int, detail: str) -> None:
+            one.detail = detail
+            self._end(one, code, 0)
+
+        key, rng = one.key, Random(self._rng.random())
+        self._steps[key] = SimStep(self.loop, rng, one.launch, key[1], end)
 
     def _plan_end(self, one: RunDirectory) -> None:
         one.life += 1
@@ -126,6 +140,7 @@ class Ground:
 
     def _end(self, one: RunDirectory, code: int, signal: int) -> None:
         """Let the process be gone, with its status in the run directory or not."""
+        self._drop_step(one)
         one.is_over, one.ended_us = True, self.loop.now_us
         one.code, one.signal = code, signal
         is_lost = self.shepherd is None and (
@@ -140,9 +155,19 @@ class Ground:
         if self.shepherd is not None:
             self.shepherd.tell_end(one)
 
+    def _drop_step(self, one: RunDirectory) -> None:
+        step = self._steps.pop(one.key, None)
+        if step is not None:
+            step.kill()
+
     def send_signal(self, one: RunDirectory, signal: int) -> None:
         """Send a signal to a living process; a stopped one dies of KILL only."""
         one.signals.append(signal)
+        step = self._steps.get(one.key)
+        if step is not None and signal in {_INT, _TERM}:
+            if not one.suspended_us:
+                step.ask_to_end(signal)
+            return
         if signal == _KILL or (
             signal in {_INT, _TERM} and signal not in one.ignores and not one.suspended_us
         ):
@@ -152,6 +177,9 @@ class Ground:
         """Stop a living process, or let it go on."""
         self._oracle.note_stopped(one.key, suspended=suspended)
         now_us = self.loop.now_us
+        step = self._steps.get(one.key)
+        if step is not None:
+            step.suspend(suspended=suspended)
         if suspended and not one.suspended_us:
             one.suspended_us = now_us
             one.left_us -= now_us - one.resumed_us
@@ -159,12 +187,14 @@ class Ground:
         elif not suspended and one.suspended_us:
             one.stopped_us += now_us - one.suspended_us
             one.suspended_us, one.resumed_us = 0, now_us
-            self._plan_end(one)
+            if step is None:
+                self._plan_end(one)
 
     def reboot(self) -> None:
         """Lose every process, and some run directories that were not on the disk yet."""
         for one in list(self.directories.values()):
             if not one.is_over:
+                self._drop_step(one)
                 self._oracle.note_gone(self.name, one.key, 0, is_known=False)
             if self._rng.random() < 0.3:
                 del self.directories[one.key]
@@ -251,8 +281,8 @@ class Shepherd(Process):
             case _:
                 self._note(action)
 
-    def _note(self, action: a.Lease | a.SetLimit | a.Forget) -> None:
-        """Note what changes nothing about a process now."""
+    def _note(self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead) -> None:
+        """Note what changes nothing about a process now. Remote tasks are not simulated."""
         match action:
             case a.Lease(until):
                 self._leases = {(job, index, number): at_us for job, index, number, at_us in until}

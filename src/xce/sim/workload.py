@@ -26,8 +26,10 @@ from xce.model.config import (
 from xce.model.device import Device, GpuWish
 from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
+from xce.model.processor import made_up
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
+from xce.sim.step_load import draw_role_job
 
 START_US = 1_800_000_000 * SECOND_US
 """What the clock on the wall says about when a world begins."""
@@ -102,6 +104,7 @@ def draw_config(rng: Random, start_us: Micros = START_US, zone: str = "UTC") -> 
                 Device(index, f"GPU-{number}-{index}", link=index // 2)
                 for index in range(2 * number)
             ),
+            processors=made_up({"sockets": 2, "cores": 2, "threads": 1 + number % 2, "numa": 2}),
         )
         for number in range(1, rng.randint(2, 4) + 1)
     )
@@ -177,6 +180,7 @@ def draw_request(rng: Random, config: ClusterConfig) -> Request:
         other_hosts=bool(asked),
         exclusive=rng.random() < 0.06,
         gpu=_draw_gpu(Random(rng.getstate()[1][0]), tasks),
+        affinity=_draw_affinity(Random(rng.getstate()[1][2]), tasks + more),
     )
     return _let_want_less(Random(rng.getstate()[1][1]), found)
 
@@ -193,7 +197,21 @@ def _let_want_less(rng: Random, found: Request) -> Request:
         Alternative(msgspec.structs.replace(plain, amounts=more)),
         Alternative(plain, rng.choice((1, 3, 8)) * SECOND_US),
     )
-    return msgspec.structs.replace(found, amounts=(), one_host=False, alternatives=choices)
+    return msgspec.structs.replace(
+        found, amounts=(), one_host=False, affinity="", alternatives=choices
+    )
+
+
+def _draw_affinity(rng: Random, tasks: int) -> str:
+    """Return what a request wants of processors; each host has room for two tasks with any."""
+    if tasks > 2 or rng.random() < 0.7:
+        return ""
+    return rng.choice(
+        (
+            "thread(1)", "core(1)", "core(1):distribute=pack", "socket(1)", "core(1)*2",
+            "core(1,exclusive=(socket,injob))", "thread(1,exclusive=(socket))",
+        )
+    )  # fmt: skip
 
 
 def _draw_gpu(rng: Random, tasks: int) -> GpuWish | None:
@@ -236,6 +254,8 @@ def draw_submission(
         files=Files(output=rng.choice(("", "out.%J"))),
         dependency=after,
     )
+    if Random(rng.getstate()[1][3]).random() < 0.12:
+        spec, request = draw_role_job(Random(rng.getstate()[1][4]), spec)
     submission = Submission(
         spec=spec,
         request=request,

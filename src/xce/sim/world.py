@@ -66,7 +66,7 @@ class World(Parts):
         self.faults.stop()
         self.disk.is_failing = False
         self._forget_dooms()
-        if self.faults.revocations or self.faults.expiries:
+        if self.faults.revocations or self.faults.expiries or self.faults.enrolments:
             for ground in self.grounds:
                 self.renew_key(ground.name)
         self._run_until(self.loop.now_us + SETTLE_US)

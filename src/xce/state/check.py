@@ -118,7 +118,9 @@ def _add_use(
     """Add what an attempt holds."""
     found = state.classes[attempt.cls]
     needs = found.forms[attempt.alternative].stages[attempt.returned]
-    amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
+    amounts = on_hosts(
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
+    )
     for host, each in amounts.items():
         used[:, host] += each
         counted[0][host] += 1
@@ -245,7 +247,7 @@ def check_indexes(state: ClusterState) -> None:
             is_owed = place in state.owed.get(attempt.hosts[0], {})
             assert owes == is_owed, f"{place}: owed is {is_owed}"
     avoiders = {
-        (host, job.id) for job in state.jobs.values() if not job.is_finished for host in job.avoid
+        (host, job.id) for job in state.jobs.values() if not job.is_finished for host in job.retried
     }
     indexed = {(host, job_id) for host, jobs in state.avoiders.items() for job_id in jobs}
     assert indexed == avoiders, "the index of avoided hosts is wrong"

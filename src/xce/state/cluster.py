@@ -8,7 +8,7 @@ from collections import deque
 
 import msgspec
 
-from xce.model.config import ClusterConfig, QueueConfig
+from xce.model.config import AppConfig, ClusterConfig, QueueConfig
 from xce.model.group import JobGroup
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
@@ -62,7 +62,7 @@ class RequestClass:
 
     def compile(self, hosts: HostTable) -> None:
         """Lay the request's amounts out along the rows of ``hosts``."""
-        self.forms = compile_forms(self.key.request, hosts.row, hosts.width)
+        self.forms = compile_forms(self.key.request, hosts.row, hosts.width, hosts.word_row)
 
     @property
     def has_waiting(self) -> bool:
@@ -212,11 +212,14 @@ class ClusterState:
             del self._lookups.spec_ids[spec]
 
     def set_queues(self) -> None:
-        """Index the queues by name as configuration and operators want them; compile the rights."""
+        """Index queues and profiles by name as configuration and operators want them; compile the
+        rights.
+        """
         self.rights = Rights(self.config)
         self.queues: dict[str, QueueConfig] = {
             q.name: self._switched(q) for q in self.config.queues
         }
+        self.apps: dict[str, AppConfig] = {app.name: app for app in self.config.applications}
         self.default_queue = next((q.name for q in self.config.queues if q.default), "")
 
     def _switched(self, queue: QueueConfig) -> QueueConfig:

@@ -17,6 +17,7 @@ def _host_up(state: ClusterState, record: h.HostUp) -> None:
     hosts.versions[number] = record.version
     hosts.reported[number] = dict(record.attributes)
     hosts.devices.reported[number] = record.devices
+    hosts.processors.report(number, record.processors)
     hosts.come(number, record.stale)
     if hosts.join(number):
         for found in state.classes.values():
@@ -54,6 +55,14 @@ def _stale_gone(state: ClusterState, record: h.StaleGone) -> None:
     gone = set(zip(record.jobs, record.indices, record.attempts, strict=True))
     left = [key for key in state.hosts.stale.get(record.host, ()) if key not in gone]
     state.hosts.set_stale(record.host, left)
+
+
+def _parts_left(state: ClusterState, record: h.PartsLeft) -> None:
+    hosts = state.hosts
+    rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+    for number, *key in rows:
+        job, index, attempt = key
+        hosts.set_stale(number, [*hosts.stale.get(number, ()), (job, index, attempt)])
 
 
 def _hosts_opened(state: ClusterState, record: h.HostsOpened) -> None:
@@ -99,6 +108,7 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostsSilent: _hosts_silent,
     h.HostsLost: _hosts_lost,
     h.StaleGone: _stale_gone,
+    h.PartsLeft: _parts_left,
     h.HostsOpened: _hosts_opened,
     h.DevicesOpened: _devices_opened,
     h.AvoidanceLifted: _avoidance_lifted,

@@ -11,6 +11,7 @@ from xce.model.device import WHOLE
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.load import INDICES, UNKNOWN
 from xce.state.devices import DeviceTable
+from xce.state.processors import ProcessorTable
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -21,8 +22,9 @@ class HostTable:
 
     ``total[r, h]`` and ``used[r, h]`` are in base units; row 0 is slots, row 1 memory in MiB, the
     others the declared counters in the order of ``resources``. Behind them each device has a row:
-    ``device_row + place``, in thousandths. What an attempt holds is in ``used`` until its end, also
-    on a host that is down.
+    ``device_row + place``, in thousandths. Last come the words of sets of processors, from
+    ``word_row`` on: there a bit is one processor. What an attempt holds is in ``used`` until its
+    end, also on a host that is down.
     """
 
     load_change = 0
@@ -78,6 +80,9 @@ class HostTable:
         self.devices = DeviceTable()
         self.load: Column = np.zeros((len(INDICES), 0), np.int64)
         """Along `INDICES`: what hosts measured, in thousandths; `UNKNOWN`: nothing is known."""
+        self.processors = ProcessorTable()
+        self._words = 0
+        """Rows that are words of sets of processors."""
 
     @property
     def count(self) -> int:
@@ -90,8 +95,13 @@ class HostTable:
         return len(self.resources)
 
     @property
+    def word_row(self) -> int:
+        """The first row that is a word of a set of processors."""
+        return self.width - self._words
+
+    @property
     def width(self) -> int:
-        """Number of rows, those of devices too."""
+        """Number of rows, those of devices and processors too."""
         return len(self.total)
 
     def add(self, name: str) -> HostNumber:
@@ -123,6 +133,7 @@ class HostTable:
         self.reported.append({})
         self.config.append(HostConfig(name=name))
         self.devices.add()
+        self.processors.add()
         self.change += 1
         return number
 
@@ -144,6 +155,7 @@ class HostTable:
             if self.config[number].closed != was.closed:
                 self.is_open[number] = not self.config[number].closed
             self.devices.settle(number, self.config[number].gpus, is_idle=bool(is_idle[number]))
+            self.processors.settle(number, self.config[number].processors)
         self._widen()
         for number in range(self.count):
             self._set_total(number)
@@ -162,20 +174,27 @@ class HostTable:
         if not is_loading:
             is_idle = not self.attempts[number] and not self.held[:, number].any()
             self.devices.settle(number, self.config[number].gpus, is_idle=is_idle)
+        self.processors.settle(number, self.config[number].processors)
         is_wider = self._widen()
         self._set_total(number)
         self.change += 1
         return is_wider
 
     def _widen(self) -> bool:
-        """Make room for the rows of all devices; return whether there was too little."""
-        missing = self.device_row + self.devices.width - self.width
-        if missing <= 0:
+        """Make room for the rows of all devices and processors; return whether there was too
+        little.
+        """
+        devices = self.device_row + self.devices.width - self.word_row
+        words = self.processors.words - self._words
+        if devices <= 0 and words <= 0:
             return False
-        more = np.zeros((missing, self.count), np.int64)
-        self.total = np.concatenate((self.total, more))
-        self.used = np.concatenate((self.used, more))
-        self.held = np.concatenate((self.held, more))
+        row, behind = self.word_row, np.zeros((max(words, 0), self.count), np.int64)
+        between = np.zeros((max(devices, 0), self.count), np.int64)
+        self.total, self.used, self.held = (
+            np.concatenate((column[:row], between, column[row:], behind))
+            for column in (self.total, self.used, self.held)
+        )
+        self._words += max(words, 0)
         return True
 
     def _set_total(self, number: HostNumber) -> None:
@@ -186,8 +205,10 @@ class HostTable:
         self.total[1, number] = mem
         for name in self.resources[2:]:
             self.total[self.row[name], number] = host.counters.get(name, 0)
+        if self._words:
+            self.total[self.word_row :, number] = self.processors.total(number)
         if self.devices.width:
-            self.total[self.device_row :, number] = 0
+            self.total[self.device_row : self.word_row, number] = 0
             devices = self.devices.hosts[number]
             for place in range(len(devices.devices)):
                 self.total[self.device_row + place, number] = WHOLE
@@ -197,7 +218,8 @@ class HostTable:
             return
         self.resources = resources
         self.row = {name: row for row, name in enumerate(resources)}
-        self.total = np.zeros((len(resources) + self.devices.width, self.count), np.int64)
+        width = len(resources) + self.devices.width + self._words
+        self.total = np.zeros((width, self.count), np.int64)
         self.used = np.zeros_like(self.total)
         self.held = np.zeros_like(self.total)
 
@@ -206,6 +228,10 @@ class HostTable:
         still use.
         """
         free: Column = self.total - self.used - self.held
+        if self._words:
+            row = self.word_row
+            # A processor that is gone may still be in use.
+            free[row:] = self.total[row:] & ~(self.used[row:] | self.held[row:])
         return free
 
     def usable(self) -> Flags:
@@ -253,6 +279,8 @@ class HostTable:
         """Return what a row is of, for people."""
         if row < self.device_row:
             return self.resources[row]
+        if row >= self.word_row:
+            return f"word {row - self.word_row} of processors"
         return f"device {row - self.device_row}"
 
     def attributes(self, number: HostNumber) -> Mapping[str, int | str | bool]:

@@ -32,7 +32,7 @@ def index_job(state: ClusterState, job: Job) -> None:
         if unfinished is None:
             unfinished = state.unfinished[owner] = {}
         unfinished[job.id] = None
-        for host in job.avoid:
+        for host in job.retried:
             state.avoiders.setdefault(host, {})[job.id] = None
         if state.classes[job.cls].delays:
             await_delay(state, job)
@@ -216,8 +216,9 @@ def each_run(
     | ElementsDoomed,
 ) -> Iterator[tuple[Job, Ranges]]:
     """Yield each run of a record as its job and positions."""
+    jobs = state.jobs
     for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
-        found = found_job(state, job)
+        found = jobs.get(job) or found_job(state, job)
         yield found, ZERO if found.array is None else found.positions(first, last)
 
 

@@ -74,6 +74,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     topology: int = 0
     has_new_limits: bool = False
     """Its limits are not those that it was launched with."""
+    processors: list[list[int]] = []
+    """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
 
     @property
     def shall_stop(self) -> bool:
@@ -105,6 +107,8 @@ class Requeue(msgspec.Struct, frozen=True, gc=False, array_like=True):
     detail: str = ""
     has_run: bool = False
     """Whether this or an earlier attempt had begun to run."""
+    times: int = 0
+    """How often it was started anew for its exit status; counts anew when somebody asks for it."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -222,7 +226,7 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     attempts: dict[int, int] | None = None
     """Attempt numbers of elements that were placed before and pend again."""
     avoid: tuple[HostNumber, ...] = ()
-    """Hosts on which an attempt failed through the host's fault."""
+    """Hosts on which it is not started: an attempt failed through the host's fault, or said so."""
     details: dict[int, str] | None = None
     """One line about an ended element, by position."""
     ended_by: dict[int, str] | None = None
@@ -251,6 +255,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """Those of the pending and held elements that wait for elements of other arrays."""
     dooms: tuple[tuple[Micros, Ranges], ...] = ()
     """Those of ``awaiting`` that wait in vain, and until when (0: for ever)."""
+    excluded: tuple[HostNumber, ...] = ()
+    """Those of ``avoid`` that it does not use again, for its exit status there."""
 
     @property
     def live_count(self) -> int:
@@ -261,6 +267,11 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     def is_finished(self) -> bool:
         """Whether every element has ended."""
         return self.finished_at_us != 0
+
+    @property
+    def retried(self) -> tuple[HostNumber, ...]:
+        """The hosts that it avoids for a while only."""
+        return tuple(host for host in self.avoid if host not in self.excluded)
 
     @property
     def ready(self) -> Ranges:

@@ -1,7 +1,7 @@
 """Records about live attempts: placed, started, stopped, ended. Used by `xce.state.apply` only."""
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,7 @@ from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job, Requeue
 from xce.state.members import drop_member, note_member
 from xce.state.shares import note_placed, note_released, note_started
 
+_BY_PEOPLE: Final = frozenset({EndCause.REQUEUE_OWNER, EndCause.REQUEUE_ADMIN})
 Freed: TypeAlias = dict[tuple[int, HostNumber, int], int]
 """Single-host attempts that are over, by class, host and what they had returned."""
 
@@ -41,6 +42,7 @@ def _place(
     tasks: list[int],
     rule: StartRule,
     devices: list[list[int]],
+    processors: list[list[int]],
 ) -> Attempt:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
     number = 1
@@ -56,6 +58,7 @@ def _place(
         placed_at_us=state.now_us,
         rule=rule,
         devices=devices,
+        processors=processors,
     )
     if job.id in state.reservations:
         drop_reservation(state, job.id, job.index(position))
@@ -80,8 +83,9 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
             if left == 0:
                 host, left = next(shares)
             devices = [record.devices[nth]] if record.devices else []
-            attempt = _place(state, job, position, [host], tasks, record.rule, devices)
-            if devices:
+            bound = [record.processors[nth]] if record.processors else []
+            attempt = _place(state, job, position, [host], tasks, record.rule, devices, bound)
+            if devices or bound:
                 usage.move_devices(state, found, attempt, 1)
             left -= 1
             nth += 1
@@ -106,6 +110,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     attempt = _place(
         state, job, position, list(record.hosts), list(record.tasks), record.rule,
         [list(devices) for devices in record.devices],
+        [list(words) for words in record.processors],
     )  # fmt: skip
     attempt.parts, attempt.alternative = list(record.parts), record.alternative
     attempt.alone = list(record.alone)
@@ -282,7 +287,8 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
         job.attempts[position] = attempt.number
         if host not in job.avoid:
             job.avoid = (*job.avoid, host)
-        state.avoiders.setdefault(host, {})[job_id] = None
+        if host not in job.excluded:
+            state.avoiders.setdefault(host, {})[job_id] = None
         state.hosts.fault_at_us[host] = state.now_us
         job.pending = unite(job.pending, ((position, position),))
         job.revision += 1
@@ -297,6 +303,7 @@ def apply_requeued(state: ClusterState, record: r.Requeued) -> None:
     freed: Freed = {}
     causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
     details = dict(record.details)
+    held, elsewhere = frozenset(record.held), frozenset(record.elsewhere)
     rows = zip(record.jobs, record.indices, causes, strict=True)
     for place, (job_id, index, cause) in enumerate(rows):
         job, position, attempt = _live(state, job_id, index)
@@ -307,8 +314,18 @@ def apply_requeued(state: ClusterState, record: r.Requeued) -> None:
             cause, attempt.number, attempt.hosts[0], state.now_us, attempt.end_by,
             details.get(place, ""), has_run=attempt.started_at_us != 0,
         )  # fmt: skip
-        wait_again(state, job, position, requeue, hold=attempt.hold)
+        if place in elsewhere:
+            _exclude(state, job, attempt.hosts)
+        wait_again(state, job, position, requeue, hold=attempt.hold or place in held)
     usage.give_back_bulk(state, freed)
+
+
+def _exclude(state: ClusterState, job: Job, hosts: list[HostNumber]) -> None:
+    """Let a job not use hosts again; nothing but its end lifts that."""
+    job.excluded = tuple(dict.fromkeys((*job.excluded, *hosts)))
+    job.avoid = tuple(dict.fromkeys((*job.avoid, *hosts)))
+    for host in hosts:
+        state.avoiders.get(host, {}).pop(job.id, None)
 
 
 def wait_again(
@@ -317,8 +334,12 @@ def wait_again(
     """Let an element pend again, or be held."""
     job.requeues = job.requeues if job.requeues is not None else {}
     before = job.requeues.get(position)
-    if before is not None and before.has_run:
-        requeue = msgspec.structs.replace(requeue, has_run=True)
+    if before is not None:
+        times = 0 if requeue.cause in _BY_PEOPLE else before.times
+        has_run = requeue.has_run or before.has_run
+        requeue = msgspec.structs.replace(requeue, has_run=has_run, times=times)
+    if requeue.cause == EndCause.REQUEUE_EXIT:
+        requeue = msgspec.structs.replace(requeue, times=requeue.times + 1)
     job.requeues[position] = requeue
     found = state.classes[job.cls]
     if hold:

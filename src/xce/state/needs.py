@@ -15,6 +15,7 @@ from xce.model.device import GpuWish
 from xce.model.ids import HostNumber, Micros
 from xce.model.request import Amount, Request
 from xce.state.hosts import Column
+from xce.state.processors import add_held
 from xce.state.relaxing import delays_of_constraints, relaxed
 
 DECAY_STEPS: Final = 8
@@ -36,6 +37,8 @@ class Need(NamedTuple):
     """GPUs; which ones is said for each attempt."""
     device_row: int = 0
     """The row of the first device."""
+    word_row: int = 0
+    """The first row that is a word of a set of processors."""
 
     def on_host(self, tasks: int, *, is_first: bool = True) -> Column:
         """Return what the role takes on a host on which it has ``tasks`` tasks, along the rows.
@@ -147,13 +150,16 @@ def _within(inner: Request, outer: Request) -> Request:
     )
 
 
-def compile_forms(request: Request, rows: Mapping[str, int], width: int = 0) -> tuple[Form, ...]:
+def compile_forms(
+    request: Request, rows: Mapping[str, int], width: int = 0, word_row: int = 0
+) -> tuple[Form, ...]:
     """Return the forms of a request.
 
     Args:
         request: The request.
         rows: Which resource each row of hosts is.
         width: How many rows there are in all, those of devices too; 0: there are no others.
+        word_row: The first of them that is a word of a set of processors.
     """
     forms = []
     width = width or len(rows)
@@ -163,7 +169,10 @@ def compile_forms(request: Request, rows: Mapping[str, int], width: int = 0) -> 
             {at_us for role in roles for item in role.amounts for at_us, _ in _profile(item)[1:]}
         )
         stages = tuple(
-            tuple(_compile_need(role, rows, width, since_us) for role in roles)
+            tuple(
+                _compile_need(role, rows, width, since_us)._replace(word_row=word_row)
+                for role in roles
+            )
             for since_us in (0, *offsets)
         )
         forms.append(Form(form, roles, tuple(offsets), stages))
@@ -232,6 +241,7 @@ def on_hosts(
     tasks: Sequence[int],
     parts: Sequence[int],
     devices: Sequence[Sequence[int]] = (),
+    processors: Sequence[Sequence[int]] = (),
 ) -> dict[HostNumber, Column]:
     """Return what an attempt takes on each of its hosts.
 
@@ -241,6 +251,7 @@ def on_hosts(
         tasks: Tasks of each entry.
         parts: The role of each entry; empty: there is one role.
         devices: The devices of each entry; empty: there are none.
+        processors: The processors of each entry, likewise.
     """
     amounts: dict[HostNumber, Column] = {}
     begun: set[int] = set()
@@ -250,6 +261,8 @@ def on_hosts(
         begun.add(part)
         if devices:
             _add_devices(needed, needs[part], devices[place])
+        if processors:
+            add_held(needed, needs[part].word_row, processors[place], size)
         amounts[host] = amounts[host] + needed if host in amounts else needed
     return amounts
 

@@ -63,7 +63,7 @@ def _unfinish(state: ClusterState, back: dict[JobId, None]) -> None:
         job = state.jobs[job_id]
         state.unfinished.setdefault(job.owner.user, {})[job_id] = None
         users[job.owner.user] = None
-        for host in job.avoid:
+        for host in job.retried:
             state.avoiders.setdefault(host, {})[job_id] = None
         await_delay(state, job)
     for user in users:

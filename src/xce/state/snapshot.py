@@ -7,7 +7,7 @@ format number; one of another format is not read, since it can be made again fro
 import hashlib
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,7 @@ from xce.model.group import JobGroup
 from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
+from xce.model.processor import Processor
 from xce.model.reason import Reason
 from xce.model.record import RoomHeld
 from xce.model.record_access import LoginRefreshed, LoginRevoked
@@ -59,6 +60,11 @@ class _Host(msgspec.Struct, array_like=True):
     reported_devices: tuple[Device, ...] = ()
     devices: HostDevices | None = None
     load: list[int] = []
+    layout: int = -1
+    """Which of `_Head.layouts` its worker reported; -1: nobody wrote that down."""
+
+
+_Layouts: TypeAlias = dict[tuple[Processor, ...], int]
 
 
 class _Class(msgspec.Struct, array_like=True):
@@ -103,6 +109,8 @@ class _Head(msgspec.Struct, array_like=True):
     switches: dict[str, Switch] = {}
     refreshed: list[LoginRefreshed] = []
     groups: dict[str, JobGroup] = {}
+    processor_words: int = 0
+    layouts: list[tuple[Processor, ...]] = []
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -127,7 +135,7 @@ _HEAD: Final = msgspec.msgpack.Decoder(_Head, dec_hook=_decode_other)
 _PART: Final = msgspec.msgpack.Decoder(_Part, dec_hook=_decode_other)
 
 
-def _dump_host(table: HostTable, n: HostNumber) -> _Host:
+def _dump_host(table: HostTable, n: HostNumber, layouts: _Layouts) -> _Host:
     return _Host(
         bool(table.is_open[n]), bool(table.is_up[n]), table.boot_ids[n], table.cpus[n],
         table.mem_mib[n], table.isolation[n], table.versions[n], table.comments[n],
@@ -135,12 +143,14 @@ def _dump_host(table: HostTable, n: HostNumber) -> _Host:
         table.is_silent[n], table.is_lost[n], table.fences[n], table.losses_us[n],
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
         table.load[:, n].tolist(),
+        layouts.setdefault(table.processors.reported[n], len(layouts)),
     )  # fmt: skip
 
 
 def dump(state: ClusterState) -> list[bytes]:
     """Return the state as parts: a head, and the jobs with their specs, 10,000 a part."""
     table = state.hosts
+    layouts: _Layouts = {}
     head = _Head(
         format=FORMAT,
         seq=state.seq,
@@ -151,7 +161,7 @@ def dump(state: ClusterState) -> list[bytes]:
         next_spec=state.next_spec,
         next_class=state.next_class,
         host_names=tuple(table.names),
-        hosts=[_dump_host(table, n) for n in range(table.count)],
+        hosts=[_dump_host(table, n, layouts) for n in range(table.count)],
         keys=[(user, key, use) for (user, key), use in state.keys.items()],
         classes=[_dump_class(found) for _, found in sorted(state.classes.items())],
         finished=list(state.finished),
@@ -176,6 +186,8 @@ def dump(state: ClusterState) -> list[bytes]:
         refreshed=list(state.logins.refreshed.values()),
         switches=dict(sorted(state.switches.items())),
         groups=dict(sorted(state.groups.items())),
+        processor_words=table.processors.words,
+        layouts=list(layouts),
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -216,10 +228,11 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     )  # fmt: skip
     state.switches, state.groups = head.switches, head.groups
     state.set_queues()
+    state.hosts.processors.words = head.processor_words
     state.hosts.configure(head.config, head.host_names)
     state.pools.configure(head.config)
     for number, host in enumerate(head.hosts):
-        _load_host(state, number, host)
+        _load_host(state, number, host, head.layouts)
     state.keys = {(user, key): use for user, key, use in head.keys}
     _load_classes(state, head.classes)
     state.long_grace_us = head.long_grace_us
@@ -240,7 +253,9 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     return state
 
 
-def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
+def _load_host(
+    state: ClusterState, number: HostNumber, host: _Host, layouts: list[tuple[Processor, ...]]
+) -> None:
     table = state.hosts
     table.is_open[number], table.is_up[number] = host.is_open, host.is_up
     table.boot_ids[number] = host.boot_id
@@ -257,6 +272,8 @@ def _load_host(state: ClusterState, number: HostNumber, host: _Host) -> None:
         table.away[number] = None
     table.devices.reported[number] = host.reported_devices
     table.devices.load(number, host.devices or HostDevices())
+    if host.layout >= 0:
+        table.processors.report(number, layouts[host.layout])
     table.join(number, is_loading=True)
     if host.load:
         table.load[:, number] = host.load

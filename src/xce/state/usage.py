@@ -14,6 +14,7 @@ from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
 from xce.state.job import Attempt
 from xce.state.needs import Need, of_pools, on_hosts
+from xce.state.processors import add_held
 
 
 def recount(state: ClusterState) -> None:
@@ -101,11 +102,17 @@ def give_back_bulk(state: ClusterState, freed: dict[tuple[int, HostNumber, int],
 
 
 def move_devices(state: ClusterState, found: RequestClass, attempt: Attempt, sign: int) -> None:
-    """Take the devices of a single-host attempt, or give them back; see `take_bulk`."""
-    wish = found.key.request.gpu
+    """Take the devices and processors of a single-host attempt, or give them back; see
+    `take_bulk`.
+    """
+    wish, host = found.key.request.gpu, attempt.hosts[0]
+    if attempt.processors:
+        held = np.zeros(state.hosts.width, np.int64)
+        add_held(held, state.hosts.word_row, attempt.processors[0], attempt.tasks[0])
+        state.hosts.used[:, host] += sign * held
     if wish is None or not attempt.devices:
         return
-    host, row = attempt.hosts[0], state.hosts.device_row
+    row = state.hosts.device_row
     for device in attempt.devices[0]:
         state.hosts.used[row + device, host] += sign * wish.milli
 
@@ -136,7 +143,9 @@ def return_amounts(state: ClusterState, found: RequestClass, attempt: Attempt, s
 def held(found: RequestClass, attempt: Attempt) -> dict[HostNumber, Column]:
     """Return what an attempt holds on each of its hosts, along the rows."""
     needs = found.forms[attempt.alternative].stages[attempt.returned]
-    return on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices)
+    return on_hosts(
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
+    )
 
 
 def _move_gang(state: ClusterState, found: RequestClass, attempt: Attempt, sign: int) -> None:

@@ -122,7 +122,7 @@ class Probed(NamedTuple):
 
 
 class EndAsked(NamedTuple):
-    """The whole job is to end, by a signal."""
+    """The whole job is to end, by a signal that all its tasks have been sent."""
 
     signal: int
 
@@ -144,6 +144,8 @@ class Step:
         """All hosts have answered."""
         self._ends = False
         """What runs is being ended."""
+        self._is_told = False
+        """It was told so by others."""
         self._end = Finish(0, "")
         self._is_finished = False
         self._due: list[tuple[int, int, int]] = []
@@ -171,6 +173,7 @@ class Step:
             case HostLost(host, why):
                 self._lose(host, why, now_us)
             case EndAsked(number):
+                self._is_told = True
                 self._end_all(Finish(128 + number, ""), now_us)
             case _:
                 self._take_task(event, now_us)
@@ -250,7 +253,7 @@ class Step:
         if task.phase is not Phase.RUNNING or task.is_ready or probe is None:
             return
         if seen.is_ready:
-            task.failures = 0
+            task.failures, task.why = 0, ""
             role.note_ready(task, is_ready=True)
             return
         task.failures += 1
@@ -335,8 +338,11 @@ class Step:
             self._let_be_over(task, Result.STOPPED if task.run else Result.SKIPPED)
         elif task.phase in (Phase.STARTING, Phase.RUNNING):
             role.move(task, Phase.ENDING)
-            self._actions.append(Signal(task.role, task.index, task.run, TERM))
-            self._schedule(task, now_us + max(self.plan.grace_us, GRACE_MIN_US))
+            task.is_told = False
+            if self._is_told:
+                self._schedule(task, now_us + max(self.plan.grace_us, GRACE_MIN_US))
+            else:
+                self._send_end(task, now_us)
 
     def _do_due(self, task: Task, now_us: int) -> None:
         if task.phase is Phase.PAUSED:
@@ -344,8 +350,14 @@ class Step:
         elif task.phase is Phase.RUNNING:
             self._actions.append(Probe(task.role, task.index, task.run))
         elif task.phase is Phase.ENDING:
-            self._actions.append(Signal(task.role, task.index, task.run, KILL))
-            self._schedule(task, now_us + max(self.plan.grace_us, GRACE_MIN_US))
+            self._send_end(task, now_us)
+
+    def _send_end(self, task: Task, now_us: int) -> None:
+        """Tell a task to end, the second time so that it must."""
+        number = KILL if task.is_told else TERM
+        task.is_told = True
+        self._actions.append(Signal(task.role, task.index, task.run, number))
+        self._schedule(task, now_us + max(self.plan.grace_us, GRACE_MIN_US))
 
     def _schedule(self, task: Task, due_us: int) -> None:
         task.due_us = due_us

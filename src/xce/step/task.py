@@ -44,8 +44,8 @@ class Task:
     """A task, through all its runs."""
 
     __slots__ = (
-        "begun_us", "code", "due_us", "failures", "fault", "index", "is_ready", "phase", "plan",
-        "result", "role", "run", "why",
+        "begun_us", "code", "due_us", "failures", "fault", "index", "is_ready", "is_told", "phase",
+        "plan", "result", "role", "run", "why",
     )  # fmt: skip
 
     def __init__(self, role: int, index: int, plan: TaskPlan) -> None:
@@ -62,6 +62,8 @@ class Task:
         """Probes that failed one behind the other."""
         self.fault = ""
         """Why it is told to end, where that is its own fault."""
+        self.is_told = False
+        """It has been sent TERM."""
         self.code = 0
         self.why = ""
         """What happened to it last, for people."""

@@ -35,6 +35,7 @@ from xce.model.observation import (
     SuspensionSeen,
 )
 from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.processor import Processor
 from xce.model.reason import Reason
 from xce.model.refusal import Refusal
 from xce.state.cluster import ClusterState
@@ -79,6 +80,7 @@ def join_host(  # noqa: PLR0913 - a builder takes whatever a test wants to say
     unreported: Sequence[tuple[JobId, Index, int]] = (),
     attributes: Mapping[str, int | str | bool] | None = None,
     devices: Sequence[Device] = (),
+    processors: Sequence[Processor] = (),
 ) -> tuple[Accepted | Refusal, ...]:
     """Let the worker of ``host`` connect."""
     return controller.tell(
@@ -91,6 +93,7 @@ def join_host(  # noqa: PLR0913 - a builder takes whatever a test wants to say
             tuple(unreported),
             attributes=dict(attributes or {}),
             devices=tuple(devices),
+            processors=tuple(processors),
         ),
         by=f"host {host}",
     )

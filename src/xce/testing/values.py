@@ -50,6 +50,7 @@ def request(
     one_host: bool = False,
     ptile: int = 0,
     exclusive: bool = False,
+    affinity: str = "",
 ) -> Request:
     """Return a compiled resource request; ``mem_mib`` is for each task."""
     tasks_min, tasks_max = (tasks, tasks) if isinstance(tasks, int) else tasks
@@ -62,6 +63,7 @@ def request(
         one_host=one_host,
         ptile=ptile,
         exclusive=exclusive,
+        affinity=affinity,
     )
 
 

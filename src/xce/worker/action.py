@@ -24,6 +24,23 @@ class Spawn(msgspec.Struct, frozen=True, gc=False):
     elements: list[tuple[Index, int]]
 
 
+class SpawnPart(msgspec.Struct, frozen=True, gc=False):
+    """Have a place for tasks of an attempt that another host leads."""
+
+    launch: Launch
+    index: Index
+    attempt: int
+
+
+class Lead(msgspec.Struct, frozen=True, gc=False, tag="lead", array_like=True):
+    """Write down that an attempt may have a part on another host; answered by `Led`."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    host: str
+
+
 class Signal(msgspec.Struct, frozen=True, gc=False, tag="signal", array_like=True):
     """Send a signal to everything of an attempt."""
 
@@ -88,7 +105,7 @@ class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=Tr
     """Of the effect: run limit, memory limit, fence; given back to a worker that has just come."""
 
 
-Action: TypeAlias = Spawn | Signal | Suspend | Report | Forget | Lease | SetLimit
+Action: TypeAlias = Spawn | SpawnPart | Lead | Signal | Suspend | Report | Forget | Lease | SetLimit
 
 
 class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):
@@ -122,6 +139,10 @@ class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
     reported: bool
     limits: tuple[int, ...] = ()
     """The last ones that were set (`SetLimit.limits`); empty: those of the launch."""
+    is_part: bool = False
+    """Another host leads the attempt."""
+    parts: tuple[str, ...] = ()
+    """Other hosts that may have a part of it (`Lead`)."""
 
     @property
     def key(self) -> Key:
@@ -198,6 +219,33 @@ class Appended(msgspec.Struct, frozen=True, tag="appended", array_like=True):
     attempt: int
 
 
+class Led(msgspec.Struct, frozen=True, tag="led", array_like=True):
+    """It is written down that another host may have a part."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    host: str
+
+
+class TaskTold(msgspec.Struct, frozen=True, tag="task", array_like=True):
+    """Answer to an order about a task."""
+
+    id: int
+    fault: int
+    """`xce.model.task.TaskFault`."""
+    text: str
+    pid: int
+    out_from: int
+    out: str
+    """In base 64."""
+    err_from: int
+    err: str
+    taken: int
+    is_over: bool
+    code: int
+
+
 class TerminalLost(msgspec.Struct, frozen=True, tag="terminal-lost", array_like=True):
     """Nobody is at the terminal of an interactive job any more."""
 
@@ -231,5 +279,5 @@ class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
 
 News: TypeAlias = Started | Ended | Suspended | Usage | Appended | TerminalLost
 """What the host state machine is told."""
-Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead
+Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead | Led | TaskTold
 """What the shepherd says."""

@@ -8,24 +8,35 @@ from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
+from xce.model.task import PartSeen
 from xce.worker import ending
-from xce.worker.action import Ended, Key, Signal
+from xce.worker.action import Action, Ended, Key, Lead, Present, SetLimit, Signal, Suspend
 
 
 class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-        "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_running", "launch",
-        "limits", "number", "number_signal", "pid", "started_us", "step", "step_us", "stopped_us",
-        "suspended", "suspended_us", "wants_suspended",
+        "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_part", "is_running",
+        "launch", "limits", "number", "number_signal", "own_end", "parts", "pid", "started_us",
+        "step", "step_us", "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
     )  # fmt: skip
 
-    def __init__(self, launch: Launch, index: Index, attempt: int) -> None:
+    def __init__(
+        self, launch: Launch, index: Index, attempt: int, *, is_part: bool = False
+    ) -> None:
         self.launch = launch
         self.index = index
         self.attempt = attempt
-        self.is_running = False
+        self.is_part = is_part
+        """Another host leads it, and tells the controller of it."""
+        self.parts: set[str] = set()
+        """Other hosts that may have something of it."""
+        self.used = PartSeen()
+        """What parts used that are gone, in all."""
+        self.own_end: Ended | None = None
+        """How it ended here; it is over when its parts are gone too."""
+        self.is_running = is_part
         self.pid = 0
         self.started_us = 0
         self.wants_suspended = self.suspended = False
@@ -39,7 +50,7 @@ class Live:
         self.step = ending.STEP_NONE
         self.step_us = 0
         self.interval_us = launch.kill_interval_us
-        self.forget = False
+        self.forget = is_part
         """Nobody wants to hear of its end."""
         self.limits: tuple[int, ...] = ()
         """Those that were set since the launch; empty: none."""
@@ -71,8 +82,32 @@ class Live:
             self.suspended_us = 0
         self.suspended = suspended
 
+    def match(self, present: Present, now_us: Micros, actions: list[Action]) -> None:
+        """Take how it is, and order again what an earlier shepherd may not have done."""
+        if present.limits and not self.limits:
+            self.set_limits(present.limits)
+        elif self.limits != present.limits:
+            actions.append(SetLimit(*self.key, self.limits[1], self.limits))
+        self.stopped_us, self.suspended_us = present.stopped_us, present.suspended_us
+        self.suspended = bool(present.suspended_us)
+        if present.step > self.step:
+            self.cause = EndCause(present.cause)
+            self.step, self.step_us = present.step, min(present.step_us, now_us)
+            self.wants_suspended = False
+        elif self.step > present.step:
+            actions.append(self.signal())
+        if self.number > present.number:
+            actions.append(Signal(*self.key, self.number_signal, count=self.number))
+        self.number = max(self.number, present.number)
+        if self.wants_suspended != self.suspended and not self.step:
+            actions.append(Suspend(*self.key, suspended=self.wants_suspended))
+        actions += [Lead(*self.key, host) for host in sorted(self.parts.difference(present.parts))]
+        self.parts.update(present.parts)
+
     def next_us(self) -> Micros:
         """Return when something is due; 0: nothing."""
+        if self.is_part and self.step < ending.STEP_KILL:
+            return 0  # whoever leads it keeps time
         if self.step:
             return ending.step_due_us(self.step, self.step_us, self.launch, self.interval_us)
         limit_us = self.launch.run_limit_us

@@ -19,49 +19,28 @@ Rules:
 """
 
 import heapq
-from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
-from xce.model.ids import Epoch, Index, JobId, Micros
+from xce.model.ids import Epoch, Index, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen
+from xce.worker import action as a
 from xce.worker import ending
-from xce.worker.action import (
-    Action,
-    Appended,
-    Ended,
-    Forget,
-    Key,
-    Lease,
-    News,
-    Present,
-    Report,
-    SetLimit,
-    Signal,
-    Spawn,
-    Started,
-    Suspend,
-    Suspended,
-    TerminalLost,
-    Usage,
-)
+from xce.worker.action import Action, Key
 from xce.worker.attempt import Live, Over, never_started, over_of
 from xce.worker.outbox import Outbox, Reports
-
-REMEMBER_US: Final = 120_000_000
-"""How long an acknowledged end is remembered against late launches."""
-
-Place: TypeAlias = tuple[JobId, Index]
+from xce.worker.parts import EARLIER, GONE, Parts
+from xce.worker.past import Past, Place
 
 
 class Listing(NamedTuple):
     """An attempt in the shepherd's list, with its launch, and its end if it is over."""
 
-    present: Present
+    present: a.Present
     launch: Launch
-    ended: Ended | None
+    ended: a.Ended | None
 
 
 class HostState:
@@ -70,12 +49,11 @@ class HostState:
     def __init__(self) -> None:
         self._epoch: Epoch = 0
         self._live: dict[Place, Live] = {}
+        self.parts = Parts(self)
         self._waiting: dict[Place, tuple[Launch, int]] = {}
         """Newer attempts than the living ones."""
         self._outbox = Outbox()
-        self._last_over: dict[Place, int] = {}
-        """The newest attempt of each element that is over: nothing up to it is started."""
-        self._remembered: deque[tuple[Micros, Place, int]] = deque()
+        self._past = Past()
         self._due: list[tuple[Micros, Place]] = []
         self._contact_us: Micros = 0
         """When a controller is known to have been there last; 0: no beat was answered yet."""
@@ -122,7 +100,7 @@ class HostState:
             for live in self._live.values()
             if live.launch.fence_us
         ]
-        return [Lease(until)] if until or is_news else []
+        return [a.Lease(until)] if until or is_news else []
 
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
@@ -151,35 +129,72 @@ class HostState:
         """Note that all batches up to ``number`` are durable at the controller."""
         actions: list[Action] = []
         for key, over in self._outbox.acknowledged(number):
-            self._remember(key, now_us)
+            self._past.remember(key, now_us)
             if over.has_directory:
-                actions.append(Forget(*key, keep=True))
+                actions.append(a.Forget(*key, keep=True))
         return actions
 
     def disconnected(self) -> None:
         """Note that the controller may not have got what was sent and not acknowledged."""
         self._outbox.disconnected()
 
+    # Parts of attempts, see `xce.worker.parts`.
+
+    def live_of(self, key: Key) -> Live | None:
+        """Return an attempt that lives here."""
+        live = self._live.get(key[:2])
+        return live if live is not None and live.attempt == key[2] else None
+
+    def close_part(self, key: Key, now_us: Micros) -> bool:
+        """Let a part that is not here never be; False: it is here."""
+        if self.live_of(key) is not None:
+            return False
+        self._past.note(key)
+        self._past.remember(key, now_us)
+        return True
+
+    def is_past(self, key: Key) -> bool:
+        """Whether an attempt is over here, as far as this host remembers."""
+        return self._past.newest(key[:2]) >= key[2]
+
+    def join_part(
+        self, launch: Launch, index: Index, attempt: int, now_us: Micros
+    ) -> tuple[list[Action], str]:
+        """Have a part of an attempt that another host leads; a text: why there can be none now."""
+        place = (launch.job, index)
+        live = self._live.get(place)
+        if live is None and attempt > self._past.newest(place):
+            self._live[place] = Live(launch, index, attempt, is_part=True)
+            lease = self._lease(now_us) if launch.fence_us else []
+            return [a.SpawnPart(launch, index, attempt), *lease], ""
+        if live is None or live.attempt > attempt or (live.attempt == attempt and live.step):
+            return [], GONE
+        if live.attempt == attempt:
+            return [], "" if live.is_part else GONE
+        actions: list[Action] = []
+        self.end(live, EndCause.HOST_LOST, now_us, actions, force=True)
+        return actions, EARLIER
+
     # The shepherd's side.
 
-    def take_news(self, news: Iterable[News], now_us: Micros) -> list[Action]:
+    def take_news(self, news: Iterable[a.News], now_us: Micros) -> list[Action]:
         """Take what happened, and return what is to be done about it now."""
         actions: list[Action] = []
         for one in news:
             match one:
-                case Ended():
+                case a.Ended():
                     self._note_end(one, now_us, actions)
-                case Started():
+                case a.Started():
                     self._note_start(one)
-                case Suspended():
+                case a.Suspended():
                     self._note_suspension(one, now_us)
-                case Usage():
+                case a.Usage():
                     self._note_usage(one, now_us, actions)
-                case TerminalLost():
+                case a.TerminalLost():
                     lost = self._named(one)
                     if lost is not None:
-                        self._end(lost, EndCause.TERMINAL_LOST, now_us, actions)
-                case Appended():
+                        self.end(lost, EndCause.TERMINAL_LOST, now_us, actions)
+                case a.Appended():
                     self._outbox.let_say((one.job, one.index, one.attempt))
         return actions
 
@@ -195,13 +210,16 @@ class HostState:
             # A shepherd loses only what has not begun (see its run directories).
             live.is_running = False
             self._outbox.withdraw(live.key)
+            if live.is_part and not live.step:
+                actions.append(a.SpawnPart(live.launch, live.index, live.attempt))
+                continue
             if live.step:
                 self._let_be_over(live, never_started(live.key, live.cause, now_us), now_us)
                 self._start_waiting(place, actions)
                 continue
-            actions.append(Spawn(live.launch, [(live.index, live.attempt)]))
+            actions.append(a.Spawn(live.launch, [(live.index, live.attempt)]))
             if live.wants_suspended:
-                actions.append(Suspend(*live.key, suspended=True))
+                actions.append(a.Suspend(*live.key, suspended=True))
         return [*actions, *self._lease(now_us)]
 
     # Time.
@@ -224,11 +242,11 @@ class HostState:
             live = self._live[place]
             live.due_us = 0
             if live.step:
-                self._step(live, ending.next_step(live.step), now_us, actions)
+                self.go_to_step(live, ending.next_step(live.step), now_us, actions)
             else:
                 live.cause = EndCause.RUNLIMIT
-                self._step(live, ending.STEP_WARN, now_us, actions)
-        self._let_go(now_us)
+                self.go_to_step(live, ending.STEP_WARN, now_us, actions)
+        self._past.let_go(now_us)
         return actions
 
     # Effects, one by one.
@@ -237,7 +255,7 @@ class HostState:
         elements = []
         for index, attempt in zip(launch.indices, launch.attempts, strict=True):
             place = (launch.job, index)
-            if attempt <= self._last_over.get(place, 0):
+            if attempt <= self._past.newest(place):
                 continue
             live = self._live.get(place)
             if live is None:
@@ -247,9 +265,9 @@ class HostState:
                 if attempt > self._waiting.get(place, (launch, 0))[1]:
                     self._waiting[place] = (launch, attempt)
                 # The controller gave the older one up, or it would not have placed it anew.
-                self._end(live, EndCause.HOST_LOST, now_us, actions)
+                self.end(live, EndCause.HOST_LOST, now_us, actions)
         if elements:
-            actions.append(Spawn(launch, elements))
+            actions.append(a.Spawn(launch, elements))
         if launch.fence_us:
             actions += self._lease(now_us)
 
@@ -259,22 +277,22 @@ class HostState:
         if live is not None and live.attempt == effect.attempt:
             live.forget = live.forget or effect.forget
             live.interval_us = effect.kill_interval_us
-            self._end(live, effect.cause, now_us, actions, force=effect.force)
+            self.end(live, effect.cause, now_us, actions, force=effect.force)
             return
         if place in self._waiting and self._waiting[place][1] == effect.attempt:
             del self._waiting[place]
         if not effect.forget:
             if key not in self._outbox.over:
-                self._last_over[place] = max(effect.attempt, self._last_over.get(place, 0))
+                self._past.note(key)
                 over = never_started(key, effect.cause, now_us)
                 self._outbox.note_end(key, over, ready=True)
             return
         kept = self._outbox.withdraw(key)
         if kept is not None and kept.has_directory:
-            actions.append(Forget(*key, keep=False))
-        self._last_over[place] = max(effect.attempt, self._last_over.get(place, 0))
+            actions.append(a.Forget(*key, keep=False))
+        self._past.note(key)
         self._outbox.note_gone(key)
-        self._remember(key, now_us)
+        self._past.remember(key, now_us)
 
     def _set_suspended(self, effect: SetSuspended, actions: list[Action]) -> None:
         live = self._live.get((effect.job, effect.index))
@@ -282,7 +300,7 @@ class HostState:
             return
         if live.wants_suspended != effect.suspended:
             live.wants_suspended = effect.suspended
-            actions.append(Suspend(*live.key, suspended=effect.suspended))
+            actions.append(a.Suspend(*live.key, suspended=effect.suspended))
         elif live.suspended == effect.suspended:
             self._outbox.note_suspension(live.key, suspended=effect.suspended)
 
@@ -291,7 +309,7 @@ class HostState:
         if live is None or live.attempt != effect.attempt or effect.number <= live.number:
             return
         live.number, live.number_signal = effect.number, effect.signal
-        actions.append(Signal(*live.key, effect.signal, count=effect.number))
+        actions.append(a.Signal(*live.key, effect.signal, count=effect.number))
 
     def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
         live = self._live.get((effect.job, effect.index))
@@ -300,13 +318,13 @@ class HostState:
         limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us
         if limits != live.limits:
             live.set_limits(limits)
-            actions.append(SetLimit(*live.key, effect.mem_limit_kib, limits))
+            actions.append(a.SetLimit(*live.key, effect.mem_limit_kib, limits))
             self._schedule(live)
             actions += self._lease(now_us, is_news=True)
 
     # Ending.
 
-    def _end(
+    def end(
         self, live: Live, cause: EndCause, now_us: Micros, actions: list[Action],
         *, force: bool = False,
     ) -> None:  # fmt: skip
@@ -316,9 +334,10 @@ class HostState:
             return
         live.cause = live.cause or cause
         live.wants_suspended = False
-        self._step(live, step, now_us, actions)
+        self.go_to_step(live, step, now_us, actions)
 
-    def _step(self, live: Live, step: int, now_us: Micros, actions: list[Action]) -> None:
+    def go_to_step(self, live: Live, step: int, now_us: Micros, actions: list[Action]) -> None:
+        """Send the signal of a step of ending, and note when the next is due."""
         live.step, live.step_us = step, now_us
         actions.append(live.signal())
         self._schedule(live)
@@ -332,12 +351,14 @@ class HostState:
 
     # News, one by one.
 
-    def _named(self, one: Started | Ended | Suspended | Usage | TerminalLost) -> Live | None:
+    def _named(
+        self, one: a.Started | a.Ended | a.Suspended | a.Usage | a.TerminalLost
+    ) -> Live | None:
         """Return the living attempt that news are about."""
         live = self._live.get((one.job, one.index))
         return live if live is not None and live.attempt == one.attempt else None
 
-    def _note_start(self, one: Started) -> None:
+    def _note_start(self, one: a.Started) -> None:
         live = self._named(one)
         if live is None or live.is_running:
             return
@@ -348,7 +369,7 @@ class HostState:
         if live.launch.run_limit_us:
             self._schedule(live)
 
-    def _note_suspension(self, one: Suspended, now_us: Micros) -> None:
+    def _note_suspension(self, one: a.Suspended, now_us: Micros) -> None:
         live = self._named(one)
         if live is None:
             return
@@ -357,35 +378,40 @@ class HostState:
             self._outbox.note_suspension(live.key, suspended=one.suspended)
         self._schedule(live)
 
-    def _note_usage(self, one: Usage, now_us: Micros, actions: list[Action]) -> None:
+    def _note_usage(self, one: a.Usage, now_us: Micros, actions: list[Action]) -> None:
         live = self._named(one)
         if live is None:
             return
         limit_kib = live.launch.spec.mem_limit_kib
         if one.out_of_memory or 0 < limit_kib < one.mem_kib:
-            self._end(live, EndCause.MEMLIMIT, now_us, actions)
+            self.end(live, EndCause.MEMLIMIT, now_us, actions)
 
-    def _note_end(self, one: Ended, now_us: Micros, actions: list[Action]) -> None:
+    def _note_end(self, one: a.Ended, now_us: Micros, actions: list[Action]) -> None:
         live = self._named(one)
-        if live is None:
-            return
+        whole = self.parts.whole_end(live, one) if live is not None else None
+        if live is not None and whole is not None:
+            self.finish(live, whole, now_us, actions)
+
+    def finish(self, live: Live, one: a.Ended, now_us: Micros, actions: list[Action]) -> None:
+        """Let an attempt be over: nothing of it is left, here or elsewhere."""
         over = over_of(one, live.cause)
         self._let_be_over(live, over, now_us, report=one.wants_report)
         if live.forget:
-            actions.append(Forget(*live.key, keep=False))
+            actions.append(a.Forget(*live.key, keep=False))
         elif one.wants_report:
-            actions.append(Report(live.launch, over.aged(now_us), now_us))
+            actions.append(a.Report(live.launch, over.aged(now_us), now_us))
         self._start_waiting((one.job, one.index), actions)
 
     def _let_be_over(self, live: Live, over: Over, now_us: Micros, *, report: bool = False) -> None:
         """Move an attempt from the living to those whose end is to be reported."""
-        place, key = (live.launch.job, live.index), live.key
-        del self._live[place]
-        self._last_over[place] = max(live.attempt, self._last_over.get(place, 0))
+        key = live.key
+        del self._live[key[:2]]
+        self.parts.forget(live)
+        self._past.note(key)
         if live.forget:
             self._outbox.withdraw(key)
             self._outbox.note_gone(key)
-            self._remember(key, now_us)
+            self._past.remember(key, now_us)
         else:
             self._outbox.note_end(key, over, ready=not report)
 
@@ -393,7 +419,7 @@ class HostState:
         launch, attempt = self._waiting.pop(place, (None, 0))
         if launch is not None:
             self._live[place] = Live(launch, place[1], attempt)
-            actions.append(Spawn(launch, [(place[1], attempt)]))
+            actions.append(a.Spawn(launch, [(place[1], attempt)]))
 
     # The shepherd's list, one by one.
 
@@ -404,12 +430,12 @@ class HostState:
         if over is not None:
             if not self._outbox.is_said(key):
                 # The report was ordered from a shepherd that is gone.
-                actions.append(Report(one.launch, over.aged(now_us), now_us))
+                actions.append(a.Report(one.launch, over.aged(now_us), now_us))
             return
         live = self._live.get(place)
         if live is not None and live.attempt == key[2]:
             self._match(live, one.present, now_us, actions)
-        elif one.ended is not None:
+        elif one.ended is not None and not self._may_have_parts(one.present):
             self._note_strange_end(one, one.ended, now_us, actions)
             return
         else:
@@ -419,20 +445,25 @@ class HostState:
         else:
             self._schedule(live)
 
+    def _may_have_parts(self, present: a.Present) -> bool:
+        """Whether an attempt that has ended here may not have ended elsewhere, or is a part."""
+        key = present.key
+        return (bool(present.parts) or present.is_part) and self._past.newest(key[:2]) != key[2]
+
     def _note_strange_end(
-        self, one: Listing, ended: Ended, now_us: Micros, actions: list[Action]
+        self, one: Listing, ended: a.Ended, now_us: Micros, actions: list[Action]
     ) -> None:
         """Note the end of an attempt that is not among the living."""
         place, key = ended.key[:2], ended.key
-        if self._last_over.get(place) == key[2]:
+        if self._past.newest(place) == key[2]:
             # Its end was acknowledged; only the order to forget it was lost.
-            actions.append(Forget(*key, keep=True))
+            actions.append(a.Forget(*key, keep=True))
             return
-        self._last_over[place] = max(key[2], self._last_over.get(place, 0))
+        self._past.note(key)
         over = over_of(ended, EndCause.NONE)
         self._outbox.note_end(key, over, ready=not ended.wants_report)
         if ended.wants_report:
-            actions.append(Report(one.launch, over.aged(now_us), now_us))
+            actions.append(a.Report(one.launch, over.aged(now_us), now_us))
 
     def _adopt(self, one: Listing, other: Live | None, now_us: Micros) -> Live:
         """Take an attempt that this state did not know."""
@@ -444,52 +475,25 @@ class HostState:
             if other.attempt > present.attempt:
                 self._waiting[place] = (other.launch, other.attempt)
             self._outbox.withdraw(other.key)
-        live = Live(one.launch, present.index, present.attempt)
+        live = Live(one.launch, present.index, present.attempt, is_part=present.is_part)
         self._live[place] = live
         live.wants_suspended = bool(present.suspended_us)
         self._match(live, present, now_us, [])
         return live
 
-    def _match(self, live: Live, present: Present, now_us: Micros, actions: list[Action]) -> None:
+    def _match(self, live: Live, present: a.Present, now_us: Micros, actions: list[Action]) -> None:
         """Note how an attempt is, and order again what an earlier shepherd may not have done."""
-        if present.limits and not live.limits:
-            live.set_limits(present.limits)
-        elif live.limits != present.limits:
-            actions.append(SetLimit(*live.key, live.limits[1], live.limits))
         if not live.is_running and present.pid:
-            self._note_start(Started(*live.key, present.pid, present.started_us))
-        live.stopped_us, live.suspended_us = present.stopped_us, present.suspended_us
-        live.suspended = bool(present.suspended_us)
-        if present.step > live.step:
-            live.cause = EndCause(present.cause)
-            live.step, live.step_us = present.step, min(present.step_us, now_us)
-            live.wants_suspended = False
-        elif live.step > present.step:
-            actions.append(live.signal())
-        if live.number > present.number:
-            actions.append(Signal(*live.key, live.number_signal, count=live.number))
-        live.number = max(live.number, present.number)
-        if live.wants_suspended != live.suspended and not live.step:
-            actions.append(Suspend(*live.key, suspended=live.wants_suspended))
+            self._note_start(a.Started(*live.key, present.pid, present.started_us))
+        live.match(present, now_us, actions)
+        self.parts.note(live)
 
     @staticmethod
     def _is_ordered(live: Live, actions: list[Action]) -> bool:
         """Whether an attempt has just been ordered to start."""
         return any(
-            isinstance(one, Spawn)
+            isinstance(one, a.Spawn)
             and one.launch is live.launch
             and (live.index, live.attempt) in one.elements
             for one in actions
         )
-
-    # What is over.
-
-    def _remember(self, key: Key, now_us: Micros) -> None:
-        self._remembered.append((now_us, (key[0], key[1]), key[2]))
-
-    def _let_go(self, now_us: Micros) -> None:
-        """Forget ends that were acknowledged long ago."""
-        while self._remembered and self._remembered[0][0] + REMEMBER_US < now_us:
-            _, place, attempt = self._remembered.popleft()
-            if self._last_over.get(place) == attempt:
-                del self._last_over[place]

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from xce.model.effect import Launch
 from xce.model.ids import Index
+from xce.worker.bindings import binding_environment
 from xce.worker.gpus import gpu_environment
 from xce.worker.ranks import (
     HOSTS_MAX_BYTES,
@@ -29,7 +30,9 @@ _NEVER: Final = re.compile(
     |LSB_INPUTFILE|LSB_EFFECTIVE_RSRCREQ|LSB_PROJECT_NAME|LSB_MAX_NUM_PROCESSORS|LSB_CLUSTER_NAME
     |CUDA_VISIBLE_DEVICES\w*|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|NVIDIA_VISIBLE_DEVICES|LSB_GPU_\w*
     |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
-    |XCE_HOSTS_\w*|XCE_RANK\w*|XCE_LAUNCH_\w*|XCE_GPU\w*""",
+    |XCE_HOSTS_\w*|XCE_RANK\w*|XCE_LAUNCH_\w*|XCE_GPU\w*|XCE_BIND_\w*|LSB_BIND_\w*
+    |LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+
+    |XCE_STEP_\w*|XCE_ENDPOINTS_\w*|XCE_PORT|XCE_HOST""",
     re.VERBOSE,
 )
 """Never propagated by LSF, or set anew for each job: a job submitted from a job inherits none."""
@@ -148,6 +151,7 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
         "XCE_ATTEMPT": str(attempt),
     }
     found |= gpu_environment(launch, index)
+    found |= binding_environment(launch, index)
     if is_parallel(launch):
         found["MASTER_ADDR"] = launch.hosts[0][0]
         found["MASTER_PORT"] = str(meeting_port(launch, index, attempt))

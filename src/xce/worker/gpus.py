@@ -28,6 +28,23 @@ def gpu_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, s
     if wish is None:
         return {}
     grants = grants_at(launch, index, entry)
+    found = visible_environment(grants, wish)
+    found |= {
+        "LSB_GPU_MODE": "exclusive_process" if wish.is_exclusive else "shared",
+        "LSB_GPU_ALLOC": " ".join(
+            f"{host} {len(devices)}"
+            for (host, _), devices in zip(launch.hosts, _of(launch, index), strict=True)
+            if devices
+        ),
+    }
+    if wish.per == "task" and grants:
+        for task, mine in enumerate(tasks_of(grants, wish)):
+            found[f"CUDA_VISIBLE_DEVICES{task}"] = ",".join(dict.fromkeys(g.name for g in mine))
+    return found
+
+
+def visible_environment(grants: Sequence[DeviceGrant], wish: GpuWish | None) -> dict[str, str]:
+    """Return the variables by which programs see these GPUs and no others."""
     names = list(dict.fromkeys(grant.name for grant in grants))
     visible = ",".join(names)
     found = {
@@ -36,18 +53,9 @@ def gpu_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, s
         "XCE_GPUS": visible,
         "XCE_GPU_COUNT": str(len(names)),
         "LSB_GPU_NUM": str(len(names)),
-        "LSB_GPU_MODE": "exclusive_process" if wish.is_exclusive else "shared",
-        "LSB_GPU_ALLOC": " ".join(
-            f"{host} {len(devices)}"
-            for (host, _), devices in zip(launch.hosts, _of(launch, index), strict=True)
-            if devices
-        ),
     }
-    if wish.milli < WHOLE:
+    if wish is not None and wish.milli < WHOLE:
         found |= _share(wish, grants)
-    if wish.per == "task" and grants:
-        for task, mine in enumerate(tasks_of(grants, wish)):
-            found[f"CUDA_VISIBLE_DEVICES{task}"] = ",".join(dict.fromkeys(g.name for g in mine))
     return found
 
 

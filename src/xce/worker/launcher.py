@@ -14,9 +14,11 @@ import msgspec
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.job import EndCause
+from xce.step.plan import encode_plan
 from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Ended, Key, SetLimit, Signal, Spawn, Suspend
+from xce.worker.bindings import affinity_hostfile, binding_order
 from xce.worker.environ import (
     Account,
     HostFiles,
@@ -24,8 +26,11 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
+from xce.worker.launch_command import command_of
+from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
+from xce.worker.step_plan import plan_of
 from xce.worker.store import Store, digest_of, is_digest
 
 _ENVIRONMENTS_MAX: Final = 256
@@ -55,7 +60,10 @@ class Prepared(msgspec.Struct):
 class Launcher:
     """Prepares launches of one host."""
 
-    def __init__(self, host: str, store: Store, accounts: Accounts) -> None:
+    def __init__(
+        self, host: str, store: Store, accounts: Accounts, door: LaunchDoor | None = None
+    ) -> None:
+        self._door = door
         self._host = host
         self._store = store
         self._accounts = accounts
@@ -228,6 +236,7 @@ class Launcher:
         note = _NOTES.encode(launch).decode()
         way = self._store.way_of(spec.script)
         assert way is not None
+        command, way = command_of(spec, script, way)
         for elements in _by_directory(launch, held.elements):
             cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
             shared = SpawnShared(
@@ -242,10 +251,12 @@ class Launcher:
                 cwd=cwd,
                 make_cwd=make_cwd,
                 umask=spec.umask,
-                script=[script, *spec.args],
+                script=command,
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
+                bindings=_bindings(launch, elements),
+                says=spec.runs_by_roles,
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(
                     (spec.terminal.rows, spec.terminal.columns)
@@ -271,7 +282,20 @@ class Launcher:
             input_path=self._store.input_path(spooled) if spooled else "",
         )  # fmt: skip
         env = element_environment(launch, index, attempt)
+        if launch.spec.runs_by_roles:
+            env["XCE_STEP_PLAN"] = self._plan_file(launch, index)
+        if len(launch.hosts) > 1:
+            env["XCE_LAUNCH_HOST"] = self._host
+        if self._door is not None and len(launch.hosts) > 1:
+            env |= self._door.environment((launch.job, index, attempt))
+        if launch.bindings:
+            text = affinity_hostfile(launch, index)
+            env["LSB_AFFINITY_HOSTFILE"] = self._store.hostfile(text)
         return (launch.job, index, attempt, env, found.input, found.output, found.error)
+
+    def _plan_file(self, launch: Launch, index: Index) -> str:
+        script = self._store.load_script(launch.spec.script)
+        return self._store.hostfile(encode_plan(plan_of(launch, index, script)))
 
     def _base(self, digest: str, account: Account, prepared: Prepared) -> str:
         """Return the name of a base environment, which is sent along."""
@@ -287,6 +311,14 @@ class Launcher:
                 self._bases.popitem(last=False)
         prepared.bases[name] = known[1]
         return name
+
+
+def _bindings(
+    launch: Launch, elements: list[tuple[Index, int]]
+) -> dict[str, tuple[list[int], list[int], bool]]:
+    """Return what elements are bound to on this host."""
+    orders = ((index, binding_order(launch, index)) for index, _ in elements)
+    return {str(index): order for index, order in orders if order is not None}
 
 
 def _by_directory(

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from xce.model.ids import Index, JobId, Micros
-from xce.worker.action import Forget, Lease, SetLimit, Signal, Suspend
+from xce.worker.action import Forget, Lead, Lease, SetLimit, Signal, Suspend
 from xce.worker.streams import Target
 
 SpawnItem: TypeAlias = tuple[JobId, Index, int, dict[str, str], str, Target | None, Target | None]
@@ -39,8 +39,13 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """The mode of an interactive job's terminal."""
     window: tuple[int, int] = (0, 0)
     """Its rows and columns."""
+    bindings: dict[str, tuple[list[int], list[int], bool]] = {}
+    """By index: the processors and NUMA domains that the element is bound to, and whether it may
+    take memory of these alone."""
     login: str = ""
     """Path of the shell whose login files are read before."""
+    says: bool = False
+    """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
@@ -79,6 +84,45 @@ class TerminalOrder(msgspec.Struct, frozen=True, tag="terminal", array_like=True
     hangs_up: bool
 
 
+class PartShared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shepherd must know of a part."""
+
+    note: str
+    """The `Launch` as JSON."""
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    limit_kib: int
+
+
+class PartOrder(msgspec.Struct, frozen=True, tag="part", array_like=True):
+    """Have a place for tasks of an attempt that another host leads."""
+
+    key: tuple[JobId, Index, int]
+    shared: PartShared
+
+
+class StartShared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shepherd must know of a task to start it."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    umask: int
+    has_input: bool
+    binding: tuple[list[int], list[int], bool] | None = None
+    """As in `SpawnShared.bindings`."""
+
+
+class TaskOrder(msgspec.Struct, frozen=True, tag="task", array_like=True):
+    """Start, read, feed, signal or end a task; answered by `TaskTold` under its number."""
+
+    id: int
+    key: tuple[JobId, Index, int]
+    fields: tuple[str | int | bool | StartShared, ...]
+    """What is to be done, the task's name, and what that takes."""
+
+
 class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
     """Read a piece of a job's output."""
 
@@ -101,6 +145,9 @@ Order: TypeAlias = (
     | Forget
     | ReadOrder
     | TerminalOrder
+    | PartOrder
+    | TaskOrder
+    | Lead
     | Lease
     | SetLimit
 )

@@ -132,7 +132,7 @@ def report_body(
         script[:_TEXT_MAX].rstrip("\n"),
         _DASHES,
         "",
-        *_outcome(end),
+        *_outcome(launch, end),
         "",
         "Resource usage summary:",
         "",
@@ -148,7 +148,7 @@ def _label(launch: Launch) -> str:
 def report_subject(launch: Launch, end: AttemptEnded) -> str:
     """Return the line that says which job it is about, and how it ended."""
     jobid = f"{launch.job}[{end.index}]" if end.index else str(launch.job)
-    outcome = "Exited" if end.exit_code or end.cause else "Done"
+    outcome = "Done" if _is_done(launch, end) else "Exited"
     return f"Job {jobid}: <{_label(launch)}> in cluster <{launch.cluster}> {outcome}"
 
 
@@ -185,7 +185,12 @@ def _executed(launch: Launch, started: str) -> list[str]:
     ]
 
 
-def _outcome(end: AttemptEnded) -> list[str]:
+def _is_done(launch: Launch, end: AttemptEnded) -> bool:
+    is_well = not end.exit_code or end.exit_code in launch.success_codes
+    return is_well and not end.signal and not end.cause
+
+
+def _outcome(launch: Launch, end: AttemptEnded) -> list[str]:
     lines = []
     if end.cause:
         lines.append(f"{end_cause_text(EndCause(end.cause))}.")
@@ -193,7 +198,7 @@ def _outcome(end: AttemptEnded) -> list[str]:
         lines.append(end.detail)
     if end.signal:
         lines.append(f"Exited with signal termination: {end.signal}.")
-    elif end.exit_code or end.cause:
+    elif not _is_done(launch, end):
         lines.append(f"Exited with exit code {end.exit_code}.")
     else:
         lines.append("Successfully completed.")

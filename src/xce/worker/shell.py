@@ -6,21 +6,17 @@ most 2 ms or until one is acknowledged. There is one timer, for what is due next
 """
 
 import asyncio
-import base64
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from xce.model.device import Device
 from xce.model.effect import Launch
 from xce.model.ids import Micros
-from xce.model.job import Owner
 from xce.model.observation import HostJoined, Reported
+from xce.model.processor import Processor
 from xce.net import message as m
 from xce.net.destination import Destination
 from xce.net.handshake import make_hello
@@ -34,7 +30,10 @@ from xce.worker.action import (
     Event,
     Forget,
     Greeting,
+    Key,
+    Lead,
     Lease,
+    Led,
     Listed,
     News,
     Piece,
@@ -43,16 +42,22 @@ from xce.worker.action import (
     SetLimit,
     Signal,
     Spawn,
+    SpawnPart,
     Suspend,
+    TaskTold,
     TerminalRead,
 )
+from xce.worker.asks import Asks
 from xce.worker.beat import Beat
 from xce.worker.core import HostState
 from xce.worker.hollow import HollowOptions, HollowShepherd
+from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 from xce.worker.launcher import Launcher, Prepared
 from xce.worker.link import Shepherding, ShepherdLink, ShepherdList, ShepherdOptions
 from xce.worker.load import LoadMeter
-from xce.worker.order import AppendOrder, OrderFrame, ReadOrder, TerminalOrder
+from xce.worker.order import AppendOrder, OrderFrame
+from xce.worker.part_desk import PartDesk
+from xce.worker.remote import Remote
 from xce.worker.report import render_report
 from xce.worker.store import Store
 
@@ -61,7 +66,6 @@ WINDOW: Final = 4
 GATHER_S: Final = 0.002
 HOUSEKEEPING_S: Final = 30.0
 SWEEP_S: Final = 3600.0
-_READ_MAX: Final = 1024 * 1024
 
 
 class WorkerOptions(NamedTuple):
@@ -84,6 +88,10 @@ class WorkerOptions(NamedTuple):
     """The GPUs that were found."""
     attributes: tuple[tuple[str, int], ...] = ()
     """What the host is made of, in thousandths."""
+    processors: tuple[Processor, ...] = ()
+    """The processors that jobs may be bound to."""
+    door: LaunchDoor | None = None
+    """Where processes of jobs ask for tasks on other hosts; None: nowhere."""
 
 
 class Worker:
@@ -100,7 +108,7 @@ class Worker:
         self._store = store
         self._log = log
         self._accounts = accounts or Accounts()
-        self._launcher = Launcher(options.host, store, self._accounts)
+        self._launcher = Launcher(options.host, store, self._accounts, options.door)
         self._state = HostState()
         self._link = self._make_link(options.shepherd)
         self._listed = asyncio.Event()
@@ -115,9 +123,23 @@ class Worker:
         self._meter = LoadMeter(clock_us, time.time) if is_real else None
         self._last_id = 0
         self._asked: dict[int, tuple[str, ...]] = {}
-        self._reads: dict[int, int] = {}
-        self._terminals: dict[int, int] = {}
+        self._asks = Asks(self._link, self._accounts, self._store, self._say)
+        self._parts = PartDesk(
+            options.host, self._state, self._asks, self._accounts, self._carry_out, self._say,
+            clock_us,
+        )  # fmt: skip
+        self._remote = Remote(self._state, self._carry_out, self._say, clock_us)
         self._lookups: set[asyncio.Task[None]] = set()
+        self._desk: LaunchDesk | None = None
+        if options.door is not None:
+            self._desk = LaunchDesk(options.door, self._remote, self._owner_of, log)
+
+    def _owner_of(self, key: Key) -> int | None:
+        """Return whose an attempt is that this host leads; None: it has none such."""
+        live = self._state.live_of(key)
+        if live is None or live.is_part or live.own_end is not None:
+            return None
+        return live.launch.owner.uid
 
     def _make_link(self, how: ShepherdOptions | HollowOptions) -> Shepherding:
         if isinstance(how, HollowOptions):
@@ -129,6 +151,8 @@ class Worker:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._link.run())
             tasks.create_task(self._keep_house())
+            if self._desk is not None:
+                tasks.create_task(self._desk.run())
             # The controller is told of all that lives here, so that must be known first.
             await self._listed.wait()
             hello = make_hello("worker", self._options.host, self._options.version)
@@ -166,6 +190,7 @@ class Worker:
             version=options.version,
             attributes=dict(options.attributes),
             devices=options.devices,
+            processors=options.processors,
         )
         peer.send(m.Observe(joined))
         self._log.info(
@@ -200,6 +225,8 @@ class Worker:
         if self._beat_timer is not None:
             self._beat_timer.cancel()
         self._peer = None
+        self._remote.leave_controller()
+        self._parts.leave_controller()
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})
 
@@ -214,10 +241,8 @@ class Worker:
                     actions += self._state.acknowledged(number, now_us)
                 case m.Blobs():
                     self._take_blobs(message)
-                case m.ReadOutput():
-                    self._read(message)
-                case m.TerminalAsk():
-                    self._serve_terminal(message)
+                case m.ReadOutput() | m.TerminalAsk() | m.TaskAsk() | m.TaskPiece():
+                    self._relay(message)
                 case m.Pong(number):
                     contact_us = self._beat.answered(number)
                     if contact_us:
@@ -272,51 +297,24 @@ class Worker:
         self._launcher.take_blobs(asked, message.blobs, message.damaged, prepared, now_us)
         self._send_prepared(prepared, now_us)
 
-    def _read(self, ask: m.ReadOutput) -> None:
-        """Let the shepherd read a piece of a job's output, as the job's user."""
-        if not self._link.is_ready:
-            self._answer(ask.id, b"", 0, f"host {ask.host} is just starting; try again")
-            return
-        path = ""
-        if ask.path:
-            path = streams.expand_path(ask.path, job=ask.job, index=ask.index)
-            cwd = streams.expand_path(ask.cwd, job=ask.job, index=ask.index)
-            path = os.path.join(cwd, path)  # noqa: PTH118 - pathlib would drop a last slash
-        suffix = "err" if ask.stream == "stderr" else "out"
-        owner = Owner(ask.user, ask.uid, ask.gid)
-        account = self._accounts.known(owner)
-        groups = account.groups if account is not None else (ask.gid,)
-        self._last_id += 1
-        self._reads[self._last_id] = ask.id
-        order = ReadOrder(
-            self._last_id, (ask.job, ask.index, ask.attempt), path, f"{ask.job}.{suffix}",
-            (ask.uid, ask.gid, groups), ask.offset, min(ask.limit, _READ_MAX),
-        )  # fmt: skip
-        self._link.send(OrderFrame([order], {}))
+    def _relay(self, message: m.ReadOutput | m.TerminalAsk | m.TaskAsk | m.TaskPiece) -> None:
+        """Do what somebody else asks through the controller, or take what he answers."""
+        match message:
+            case m.ReadOutput():
+                self._asks.read(message)
+            case m.TerminalAsk():
+                self._asks.serve_terminal(message)
+            case m.TaskAsk():
+                self._parts.serve(message)
+            case m.TaskPiece():
+                self._remote.take(message)
 
-    def _answer(self, ask_id: int, content: bytes, size: int, error: str) -> None:
-        if self._peer is not None:
-            self._peer.send(m.OutputChunk(ask_id, content, size, error))
-
-    def _serve_terminal(self, ask: m.TerminalAsk) -> None:
-        """Let the shepherd carry out what is asked of a terminal."""
-        if not self._link.is_ready:
-            self._answer_terminal(
-                ask.id, m.TerminalPiece(0, 0, b"", error="just starting; try again")
-            )
-            return
-        self._last_id += 1
-        self._terminals[self._last_id] = ask.id
-        order = TerminalOrder(
-            self._last_id, (ask.job, ask.index, ask.attempt), ask.offset, ask.limit, ask.wait_us,
-            ask.place, base64.b64encode(ask.typed).decode(), ask.is_end, ask.rows, ask.columns,
-            ask.hangs_up,
-        )  # fmt: skip
-        self._link.send(OrderFrame([order], {}))
-
-    def _answer_terminal(self, ask_id: int, piece: m.TerminalPiece) -> None:
-        if self._peer is not None:
-            self._peer.send(msgspec.structs.replace(piece, id=ask_id))
+    def _say(self, message: m.Message) -> bool:
+        """Send a message to the controller; False: there is none now."""
+        if self._peer is None or not self._peer.is_open:
+            return False
+        self._peer.send(message)
+        return True
 
     # The shepherd.
 
@@ -325,13 +323,7 @@ class Worker:
         self._greeting = found.greeting
         # What was held for an earlier shepherd is wanted again where it still is.
         self._launcher.clear()
-        for ask_id in self._reads.values():
-            self._answer(ask_id, b"", 0, "the host's shepherd was restarted; try again")
-        self._reads.clear()
-        again = m.TerminalPiece(0, 0, b"", error="the host's shepherd was restarted; try again")
-        for ask_id in self._terminals.values():
-            self._answer_terminal(ask_id, again)
-        self._terminals.clear()
+        self._asks.give_up()
         self._carry_out(self._state.take_list(found.listed, now_us), now_us)
         if not self._listed.is_set():
             self._log.info("isolation-found", extra={"isolation": found.greeting.isolation})
@@ -342,19 +334,10 @@ class Worker:
         now_us = clock_us()
         news: list[News] = []
         for event in events:
-            if isinstance(event, Piece):
-                ask_id = self._reads.pop(event.id, None)
-                if ask_id is not None:
-                    content = base64.b64decode(event.content)
-                    self._answer(ask_id, content, event.size, event.error)
-            elif isinstance(event, TerminalRead):
-                ask_id = self._terminals.pop(event.id, None)
-                if ask_id is not None:
-                    content = base64.b64decode(event.content)
-                    piece = m.TerminalPiece(
-                        ask_id, event.offset, content, event.taken, event.is_over, event.error
-                    )
-                    self._answer_terminal(ask_id, piece)
+            if isinstance(event, Led):
+                self._remote.take_led(event)
+            elif isinstance(event, Piece | TerminalRead | TaskTold):
+                self._asks.take(event)
             elif not isinstance(event, Greeting | Present | Listed):
                 news.append(event)
         if news:
@@ -372,14 +355,19 @@ class Worker:
                 case Signal() | Suspend() | SetLimit():
                     if not self._launcher.hold_back(action, prepared, now_us):
                         prepared.orders.append(action)
-                case Forget() | Lease():
+                case Forget() | Lease() | Lead():
                     prepared.orders.append(action)
+                case SpawnPart():
+                    order = self._parts.part_order(action)
+                    prepared.orders += [order] if order is not None else []
                 case Report():
                     prepared.orders.append(self._append(action))
         self._send_prepared(prepared, now_us)
         self._fetch()
         self._look_up()
         self._set_timer()
+        self._parts.look()
+        self._remote.look()
 
     def _send_prepared(self, prepared: Prepared, now_us: Micros) -> None:
         if prepared.orders:

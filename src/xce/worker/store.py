@@ -70,6 +70,10 @@ class Store:
             self._make_directories()
             _write(Path(path), content, mode)
 
+    def own_directory(self, job: int, index: int, attempt: int) -> str:
+        """Return the directory that an attempt has of its own on this host."""
+        return f"{self.runs}/{job}.{index}.{attempt}/job"
+
     def script_path(self, digest: str) -> str:
         """Return where a script lies."""
         return f"{self._scripts}/{digest}"

@@ -67,6 +67,13 @@ def test_batches_come_back_as_they_were_in_order(make: Make) -> None:
     assert [one.epoch for one in found] == [epoch] * 3
     assert (journal.last_seq, journal.last_crc) == (6, made[-1].crc)
     assert (journal.first_seq(), journal.stored_seq()) == (1, 6)
+    sizes = [len(one.content) for one in made]
+    assert [journal.tail_bytes(seq) for seq in (0, 1, 4, 6)] == [
+        sum(sizes),
+        sum(sizes[1:]),
+        sizes[2],
+        0,
+    ]
 
 
 def test_an_empty_journal_has_nothing(make: Make) -> None:

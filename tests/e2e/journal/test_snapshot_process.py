@@ -34,3 +34,17 @@ def test_only_blobs_that_nothing_names_are_found_needless() -> None:
         assert reader.snapshot_seqs()
         assert set(needed) < set(reader.blob_digests())
         reader.close()
+
+
+def test_a_large_tail_becomes_a_snapshot_also_of_few_entries() -> None:
+    with open_live() as live:
+        live.xce("up", "--hosts", "h1", "--slots", "1", "--timeout", "60")
+        for first in range(0, 1_500, 500):
+            texts = (f"true {number:04000}" for number in range(first, first + 500))
+            live.submit_all([live.submission(text, hold=True) for text in texts])
+        reader = open_sqlite_reader(live.layout.journal)
+        try:
+            until(reader.snapshot_seqs, "a snapshot", pause_s=0.2)
+            assert reader.snapshot_seqs()[0] < 100
+        finally:
+            reader.close()

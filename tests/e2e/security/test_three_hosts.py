@@ -52,18 +52,9 @@ def site():
 
 def install(site: Site) -> None:
     """Install a cluster by the steps of ``docs/security.md``, and have it run a job."""
-    live = site.live
-    began = time.monotonic()
-    live.xceadmin("init", "--listen", str(site.address), "--hosts", "h[1-3]", "--cluster", "net")
-    assert "3 hosts of other machines have not joined" in live.xce("up")
-    for host in HOSTS:
-        token = live.root.parent / f"{host}.token"
-        live.xceadmin("keys", "token", host, "--out", str(token))
-        site.start_worker(host, "--enrol", str(token), "--connect", str(site.address))
+    assert "3 hosts of other machines have not joined" in site.install(HOSTS)
     for host in HOSTS:
         site.until_status(host, "ok")
-    live.until_ended(live.submit("true"))
-    site.installed_s = time.monotonic() - began
 
 
 def test_hosts_join_and_work_and_their_output_is_read(site):
@@ -86,31 +77,10 @@ def test_hosts_join_and_work_and_their_output_is_read(site):
     assert size >= 5_000_000
 
 
-def test_from_nothing_to_the_first_job_is_a_matter_of_a_minute(site):
-    """The documented steps are two commands, and two for each host; the rest is waiting."""
-    assert site.installed_s < 60
-
-
-def test_the_key_of_the_controller_is_rotated_without_enrolling_again(site):
-    live = site.live
-    keys = live.layout.keys
-    old = site.key_of("controller", os.uname().nodename.split(".")[0])
-    live.xceadmin("keys", "new", "controller", "spare")
-    live.xceadmin("keys", "trust", str(keys / "controller-spare.crt"))
-    known = [site.directory(host) / "keys" / "controllers.pem" for host in HOSTS]
-    until(lambda: all(len(load_certificates(path)) == 2 for path in known), "hosts know both keys")
-    live.xce("down")
-    for end in ("crt", "key"):
-        (keys / f"controller-spare.{end}").replace(keys / f"controller.{end}")
-    live.xce("up")
-    for host in HOSTS:
-        site.until_status(host, "ok")
-    assert "revoked" in live.xceadmin("keys", "revoke", old)
-    until(lambda: all(len(load_certificates(path)) == 1 for path in known), "hosts know one key")
-    assert all(site.status_of(host) == "ok" for host in HOSTS)
-    spare = site.key_of("controller", "spare")
-    refused = live.xceadmin("keys", "revoke", spare, status=1)
-    assert "the controller's only key" in refused
+def test_from_nothing_to_the_first_job_is_five_minutes_of_typing_at_most(site):
+    """The documented steps, typed by somebody slow (two characters a second), and the waiting."""
+    print(f"{len(site.typed)} characters, and {site.installed_s:.1f} s of the machine")
+    assert len(site.typed) / 2 + site.installed_s < 300
 
 
 def test_a_worker_comes_back_by_itself_after_a_restart_of_either_side(site):
@@ -272,7 +242,7 @@ def test_a_token_is_good_once_for_its_host_and_not_for_long(site):
         ):
             with pytest.raises(ConnectionRefusedByPeerError, match=why):
                 await attempt(**change)
-        assert (await attempt()).cluster == "net"
+        assert (await attempt()).cluster == "xce"
         with pytest.raises(ConnectionRefusedByPeerError, match="used already"):
             await attempt(certificate=other)
 
@@ -468,7 +438,8 @@ def test_private_keys_and_secrets_are_nowhere_but_in_their_files(site):
     place = live.root.parent
     for path in [*place.rglob("*.key"), *place.rglob("*.token")]:
         assert path.stat().st_mode & 0o077 == 0, path
-    keys = [path.read_text().splitlines()[1] for path in place.rglob("*.key")]
+    private = [path for path in place.rglob("*.key") if path.read_bytes().startswith(b"-----BEGIN")]
+    keys = [path.read_text().splitlines()[1] for path in private]
     assert len(keys) >= 6
     texts = [path.read_text(errors="replace") for path in [*live.layout.log.glob("*.log"),
              *place.glob("*.log")]]  # fmt: skip

@@ -9,6 +9,8 @@ from worker_rig import alive, wait_until
 
 from xce.model.effect import SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.job import EndCause, Files, Owner
+from xce.model.processor import Binding, render_list
+from xce.worker.processors import find_processors
 
 OPTIONS = ((), ("--no-cgroups",)) if os.geteuid() == 0 else ((),)
 
@@ -324,3 +326,27 @@ def test_root_runs_jobs_of_other_users_as_them(host: Host) -> None:
     assert host.controller.read(3).content == b"65534\n"
     host.launch("cat", job=4, owner=nobody, files=Files(input="/etc/shadow"))
     assert host.controller.end_of(4).cause is EndCause.OUTPUT
+
+
+def test_a_job_is_bound_to_its_processors_and_their_memory(host: Host) -> None:
+    last = max(os.sched_getaffinity(0))
+    show = "sed -n 's/Cpus_allowed_list:.//p' /proc/self/status"
+    host.launch(
+        f"{show}; echo $LSB_BIND_CPU_LIST; cat $LSB_AFFINITY_HOSTFILE",
+        files=Files(output="out"),
+        bindings=[(Binding((str(last),), ("",)),)],
+    )
+    host.controller.end_of(1)
+    assert host.text("out").splitlines()[:3] == [str(last), str(last), f"h1 {last}"]
+    # The next one is bound to nothing.
+    host.launch(show, job=2, files=Files(output="out2"))
+    host.controller.end_of(2)
+    assert host.text("out2").splitlines()[0] == render_list(os.sched_getaffinity(0))
+    assert host.controller.joins[0].processors == find_processors()
+
+
+def test_a_job_does_not_start_on_processors_that_are_not_there(host: Host) -> None:
+    host.launch("true", bindings=[(Binding(("1023",), ("",)),)])
+    end = host.controller.end_of(1)
+    assert (end.cause, end.host_fault) == (EndCause.START_FAILED, True)
+    assert "processors [1023] are not there" in end.detail

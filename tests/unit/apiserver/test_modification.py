@@ -138,3 +138,21 @@ def test_changes_are_told_in_words():
     assert changed_members(ChangeBody(script_data=b"x")) == ("script",)
     with pytest.raises(ProblemError, match="nothing"):
         changed_members(ChangeBody())
+
+
+def test_what_roles_say_is_changed_in_their_jobspec():
+    async def story(rest):
+        roles = [{"name": "a", "command": "x"}, {"name": "b", "command": "y", "count": 2}]
+        status, _ = await rest.post("/jobs", {"spec": {"version": 1, "roles": roles}})
+        assert status == 201
+        for members in ({"tasks": [4, 4]}, {"command": "z"}, {"hosts": "h1"}):
+            refused = await change(rest, 1, **members)
+            (name,) = members
+            assert refused.get("error", refused)["code"] == "not-built", refused
+            assert f"job 1 has roles, which say its {name}" in str(refused)
+        _, before = await rest.get("/jobs/1/spec")
+        assert (await change(rest, 1, queue="wide", name="n"))["queue"] == "wide"
+        _, after = await rest.get("/jobs/1/spec")
+        assert after["roles"] == before["roles"]
+
+    run_rest(story, queues=QUEUES)

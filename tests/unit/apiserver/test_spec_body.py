@@ -82,10 +82,12 @@ def test_nothing_is_said_twice():
 
 def test_what_is_not_built_is_refused_by_name():
     async def story(rest):
-        spec = {**UNIT, "relations": [{"kind": "fate", "roles": ["router", "decode"]}]}
-        status, problem = await rest.post("/jobs", {"spec": spec})
+        spec = {**UNIT, "roles": [{"name": "a", "launch": "mpi"}, {"name": "b", "cwd": "d"}]}
+        status, problem = await rest.post("/jobs", {"spec": {**spec, "relations": []}})
         assert (status, problem["code"]) == (422, "not-built")
-        assert problem["detail"] == "a relation of kind fate is not built yet (relations[1])"
+        assert problem["detail"] == (
+            "launch type mpi of a role beside others is not built yet (roles[1])"
+        )
 
     run_rest(story, hosts=HOSTS, levels=("switch",))
 

@@ -5,7 +5,14 @@ import pytest
 
 from xce.config.parse import parse_config
 from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, HOST, LSF, QUEUE, RESOURCE
-from xce.model.config import ClusterConfig, HostConfig, PoolConfig, QueueConfig, ShareConfig
+from xce.model.config import (
+    ClusterConfig,
+    ExitValues,
+    HostConfig,
+    PoolConfig,
+    QueueConfig,
+    ShareConfig,
+)
 from xce.model.errors import ConfigError
 
 HOUR_US = 3_600_000_000
@@ -318,3 +325,43 @@ def test_sizes_that_hosts_offer_are_declared_by_it():
     ]  # fmt: skip
     assert [dict(host.counters) for host in config.hosts] == [{"swp": 512, "tmp": 102_400}, {}]
     assert parse_config({"hosts.yaml": "- {names: a}\n"}).resources == ()
+
+
+def test_a_queue_says_which_exit_statuses_mean_what():
+    text = 'requeue_exit_values: "3 EXCLUDE(7)", success_exit_values: 4, max_requeues: 2'
+    (queue,) = parse_config({"queues.yaml": f"- {{name: q, {text}}}\n"}).queues
+    assert (queue.requeue_exit_values, queue.success_exit_values, queue.max_requeues) == (
+        ExitValues((3, 7), (7,)), ExitValues((4,)), 2,
+    )  # fmt: skip
+    assert "256" in problems(queues="- {name: q, requeue_exit_values: 256}\n")
+    assert "EXCLUDE" in problems(queues="- {name: q, success_exit_values: EXCLUDE(3)}\n")
+
+
+def test_application_profiles_are_checked_with_the_resources_there_are():
+    text = 'resreq: "select[big]", run_limit: 30m, estimate: 5m, mem_limit: 1G, rerunnable: true'
+    files = {
+        "applications.yaml": f"- {{name: fluid, {text}}}\n- {{name: chip}}\n",
+        "resources.yaml": "- {name: big, kind: boolean}\n",
+        "xce.yaml": "default_application: chip\n",
+    }
+    config = parse_config(files)
+    assert [app.name for app in config.applications] == ["chip", "fluid"]
+    fluid = config.applications[1]
+    assert (fluid.run_limit_us, fluid.estimate_us, fluid.mem_limit_mib, fluid.rerunnable) == (
+        1_800_000_000, 300_000_000, 1024, True,
+    )  # fmt: skip
+    assert (config.default_application, config.applications[0].rerunnable) == ("chip", None)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"applications": "- {name: a, resreq: 'select[nosuch]'}"}, "nosuch"),
+        ({"applications": "- {name: a}\n- {name: a}"}, "defined twice"),
+        ({"applications": "- {name: a, tasks_min: 3, tasks_max: 2}"}, "above tasks_max"),
+        ({"applications": "- {name: a, starter: x}"}, "not built yet"),
+        ({"xce": "default_application: a"}, "'a' is not defined"),
+    ],
+)
+def test_application_profiles_that_make_no_sense_are_refused(files, expected):
+    assert expected in problems(**files)

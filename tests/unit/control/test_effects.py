@@ -1,12 +1,14 @@
 """What hosts are owed, read off the state."""
 
-from xce.control.effects import owed
+from xce.control.effects import owed, row_wishes
 from xce.model.command import SignalJobs
+from xce.model.device import GpuWish
 from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
 from xce.model.ids import SECOND_US
 from xce.model.observation import AttemptSeen
 from xce.model.plan import GangStart
 from xce.model.request import Amount, Part, Request
+from xce.state.job import Attempt
 from xce.testing.builders import (
     chosen,
     cluster,
@@ -141,3 +143,16 @@ def test_a_launch_without_roles_names_none():
     propose(controller, GangStart(controller.job(job).cls, job, 0, hosts, [1, 1]))
     ((_, launch),) = controller.effects()
     assert launch.rows == ()
+
+
+def test_a_launch_says_what_each_role_asked_for_of_gpus():
+    controller = cluster({"h1": 4})
+    plain = Request()
+    with_gpu = Request(gpu=GpuWish(2))
+    asks = Request(tasks_min=2, tasks_max=2, parts=(Part("a", 1, plain), Part("b", 1, with_gpu)))
+    job = submit(controller, submission(asks=asks))
+    cls = controller.job(job).cls
+    attempt = Attempt(1, cls, [0, 0], [1, 1], parts=[0, 1])
+    assert row_wishes(controller.state, attempt) == (None, GpuWish(2))
+    plain_cls = controller.job(submit(controller)).cls
+    assert row_wishes(controller.state, Attempt(1, plain_cls, [0], [1])) == ()

@@ -9,11 +9,16 @@ from xce.daemon.config_directory import load_config
 from xce.daemon.fresh_config import HostsWanted, machine_name, render_hosts, write_fresh_config
 from xce.model.config import HostConfig
 from xce.model.errors import ConfigError
+from xce.model.processor import Processor, made_up
 
 
 def hosts(wanted: HostsWanted, *, cpus: int = 8) -> tuple[HostConfig, ...]:
     text = render_hosts(wanted, machine="box", cpus=cpus, mem_mib=10_000)
     return parse_config({"hosts.yaml": text}).hosts
+
+
+def flat(cores: int) -> tuple[Processor, ...]:
+    return made_up({"sockets": 1, "cores": cores, "threads": 1, "numa": 1})
 
 
 def test_one_host_is_the_machine_whole() -> None:
@@ -22,14 +27,16 @@ def test_one_host_is_the_machine_whole() -> None:
 
 def test_several_hosts_share_the_machine_with_slots_rounded_up() -> None:
     assert hosts(HostsWanted(workers=3), cpus=8) == tuple(
-        HostConfig(name=f"box-{number}", slots=3, mem_mib=3333) for number in (1, 2, 3)
+        HostConfig(name=f"box-{number}", slots=3, mem_mib=3333, processors=flat(3))
+        for number in (1, 2, 3)
     )
 
 
 def test_names_slots_and_memory_can_be_said() -> None:
     wanted = HostsWanted(names="demo[1-2]", slots=16, mem="4G")
     assert hosts(wanted) == tuple(
-        HostConfig(name=f"demo{number}", slots=16, mem_mib=4096) for number in (1, 2)
+        HostConfig(name=f"demo{number}", slots=16, mem_mib=4096, processors=flat(16))
+        for number in (1, 2)
     )
 
 

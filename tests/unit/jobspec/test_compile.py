@@ -65,14 +65,10 @@ def test_roles_are_parts_and_a_single_one_is_plain():
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (with_relations("kind: fate, roles: [a, b]"), "kind fate is not built yet (relations[1])"),
-        ("version: 1\nroles: [{name: a}, {name: b, command: x}]", "(roles[2])"),
-        ("version: 1\ncommand: y\nroles: [{name: a, command: x}]", "a command of its own"),
-        ("version: 1\nroles: [{name: a}, {name: b, attach: a}]", "an attached role"),
-        ("version: 1\nroles: [{name: a, env: {A: 1}}]", "env of a role"),
-        ("version: 1\nroles: [{name: a, cwd: /x}]", "cwd of a role"),
-        ("version: 1\nroles: [{name: a, ready: {tcp: 1}}]", "a readiness probe"),
-        ("version: 1\nroles: [{name: a, launch: mpi}]", "a launch type"),
+        (
+            "version: 1\nroles: [{name: a, launch: mpi}, {name: b}]",
+            "launch type mpi beside another",
+        ),
         (
             "version: 1\nroles: [{name: a, count: 2-3}]\nrelations: [{kind: spread, roles: a}]",
             "a range of tasks",

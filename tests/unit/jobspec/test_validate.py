@@ -1,7 +1,6 @@
 import pytest
 from specs import asked, with_relations
 
-from xce.jobspec import built
 from xce.jobspec.compile import compile_spec
 from xce.jobspec.document import read_spec
 from xce.model.errors import ConfigError
@@ -12,13 +11,6 @@ def refused(text: str) -> str:
     with pytest.raises(ConfigError) as error:
         asked(text)
     return str(error.value)
-
-
-@pytest.fixture
-def all_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have lifecycle kinds and roles that the hosts enforce taken, as if they were built."""
-    monkeypatch.setattr(built, "KINDS", frozenset())
-    monkeypatch.setattr(built, "ROLES", ())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +114,6 @@ def test_a_required_relation_must_hold_for_every_alternative():
     assert asked(text % "preferred").request.constraints
 
 
-@pytest.mark.usefixtures("all_built")
 def test_roles_that_wait_for_each_other_are_refused():
     cycle = (
         "kind: ready-after, from: a, to: b",
@@ -138,9 +129,9 @@ def test_roles_that_wait_for_each_other_are_refused():
     )
 
 
-@pytest.mark.usefixtures("all_built")
 def test_attached_roles_lie_where_their_parents_do():
-    text = "version: 1\ncommand: x\nroles: [{name: a}, {name: m, attach: %s}]\nrelations: [%s]"
+    roles = "roles: [{name: a}, {name: m, attach: %s, command: y}]"
+    text = f"version: 1\ncommand: x\n{roles}\nrelations: [%s]"
     assert "'z', which is no role" in refused(text % ("z", ""))
     assert "lies where a lie" in refused(text % ("a", "{kind: colocate, roles: [a, m]}"))
     assert asked(text % ("a", "{kind: sidecar-of, from: m, to: a}")).request.parts == ()

@@ -1,3 +1,5 @@
+"""What is SQLite's own; what every journal must do is in the contract's tests."""
+
 import hashlib
 import os
 import sqlite3
@@ -8,15 +10,12 @@ import pytest
 from journals import batch, batches, filled
 
 from xce.journal.interface import (
-    Append,
     EpochLostError,
     JournalHeldError,
-    JournalOrderError,
     JournalTroubleError,
-    StoredBatch,
 )
 from xce.journal.sqlite import SqliteJournal, open_sqlite_reader
-from xce.model.errors import CorruptJournalError, XceError
+from xce.model.errors import CorruptJournalError
 
 
 @pytest.fixture
@@ -32,40 +31,6 @@ def stored(journal: SqliteJournal, from_seq: int = 1) -> list[tuple[int, int]]:
 
 def digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def test_each_reign_has_a_higher_epoch(tmp_path: Path) -> None:
-    for expected in (1, 2, 3):
-        journal = SqliteJournal(tmp_path)
-        assert journal.lead("c1") == expected
-        journal.close()
-
-
-def test_batches_come_back_as_they_were_in_order(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    made = list(batches(1, 3, 2))
-    for one in made:
-        journal.append(epoch, one)
-    found = list(journal.read(1))
-    assert [one.content for one in found] == [one.content for one in made]
-    assert [one.epoch for one in found] == [epoch] * 3
-    assert (journal.last_seq, journal.last_crc) == (6, made[-1].crc)
-    assert (journal.first_seq(), journal.stored_seq()) == (1, 6)
-
-
-def test_reading_begins_with_the_batch_that_holds_the_entry(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    for one in batches(1, 3, 2):
-        journal.append(epoch, one)
-    assert stored(journal, 3) == [(2, 4), (5, 6)]
-    assert stored(journal, 5) == [(5, 6)]
-    assert stored(journal, 7) == []
-
-
-def test_reading_goes_over_many_pages(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    journal.append_all(epoch, [Append(one) for one in batches(*[1] * 200)])
-    assert stored(journal) == [(seq, seq) for seq in range(1, 201)]
 
 
 def test_a_new_leader_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
@@ -106,61 +71,6 @@ def test_a_deposed_leader_cannot_write(journal: SqliteJournal, tmp_path: Path) -
     assert stored(journal) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "crc_before"),
-    [(4, 4, None), (2, 2, None), (3, 3, 99), (3, 2, None)],
-    ids=["a gap", "a repetition with other content", "another chain", "an empty one"],
-)
-def test_a_batch_that_does_not_follow_is_refused(
-    journal: SqliteJournal, first: int, last: int, crc_before: int | None
-) -> None:
-    epoch = journal.lead("c1")
-    for one in batches(2):
-        journal.append(epoch, one)
-    wrong = batch(first, max(first, last), journal.last_crc if crc_before is None else crc_before)
-    wrong = StoredBatch(
-        first=first, last=last, crc_before=wrong.crc_before, crc=wrong.crc, content=wrong.content
-    )
-    with pytest.raises(JournalOrderError, match="does not follow entry 2"):
-        journal.append(epoch, wrong)
-    assert stored(journal) == [(1, 2)]
-
-
-def test_an_append_whose_answer_was_lost_may_be_repeated(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    first, second = batches(1, 1)
-    journal.append(epoch, first)
-    journal.append_all(epoch, [Append(first), Append(second)])
-    journal.append(epoch, second)
-    assert stored(journal) == [(1, 1), (2, 2)]
-    assert journal.last_seq == 2
-
-
-def test_a_group_is_stored_whole_or_not_at_all(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    first, second = batches(1, 1)
-    text = b"#!/bin/sh"
-    with pytest.raises(JournalOrderError):
-        journal.append_all(epoch, [Append(first, [(digest(text), text)]), Append(batch(3, 3, 1))])
-    assert stored(journal) == []
-    assert journal.blob(digest(text)) is None
-    journal.append_all(epoch, [Append(first), Append(second)])
-    assert stored(journal) == [(1, 1), (2, 2)]
-
-
-def test_blobs_are_stored_with_the_batch_that_names_them(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    text = b"#!/bin/sh\necho \xff\n"
-    first, second = batches(1, 1)
-    journal.append(epoch, first, [(digest(text), text)])
-    journal.append(epoch, second, [(digest(text), text)])
-    assert journal.blob(digest(text)) == text
-    assert journal.blob(digest(b"other")) is None
-    assert journal.blob_digests() == [digest(text)]
-    journal.forget_blobs([digest(text)])
-    assert journal.blob(digest(text)) is None
-
-
 def test_a_damaged_blob_is_not_given_out(journal: SqliteJournal) -> None:
     epoch = journal.lead("c1")
     (first,) = batches(1)
@@ -179,15 +89,6 @@ def test_trimming_keeps_the_newest_and_what_holds_the_entry(journal: SqliteJourn
     assert not journal.trim(100)
     assert stored(journal) == [(5, 6)]
     journal.append(epoch, batch(7, 7, journal.last_crc))
-
-
-def test_trimming_goes_in_small_steps(journal: SqliteJournal) -> None:
-    epoch = journal.lead("c1")
-    journal.append_all(epoch, [Append(one) for one in batches(1, 1, 1, 1, 1)])
-    assert journal.trim(4, limit=2)
-    assert stored(journal)[0] == (3, 3)
-    assert not journal.trim(4, limit=2)
-    assert stored(journal)[0] == (4, 4)
 
 
 def test_others_read_beside_the_leader(journal: SqliteJournal, tmp_path: Path) -> None:
@@ -224,11 +125,6 @@ def test_snapshots_are_stored_and_loaded_through_the_journal(
     assert (second.seq, second.part(0)) == (6, b"two")
     assert journal.load_snapshot() is second
     writer.close()
-
-
-def test_writing_before_leading_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(XceError, match="`lead` comes first"):
-        SqliteJournal(tmp_path).append(1, batch(1, 1, 0))
 
 
 def test_a_journal_of_a_newer_release_is_refused(tmp_path: Path) -> None:

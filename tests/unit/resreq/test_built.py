@@ -24,8 +24,12 @@ def refused(*texts, config=CONFIG, tasks=None):
 @pytest.mark.parametrize(
     ("text", "what", "column"),
     [
-        ("affinity[core(1)]", "affinity[]", 1),
+        ("2*{affinity[core]} + 1*{mem>1}", "affinity[] in the parts", 4),
+        ("affinity[core:cpubind=socket]", "cpubind", 15),
+        ("affinity[core:distribute=pack(core=1)]", "distribute=pack(core=n)", 15),
+        ("affinity[core(1,same=numa,exclusive=(socket,injob))*2]", "repeats units", 1),
         ("span[gtile=2]", "span[gtile]", 6),
+        ("span[gtile='!'] rusage[gpu=1]", "span[gtile]", 6),
         ("order[!mem]", "an order key with !", 7),
         ("cu[balance] span[ptile=2]", "cu[balance]", 4),
         ("rusage[ngpus_shared=1]", "ngpus_shared in rusage[]", 8),
@@ -65,7 +69,7 @@ def test_a_declared_resource_wins_over_one_that_is_not_built():
 
 
 def test_the_column_of_an_alias_is_found():
-    error = refused("mem>1", "order[mem:cpu] affinity[core]")
+    error = refused("mem>1", "order[mem:cpu] span[gtile=2]")
     assert error is not None
-    assert error.text == "order[mem:cpu] affinity[core]"
+    assert error.text == "order[mem:cpu] span[gtile=2]"
     assert error.column > 0

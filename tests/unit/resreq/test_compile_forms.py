@@ -257,3 +257,30 @@ def test_the_value_of_an_affinity_text_is_typed():
     for text in ("", "core(0)", "core] span[hosts=1", "socket(1,same=core)"):
         with pytest.raises(ResreqError):
             parse_affinity(text)
+
+
+def test_gpus_asked_for_beside_parts_are_for_each_of_them():
+    wish = GpuWish(2, per="host", is_by_lsf=True)
+    text = "1*{router: !gpu} + 2*{worker: mem>1} + 1*{last: !( gpu ) && mem>1}"
+    found = compiled(text, tasks=None, gpu=wish)
+    assert [part.request.gpu for part in found.parts] == [None, wish, None]
+    assert "ngpus_physical=2.00/host" in render_request(found)
+    own = compiled("1*{rusage[gpu=1]} + 2*{}", tasks=None, gpu=wish)
+    assert [part.request.gpu for part in own.parts] == [GpuWish(), None]
+    inside = compiled("{1*{} + 1*{mem>1}} || {}", tasks=None, gpu=wish)
+    assert [part.request.gpu for part in inside.alternatives[0].request.parts] == [wish, wish]
+    assert inside.alternatives[1].request.gpu == wish
+    assert "all parts want hosts without GPUs" in refused("1*{!gpu} + 1*{!gpu}", gpu=wish).message
+
+
+def test_gpus_on_each_host_are_tasks_on_each_host():
+    found = compiled("span[gtile=4] rusage[gpu=2]", tasks=(8, 8))
+    assert (found.ptile, found.gtile) == (2, 0)
+    assert compiled("span[gtile=4]", tasks=(8, 8), gpu=GpuWish(1)).ptile == 4
+    parts = compiled("4*{span[gtile=2]} + 1*{}", tasks=None, gpu=GpuWish(1)).parts
+    assert [part.request.ptile for part in parts] == [2, 0]
+    either = compiled("{span[gtile=2] rusage[gpu=1]} || {}", tasks=(4, 4))
+    assert either.alternatives[0].request.ptile == 2
+    message = refused("span[gtile=3] rusage[gpu=2]", tasks=(8, 8)).message
+    assert message == "span[gtile=3] is no whole number of tasks with 2 GPUs each"
+    assert compiled("span[gtile=4]", tasks=(8, 8), gpu=GpuWish(1, per="host")).gtile == 4

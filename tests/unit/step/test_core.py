@@ -51,12 +51,12 @@ def test_the_first_task_that_ends_badly_ends_the_others_and_is_named():
     )
 
 
-def test_kill_is_said_again_and_again():
+def test_what_was_sent_a_signal_is_left_time_and_then_killed_again_and_again():
     step = Driven(plan(role("a")))
     step.started(0)
-    step.tell(c.EndAsked(2))
+    assert step.tell(c.EndAsked(2)) == []
     step.after(35)
-    assert step.signals() == [("a", 0, c.TERM)] + 3 * [("a", 0, c.KILL)]
+    assert step.signals() == [("a", 0, c.TERM)] + 2 * [("a", 0, c.KILL)]
     step.exited(0, code=137, signal=9)
     assert step.end == c.Finish(130, "")
 
@@ -279,6 +279,15 @@ def test_a_sidecar_that_fails_is_restarted_and_then_done_without():
     assert step.end == c.Finish(0, "")
 
 
+def test_a_sidecar_that_cannot_begin_is_done_without():
+    side = sidecar(waits=(wait(2, "succeeded"),))
+    made = plan(role("main", waits=(wait(1, "beside"),)), side, role("a", is_fatal=False))
+    step = Driven(made)
+    assert step.exited(2, code=1) == [c.Start(0, 0, 1)]
+    step.exited(0)
+    assert step.end == c.Finish(0, "")
+
+
 def test_a_sidecar_whose_fate_is_that_of_the_others_ends_the_job():
     side = sidecar(restart="never")._replace(is_fatal=True)
     step = Driven(plan(role("main", waits=(wait(1, "beside"),)), side))
@@ -301,13 +310,13 @@ def test_a_sidecar_may_be_restarted_whichever_way_it_ends():
 
 
 def test_when_the_job_ends_sidecars_are_told_last():
-    step = Driven(plan(role("main", waits=(wait(1, "beside"),)), sidecar()))
+    step = Driven(plan(role("main", 0, 1, waits=(wait(1, "beside"),)), sidecar()))
     step.started(1, 0)
     step.started(1, 1)
     step.started(0)
-    step.tell(c.EndAsked(15))
+    step.exited(0, 1, code=1)
     assert step.signals() == [("main", 0, c.TERM)]
-    step.exited(0, code=143)
+    step.exited(0, 0, code=143)
     assert step.signals()[1:] == [("side", 0, c.TERM), ("side", 1, c.TERM)]
 
 

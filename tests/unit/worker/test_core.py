@@ -18,7 +18,8 @@ from xce.worker.action import (
     Suspended,
     Usage,
 )
-from xce.worker.core import REMEMBER_US, HostState, Listing
+from xce.worker.core import HostState, Listing
+from xce.worker.past import REMEMBER_US
 
 S = 1_000_000
 

@@ -56,6 +56,8 @@ class ClusterRow(msgspec.Struct, frozen=True):
     """Levels of the topology, the narrowest first."""
     owner: str
     """The user who runs the cluster."""
+    applications: tuple[str, ...]
+    """The application profiles."""
     mode: str
     """``production``, or ``test``: then it is not for work."""
 
@@ -110,6 +112,7 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         pools=tuple(pool.name for pool in config.pools),
         levels=config.levels,
         owner=backend.identities.owner_name,
+        applications=tuple(app.name for app in config.applications),
         mode=config.mode,
     )
     return answer(replica.seq, row)

@@ -21,6 +21,7 @@ POLL_S: Final = 0.2
 POLL_MAX_S: Final = 1.0
 OFFSET_MAX: Final = (1 << 62) - 1
 BYTES: Final = "application/octet-stream"
+ROLES: Final = "roles"
 _AWAY: Final = ("not connected", "is gone", "try again")
 
 
@@ -30,7 +31,7 @@ class Output:
     Args:
         backend: Where to ask.
         subject: The job or element.
-        stream: ``stdout`` or ``stderr``.
+        stream: ``stdout``, ``stderr``, or ``roles``: how the tasks of roles are now.
 
     Raises:
         ProblemError: There is no such file.
@@ -48,7 +49,9 @@ class Output:
         self._index = element.index
         self._attempt = element.attempt
         files = subject.spec.files
-        self._path = files.output
+        self._path = "" if stream == ROLES else files.output
+        if stream == ROLES and not subject.spec.runs_by_roles:
+            raise refused(NO_OUTPUT, f"job {subject.job_id} does not run by roles", status=404)
         if stream == "stderr":
             self._path = files.error
             if not files.error or files.error == files.output:
@@ -135,8 +138,8 @@ async def read_output(backend: Backend, call: Call) -> web.StreamResponse:
     query = call.query
     subject = subject_of(backend, call, query)
     stream = query.get("stream") or "stdout"
-    if stream not in ("stdout", "stderr"):
-        raise refused(RefusalCode.BAD_REQUEST, f"stream={stream}: expected stdout or stderr")
+    if stream not in ("stdout", "stderr", ROLES):
+        raise refused(RefusalCode.BAD_REQUEST, f"stream={stream}: expected stdout, stderr or roles")
     offset = parse_number(query, "offset", 0, low=0, high=OFFSET_MAX)
     output = Output(backend, subject, stream)
     if parse_flag(query, "follow"):

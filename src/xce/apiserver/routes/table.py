@@ -12,6 +12,7 @@ from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
 from xce.apiserver.routes import (
     actions,
+    apps,
     cluster,
     conditions,
     config,
@@ -30,6 +31,7 @@ from xce.apiserver.routes import (
     trace,
     watch,
 )
+from xce.apiserver.routes.parameters import AT, FILTERS, INDEX, PAGES, PAST, Parameter
 from xce.apiserver.subject import ArrayHead
 from xce.apiserver.submission_body import SubmissionBody
 from xce.apiserver.why import WhyAnswer
@@ -38,14 +40,6 @@ from xce.journal.trace_rows import TraceAnswer
 PREFIX: Final = "/xce/v1"
 
 Handler = Callable[[Backend, Call], Awaitable[web.StreamResponse]]
-
-
-class Parameter(msgspec.Struct, frozen=True):
-    """A parameter behind the question mark."""
-
-    name: str
-    text: str
-    kind: str = "string"
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,31 +63,6 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ``XCE-Min-Seq`` makes it wait."""
 
 
-_INDEX: Final = Parameter("index", "the element of an array", "integer")
-_AT: Final = Parameter("at", "seconds since the epoch: as it was at that instant")
-_FILTERS: Final = (
-    Parameter("user", "a user, or `all`; without it and without ids: the caller"),
-    Parameter("name", "job name, * stands for anything"),
-    Parameter("finished", "1: also jobs that have ended", "integer"),
-)
-
-_PAST: Final = (
-    Parameter("ids", "12,13[1-5]: only these"),
-    Parameter("user", "a user, or `all`; without it and without ids: the caller"),
-    Parameter("queue", "only jobs of this queue"),
-    Parameter("name", "job name, * stands for anything"),
-    Parameter("project", "only jobs of this project"),
-    Parameter("host", "only what ran on this host"),
-    Parameter("group", "only jobs of this job group, not of those below it"),
-    Parameter("submitted", "from,to in seconds since the epoch"),
-    Parameter("dispatched", "from,to"),
-    Parameter("ended", "from,to"),
-)
-_PAGES: Final = (
-    Parameter("limit", "most rows", "integer"),
-    Parameter("cursor", "`next` of the page before"),
-)
-
 ROUTES: Final = (
     Route(
         method="GET",
@@ -108,16 +77,17 @@ ROUTES: Final = (
         handler=jobs.list_jobs,
         summary="List jobs; one row may stand for a run of elements that are alike",
         parameters=(
-            *_FILTERS,
+            *FILTERS,
             Parameter("queue", "only jobs of this queue"),
             Parameter("host", "only jobs on this host"),
             Parameter("group", "only jobs of this job group, not of those below it"),
+            Parameter("app", "only jobs of this application profile"),
             Parameter("state", "any of pend,psusp,run,susp,done,exit"),
             Parameter("ids", "12,13[1-5]: these, whatever state and owner, also long gone"),
             Parameter("fields", "members of the rows, separated by commas"),
             Parameter("limit", "most rows", "integer"),
             Parameter("cursor", "`next` of the page before"),
-            _AT,
+            AT,
         ),
         gives=(JobsAnswer,),
     ),
@@ -146,7 +116,7 @@ ROUTES: Final = (
         path="/jobs/{id}",
         handler=jobs.show_job,
         summary="One job, element, or array with the counts of its elements",
-        parameters=(_INDEX, _AT),
+        parameters=(INDEX, AT),
         gives=(Row, ArrayHead),
     ),
     Route(
@@ -154,7 +124,7 @@ ROUTES: Final = (
         path="/jobs/{id}/why",
         handler=jobs.show_why,
         summary="Why a job is where it is, what would let it start, and when it is expected to",
-        parameters=(_INDEX, Parameter("advice", "0: try nothing, only tell why", "integer"), _AT),
+        parameters=(INDEX, Parameter("advice", "0: try nothing, only tell why", "integer"), AT),
         gives=(WhyAnswer,),
     ),
     Route(
@@ -162,7 +132,7 @@ ROUTES: Final = (
         path="/jobs/{id}/messages",
         handler=messages.list_messages,
         summary="What was written to a job or element that the cluster still has",
-        parameters=(_INDEX,),
+        parameters=(INDEX,),
         gives=(messages.MessagesAnswer,),
     ),
     Route(
@@ -189,7 +159,7 @@ ROUTES: Final = (
         path="/jobs/{id}/attachment",
         handler=messages.show_attachment,
         summary="The file that is attached to a message",
-        parameters=(_INDEX, Parameter("box", "of the message; 0 unless it is said", "integer")),
+        parameters=(INDEX, Parameter("box", "of the message; 0 unless it is said", "integer")),
         gives_media="application/octet-stream",
     ),
     Route(
@@ -230,7 +200,7 @@ ROUTES: Final = (
         handler=output.read_output,
         summary="What a job wrote: a piece, or all of it as it comes",
         parameters=(
-            _INDEX,
+            INDEX,
             Parameter("stream", "stdout or stderr"),
             Parameter("offset", "first byte", "integer"),
             Parameter("limit", "most bytes, at most 1 MiB", "integer"),
@@ -266,7 +236,7 @@ ROUTES: Final = (
         path="/jobs/{id}/script",
         handler=jobs.show_script,
         summary="The text that a job runs",
-        parameters=(_INDEX,),
+        parameters=(INDEX,),
         gives_media="text/plain",
     ),
     Route(
@@ -281,7 +251,7 @@ ROUTES: Final = (
         path="/jobs/{id}/wait",
         handler=jobs.wait_for_job,
         summary="Wait for the end of a job: its row, or 204 after the timeout",
-        parameters=(_INDEX, Parameter("timeout", "seconds, at most 60", "integer")),
+        parameters=(INDEX, Parameter("timeout", "seconds, at most 60", "integer")),
         gives=(Row, ArrayHead),
     ),
     Route(
@@ -289,7 +259,7 @@ ROUTES: Final = (
         path="/arrays",
         handler=cluster.list_arrays,
         summary="List arrays with how many of their elements are in which state",
-        parameters=(*_FILTERS, Parameter("ids", "12,13: these"), _AT),
+        parameters=(*FILTERS, Parameter("ids", "12,13: these"), AT),
         gives=(cluster.ArraysAnswer,),
     ),
     Route(
@@ -297,7 +267,7 @@ ROUTES: Final = (
         path="/hosts",
         handler=cluster.list_hosts,
         summary="List the hosts",
-        parameters=(Parameter("select", "only those that this select expression takes"), _AT),
+        parameters=(Parameter("select", "only those that this select expression takes"), AT),
         gives=(cluster.HostsAnswer,),
     ),
     Route(
@@ -314,7 +284,7 @@ ROUTES: Final = (
         path="/queues",
         handler=cluster.list_queues,
         summary="List the queues",
-        parameters=(_AT,),
+        parameters=(AT,),
         gives=(cluster.QueuesAnswer,),
     ),
     Route(
@@ -358,6 +328,13 @@ ROUTES: Final = (
     ),
     Route(
         method="GET",
+        path="/apps",
+        handler=apps.list_apps,
+        summary="Application profiles, with what their jobs use in slots",
+        gives=(apps.AppsAnswer,),
+    ),
+    Route(
+        method="GET",
         path="/pools",
         handler=site.list_pools,
         summary="Consumable amounts of the whole cluster",
@@ -369,9 +346,9 @@ ROUTES: Final = (
         handler=history.list_courses,
         summary="Jobs with all that happened to them: a job row with `spans` and `steps`",
         parameters=(
-            *_PAST,
+            *PAST,
             Parameter("scope", "unfinished, all, finished, exited, pend, run or susp"),
-            *_PAGES,
+            *PAGES,
         ),
         gives=(history.CoursesAnswer,),
     ),
@@ -380,7 +357,7 @@ ROUTES: Final = (
         path="/history/usage",
         handler=history.list_usage,
         summary="One row for each attempt that is over, by their ends",
-        parameters=(*_PAST, Parameter("scope", "done or exited; else both"), *_PAGES),
+        parameters=(*PAST, Parameter("scope", "done or exited; else both"), *PAGES),
         gives=(history.CoursesAnswer,),
     ),
     Route(
@@ -388,7 +365,7 @@ ROUTES: Final = (
         path="/history/sums",
         handler=history.show_sums,
         summary="Sums over attempts that are over",
-        parameters=(*_PAST, Parameter("scope", "done or exited; else both")),
+        parameters=(*PAST, Parameter("scope", "done or exited; else both")),
         gives=(history.SumsAnswer,),
     ),
     Route(

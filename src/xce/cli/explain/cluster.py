@@ -22,6 +22,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     queues: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
     default_queue: str = ""
+    applications: frozenset[str] = frozenset()
 
 
 class _About(msgspec.Struct):
@@ -34,6 +35,7 @@ class _About(msgspec.Struct):
     resources: tuple[ResourceConfig, ...] = ()
     pools: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    applications: tuple[str, ...] = ()
 
 
 class _Named(msgspec.Struct):
@@ -71,4 +73,5 @@ def load_cluster(environ: Mapping[str, str], *, wait_s: float) -> Cluster:
         queues=frozenset(queue.name for queue in queues),
         hosts=frozenset(host.name for host in hosts),
         default_queue=about.default_queue,
+        applications=frozenset(about.applications),
     )

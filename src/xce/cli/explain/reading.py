@@ -207,8 +207,9 @@ class Reader:
                 self.text(member, option, variable)
         if not self.result.get("job_group", "/").startswith("/"):
             raise BadValueError(f"Bad job group name: -g {self.result['job_group']}: / comes first")
-        if self.result.get("app") and not self.cluster.trouble:
-            self.warnings.append(f"no application profile is called {self.result['app']!r}")
+        app = self.result.get("app")
+        if app and app not in self.cluster.applications and not self.cluster.trouble:
+            self.warnings.append(f"no application profile is called {app!r}")
         if self.options.has("-sp"):
             self.result["priority"] = _number(self.options.value("-sp"), "-sp", "user priority")
             self.note("priority", "-sp")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _NO_RESERVATIONS = "queues hold reservations for blocked jobs by 'backfill' in queues.yaml"
 ABSENT = {
-    "bapp": "there are no application profiles: queues.yaml has the limits",
     "battr": "attributes of hosts stand in hosts.yaml",
     "bclusters": "there is one cluster: use lsclusters",
     "bconf": "configuration is in files: use 'xceadmin check'",
@@ -24,7 +23,6 @@ ABSENT = {
     "bentags": "there is no energy accounting",
     "bjdepinfo": "use 'xcecli why ID', which names what a job waits for",
     "bladmin": "there is no licence scheduler: declare pools in supply.yaml",
-    "blaunch": "start tasks by mpirun or ssh with LSB_DJOB_HOSTFILE",
     "blimits": "use 'bqueues -l' for limits, 'bhosts -s' for what is reserved",
     "blstat": "there is no licence scheduler: use 'bhosts -s'",
     "bchkpnt": "let the job write checkpoints by itself",

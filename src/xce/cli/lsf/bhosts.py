@@ -45,7 +45,7 @@ OPTIONS = Options(
     },
     {
         "-x": "a host that fails starts is closed: bhosts -l says why",
-        "-aff": "use 'bhosts -l'",
+        "-aff": "use 'xcecli hosts -o json', which has each host's processors",
         "-rc": "there are no hosts from providers yet",
         "-attr": "attributes are shown by lshosts -w",
         "-cname": "there is one cluster",

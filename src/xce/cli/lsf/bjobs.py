@@ -25,6 +25,7 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -psum             reasons of pending jobs, counted
   -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
   -g /group         only of this job group
+  -app profile      only of this application profile
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
   -A                arrays with their elements counted
@@ -41,23 +42,21 @@ OPTIONS = Options(
             (
                 "-a", "-A", "-d", "-p", "-p0", "-r", "-s", "-l", "-w", "-W", "-UF", "-X", "-json",
                 "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
-                "-gpu",
+                "-gpu", "-aff",
             ),
             FLAG,
         ),
-        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o", "-g"), VALUE),
+        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o", "-g", "-app"), VALUE),
     },
     {
         "-x": "there are no exceptions of jobs",
         **dict.fromkeys(("-pe", "-pi", "-pei"), "use -p, which says why each job waits"),
         "-G": "there are no user groups for jobs: use -u",
         "-Jd": "there are no descriptions of jobs: use -J",
-        "-app": "there are no application profiles",
         "-sla": "there are no service classes",
         "-Lp": "there is no licence scheduler",
         "-rusage": "use -o 'jobid combined_resreq'",
         "-N": "CPU times are as measured: hosts have no CPU factors",
-        "-aff": "affinity is not shown",
         "-data": "there is no data manager",
         "-hostfile": "hosts are asked for by -m",
         "-env": "a job's environment is not shown",
@@ -84,10 +83,11 @@ def execute(context: Context) -> int:
             return _show_script(context)
         if context.parsed.has("-psum"):
             return _sum_up(context)
-        if context.parsed.has("-gpu") and not (
-            context.parsed.has("-l") or context.parsed.has("-UF")
-        ):
-            raise UsageError("-gpu goes with -l or -UF")
+        for option in ("-gpu", "-aff"):
+            if context.parsed.has(option) and not (
+                context.parsed.has("-l") or context.parsed.has("-UF")
+            ):
+                raise UsageError(f"{option} goes with -l or -UF")
         query = Query(context.parsed)
         if context.parsed.has("-sum"):
             return _list_sums(context, query)

@@ -21,8 +21,8 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_duration_s,
-    parse_exit_codes,
     parse_job_id,
+    parse_requeue,
     parse_tasks,
     split_job_name,
 )
@@ -36,7 +36,7 @@ USAGE = """\
 Usage: bmod [options] job_ID | "job_ID[index_list]"
   options of bsub with new values; with an n behind an option (-Wn) it is as if not given:
   -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
-  -q -n -R -m -x -P -sp -g             where, with how much and in which order it may run
+  -q -n -R -m -x -P -app -sp -g        where, with how much and in which order it may run
   -W -We -M -b -w -r -rn -Q            limits, estimate, begin, dependency, reruns
   -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
   a job that has started: -W -We -M -r -rn -q only
@@ -45,7 +45,8 @@ _UNSET = {
     "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
     "-xn": "exclusive", "-Pn": "project", "-spn": "priority", "-Wn": "run_limit_s",
     "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-wn": "dependency",
-    "-gn": "group", "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
+    "-gn": "group", "-appn": "app",
+    "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
     "-cwdn": "cwd_given", "-Qn": "requeue_codes",
 }  # fmt: skip
 """Option -> what is as if it had not been said."""
@@ -55,7 +56,7 @@ _KNOWN = {
     **dict.fromkeys(
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
-            "-cwd", "-m", "-P", "-sp", "-g", "-Q", "-Z", "-Zs",
+            "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-Z", "-Zs",
         ),
         VALUE,
     ),
@@ -99,7 +100,7 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
     if options.has("-cwd"):
         change["cwd_given"] = options.value("-cwd")
     if options.has("-Q"):
-        change["requeue_codes"] = parse_exit_codes(options.value("-Q"), option="-Q")
+        change.update(parse_requeue(options.value("-Q")))
     add_files(change, options)
     _add_program(change, options)
     unset = [member for option, member in _UNSET.items() if options.has(option)]
@@ -111,7 +112,7 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
 def _add_place(change: dict[str, Any], options: Parsed, context: Context) -> None:
     """Add where, with how much and in which order the job may run."""
     for option, member in (
-        ("-q", "queue"), ("-P", "project"), ("-m", "hosts"), ("-g", "group"),
+        ("-q", "queue"), ("-P", "project"), ("-m", "hosts"), ("-g", "group"), ("-app", "app"),
     ):  # fmt: skip
         if options.has(option):
             change[member] = options.value(option)

@@ -47,6 +47,11 @@ OPTIONS = Options(
 )
 _HEADER = "QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 _SEPARATOR = "-" * 78
+_EXITS = (
+    ("REQUEUE_EXIT_VALUES", "requeue_exit_values"),
+    ("SUCCESS_EXIT_VALUES", "success_exit_values"),
+    ("MAX_JOB_REQUEUE", "max_requeues"),
+)
 
 
 def _status(queue: Queue) -> str:
@@ -108,6 +113,9 @@ def render_queue(queue: Queue) -> list[str]:
         lines.append(f"USER_SHARES:  {' '.join(f'[{name}, {size}]' for name, size in shares)}\n")
     if queue.get("run_windows"):
         lines.append(f"RUN_WINDOWS:  {' '.join(queue['run_windows'])}\n")
+    lines += [f"{name}:  {queue[key]}\n" for name, key in _EXITS if queue.get(key)]
+    if queue.get("rerunnable"):
+        lines.append("RERUNNABLE : yes\n")
     if queue.get("comment"):
         lines.append(f'ADMIN ACTION COMMENT: "{queue["comment"]}"\n')
     lines.append(f"USERS: {' '.join(queue.get('users') or ()) or 'all'}\n")

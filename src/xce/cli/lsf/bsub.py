@@ -39,9 +39,11 @@ Usage: bsub [options] command [argument ...]
   -cwd directory        working directory of the job
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
+  -app profile          application profile: what jobs of an application need
   -g /group             job group, which is made if it is not there
   -H  -K                hold until bresume; wait for the end
-  -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3"
+  -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3";
+                        "9 EXCLUDE(7)": with 7 on another host
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
   -G group              be counted in this group of the queue's shares
@@ -54,7 +56,6 @@ _ULIMIT = "set it inside of the job with ulimit"
 _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
     "-outdir": "use -cwd, or write the directory into -o and -e",
-    "-app": "there are no application profiles; write their options out",
     "-sla": "there are no service classes; use a queue",
     "-t": "use -W, which counts from the start of the job",
     "-c": "use -W, which counts real time",
@@ -102,7 +103,8 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G", "-u",
+                "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
+                "-u",
             ),
             VALUE,
         ),

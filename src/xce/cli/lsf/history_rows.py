@@ -30,7 +30,7 @@ FILTER_USAGE = """\
                   [yyyy/][mm/][dd/][HH:MM], . is now, .-2 two days ago; an end may be left out
 """
 REFUSED = {
-    "-app": "there are no application profiles",
+    "-app": "select by -q, -P, -u or -J",
     "-sla": "there are no service classes",
     "-G": "there are no user groups for jobs: use -u",
     "-Lp": "there is no licence scheduler",

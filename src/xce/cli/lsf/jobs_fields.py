@@ -250,9 +250,10 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("exec_cwd", 10, "", "cwd,cwd_given,user,project,group,user_group,hosts,start_at",
      _when_started(exec_cwd)),
     ("job_group", 10, "group", "group", _text("group")),
+    ("application", 13, "app", "app", _text("app")),
 )  # fmt: skip
 _EMPTY = """
-job_description/17/description application/13/app service_class/13/sla
+job_description/17/description service_class/13/sla
 rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd

@@ -7,6 +7,7 @@ removing a newline and the blanks, so no character may be lost or added. ``-UF``
 
 from __future__ import annotations
 
+from xce.cli.lsf.affinity_text import binding_lines
 from xce.cli.lsf.gpu_text import allocation_lines
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.rows import (
@@ -22,6 +23,7 @@ from xce.cli.lsf.rows import (
     under_home,
 )
 from xce.cli.lsf.times import render_date, render_minute
+from xce.model.exit_values import render_exit_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
         for text in texts:
             add(f" {text}")
     lines += allocation_lines(row)
+    lines += binding_lines(row)
     lines += role_lines(row)
     lines += ["", *_SCHEDULING]
     lines += _messages(row)
@@ -137,6 +140,7 @@ def _heading(row: Row) -> str:
     parts += [
         f"User <{row['user']}>",
         f"Project <{row.get('project') or 'default'}>",
+        *([f"Application <{row['app']}>"] if row.get("app") else []),
         *([f"Job Group <{row['group']}>"] if row.get("group") else []),
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",
@@ -176,7 +180,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")
     if row.get("requeue_codes"):
-        parts.append(f"Requeue Exit Values <{' '.join(map(str, row['requeue_codes']))}>")
+        codes, elsewhere = row["requeue_codes"], row.get("requeue_elsewhere") or ()
+        parts.append(f"Requeue Exit Values <{render_exit_values(codes, elsewhere)}>")
     least, most = row.get("tasks_min") or 1, row.get("tasks_max") or 1
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")

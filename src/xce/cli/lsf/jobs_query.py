@@ -33,8 +33,8 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "group", "has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs", "project",
-        "queue",
+        "app", "group", "has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs",
+        "project", "queue",
     )  # fmt: skip
 
     def __init__(self, parsed: Parsed) -> None:
@@ -62,14 +62,11 @@ class Query:
             raise UsageError(f"-q {parsed.value('-q')}: one queue at a time")
         self.queue = queues[0] if queues else ""
         self.group = parse_group(parsed.value("-g")) if parsed.has("-g") else ""
+        self.app = parsed.value("-app")
         if self.ids:
             return  # the cluster answers for all of them; what does not match is left out here
-        if self.queue:
-            self.pairs.append(("queue", self.queue))
-        if self.name:
-            self.pairs.append(("name", self.name))
-        if self.group:
-            self.pairs.append(("group", self.group))
+        filters = ("queue", "name", "group", "app")
+        self.pairs += [(name, getattr(self, name)) for name in filters if getattr(self, name)]
         if len(self.hosts) == 1:
             self.pairs.append(("host", next(iter(self.hosts))))
         if states:
@@ -94,7 +91,8 @@ class Query:
         if self.hosts:
             wanted.append("hosts")
         if self.ids:
-            wanted += ["queue", "name", *(["group"] if self.group else [])]
+            wanted += ["queue", "name"]
+            wanted += [name for name in ("group", "app") if getattr(self, name)]
         return ",".join(wanted)
 
     def takes(self, row: Row) -> bool:
@@ -104,6 +102,8 @@ class Query:
         if self.ids and self.queue and row.get("queue") != self.queue:
             return False
         if self.ids and self.group and row.get("group") != self.group:
+            return False
+        if self.ids and self.app and row.get("app") != self.app:
             return False
         if self.ids and self.name and not matches(self.name, row.get("name") or ""):
             return False

@@ -23,7 +23,7 @@ Usage: lshosts [-w | -l | -gpu] [-R "select"] [host_name ...]
 OPTIONS = Options(
     {"-w": FLAG, "-l": FLAG, "-gpu": FLAG, "-R": VALUE},
     {
-        "-T": "NUMA domains are not reported yet",
+        "-T": "use 'xcecli hosts -o json', which has each host's processors",
         "-s": "use 'bhosts -s'",
         "-mig": "instances of MIG are shown by -gpu",
         "-a": "all hosts are listed",

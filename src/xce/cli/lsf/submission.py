@@ -12,8 +12,8 @@ from xce.cli.lsf.values import (
     parse_begin,
     parse_count,
     parse_duration_s,
-    parse_exit_codes,
     parse_login_shell,
+    parse_requeue,
     parse_size_kib,
     parse_tasks,
     split_job_name,
@@ -35,6 +35,7 @@ _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
 _MUST_NAME = (
     ("-m", "Bad host specification: -m names no host"),
     ("-q", "Queue name must be specified: -q names no queue"),
+    ("-app", "No such application profile: -app names none"),
     ("-w", "Dependency condition syntax error: -w is empty"),
 )
 _CONDITIONS = ("(", "!", "done(", "ended(", "exit(", "started(", "post_done(", "post_err(", "num")
@@ -96,7 +97,7 @@ def build_submission(
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
     if options.has("-Q"):
-        body["requeue_codes"] = parse_exit_codes(options.value("-Q"), option="-Q")
+        body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
     _add_surroundings(body, options, environ)
     return body
@@ -133,7 +134,7 @@ def check_named(options: Parsed) -> None:
 
 
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return name, array, project and job group."""
+    """Return name, array, project, application profile and job group."""
     body: dict[str, Any] = {}
     if options.has("-J"):
         name, array = split_job_name(options.value("-J"))
@@ -145,6 +146,9 @@ def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
         )
     if project:
         body["project"] = project
+    app = options.value("-app") or environ.get("LSB_DEFAULT_APPLICATION", "")
+    if app:
+        body["app"] = app
     group = options.value("-g") or environ.get("LSB_DEFAULT_JOBGROUP", "")
     if group.strip("/ "):
         body["group"] = group

@@ -96,31 +96,16 @@ def parse_tasks(text: str) -> list[int]:
     return [least, most]
 
 
-def parse_exit_codes(text: str, *, option: str) -> list[int]:
-    """Return the exit statuses of ``1 5``, ``all`` or ``all ~3 ~4``, rising."""
-    codes: set[int] = set()
-    for word in text.split():
-        if word.upper().startswith("EXCLUDE"):
-            raise BadValueError(
-                f"Bad requeue exit value: {option} {text}: a job is not kept from hosts for its "
-                "exit status; leave EXCLUDE out"
-            )
-        number = word.removeprefix("~")
-        if word == "all":
-            codes.update(range(1, 256))
-        elif word == "~0":  # Scripts say `all ~0`; nothing is started anew for success.
-            continue
-        elif not _is_number(number) or not 1 <= int(number) <= 255:
-            raise BadValueError(
-                f"Bad requeue exit value: {option} {text}: {word} is no exit status from 1 to 255"
-            )
-        elif word == number:
-            codes.add(int(number))
-        else:
-            codes.discard(int(number))
-    if not codes:
-        raise BadValueError(f"Bad requeue exit value: {option} '{text}' names no exit status")
-    return sorted(codes)
+def parse_requeue(text: str) -> dict[str, list[int]]:
+    """Return the members that ``-Q`` stands for: ``1 5``, ``all ~3``, ``9 EXCLUDE(7)``."""
+    from xce.model.errors import TextError  # noqa: PLC0415 - of this option only
+    from xce.model.exit_values import parse_exit_values  # noqa: PLC0415 - of this option only
+
+    try:
+        codes, elsewhere = parse_exit_values(text)
+    except TextError as error:
+        raise BadValueError(f"Bad requeue exit value: -Q {error.message}") from None
+    return {"requeue_codes": list(codes), "requeue_elsewhere": list(elsewhere)}
 
 
 def parse_begin(text: str, now_s: float) -> int:

@@ -24,6 +24,11 @@ OWN_COMMANDS: Final = {
     "xcecli": "xce.cli.xcecli.main",
     "xceadmin": "xce.cli.xceadmin.main",
 }
+IN_JOBS: Final = {
+    "xce-launch": "xce.cli.launch.main",
+    "xce-rsh": "xce.cli.launch.rsh",
+}
+"""Commands of jobs: they need the standard library only."""
 
 
 def source_dir() -> Path:
@@ -56,6 +61,8 @@ def render_launchers() -> dict[str, str]:
         # What has been built since is no longer absent.
         if name not in texts:
             texts[name] = render_launcher("xce.cli.lsf.absent", python=interpreter(), paths=paths)
+    for name, module in IN_JOBS.items():
+        texts[name] = render_launcher(module, python=interpreter(), paths=paths)
     for name, module in OWN_COMMANDS.items():
         texts[name] = render_launcher(
             module, python=Path(sys.executable), paths=paths, needs_site=True

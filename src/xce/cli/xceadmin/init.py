@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 from xce.cli.xceadmin.asking import FAILED, USAGE
-from xce.daemon.doors import OWN_KEY
 from xce.daemon.fresh_config import HostsWanted, machine_name, write_fresh_config
 from xce.daemon.key_files import (
     FIRST_TRUSTED,
+    OWN_KEY,
     KeyFileError,
     key_pair,
     make_key,

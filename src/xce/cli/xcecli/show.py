@@ -8,6 +8,7 @@ from xce.cli.lsf.advice_text import render_advice
 from xce.cli.lsf.bsub import exit_status
 from xce.cli.xcecli.listing import job_ref, moment
 from xce.cli.xcecli.render import paint, render_json, render_yaml
+from xce.cli.xcecli.roles import add_role_states, role_lines
 from xce.cli.xcecli.session import (
     FAILED,
     OK,
@@ -16,7 +17,15 @@ from xce.cli.xcecli.session import (
     Session,
     code_of,
 )
-from xce.cli.xcecli.table import gpus_text, hosts_text, instant, label, run_time, span
+from xce.cli.xcecli.table import (
+    gpus_text,
+    hosts_text,
+    instant,
+    label,
+    processors_text,
+    run_time,
+    span,
+)
 from xce.client.plain_text import plain
 from xce.client.rest import ProblemError
 
@@ -44,6 +53,8 @@ def run_info(session: Session, options: argparse.Namespace) -> int:
     if options.spec:
         return _show_specs(session, options)
     found, code = _each(session, options.ids, "", at)
+    for row in found if at is None else ():
+        add_role_states(session, row)
     if options.output:
         render = render_json if options.output == "json" else render_yaml
         session.say(render(found[0] if len(options.ids) == 1 and found else found))
@@ -132,9 +143,12 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
         pairs.append(("Hosts", hosts_text(row)))
     if row.get("gpus"):
         pairs.append(("GPUs", gpus_text(row)))
+    if row.get("processors"):
+        pairs.append(("Processors", processors_text(row)))
     for role in row.get("roles") or ():
         places = " ".join(f"{host}*{tasks}" for host, tasks in role["hosts"])
         pairs.append((f"Role {role['role']}", places))
+    pairs += role_lines(row)
     pairs += [
         (f"Relation {proof['relation']}", proof_text(proof)) for proof in row.get("relations") or ()
     ]

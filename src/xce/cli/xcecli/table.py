@@ -107,6 +107,15 @@ def gpus_text(row: Row) -> str:
     return "; ".join(f"{host}: {','.join(dict.fromkeys(ids))}" for host, ids in found.items())
 
 
+def processors_text(row: Row) -> str:
+    """Return what the tasks of a job are bound to: ``h1: 0-1 2-3``, a list for each task."""
+    found: dict[str, list[str]] = {}
+    for task in row.get("processors") or ():
+        told = " (told only)" if task["kind"] == "told-only" else ""
+        found.setdefault(task["host"], []).append(f"{task['cpus']}{told}")
+    return "; ".join(f"{host}: {' '.join(lists)}" for host, lists in found.items())
+
+
 HOST_COLUMNS: Final = (
     Column("HOST", lambda row: str(row["name"])),
     Column("STATUS", lambda row: str(row["status"])),

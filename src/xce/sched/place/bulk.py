@@ -5,6 +5,7 @@ import numpy as np
 from xce.sched.devices import attempts_by_devices
 from xce.sched.ground import Ground
 from xce.sched.place.capacity import tasks_on_hosts
+from xce.sched.processor_room import attempts_by_processors
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
@@ -19,6 +20,9 @@ def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
     if shape.gpu is not None:
         devices = attempts_by_devices(shape.gpu, ground.free, shape.tasks_max)
         room = np.minimum(room, devices)
+    if shape.processors is not None:
+        bound = attempts_by_processors(shape.processors, ground.free, shape.tasks_max)
+        room = np.minimum(room, bound)
     request = shape.request
     is_asked_again = shape.select_moves or bool(request.thresholds or shape.load_sched)
     return room.clip(max=1) if request.exclusive or is_asked_again else room

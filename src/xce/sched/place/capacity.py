@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from xce.sched.devices import tasks_by_devices, within
+from xce.sched.processor_room import tasks_by_processors
+from xce.sched.processor_room import within as processors_within
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
 
@@ -70,6 +72,9 @@ def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
         gpu = within(shape.gpu, numbers)
         later = np.minimum(later, tasks_by_devices(gpu, free, is_first=False))
         first = np.minimum(first, tasks_by_devices(gpu, free, is_first=True))
+    if shape.processors is not None:
+        most = tasks_by_processors(processors_within(shape.processors, numbers), free)
+        later, first = np.minimum(later, most), np.minimum(first, most)
     tile = np.ones(len(numbers), np.int64) if shape.tiles is None else shape.tiles[numbers]
     if shape.ceilings is not None:
         later = np.minimum(later, shape.ceilings[numbers])

@@ -22,6 +22,7 @@ from xce.sched.place.domains import Trail
 from xce.sched.place.simple import find_loose, find_simple
 from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy, sift
+from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
 from xce.sched.ties import closed_hosts
 from xce.state.hosts import Column, Flags
@@ -48,19 +49,57 @@ class Spot(NamedTuple):
     """The GPUs of each entry; empty: none."""
     alone: tuple[HostNumber, ...] = ()
     """Hosts that it has for itself by its relations."""
+    processors: list[list[int]] = []  # noqa: RUF012 - nobody changes it
+    """The processors of each entry, see `xce.model.plan.GangStart`; empty: any."""
 
 
 def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Spot | None:
     needs = pools.pool_needs(shape, int(sizes.sum()))
     amounts = amounts_on(shape, sizes)
-    if shape.gpu is None:
-        return Spot(hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs, [])
-    devices = pick_for_entries((shape.gpu,), hosts.tolist(), sizes.tolist(), (), free)
-    if devices is None:
-        return None
-    for place, picked in enumerate(devices):
-        amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
-    return Spot(hosts, sizes, sizes[:0], shape.alternative, hosts, amounts, needs, devices)
+    devices: list[list[int]] = []
+    if shape.gpu is not None:
+        found = pick_for_entries((shape.gpu,), hosts.tolist(), sizes.tolist(), (), free)
+        if found is None:
+            return None
+        devices = found
+        for place, picked in enumerate(devices):
+            amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
+    bound = _bind(shape, hosts, sizes, free, amounts)
+    alone = _domains_of(shape, hosts) if shape.closes_domains else hosts[:0]
+    numbers, amounts = _with_idle(hosts, amounts, alone)
+    return Spot(
+        hosts, sizes, sizes[:0], shape.alternative, numbers, amounts, needs, devices,
+        tuple(alone.tolist()), bound,
+    )  # fmt: skip
+
+
+def _domains_of(shape: Shape, hosts: Column) -> Column:
+    """Return all hosts of the domains in which some hosts lie, rising."""
+    domains = shape.domains
+    return np.sort(hosts) if domains is None else np.flatnonzero(np.isin(domains, domains[hosts]))
+
+
+def _with_idle(numbers: Column, amounts: Column, alone: Column) -> tuple[Column, Column]:
+    """Return hosts and amounts with the hosts that are taken without anything of them in use."""
+    idle = np.setdiff1d(alone, numbers)
+    if not len(idle):
+        return numbers, amounts
+    return np.concatenate((numbers, idle)), np.pad(amounts, ((0, 0), (0, len(idle))))
+
+
+def _bind(
+    shape: Shape, numbers: Column, sizes: Column, free: Column, amounts: Column
+) -> list[list[int]]:
+    """Return the processors of each entry, and add what it holds to its amounts."""
+    wanted = shape.processors
+    if wanted is None:
+        return []
+    found = []
+    for place, (number, size) in enumerate(zip(numbers.tolist(), sizes.tolist(), strict=True)):
+        left = free[wanted.row : wanted.row + wanted.words, number].copy()
+        found.append(pick_processors(wanted, number, size, left))
+        amounts[wanted.row : wanted.row + wanted.words, place] += found[-1][: wanted.words]
+    return found
 
 
 def find_serial(
@@ -160,10 +199,7 @@ def _find_parts(
     alone = numbers[:0]
     if shape.fabric is not None:
         alone = closed_hosts(shape.fabric, laid.numbers, laid.parts)
-        idle = np.setdiff1d(alone, numbers)
-        # They are taken without anything of them being used.
-        numbers = np.concatenate((numbers, idle))
-        amounts = np.pad(amounts, ((0, 0), (0, len(idle))))
+        numbers, amounts = _with_idle(numbers, amounts, alone)
     return Spot(
         laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs, devices,
         tuple(alone.tolist()),
@@ -209,7 +245,7 @@ def _sum_up(shape: Shape, laid: Laid, devices: list[list[int]]) -> tuple[Column,
 def spot_of_many(shape: Shape, ground: Ground, numbers: Column, shares: Column) -> Spot:
     """Return the placement of many serial attempts, ``shares`` of them on the hosts ``numbers``.
 
-    ``devices`` has the GPUs of each attempt, host by host.
+    ``devices`` and ``processors`` have those of each attempt, host by host.
     """
     amounts: Column = shape.unit[:, None] * shares
     needs = pools.pool_needs(shape, shape.tasks_max)
@@ -225,10 +261,29 @@ def spot_of_many(shape: Shape, ground: Ground, numbers: Column, shares: Column) 
                 assert picked is not None, "GPUs that fit cannot be picked"
                 devices.append(picked)
                 amounts[:, place] += amounts_of(gpu, picked, len(amounts))
+    bound = list[list[int]]()
+    for place in range(len(numbers)) if shape.processors is not None else ():
+        bound += _bind_each(
+            shape, ground, int(numbers[place]), int(shares[place]), amounts[:, place]
+        )
     return Spot(
         numbers, shares, shares[:0], shape.alternative, numbers, amounts,
-        {name: value * taken for name, value in needs.items()}, devices,
+        {name: value * taken for name, value in needs.items()}, devices, processors=bound,
     )  # fmt: skip
+
+
+def _bind_each(
+    shape: Shape, ground: Ground, number: int, share: int, amounts: Column
+) -> list[list[int]]:
+    """Return the processors of each of some attempts on a host; what they hold is added."""
+    wanted = shape.processors
+    assert wanted is not None, "no processors are wanted"
+    left = ground.free[wanted.row : wanted.row + wanted.words, number].copy()
+    found = []
+    for _ in range(share):
+        found.append(pick_processors(wanted, number, shape.tasks_max, left))
+        amounts[wanted.row : wanted.row + wanted.words] += found[-1][: wanted.words]
+    return found
 
 
 def take_spot(shape: Shape, ground: Ground, pools_free: dict[str, int], spot: Spot) -> None:

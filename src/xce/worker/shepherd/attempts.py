@@ -14,7 +14,7 @@ from typing import Any, Final
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.proc import load_mark
 from xce.worker.shepherd.rundir import Key, Stored
-from xce.worker.shepherd.spawn import CAUSE_OUTPUT, Ids, Trouble
+from xce.worker.shepherd.spawn import CAUSE_OUTPUT, As, Ids, Trouble
 
 Event = list[Any]
 
@@ -37,9 +37,9 @@ class Attempt:
 
     __slots__ = (
         "cause", "code", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
-        "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
-        "max_processes", "max_threads", "name", "note", "number", "oom", "path", "pid", "pidfd",
-        "report", "reported", "retry_us",
+        "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
+        "max_processes", "max_threads", "name", "note", "number", "oom", "parts", "path", "pid",
+        "pidfd", "report", "reported", "retry_us", "said", "says",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "terminal", "user_us",
     )  # fmt: skip
@@ -56,6 +56,10 @@ class Attempt:
         self.pid = 0
         self.pidfd = -1
         self.is_child = True
+        self.is_part = False
+        """It has no job shell: another host leads it, see `xce.worker.shepherd.tasks`."""
+        self.parts: list[str] = []
+        """Other hosts that may have a part of it."""
         self.grouped = False
         self.is_unheld = False
         """The kernel does not hold its memory limit, which came later."""
@@ -74,6 +78,10 @@ class Attempt:
         self.cause = self.step = self.step_us = 0
         self.code = self.signal = 0
         self.detail = self.report = ""
+        self.says = False
+        """Whether it may leave a last word."""
+        self.said = ""
+        """Who ended it, in its own words."""
         self.host_fault = self.reported = self.oom = False
         self.user_us = self.system_us = 0
         self.max_mem_kib = self.max_processes = self.max_threads = 0
@@ -118,7 +126,7 @@ class Attempt:
         return [
             "present", *self.key, self.note, self.pid, self.started_us, self.suspended_us,
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
-            self.limits,
+            self.limits, self.is_part, self.parts,
         ]  # fmt: skip
 
     def started(self) -> Event:
@@ -132,8 +140,8 @@ class Attempt:
             cause, code = CAUSE_OUTPUT, code or 1
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
-            self.host_fault, printable(self.detail), self.user_us, self.system_us, self.max_mem_kib,
-            self.max_processes, self.max_threads, self.oom, bool(self.report),
+            self.host_fault, printable(self.detail or self.said), self.user_us, self.system_us,
+            self.max_mem_kib, self.max_processes, self.max_threads, self.oom, bool(self.report),
         ]  # fmt: skip
 
 
@@ -152,6 +160,8 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "report": attempt.report,
         "detail": attempt.detail,
         "terminal": attempt.terminal,
+        "says": attempt.says,
+        "part": attempt.is_part,
         "note": attempt.note,
     }
 
@@ -171,6 +181,8 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.started_us = int(intent["at"])
     attempt.report, attempt.detail = intent["report"], intent["detail"]
     attempt.terminal = str(intent.get("terminal", ""))
+    attempt.says = bool(intent.get("says", False))
+    attempt.is_part = bool(intent.get("part"))
     attempt.pid = stored.pid
     for note in stored.notes:
         _read_note(attempt, note)
@@ -239,6 +251,24 @@ def load_exit(attempt: Attempt) -> tuple[int, int] | None:
     return None
 
 
+def load_said(attempt: Attempt) -> str:
+    """Return the last word of an attempt's step: one line, read as its user; empty: none."""
+    path = f"{attempt.path}/{rundir.JOB}/{rundir.SAID}"
+    try:
+        with As(attempt.ids):
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        content = os.read(fd, rundir.SAID_MAX)
+    except OSError:
+        content = b""
+    finally:
+        os.close(fd)
+    line = content.decode("utf-8", "replace").split("\n", 1)[0]
+    return "".join(sign for sign in line if sign.isprintable())
+
+
 def printable(text: str) -> str:
     """Return a text without the escapes that stand for bytes that are no UTF-8."""
     return text if text.isascii() else os.fsencode(text).decode("utf-8", "replace")
@@ -260,6 +290,8 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
             attempt.limit_kib, attempt.limits = mem_limit_kib, limits
+        case ["lead", str(host)]:
+            attempt.parts.append(host)
         case ["reported"]:
             attempt.reported = True
         case ["ended", dict(fields)]:
@@ -272,6 +304,6 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
 
 ENDED_FIELDS: Final = (
     "started_us", "ended_us", "code", "signal", "cause", "host_fault", "detail", "user_us",
-    "system_us", "max_mem_kib", "max_processes", "max_threads", "oom", "report",
+    "system_us", "max_mem_kib", "max_processes", "max_threads", "oom", "report", "said",
 )  # fmt: skip
 """What is written down of an ended attempt when the shepherd leaves or the status is not enough."""

@@ -11,6 +11,7 @@ shell, and moves out again; so nothing of a job ever ran outside. Limits are set
 import contextlib
 import errno
 import os
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from xce.worker.shepherd.proc import load_file
@@ -52,6 +53,8 @@ def find_groups(label: str) -> Found:
             problem = f"{base}: {error.strerror}"
             continue
         text = "cgroup v2 kill,freeze"
+        if groups.has_cpuset:
+            text += ",cpuset"
         if groups.has_memory:
             text += ",memory"
         elif "memory" in v1:
@@ -77,7 +80,8 @@ class Groups:
         self.memory_v1 = memory_v1
         self._home = f"{home.rstrip('/')}/cgroup.procs"
         os.makedirs(base, exist_ok=True)  # noqa: PTH103
-        self.has_memory = self._delegate()
+        self.has_memory = self._delegate("memory")
+        self.has_cpuset = self._delegate("cpuset")
         probe = f".probe-{os.getpid()}"
         self.enter(probe)
         self.leave()
@@ -138,6 +142,21 @@ class Groups:
         except OSError:
             return False
         return False
+
+    def bind(self, name: str, processors: Iterable[int], nodes: Iterable[int]) -> bool:
+        """Hold an attempt to processors, and to the memory of NUMA domains if any are named; False:
+        the host cannot.
+        """
+        if not self.has_cpuset:
+            return False
+        path = f"{self.base}/{name}"
+        try:
+            _write(f"{path}/cpuset.cpus", ",".join(map(str, processors)))
+            if text := ",".join(map(str, nodes)):
+                _write(f"{path}/cpuset.mems", text)
+        except OSError:
+            return False
+        return True
 
     def pids(self, name: str) -> list[int]:
         """Return the processes of an attempt."""
@@ -220,15 +239,15 @@ class Groups:
                     os.rmdir(path)  # noqa: PTH106
                     os.rmdir(path.rsplit("/", 1)[0])  # noqa: PTH106
 
-    def _delegate(self) -> bool:
-        """Hand the memory controller down to the jobs' groups, where v2 has it."""
+    def _delegate(self, controller: str) -> bool:
+        """Hand a controller down to the jobs' groups, where v2 has it."""
         top = self.base.rsplit("/", 2)[0]
         for path in (top, f"{top}/xce", self.base):
-            if b"memory" not in load_file(f"{path}/cgroup.controllers").split():
+            if controller.encode() not in load_file(f"{path}/cgroup.controllers").split():
                 return False
-            if b"memory" not in load_file(f"{path}/cgroup.subtree_control").split():
+            if controller.encode() not in load_file(f"{path}/cgroup.subtree_control").split():
                 try:
-                    _write(f"{path}/cgroup.subtree_control", "+memory")
+                    _write(f"{path}/cgroup.subtree_control", f"+{controller}")
                 except OSError:
                     return False
         return True

@@ -28,9 +28,9 @@ from xce.worker.shepherd.spawn import (
     Stream,
     Trouble,
     encode_env,
-    open_files,
-    start_shell,
 )
+from xce.worker.shepherd.starting import Starter
+from xce.worker.shepherd.tasks import Tasks
 from xce.worker.shepherd.terminal import Terminals
 
 SAMPLE_US: Final = 2_000_000
@@ -70,6 +70,10 @@ class Herd:
         """Until when attempts may run unless the worker says otherwise."""
         self._sample_us = 0
         self.terminals = Terminals()
+        self._starter = Starter(
+            self._directories, groups, self.terminals, boot=boot, null=self._null
+        )
+        self.tasks = Tasks(self._reach, self._starter, self._null)
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
         self._spawned = 0
@@ -104,7 +108,10 @@ class Herd:
             if attempt.terminal:
                 self.terminals.miss(key)
             self._reach.add(attempt)
-            if attempt.state == LEAVING:
+            if attempt.is_part and attempt.state == RUNNING:
+                self._reach.kill(attempt)  # its tasks' streams went with the last shepherd
+                self.tasks.parts[key] = attempt
+            elif attempt.state == LEAVING:
                 self._leaving[key] = attempt
             elif attempt.pid:
                 self.adopted[attempt.pidfd] = attempt
@@ -150,10 +157,22 @@ class Herd:
                     self._leases = {(job, index, att): at_us for job, index, att, at_us in until}
                 case ["read", *fields]:
                     self._read(*fields)
-                case ["terminal", int(number), list(key), *fields]:
-                    self.terminals.take(clock_us(), number, key, fields)
                 case _:
-                    write_log("order-strange", order=order[:1])
+                    self._take_other(order)
+
+    def _take_other(self, order: list[Any]) -> None:
+        """Carry out an order about a terminal, or about what is on several hosts."""
+        match order:
+            case ["part", list(key), dict(shared)]:
+                self._open_part((key[0], key[1], key[2]), shared)
+            case ["lead", job, index, attempt, str(host)]:
+                self._lead((job, index, attempt), host)
+            case ["task", int(number), list(key), list(fields)]:
+                self.tasks.take(clock_us(), number, key, fields)
+            case ["terminal", int(number), list(key), *fields]:
+                self.terminals.take(clock_us(), number, key, fields)
+            case _:
+                write_log("order-strange", order=order[:1])
 
     def reap(self) -> None:
         """Take what has ended."""
@@ -166,8 +185,10 @@ class Herd:
                 break
             if pid == 0:
                 break
-            attempt = self._reach.shell_of(pid)
-            if attempt is None or not attempt.is_child or attempt.state != RUNNING:
+            attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
+            if attempt is not None and attempt.is_part:
+                pass  # it goes on without this task
+            elif attempt is None or not attempt.is_child or attempt.state != RUNNING:
                 attempt = self._reach.reap_orphan(pid)
             else:
                 shells += 1
@@ -197,6 +218,9 @@ class Herd:
     def check_leaving(self, *, at_once: bool = False) -> None:
         """End what has nothing left; kill what is left of the others."""
         now_us = clock_us()
+        for part in self.tasks.ended_parts():
+            part.leave(code=0, signal=0, now_us=now_us)
+            self._leaving[part.key] = part
         self._reach.begin()  # what was left at the last look may be gone, and its pids others'
         if self._groups is None:
             self._reach.look_for_orphans()
@@ -249,7 +273,8 @@ class Herd:
         """Return when there is something to do; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
         due += [until for key, until in self._leases.items() if key in self._attempts]
-        due += [due_us for due_us in [self.terminals.next_due_us()] if due_us]
+        streams = (self.terminals.next_due_us(), self.tasks.next_due_us())
+        due += [due_us for due_us in streams if due_us]
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
         return min(due, default=0)
@@ -257,6 +282,7 @@ class Herd:
     def leave_worker(self) -> None:
         """Stop telling: there is nobody to hear it; whoever comes next is told all."""
         self.events.clear()
+        self.tasks.leave_worker()
 
     def close(self) -> None:
         """Write down what is known of ended attempts: nobody will be here to tell it."""
@@ -277,20 +303,15 @@ class Herd:
             key = (job, index, number)
             if key in self._attempts:
                 continue
-            path = f"{self._runs}/{name_of(key)}"
-            self._spawned += 1
-            mark = f"{name_of(key)}.{self._token}{self._spawned:x}"
-            attempt = Attempt(key, path, ids=ids, note=shared["note"], mark=mark)
-            attempt.limit_kib = shared["limit_kib"]
-            attempt.started_us = clock_us()
+            attempt = self._make(key, ids, shared)
             attempt.terminal = shared.get("terminal") or ""
-            self._attempts[key] = attempt
+            attempt.says = bool(shared.get("says"))
             files = Files(
                 shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
                 Stream(*error) if error else None, str(job),
             )  # fmt: skip
             try:
-                self._start(attempt, shared, base | encode_env(env), files)
+                self._starter.start(attempt, shared, base | encode_env(env), files, clock_us())
             except Trouble as trouble:
                 attempt.fail(trouble, clock_us())
                 self.events.append(attempt.ended())
@@ -298,82 +319,50 @@ class Herd:
                 self._reach.add(attempt)
                 self.events.append(attempt.started())
         os.umask(umask)
-        if self._groups is not None:
-            self._groups.leave()
+        self._starter.go_home()
         os.chdir("/")
 
-    def _start(
-        self, attempt: Attempt, shared: dict[str, Any], env: dict[bytes, bytes], files: Files
-    ) -> None:
-        ids, path = attempt.ids, attempt.path
-        opened = ends = None
-        status = -1
-        try:
-            self._directories.create(path, uid=ids.uid, gid=ids.gid)
-            env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{path}/{rundir.JOB}")
-            if attempt.terminal:
-                ends = self.terminals.open(
-                    attempt.key, attempt.terminal, shared["window"], ids.uid, ids.gid, clock_us()
-                )
-            opened = open_files(files, ids, path=path, null=self._null, ends=ends)
-            attempt.report, attempt.detail = opened.report, opened.detail
-            attempt.grouped = self._groups is not None
-            status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
-            self._enter_groups(attempt)
-            try:
-                attempt.pid = start_shell(
-                    script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
-                    opened=opened, status=status, ids=ids,
-                    terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
-                )  # fmt: skip
-            finally:
-                self._leave_groups(attempt)
-            if ends is not None:
-                self.terminals.start(attempt.key)
-        except OSError as error:
-            self._undo(attempt)
-            detail = f"cannot prepare the job: {error}"
-            raise Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True) from error
-        except Trouble:
-            self._undo(attempt)
-            raise
-        finally:
-            if opened is not None:
-                opened.close(self._null)
-            if ends is not None:
-                ends.close()
-            if status >= 0:
-                os.close(status)
+    def _make(self, key: Key, ids: Ids, shared: dict[str, Any]) -> Attempt:
+        """Return a new attempt, of which nothing runs yet."""
+        self._spawned += 1
+        mark = f"{name_of(key)}.{self._token}{self._spawned:x}"
+        path = f"{self._runs}/{name_of(key)}"
+        attempt = Attempt(key, path, ids=ids, note=shared["note"], mark=mark)
+        attempt.limit_kib = shared["limit_kib"]
+        attempt.started_us = clock_us()
+        self._attempts[key] = attempt
+        return attempt
 
-    def look_at_terminals(self) -> None:
-        """Take what is to be told of terminals."""
+    def _open_part(self, key: Key, shared: dict[str, Any]) -> None:
+        """Have a place for tasks of an attempt that another host leads."""
+        if key in self._attempts:
+            return
+        ids = Ids(shared["uid"], shared["gid"], tuple(shared["groups"]))
+        part = self._make(key, ids, shared)
+        try:
+            self._starter.open_part(part)
+        except OSError as error:
+            detail = f"cannot prepare the job: {error}"
+            trouble = Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True)
+            part.fail(trouble, clock_us())
+            self.events.append(part.ended())
+        else:
+            self._reach.add(part)
+            self.tasks.parts[key] = part
+
+    def _lead(self, key: Key, host: str) -> None:
+        """Write down that another host may have a part of an attempt."""
+        attempt = self._attempts.get(key)
+        if attempt is not None:
+            rundir.note(attempt.path, ["lead", host])
+            attempt.parts.append(host)
+            self.events.append(["led", *key, host])
+
+    def look_at_streams(self) -> None:
+        """Take what is to be told of terminals and tasks."""
+        self.events += self.tasks.look(clock_us())
         found = [one for one in self._attempts.values() if one.terminal and one.state != ENDED]
         self.events += self.terminals.look(clock_us(), {one.key for one in found})
-
-    def _undo(self, attempt: Attempt) -> None:
-        """Remove what a failed start has left."""
-        self.terminals.drop(attempt.key)
-        if attempt.grouped and self._groups is not None:
-            self._groups.leave()
-            self._groups.remove(attempt.name)
-        rundir.clean(attempt.path, kept="")
-        attempt.report = ""
-
-    def _enter_groups(self, attempt: Attempt) -> None:
-        if self._groups is not None:
-            self._groups.enter(attempt.name)
-            if attempt.limit_kib:
-                self._groups.enter_memory(attempt.name)
-
-    def _leave_groups(self, attempt: Attempt) -> None:
-        """Leave the group of a job with a memory limit, and only then set it.
-
-        From the others we move straight into the next, and home behind the last.
-        """
-        if self._groups is not None and attempt.limit_kib:
-            self._groups.leave()
-            self._groups.leave_memory()
-            self._groups.limit_memory(attempt.name, attempt.limit_kib)
 
     def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
         attempt = self._attempts.get(key)
@@ -458,8 +447,11 @@ class Herd:
         """Note that nothing of an attempt is left."""
         del self._leaving[attempt.key]
         self._reach.drop(attempt)
+        self.tasks.drop(attempt.key)
         attempt.state = ENDED
-        if attempt.signal or attempt.kills or not attempt.is_child:
+        if attempt.says:
+            attempt.said = attempts.load_said(attempt)
+        if attempt.is_part or attempt.signal or attempt.kills or not attempt.is_child:
             # The status file does not say this, so it must be written down.
             fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
             rundir.note(attempt.path, ["ended", fields])

@@ -61,6 +61,7 @@ class Shepherd:
         self._epoll.register(self._wakeup, select.EPOLLIN)
         self._epoll.register(listener.fileno(), select.EPOLLIN)
         self._epoll.register(herd.terminals.epoll.fileno(), select.EPOLLIN)
+        self._epoll.register(herd.tasks.epoll.fileno(), select.EPOLLIN)
 
     def run(self, *, idle_seconds: float) -> None:
         """Mind the herd until told to stop, or until nobody needs it."""
@@ -80,6 +81,8 @@ class Shepherd:
                     self._serve(mask)
                 elif fd == self._herd.terminals.epoll.fileno():
                     self._herd.terminals.serve()
+                elif fd == self._herd.tasks.epoll.fileno():
+                    self._herd.tasks.serve()
                 elif fd in self._herd.adopted:
                     self._epoll.unregister(fd)
                     self._watched.discard(fd)
@@ -89,7 +92,7 @@ class Shepherd:
             self._herd.end_leases()
             self._herd.check_leaving()
             self._herd.look()
-            self._herd.look_at_terminals()
+            self._herd.look_at_streams()
             self._flush()
             self._listen_again()
             if self._worker is not None or not self._herd.is_idle:

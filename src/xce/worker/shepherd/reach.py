@@ -52,6 +52,14 @@ class Reach:
         if self._shells.get(attempt.pid) is attempt:
             del self._shells[attempt.pid]
 
+    def add_leader(self, pid: int, attempt: Attempt) -> None:
+        """Know the leader of another session of an attempt."""
+        self._shells[pid] = attempt
+
+    def drop_leader(self, pid: int) -> None:
+        """Forget it: who has its pid later is somebody else."""
+        self._shells.pop(pid, None)
+
     def shell_of(self, pid: int) -> Attempt | None:
         """Return the attempt whose job shell a pid is."""
         return self._shells.get(pid)

@@ -37,6 +37,10 @@ INTENT: Final = "intent"
 STATUS: Final = "status"
 OUT: Final = "out"
 JOB: Final = "job"
+"""The directory in it that is the job's own."""
+SAID: Final = "said"
+"""In the job's own: who ended it, in one line, as its step says."""
+SAID_MAX: Final = 1000
 FREE: Final = "free"
 """Free directories are called ``free.<uid>.<number>``."""
 FREE_MAX: Final = 512

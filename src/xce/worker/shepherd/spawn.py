@@ -24,6 +24,7 @@ import os
 from typing import Final, NamedTuple
 
 from xce.worker.shepherd import rundir
+from xce.worker.shepherd.bind import Bound, binding
 from xce.worker.shepherd.proc import MARK
 from xce.worker.shepherd.terminal import Ends
 
@@ -236,11 +237,13 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
     ids: Ids,
     terminal: str = "",
     login: str = "",
+    bound: Bound | None = None,
 ) -> int:
     """Start the job shell and return its pid.
 
     ``terminal`` is the path of what shall be its controlling terminal; empty: it has none.
     ``login`` is the path of a shell that reads its login files before; empty: none does.
+    ``bound`` is what it is bound to.
 
     Raises:
         Trouble: It could not be started.
@@ -257,7 +260,7 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
     )
     arguments = [SHELL, "-c", _login_code(login, way) if login else CODE[way], *script]
     try:
-        with As(ids, for_program=True):
+        with binding(bound), As(ids, for_program=True):
             return os.posix_spawn(
                 SHELL, arguments, env, file_actions=actions, setsid=True, setsigmask=()
             )

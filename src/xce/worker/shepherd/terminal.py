@@ -142,10 +142,15 @@ class Terminal:
         """Whether there is something to say to who has everything before ``offset``."""
         return self.end > offset or self.reading < 0
 
+    def piece(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """Return what is kept from ``offset`` on, and where that begins."""
+        start = max(offset, self._base)
+        first = start - self._base
+        return start, bytes(self._kept[first : first + max(0, limit)])
+
     def answer(self, number: int, offset: int, limit: int, error: str = "") -> Event:
         """Return the event with what lies from ``offset`` on."""
-        start = max(offset, self._base)
-        piece = bytes(self._kept[start - self._base : start - self._base + max(0, limit)])
+        start, piece = self.piece(offset, limit)
         is_over = self.reading < 0 and start + len(piece) >= self.end
         text = base64.b64encode(piece).decode()
         return ["terminal", number, start, text, self.taken, is_over, error]

@@ -149,9 +149,9 @@ def test_bytes_that_are_no_text_stand_as_escapes():
 
 
 def test_an_empty_job_and_refused_options_are_warned_of():
-    warnings = warnings_of("-gpu", "num=1", "-R", "affinity[core]")
+    warnings = warnings_of("-gpu", "num=1", "-R", "span[gtile=1]")
     assert "there is no command: a submit refuses an empty job" in warnings
-    what = "affinity[] is not built"
+    what = "span[gtile] without whole GPUs"
     assert any(f"refuses it: {what}" in warning for warning in warnings), what
 
 

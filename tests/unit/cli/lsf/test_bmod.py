@@ -38,6 +38,7 @@ def changed(words):
          {"queue": "night", "project": "p", "hosts": "h1 h2"}),
         (["-W", "1:30", "-We", "10"], {"run_limit_s": 5400, "estimate_s": 600}),
         (["-M", "2GB"], {"mem_limit_kib": 2 << 20}),
+        (["-Q", "5 EXCLUDE(9)"], {"requeue_codes": [5, 9], "requeue_elsewhere": [9]}),
         (["-M", "100"], {"mem_limit_kib": 100 << 10}),
         (["-w", "done(3)"], {"dependency": "done(3)"}),
         (["-b", "2099:1:2:3:4"], None),

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from xce.cli.xceadmin.lsf.applications import ApplicationImport
 from xce.cli.xceadmin.lsf.files import Section, list_words, parse_sections, parse_settings
 from xce.cli.xceadmin.lsf.queues import QueueImport
 from xce.cli.xceadmin.lsf.report import Findings, Verdict
 from xce.cli.xceadmin.lsf.site import Site
 from xce.cli.xceadmin.lsf.verdicts import (
-    APPLICATION,
     LSB_PARAMS,
     LSF_CONF,
     RESOURCES,
@@ -20,6 +20,7 @@ from xce.cli.xceadmin.lsf.verdicts import (
     find_reason,
 )
 from xce.config.parse import parse_config
+from xce.config.schema import REQUEUES_LIMIT
 from xce.model.errors import ConfigError
 
 READ: Final = (
@@ -47,6 +48,7 @@ class Import:
         self._default = ""
         self._types: list[str] = []
         self._queues: QueueImport | None = None
+        self._apps: list[dict[str, Any]] = []
 
     def run(self) -> dict[str, str]:
         """Return our files by name."""
@@ -63,10 +65,10 @@ class Import:
         self._read_params()
         self._site.settle_units(self._types)
         self._read_queues()
+        apps = ApplicationImport(self.findings, self._unit)
         for section in self._sections("lsb.applications"):
-            for key in section.cells:
-                of = section.text("NAME")
-                self.findings.add(section, key, Verdict.NONE, APPLICATION, of=of)
+            apps.add(section)
+        self._apps = apps.apps
         for section in self._sections("lsb.resources"):
             reason = RESOURCES.get(section.name.lower(), UNKNOWN)
             for key in section.cells:
@@ -195,12 +197,18 @@ class Import:
             case "DEFAULT_QUEUE":
                 self._default = text.split(maxsplit=1)[0] if text.split() else ""
                 return f"default: true of queue {self._default}"
+            case "DEFAULT_APPLICATION":
+                self._cluster["default_application"] = text
+                return f"default_application: {text}"
             case "DEFAULT_PROJECT":
                 self._cluster["default_project"] = text
                 return f"default_project: {text}"
             case "MAX_JOB_ARRAY_SIZE" if text.isdecimal() and 0 < int(text) <= 1_000_000_000:
                 self._cluster["max_array_size"] = int(text)
                 return f"max_array_size: {text}"
+            case "MAX_JOB_REQUEUE" if text.isdecimal() and 0 < int(text) <= REQUEUES_LIMIT:
+                self._cluster["max_requeues"] = int(text)
+                return f"max_requeues: {text}"
             case "HIST_HOURS" if text.isdecimal() and int(text) > 0:
                 self._cluster["fairshare_half_life_s"] = round(int(text) * 3600 * _HALF_LIFE)
                 return f"fairshare_half_life_s: {self._cluster['fairshare_half_life_s']}"
@@ -209,9 +217,14 @@ class Import:
                 return "the levels of topology.yaml, as far as compute units have them"
         return ""
 
+    @property
+    def _unit(self) -> str:
+        """The unit of sizes without one."""
+        unit: str = self._lsf["unit_for_limits"]
+        return "K" if unit == "classic" else unit[0]
+
     def _read_queues(self) -> None:
-        unit = {"classic": "K"}.get(self._lsf["unit_for_limits"], self._lsf["unit_for_limits"][0])
-        self._queues = QueueImport(self._site, self.findings, unit)
+        self._queues = QueueImport(self._site, self.findings, self._unit)
         for section in self._sections("lsb.queues"):
             self._queues.add(section)
         self._queues.settle(self._default)
@@ -235,6 +248,8 @@ class Import:
             files["hosts.yaml"] = _list(_host_entries(site.hosts))
         if queues:
             files["queues.yaml"] = _list(queues)
+        if self._apps:
+            files["applications.yaml"] = _list(self._apps)
         return files
 
 

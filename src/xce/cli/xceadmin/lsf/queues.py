@@ -9,8 +9,10 @@ from xce.cli.xceadmin.lsf.report import Findings, Verdict
 from xce.cli.xceadmin.lsf.site import Site, parse_shares
 from xce.cli.xceadmin.lsf.verdicts import QUEUE, find_reason
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES
+from xce.config.schema import REQUEUES_LIMIT
 from xce.config.values import parse_windows
 from xce.model.errors import TextError
+from xce.model.exit_values import parse_exit_values
 from xce.model.load import INDICES
 
 Queue = dict[str, Any]
@@ -107,7 +109,7 @@ class QueueImport:
 
     def _run_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = [word.partition("/")[0] for word in text.split()]
-        spans = [_minutes(word) for word in words]
+        spans = [minutes_of(word) for word in words]
         if not spans or None in spans or len(spans) > 2:
             return Verdict.NONE, "it is no [default] maximum of [hours:]minutes"
         queue["run_limit"] = f"{spans[-1]}m"
@@ -120,7 +122,7 @@ class QueueImport:
         return Verdict.TAKEN, said
 
     def _mem_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
-        sizes = [_size(word, self._unit) for word in text.split()]
+        sizes = [size_of(word, self._unit) for word in text.split()]
         if not sizes or None in sizes or len(sizes) > 2:
             return Verdict.NONE, "it is no [default] maximum of memory"
         queue["mem_limit"] = sizes[-1]
@@ -156,6 +158,21 @@ class QueueImport:
             return Verdict.TAKEN, "the default"
         queue["interactive"] = meant
         return Verdict.TAKEN, f"interactive: {meant}"
+
+    def _requeue(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_exit_values(queue, "requeue_exit_values", text)
+
+    def _success(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_exit_values(queue, "success_exit_values", text)
+
+    def _max_requeues(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_max_requeues(queue, text)
+
+    def _rerunnable(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        if text.lower() not in _YES:
+            return Verdict.TAKEN, "the default"
+        queue["rerunnable"] = True
+        return Verdict.TAKEN, "rerunnable: true"
 
     def _users(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = list_words(text)
@@ -261,6 +278,10 @@ _TAKE: Final = {
     "PROCLIMIT": QueueImport._task_limit,  # noqa: SLF001
     "EXCLUSIVE": QueueImport._exclusive,  # noqa: SLF001
     "INTERACTIVE": QueueImport._interactive,  # noqa: SLF001
+    "REQUEUE_EXIT_VALUES": QueueImport._requeue,  # noqa: SLF001
+    "SUCCESS_EXIT_VALUES": QueueImport._success,  # noqa: SLF001
+    "MAX_JOB_REQUEUE": QueueImport._max_requeues,  # noqa: SLF001
+    "RERUNNABLE": QueueImport._rerunnable,  # noqa: SLF001
     "USERS": QueueImport._users,  # noqa: SLF001
     "HOSTS": QueueImport._hosts,  # noqa: SLF001
     "FAIRSHARE": QueueImport._fairshare,  # noqa: SLF001
@@ -271,7 +292,28 @@ _TAKE: Final = {
 }
 
 
-def _minutes(word: str) -> int | None:
+def take_max_requeues(entry: Queue, text: str) -> tuple[Verdict, str]:
+    """Take how often a job is started anew into a queue or a profile."""
+    if not text.isdecimal() or not 1 <= int(text) <= REQUEUES_LIMIT:
+        return Verdict.NONE, f"it is no whole number from 1 to {REQUEUES_LIMIT}"
+    entry["max_requeues"] = int(text)
+    return Verdict.TAKEN, f"max_requeues: {text}"
+
+
+def take_exit_values(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:
+    """Take a list of exit statuses into a queue or a profile."""
+    try:
+        _, elsewhere = parse_exit_values(text)
+    except TextError as error:
+        return Verdict.NONE, error.message
+    if elsewhere and key != "requeue_exit_values":
+        return Verdict.NONE, "EXCLUDE() is for jobs that are started anew"
+    entry[key] = " ".join(text.split())
+    return Verdict.TAKEN, f"{key}: {entry[key]}"
+
+
+def minutes_of(word: str) -> int | None:
+    """Return the minutes of ``[hours:]minutes``; None: it is no such time."""
     hours, _, minutes = word.rpartition(":")
     if not minutes.replace(".", "", 1).isdecimal() or (hours and not hours.isdecimal()):
         return None
@@ -279,7 +321,8 @@ def _minutes(word: str) -> int | None:
     return int(total) or None
 
 
-def _size(word: str, unit: str) -> str | None:
+def size_of(word: str, unit: str) -> str | None:
+    """Return an amount of memory with its unit; None: it is none."""
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)B?", word.strip(), re.IGNORECASE)
     if found is None or int(found[1]) == 0:
         return None

@@ -16,7 +16,6 @@ _MEMORY: Final = "-M is enforced for the whole job by the host's cgroup"
 _HOOKS: Final = "job hooks are not built yet"
 _GPU: Final = "workers find the GPUs of their hosts; gpu_policy in xce.yaml says how they are given"
 _LIMITS: Final = "limits of users, hosts and projects are not built yet"
-_RERUN: Final = "reruns and requeues by exit value are not built yet"
 _MIGRATE: Final = "checkpoints and migration are not built yet"
 _HOSTSPEED: Final = "run times are real time: hosts have no CPU factors"
 _LSF_ONLY: Final = "it is about LSF's own daemons"
@@ -55,7 +54,6 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"DEFAULT_HOST_SPEC|ABS_RUNLIMIT", _HOSTSPEED),
     (r"RESOURCE_RESERVE_PER_(TASK|SLOT)", "rusage[] is per task in XCE: what =Y means"),
     (r"PARALLEL_SCHED_BY_SLOT", "-n counts slots in XCE: what =Y means"),
-    (r"DEFAULT_APPLICATION|.*APPLICATION.*", "application profiles are not built yet"),
     (r"JOB_DEP_LAST_SUB", "a job name in -w means all own jobs of that name: what 0 means"),
     (r"PREEMPT.*", "who preempts whom stands in queues.yaml"),
     (r"JOB_INCLUDE_POSTPROC|JOB_POSTPROC.*|MAX_PREEXEC.*|LOCAL_MAX_PREEXEC.*|REMOTE_.*", _HOOKS),
@@ -71,7 +69,6 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
     (r"CPULIMIT|SWAPLIMIT|STACKLIMIT|DATALIMIT|FILELIMIT|CORELIMIT|PROCESSLIMIT|THREADLIMIT",
      "only the run limit, the memory limit and the number of tasks are limits of queues"),
     (r"DISPATCH_WINDOW|DISPATCH_ORDER", "queues have run windows only"),
-    (r"REQUEUE_EXIT_VALUES|RERUNNABLE|SUCCESS_EXIT_VALUES", _RERUN),
     (r"PRE_EXEC|POST_EXEC|HOST_PRE_EXEC|HOST_POST_EXEC|JOB_STARTER|JOB_CONTROLS|JOB_ACTION.*",
      _HOOKS),
     (r"TERMINATE_WHEN", "jobs are suspended when a window closes"),
@@ -93,7 +90,12 @@ HOST: Final[tuple[tuple[str, str], ...]] = (
     (r"AFFINITY|EXIT_RATE|CHKPNT|MIG", "XCE has no such setting of hosts"),
 )
 USER: Final[tuple[tuple[str, str], ...]] = ((r".*", _LIMITS),)
-APPLICATION: Final = "application profiles are not built yet"
+APPLICATION: Final[tuple[tuple[str, str], ...]] = (
+    (r"CHKPNT.*|MIG|NO_PREEMPT.*", _MIGRATE),
+    (r"JOB_CWD|JOB_SIZE_LIST|ENV_VARS|CONTAINER|DOCKER.*|EXEC_DRIVER|BIND_JOB|JOB_STARTER|NICE",
+     "profiles have no such key yet: let the job's script do it"),
+    *QUEUE,
+)  # fmt: skip
 RESOURCES: Final[dict[str, str]] = {
     "limit": _LIMITS,
     "reservationusage": "rusage[] is per task; a job may write /host or /job",

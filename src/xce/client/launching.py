@@ -1,0 +1,150 @@
+"""How the command of a job becomes its tasks, by the launch type. Pure; standard library only."""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from xce.client.ranks import Rank, hosts_of
+
+TASKS: Final = "tasks"
+MPI: Final = "mpi"
+TORCH: Final = "torch"
+TYPES: Final = (TASKS, MPI, TORCH)
+EXEC: Final = "exec"
+"""The way of a script whose first line names its program."""
+_CHUNK: Final = 96 * 1024
+"""The kernel takes 128 KiB a word."""
+_AS_FILE: Final = (
+    'f="$XCE_JOB_HOST_DIR/script.$$"; n=$1; shift; while [ $n -gt 0 ]; do printf %s "$1"; shift; '
+    'n=$((n - 1)); done > "$f" && chmod 700 "$f" && {run} "$f" "$@"'
+)
+"""Makes a file of the first words, whose number stands before them, and runs it with the others."""
+_DIGITS: Final = re.compile(r"[0-9]+")
+
+
+class LaunchError(Exception):
+    """The job cannot be launched so."""
+
+
+def script_argv(content: bytes, way: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command line that runs a script on a host that has no copy of it.
+
+    Raises:
+        LaunchError: It is no text.
+    """
+    if b"\0" in content:
+        raise LaunchError("the script is no text")
+    text = os.fsdecode(content)
+    chunks = [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
+    run = _AS_FILE.format(run="exec" if way == EXEC else "exec /bin/sh")
+    return ["/bin/sh", "-c", run, "xce-launch", str(len(chunks)), *chunks, *arguments]
+
+
+def torch_environment(
+    rank: Rank, ranks: Sequence[Rank], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what a process of ``torch.distributed`` finds, and a ``torchrun`` that is the task."""
+    hosts = hosts_of(ranks)
+    mates = sum(one.host == rank.host for one in ranks)
+    address, port = environ.get("MASTER_ADDR", hosts[0]), environ.get("MASTER_PORT", "")
+    node = str(hosts.index(rank.host))
+    return {
+        "MASTER_ADDR": address, "MASTER_PORT": port,
+        "WORLD_SIZE": str(len(ranks)), "RANK": str(rank.rank),
+        "LOCAL_WORLD_SIZE": str(mates), "LOCAL_RANK": str(rank.place),
+        "NODE_RANK": node, "GROUP_RANK": node, "GROUP_WORLD_SIZE": str(len(hosts)),
+        "PET_NNODES": str(len(hosts)), "PET_NODE_RANK": node, "PET_NPROC_PER_NODE": str(mates),
+        "PET_MASTER_ADDR": address, "PET_MASTER_PORT": port,
+    }  # fmt: skip
+
+
+def mpi_hostfile(ranks: Sequence[Rank], program: str) -> str:
+    """Return a host file as an MPI's starter reads it."""
+    slots = {host: sum(rank.host == host for rank in ranks) for host in hosts_of(ranks)}
+    form = "{}:{}\n" if program == "hydra" else "{} slots={}\n"
+    return "".join(form.format(host, count) for host, count in slots.items())
+
+
+def mpi_program(version: str) -> str:
+    """Return which MPI a starter belongs to, by what it says of its version.
+
+    Raises:
+        LaunchError: It is none that is known.
+    """
+    if "Open MPI" in version or "OpenRTE" in version:
+        return "openmpi"
+    if "HYDRA" in version or "Intel(R) MPI" in version:
+        return "hydra"
+    raise LaunchError(f"mpirun is of no MPI that is known here: {version.strip()[:200]!r}")
+
+
+def mpi_environment(agent: str, *, is_root: bool, is_one_machine: bool) -> dict[str, str]:
+    """Return the variables by which MPI's starters use our agent.
+
+    Args:
+        agent: Its command line.
+        is_root: Whether the job is root's, which Open MPI has to be told.
+        is_one_machine: Whether the job's hosts are parts of one machine. Open MPI takes two daemons
+            on one machine for one host and mixes up their shared memory; ranks talk by TCP then.
+    """
+    found = {
+        "OMPI_MCA_plm_rsh_agent": agent,
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "OMPI_MCA_orte_leave_session_attached": "1",
+        "PRTE_MCA_plm_ssh_agent": agent,
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        "HYDRA_LAUNCHER": "rsh",
+        "HYDRA_LAUNCHER_EXEC": agent,
+        "I_MPI_HYDRA_BOOTSTRAP": "rsh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
+    }
+    if is_one_machine:
+        found |= {
+            "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo",
+            "OMPI_MCA_oob_tcp_if_include": "lo",
+        }  # fmt: skip
+    if is_root:
+        found |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return found
+
+
+def mpi_argv(program: str, ranks: Sequence[Rank], hostfile: str) -> list[str]:
+    """Return the beginning of the command line that starts all ranks."""
+    option = "-f" if program == "hydra" else "--hostfile"
+    return ["mpirun", option, hostfile, "-n", str(len(ranks))]
+
+
+def check_ranks(ranks: Sequence[Rank], environ: Mapping[str, str]) -> str:
+    """Return what is wrong with the ranks of a job; empty: nothing."""
+    seen: dict[int, Rank] = {}
+    for rank in ranks:
+        other = seen.setdefault(rank.rank, rank)
+        if other is not rank:
+            return f"rank {rank.rank} is there twice: on host {other.host} and on host {rank.host}"
+    if sorted(seen) != list(range(len(ranks))):
+        return f"the ranks are not 0 to {len(ranks) - 1}"
+    count = environ.get("XCE_NTASKS", "")
+    if count and count != str(len(ranks)):
+        return f"there are {len(ranks)} ranks for {count} tasks"
+    return ""
+
+
+def check_devices(environ: Mapping[str, str], has_device: Callable[[int], bool]) -> str:
+    """Return what is wrong with the GPUs that a task is to use; empty: nothing.
+
+    Args:
+        environ: Of a task on the host in question.
+        has_device: Whether there is a device of that number.
+    """
+    count = environ.get("XCE_GPU_COUNT")
+    if count is None:
+        return ""
+    visible = environ.get("XCE_GPUS", "")
+    names = [name for name in visible.split(",") if name]
+    if len(names) != len(set(names)):
+        return f"a GPU is there twice: {visible}"
+    if str(len(names)) != count:
+        return f"{count} GPUs were given, and {len(names)} are visible: {visible or 'none'}"
+    missing = [name for name in names if _DIGITS.fullmatch(name) and not has_device(int(name))]
+    return f"GPU {missing[0]} is not there" if missing else ""

@@ -1,0 +1,89 @@
+"""Processors: those of a plan where they still hold, and what a worker is told of them."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from xce.model.ids import HostNumber
+from xce.model.processor import Binding, join_words, numbers_in, render_list
+from xce.resreq.affinity import parse_affinity
+from xce.sched.certify_processors import find_processor_faults
+from xce.state.cluster import ClusterState, RequestClass
+from xce.state.hosts import Column
+from xce.state.job import Attempt
+from xce.state.processors import split_sets
+
+
+def fitting_processors(
+    state: ClusterState,
+    free: Column,
+    found: RequestClass,
+    host: HostNumber,
+    each: Sequence[list[int]],
+) -> list[int]:
+    """Return which single-host attempts have processors on a host that are free for them.
+
+    Args:
+        state: The state.
+        free: What is free, along rows and hosts.
+        found: Their class.
+        host: The host.
+        each: The processors of each attempt.
+    """
+    request, row = found.key.request, state.hosts.word_row
+    left = join_words(free[row:, host].tolist())
+    fitting = []
+    for place, processors in enumerate(each):
+        columns = [host], [request.tasks_max], (), [processors]
+        if find_processor_faults((request,), *columns, state.hosts):
+            continue
+        held, _ = split_sets(processors, request.tasks_max)
+        if held & left == held:
+            left ^= held
+            fitting.append(place)
+    return fitting
+
+
+def take_processors(
+    state: ClusterState,
+    free: Column,
+    found: RequestClass,
+    host: HostNumber,
+    each: Sequence[list[int]],
+) -> None:
+    """Take the processors of attempts out of what is free."""
+    row, tasks = state.hosts.word_row, found.key.request.tasks_max
+    for processors in each:
+        words = len(processors) // (tasks + 1)
+        free[row : row + words, host] -= processors[:words]
+
+
+def bindings_of(state: ClusterState, attempt: Attempt) -> tuple[Binding, ...]:
+    """Return the processors of an attempt, for each of the hosts that a launch names."""
+    found = state.classes[attempt.cls]
+    roles = found.forms[attempt.alternative].roles
+    parts = attempt.parts or [0] * len(attempt.hosts)
+    rows = zip(attempt.hosts, parts, attempt.tasks, attempt.processors, strict=True)
+    bindings = []
+    for host, same in groupby(rows, key=itemgetter(0)):
+        sets: list[int] = []
+        policy = ""
+        for _, part, tasks, processors in same:
+            sets += split_sets(processors, tasks)[1]
+            policy = parse_affinity(roles[part].affinity).membind
+        bindings.append(_binding(state, host, sets, policy))
+    return tuple(bindings)
+
+
+def _binding(state: ClusterState, host: HostNumber, sets: Sequence[int], policy: str) -> Binding:
+    layout = state.hosts.processors.layout(host)
+    nodes = [
+        render_list(layout.numbers(bound, "numa")) if policy and layout is not None else ""
+        for bound in sets
+    ]
+    return Binding(
+        tuple(render_list(numbers_in(bound)) for bound in sets),
+        tuple(nodes),
+        is_local_only=policy == "localonly",
+        is_told_only=layout is None or layout.is_told_only,
+    )

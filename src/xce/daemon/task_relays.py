@@ -1,0 +1,141 @@
+"""Remote tasks, relayed from the worker of an attempt's first host to those of its other hosts.
+
+Who asks and who is asked must be hosts of the attempt as the state has it now, and what is started
+is said in the state's own words: a host that was taken over can reach no job that is not its own.
+"""
+
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from xce.control.effects import render_part
+from xce.model.job import EndCause
+from xce.model.task import FeedTask, ReadTask, StartTask, TaskFault
+from xce.net import message as m
+from xce.net.frame import WireError
+from xce.net.peer import Peer
+from xce.state.cluster import ClusterState
+
+ASKS_MAX: Final = 16_384
+"""So much of one asker may be under way: three for each task."""
+SINCE: Final = 2
+"""The protocol that has remote tasks."""
+PIECE_MAX: Final = 64 * 1024
+FED_MAX: Final = 64 * 1024
+START_MAX: Final = 3 * 1024 * 1024
+"""Longest command line with its environment."""
+NAME_MAX: Final = 64
+
+
+class _Ask(NamedTuple):
+    asker: Peer
+    ask_id: int
+    worker: Peer
+
+
+class TaskRelays:
+    """What is under way: who asked, under which number, and which worker answers."""
+
+    def __init__(self) -> None:
+        self._asks: dict[int, _Ask] = {}
+        self._count: dict[Peer, int] = {}
+        self._last = 0
+
+    def ask(
+        self, asker: Peer, ask: m.TaskAsk, state: ClusterState, *, by: str, worker: Peer | None
+    ) -> None:
+        """Pass an order on to the worker of its host.
+
+        Args:
+            asker: The connection that it came from.
+            ask: What is asked.
+            state: Where jobs run.
+            by: The host whose worker asks.
+            worker: The connection of the worker that is asked.
+        """
+        refusal = refuse_ask(state, ask, by)
+        if refusal is not None:
+            asker.send(replace(refusal, id=ask.id))
+            return
+        if worker is None or not worker.is_open:
+            text = f"host {ask.host} is not connected"
+            asker.send(m.TaskPiece(ask.id, TaskFault.AWAY, text))
+            return
+        if worker.protocol < SINCE:
+            text = f"host {ask.host} is of a release without remote tasks"
+            asker.send(m.TaskPiece(ask.id, TaskFault.REFUSED, text))
+            return
+        if self._count.get(asker, 0) >= ASKS_MAX:
+            asker.send(m.TaskPiece(ask.id, TaskFault.AWAY, "too much at once"))
+            return
+        self._last += 1
+        launch = None
+        if isinstance(ask.order, StartTask):
+            launch = render_part(state, ask.job, ask.index)
+        self._asks[self._last] = _Ask(asker, ask.id, worker)
+        self._count[asker] = self._count.get(asker, 0) + 1
+        worker.send(replace(ask, id=self._last, launch=launch))
+
+    def answer(self, worker: Peer, piece: m.TaskPiece) -> None:
+        """Pass an answer back to who asked.
+
+        Raises:
+            WireError: The worker was not asked for that.
+        """
+        found = self._asks.get(piece.id)
+        if found is None:
+            return  # whoever asked is gone
+        if found.worker is not worker:
+            raise WireError("a worker answers only what it was asked")
+        if piece.task is not None and len(piece.task.out) + len(piece.task.err) > 2 * PIECE_MAX:
+            raise WireError("a piece of a task's output is too long")
+        self._forget(piece.id, found)
+        found.asker.send(replace(piece, id=found.ask_id))
+
+    def drop(self, gone: Peer) -> None:
+        """Note that a connection has ended."""
+        for number, found in list(self._asks.items()):
+            if gone is found.worker:
+                text = "the host's worker is gone"
+                found.asker.send(m.TaskPiece(found.ask_id, TaskFault.AWAY, text))
+            if gone in (found.asker, found.worker):
+                self._forget(number, found)
+
+    def _forget(self, number: int, found: _Ask) -> None:
+        del self._asks[number]
+        self._count[found.asker] -= 1
+        if not self._count[found.asker]:
+            del self._count[found.asker]
+
+
+def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | None:
+    """Return why the worker of a host may not have this done; None: it may."""
+    names = state.hosts.names
+    job = state.jobs.get(ask.job)
+    position = job.position(ask.index) if job is not None else None
+    attempt = state.attempt(ask.job, position) if position is not None else None
+    if attempt is None or attempt.number != ask.attempt or names[attempt.hosts[0]] != by:
+        return m.TaskPiece(0, TaskFault.OVER, f"host {by} does not lead this attempt")
+    number = state.hosts.number.get(ask.host)
+    if number is None or number not in attempt.hosts or ask.host == by:
+        text = f"host {ask.host} is none of the job's other hosts"
+        return m.TaskPiece(0, TaskFault.REFUSED, text)
+    if state.hosts.is_lost[number]:
+        return m.TaskPiece(0, TaskFault.OVER, f"host {ask.host} is lost")
+    if isinstance(ask.order, StartTask) and attempt.end_cause != EndCause.NONE:
+        return m.TaskPiece(0, TaskFault.REFUSED, "the job is being ended")
+    if not _is_bounded(ask.order):
+        return m.TaskPiece(0, TaskFault.REFUSED, "the order is too long")
+    return None
+
+
+def _is_bounded(order: object) -> bool:
+    if isinstance(order, StartTask):
+        return (
+            0 < len(order.name) <= NAME_MAX
+            and bool(order.argv)
+            and sum(map(len, (*order.argv, *order.env))) + len(order.cwd) <= START_MAX
+        )
+    if isinstance(order, FeedTask):
+        return len(order.content) <= FED_MAX
+    return not isinstance(order, ReadTask) or 0 <= order.limit <= PIECE_MAX

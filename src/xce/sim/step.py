@@ -1,0 +1,251 @@
+"""The step of a job that runs by roles, in a world: the real machine, tasks that only take time.
+
+What it does is checked by books that read the job's relations and know nothing of plans and phases.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from xce.model.effect import Launch
+from xce.model.ids import Index, Micros
+from xce.model.relation import Relation, RelationKind
+from xce.sim.loop import Loop
+from xce.step import core
+from xce.worker.step_plan import plan_of
+
+ANSWER_US: Final = 2_000
+"""Longest way to another host of the job."""
+_LOST_PERMILLE: Final = 15
+"""How often a run ends by the loss of its host."""
+_READY_PERCENT: Final = 60
+
+Run = tuple[int, int]
+"""A task: the number of its role, its place in it."""
+
+
+class StepError(AssertionError):
+    """A step did what its relations forbid."""
+
+
+class StepBooks:
+    """What a step's relations say, against what it does."""
+
+    def __init__(self, launch: Launch, sizes: list[int]) -> None:
+        names = [role.name for role in launch.spec.roles]
+        self._sizes = sizes
+        self._names = names
+        self._relations = launch.spec.relations
+        self.live: set[Run] = set()
+        self.begun: set[Run] = set()
+        self.ready: set[Run] = set()
+        self.ends: dict[Run, int] = {}
+        self.told = False
+        """The whole job was told to end."""
+
+    def note_start(self, run: Run) -> None:
+        """Check that a task may begin now."""
+        _demand(run not in self.live, f"{run} was started beside itself")
+        _demand(not self.told, f"{run} was started after the job was told to end")
+        is_again = run in self.begun
+        self.live.add(run)
+        self.begun.add(run)
+        self.ready.discard(run)
+        for relation in self._relations if not is_again else ():
+            self._check_order(self._names[run[0]], relation)
+
+    def note_ready(self, run: Run) -> None:
+        """Note that a task is ready."""
+        self.ready.add(run)
+
+    def note_end(self, run: Run, code: int) -> None:
+        """Note that a run is over."""
+        self.live.discard(run)
+        self.ends[run] = code
+        if code:
+            self.ready.discard(run)
+
+    def note_finish(self, code: int, detail: str) -> None:
+        """Check the end of the job."""
+        _demand(not self.live, f"{self.live} live at the end")
+        _demand(bool(detail) or self.told or not code, f"nobody is to blame for {code}")
+        if code:
+            return
+        spared = self._sources(RelationKind.SIDECAR_OF) | self._tolerated()
+        for number, name in enumerate(self._names):
+            if name not in spared:
+                codes = [self.ends.get(run, -1) for run in self._tasks(number)]
+                _demand(not any(codes), f"{name} ended with {codes}, and the job well")
+
+    def _check_order(self, name: str, relation: Relation) -> None:
+        source, target = relation.source, relation.target
+        match relation.kind:
+            case RelationKind.INIT_OF if name in target:
+                for run in self._runs(source):
+                    _demand(self.ends.get(run) == 0, f"{name} began before its init {run}")
+            case RelationKind.SIDECAR_OF if name in target:
+                for run in self._runs(source):
+                    known = run in self.begun or run in self.ends
+                    _demand(known, f"{name} began before its sidecar {run}")
+            case RelationKind.READY_AFTER if name in source:
+                for run in self._runs(target):
+                    _demand(run in self.ready, f"{name} began before {run} was ready")
+            case RelationKind.AFTER if name in source:
+                for run in self._runs(target):
+                    code = self.ends.get(run)
+                    is_met = code is not None and run not in self.live
+                    if relation.param("outcome") != "ended":
+                        is_met = is_met and code == 0
+                    _demand(is_met, f"{name} began before the end of {run}")
+            case _:
+                pass
+
+    def _tasks(self, number: int) -> list[Run]:
+        return [(number, place) for place in range(self._sizes[number])]
+
+    def _runs(self, names: tuple[str, ...]) -> list[Run]:
+        return [run for name in names for run in self._tasks(self._names.index(name))]
+
+    def _sources(self, kind: RelationKind) -> set[str]:
+        return {name for one in self._relations if one.kind is kind for name in one.source}
+
+    def _tolerated(self) -> set[str]:
+        return {
+            name
+            for one in self._relations
+            if one.kind is RelationKind.FATE and one.param("policy") == "tolerate"
+            for name in one.subjects
+        }
+
+
+def _demand(holds: bool, what: str) -> None:
+    if not holds:
+        raise StepError(what)
+
+
+class SimStep:
+    """A step whose tasks take the time that their commands say.
+
+    Args:
+        loop: The world's.
+        rng: Its own.
+        launch: Of the job.
+        index: Which element.
+        end: Called at its end with exit code and detail.
+    """
+
+    def __init__(
+        self, loop: Loop, rng: Random, launch: Launch, index: Index,
+        end: Callable[[int, str], object],
+    ) -> None:  # fmt: skip
+        self._loop, self._rng, self._end = loop, rng, end
+        self.plan = plan_of(launch, index, launch.spec.command)
+        self.books = StepBooks(launch, [len(role.tasks) for role in self.plan.roles])
+        self._step = core.Step(self.plan)
+        self._is_alive = True
+        self._is_stopped = False
+        self._later: list[core.Event] = []
+        self._runs: dict[Run, int] = {}
+        self._due_us: Micros = -1
+        self._do(self._step.begin(loop.now_us))
+
+    def kill(self) -> None:
+        """Let everything be gone at once."""
+        self._is_alive = False
+
+    def suspend(self, *, suspended: bool) -> None:
+        """Stop it and its tasks, or let them go on."""
+        self._is_stopped = suspended
+        if not suspended:
+            later, self._later = self._later, []
+            for event in later:
+                self._loop.after(0, self._take, event)
+            self._loop.after(0, self._tick, self._due_us)
+
+    def ask_to_end(self, signal: int) -> None:
+        """Let it and all its tasks be sent a signal that ends them."""
+        self.books.told = True
+        for (role, task), run in list(self._runs.items()):
+            self._tell(core.Exited(role, task, run, 128 + signal, signal))
+        self._take(core.EndAsked(signal))
+
+    def _tell(self, event: core.Event, span_us: Micros | None = None) -> None:
+        wait_us = self._rng.randrange(1, ANSWER_US) if span_us is None else span_us
+        self._loop.after(wait_us, self._take, event)
+
+    def _take(self, event: core.Event) -> None:
+        if not self._is_alive:
+            return
+        if self._is_stopped:
+            self._later.append(event)
+            return
+        if not self._note(event):
+            return
+        self._do(self._step.take(event, self._loop.now_us))
+
+    def _note(self, event: core.Event) -> bool:
+        """Write down what happens; False: it is about a run that is over."""
+        match event:
+            case core.Started(role, task, run):
+                if self._runs.get((role, task)) != run:
+                    return False
+                if self.plan.roles[role].probe is None:
+                    self.books.note_ready((role, task))
+            case core.Probed(role, task, run, is_ready):
+                if self._runs.get((role, task)) != run:
+                    return False
+                if is_ready:
+                    self.books.note_ready((role, task))
+            case core.Exited(role, task, run) | core.Failed(role, task, run):
+                if self._runs.get((role, task)) != run:
+                    return False
+                del self._runs[role, task]
+                code = event.code if isinstance(event, core.Exited) else 1
+                self.books.note_end((role, task), code)
+            case _:
+                pass
+        return True
+
+    def _do(self, actions: list[core.Action]) -> None:
+        for action in actions:
+            match action:
+                case core.OpenHost(host):
+                    self._tell(core.HostReady(host))
+                case core.Start():
+                    self._start(action)
+                case core.Probe(role, task, run):
+                    is_ready = self._rng.random() * 100 < _READY_PERCENT
+                    self._tell(core.Probed(role, task, run, is_ready, "not yet"))
+                case core.Signal(role, task, run, number):
+                    self._tell(core.Exited(role, task, run, 128 + number, number))
+                case core.Finish(code, detail):
+                    self._is_alive = False
+                    self.books.note_finish(code, detail)
+                    self._end(code, detail)
+                    return
+        self._plan()
+
+    def _start(self, action: core.Start) -> None:
+        role, task, run = action
+        self.books.note_start((role, task))
+        self._runs[role, task] = run
+        _, micros, code, *_ = self.plan.roles[role].command.split()
+        span_us = int(micros) // 2 + self._rng.randrange(int(micros) + 1)
+        if self._rng.random() * 1000 < _LOST_PERMILLE:
+            self._tell(core.Failed(role, task, run, "its host was lost"), span_us)
+            return
+        self._tell(core.Started(role, task, run))
+        # A restart may go better than the run before it.
+        worst = int(code) if run == 1 or self._rng.random() < 0.5 else 0
+        self._tell(core.Exited(role, task, run, worst), ANSWER_US + span_us)
+
+    def _plan(self) -> None:
+        due_us = self._step.next_due_us()
+        if due_us is not None and due_us != self._due_us:
+            self._due_us = due_us
+            self._loop.after(max(0, due_us - self._loop.now_us), self._tick, due_us)
+
+    def _tick(self, due_us: Micros) -> None:
+        if self._is_alive and not self._is_stopped and due_us == self._due_us:
+            self._due_us = -1
+            self._do(self._step.tick(self._loop.now_us))

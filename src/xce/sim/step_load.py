@@ -1,0 +1,89 @@
+"""Jobs that run by roles, as users of a world submit them."""
+
+from random import Random
+from typing import Final
+
+import msgspec
+
+from xce.model.ids import SECOND_US
+from xce.model.job import JobSpec
+from xce.model.relation import LaunchType, Probe, Relation, RelationKind, Role
+from xce.model.request import Part, Request
+
+TASKS_MAX: Final = 3
+"""Most tasks with slots: every world has room for so many."""
+_K: Final = RelationKind
+
+
+def draw_role_job(rng: Random, spec: JobSpec) -> tuple[JobSpec, Request]:
+    """Return a job with roles, and what it asks for: it waits for earlier roles only."""
+    count = rng.randint(2, TASKS_MAX)
+    sizes = [1] * count
+    if count < TASKS_MAX:
+        sizes[rng.randrange(count)] += 1
+    names = [f"r{number}" for number in range(count)]
+    roles = [
+        Role(name, size, command=_command(rng), launch=LaunchType.TASKS)
+        for name, size in zip(names, sizes, strict=True)
+    ]
+    if rng.random() < 0.4:
+        beside = rng.choice(names[1:])
+        roles.insert(0, Role("m", 0, command=_command(rng), attach=(beside,),
+                             launch=LaunchType.TASKS))  # fmt: skip
+    relations = _relations(rng, roles)
+    inits = {name for one in relations if one.kind is _K.INIT_OF for name in one.source}
+    roles = [
+        msgspec.structs.replace(role, ready=Probe("tcp", "80", SECOND_US // 4, SECOND_US, 9))
+        if role.name not in inits and rng.random() < 0.4
+        else role
+        for role in roles
+    ]
+    parts = tuple(
+        Part(name, size, Request(tasks_min=size, tasks_max=size))
+        for name, size in zip(names, sizes, strict=True)
+    )
+    made = msgspec.structs.replace(
+        spec, roles=tuple(roles), relations=relations, runs_by_roles=True
+    )
+    return made, Request(tasks_min=sum(sizes), tasks_max=sum(sizes), parts=parts)
+
+
+def _command(rng: Random) -> str:
+    micros = rng.choice((50_000, 500_000, 2_000_000))
+    return f"run {micros} {rng.choice((0, 0, 0, 0, 2))}"
+
+
+def _relations(rng: Random, roles: list[Role]) -> tuple[Relation, ...]:
+    """Return relations in which roles wait for those before them, and the fates of some."""
+    found: list[Relation] = []
+    init: set[str] = set()
+    beside: set[str] = set()
+    waiting: set[str] = set()
+    """What may never begin, so that it is done without as a sidecar."""
+    for later in range(1, len(roles)):
+        first, then = roles[rng.randrange(later)].name, roles[later].name
+        kind = rng.choice((_K.INIT_OF, _K.SIDECAR_OF, _K.READY_AFTER, _K.AFTER, None))
+        is_taken = first in init or first in beside or first in waiting
+        if kind is _K.INIT_OF and first not in beside:
+            init.add(first)
+            found.append(Relation(kind, (first,), (then,)))
+        elif kind is _K.SIDECAR_OF and not is_taken and then not in beside:
+            beside.add(first)
+            params = (("restart", rng.choice(("always", "never", "on-failure"))),)
+            found.append(Relation(kind, (first,), (then,), params=params))
+        elif kind is _K.READY_AFTER and first not in init:
+            found.append(Relation(kind, (then,), (first,), params=(("timeout", "3s"),)))
+        elif kind is _K.AFTER and first not in beside:
+            params = (("outcome", rng.choice(("done", "ended"))),)
+            found.append(Relation(kind, (then,), (first,), params=params))
+        waiting.add(then)
+    for role in roles:
+        if rng.random() < 0.4 and role.name not in init:
+            found.append(_fate(rng, role.name))
+    return tuple(found)
+
+
+def _fate(rng: Random, name: str) -> Relation:
+    policy = rng.choice(("fail-together", "restart-member", "tolerate"))
+    more = (("back_off", "1s"),) if policy == "restart-member" else ()
+    return Relation(_K.FATE, roles=(name,), params=(*more, ("policy", policy)))

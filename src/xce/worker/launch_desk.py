@@ -1,0 +1,284 @@
+"""Where processes of a job ask for tasks on the job's other hosts: a socket of the host's worker.
+
+A process shows the key of its attempt, which stands in the environment of that attempt's processes
+only, and the kernel says that it is the job's user. It names its tasks itself, so that it may come
+again after this worker was restarted and go on where it was. When it goes its tasks are killed.
+
+Frames are those of `xce.net.task_frame`. It says ``hello`` first; then ``start``, ``follow`` (a
+task that it started before), ``feed``, ``signal``. It hears ``welcome`` or ``refused``; then
+``started``, ``out``, ``err``, ``fed``, ``over``, ``failed``.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import logging
+import os
+import socket
+import struct
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from xce.model.task import (
+    EndTask,
+    FeedTask,
+    ReadTask,
+    SignalTask,
+    StartTask,
+    TaskFault,
+    TaskSeen,
+)
+from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.worker.action import Key
+from xce.worker.remote import Remote
+
+START_S: Final = 25.0
+"""So long it is tried to start a task on a host that cannot be reached."""
+PIECE: Final = 64 * 1024
+_READ_US: Final = 15_000_000
+_FULL_S: Final = 0.05
+"""So long a task that takes no more input is left alone."""
+_PEER: Final = struct.Struct("3i")
+_SECRET_BYTES: Final = 32
+_RECEIVE: Final = 256 * 1024
+_TASKS_MAX: Final = 100_000
+
+
+class LaunchDoor(NamedTuple):
+    """Where processes of jobs ask, and what their keys are made of."""
+
+    socket: Path
+    secret: bytes
+
+    def key_of(self, key: Key) -> str:
+        """Return the key of an attempt: whoever has not got it cannot make it."""
+        text = ".".join(map(str, key)).encode()
+        return hashlib.blake2b(text, key=self.secret, digest_size=16).hexdigest()
+
+    def environment(self, key: Key) -> dict[str, str]:
+        """Return the variables by which processes of an attempt find the door."""
+        return {"XCE_LAUNCH_SOCKET": str(self.socket), "XCE_LAUNCH_KEY": self.key_of(key)}
+
+
+def open_door(socket_path: Path, secret_file: Path) -> LaunchDoor:
+    """Return the door of a host; its secret is made once and kept.
+
+    Raises:
+        OSError: The secret can be neither read nor kept.
+    """
+    with contextlib.suppress(OSError):
+        secret = secret_file.read_bytes()
+        if len(secret) == _SECRET_BYTES:
+            return LaunchDoor(socket_path, secret)
+    secret = os.urandom(_SECRET_BYTES)
+    aside = secret_file.with_name(f".{secret_file.name}.{os.getpid()}")
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(secret)
+    aside.replace(secret_file)
+    return LaunchDoor(socket_path, secret)
+
+
+class LaunchDesk:
+    """Serves processes of this host's jobs.
+
+    Args:
+        door: Where.
+        remote: The way to other hosts.
+        owner_of: Returns the user id whose an attempt here is; None: it does not run here.
+        log: Where to tell.
+    """
+
+    def __init__(
+        self,
+        door: LaunchDoor,
+        remote: Remote,
+        owner_of: Callable[[Key], int | None],
+        log: logging.Logger,
+    ) -> None:
+        self._door = door
+        self._remote = remote
+        self._owner_of = owner_of
+        self._log = log
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        path = self._door.socket
+        path.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._serve, str(path), backlog=128)
+        path.chmod(0o666 if os.geteuid() == 0 else 0o600)
+        async with server:
+            await server.serve_forever()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = TaskFrameReader()
+        client: _Client | None = None
+        try:
+            while data := await reader.read(_RECEIVE):
+                for head, content in frames.feed(data):
+                    if client is None:
+                        client = self._greet(head, writer)
+                        if client is None:
+                            return
+                    else:
+                        await client.take(head, content)
+        except (TaskFrameError, OSError, KeyError, TypeError, ValueError) as error:
+            self._log.warning("launcher-refused", extra={"why": str(error)})
+        finally:
+            if client is not None:
+                client.leave(self._ending)
+            with contextlib.suppress(OSError):
+                writer.close()
+
+    def _greet(self, head: Head, writer: asyncio.StreamWriter) -> "_Client | None":
+        """Return a client that has shown its key; None: it is refused."""
+        key = (int(head["job"]), int(head["index"]), int(head["attempt"]))
+        channel: socket.socket = writer.get_extra_info("socket")
+        uid = _PEER.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
+        owner = self._owner_of(key)
+        text = ""
+        if not hmac.compare_digest(str(head["key"]), self._door.key_of(key)):
+            text = "this is not the key of the attempt"
+        elif owner is None:
+            text = "the job does not run here, or is being ended"
+        elif uid not in (0, owner):
+            text = "the job is not yours"
+        if text:
+            writer.write(encode_task_frame({"is": "refused", "text": text}))
+            return None
+        writer.write(encode_task_frame({"is": "welcome"}))
+        return _Client(key, self._remote, writer)
+
+
+class _Client:
+    """A process that starts tasks."""
+
+    def __init__(self, key: Key, remote: Remote, writer: asyncio.StreamWriter) -> None:
+        self._key = key
+        self._remote = remote
+        self._writer = writer
+        self._hosts: dict[str, str] = {}
+        """The host of each task that is not over, by its name."""
+        self._work: set[asyncio.Task[None]] = set()
+        self._fed: dict[str, asyncio.Lock] = {}
+
+    async def take(self, head: Head, content: bytes) -> None:
+        """Take what it says."""
+        name = str(head["name"])
+        match head["do"]:
+            case "start":
+                order = _start_of(head, content)
+                self._begin(name, str(head["host"]), self._run(name, str(head["host"]), order))
+            case "follow":
+                places = (int(head["out"]), int(head["err"]))
+                host = str(head["host"])
+                self._begin(name, host, self._follow(name, host, *places))
+            case "feed" if name in self._hosts:
+                fed = FeedTask(name, int(head["place"]), content, bool(head["end"]))
+                self._spawn(self._feed(name, fed))
+            case "signal" if name in self._hosts:
+                signal = SignalTask(name, int(head["signal"]))
+                self._spawn(self._signal(name, signal))
+            case _:
+                pass  # about a task that is over
+
+    def leave(self, ending: set[asyncio.Task[None]]) -> None:
+        """Note that it has gone: its tasks are killed."""
+        for task in self._work:
+            task.cancel()
+        for name, host in self._hosts.items():
+            task = asyncio.get_running_loop().create_task(self._end(name, host))
+            ending.add(task)
+            task.add_done_callback(ending.discard)
+
+    async def _end(self, name: str, host: str) -> None:
+        """Kill a task, and forget it when it is over."""
+        while True:
+            piece = await self._remote.ask_until(self._key, host, EndTask(name))
+            if piece.fault or piece.task is None or piece.task.is_over:
+                return
+            await asyncio.sleep(1.0)
+
+    def _begin(self, name: str, host: str, work: Coroutine[None, None, None]) -> None:
+        if name in self._hosts or len(self._hosts) >= _TASKS_MAX:
+            work.close()
+            return
+        self._hosts[name] = host
+        self._spawn(work)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    def _tell(self, head: Mapping[str, object], content: bytes = b"") -> None:
+        self._writer.write(encode_task_frame(head, content))
+
+    def _fail(self, name: str, host: str, text: str) -> None:
+        self._hosts.pop(name, None)
+        self._tell({"is": "failed", "name": name, "text": f"host {host}: {text}"})
+
+    async def _run(self, name: str, host: str, order: StartTask) -> None:
+        trouble = await self._remote.lead(self._key, host)
+        if trouble:
+            self._fail(name, host, trouble)
+            return
+        piece = await self._remote.ask_until(self._key, host, order, patience_s=START_S)
+        if piece.fault or piece.task is None:
+            self._fail(name, host, piece.text or "it could not be started")
+            if piece.fault is TaskFault.AWAY:
+                await self._end(name, host)  # it may be started all the same
+            return
+        self._tell({"is": "started", "name": name, "pid": piece.task.pid})
+        await self._follow(name, host, 0, 0)
+
+    async def _follow(self, name: str, host: str, out: int, err: int) -> None:
+        """Pass on what a task writes, and how it ends."""
+        while True:
+            order = ReadTask(name, out, err, PIECE, _READ_US)
+            piece = await self._remote.ask_until(self._key, host, order)
+            seen = piece.task
+            if piece.fault or seen is None:
+                self._fail(name, host, piece.text or "the task was lost")
+                return
+            out = self._pass_on(name, "out", seen.out_from, seen.out, out)
+            err = self._pass_on(name, "err", seen.err_from, seen.err, err)
+            await self._writer.drain()
+            if seen.is_over:
+                break
+        self._hosts.pop(name, None)
+        self._tell({"is": "over", "name": name, "code": seen.code})
+        await self._remote.ask_until(self._key, host, EndTask(name), patience_s=START_S)
+
+    def _pass_on(self, name: str, what: str, start: int, content: bytes, place: int) -> int:
+        if content:
+            self._tell({"is": what, "name": name, "place": start}, content)
+            return start + len(content)
+        return place
+
+    async def _feed(self, name: str, order: FeedTask) -> None:
+        async with self._fed.setdefault(name, asyncio.Lock()):
+            host = self._hosts.get(name)
+            if host is None:
+                return
+            piece = await self._remote.ask_until(self._key, host, order)
+            if piece.task is not None and piece.task.taken < order.place + len(order.content):
+                await asyncio.sleep(_FULL_S)
+        seen = piece.task or TaskSeen(taken=order.place + len(order.content))
+        self._tell({"is": "fed", "name": name, "taken": seen.taken})
+
+    async def _signal(self, name: str, order: SignalTask) -> None:
+        await self._remote.ask_until(self._key, self._hosts[name], order, patience_s=START_S)
+
+
+def _start_of(head: Head, content: bytes) -> StartTask:
+    words = content.split(b"\0") if content else []
+    count = int(head["argc"])
+    return StartTask(
+        str(head["name"]), tuple(words[:count]), tuple(words[count:]),
+        str(head["cwd"]).encode("utf-8", "surrogateescape"), int(head["umask"]),
+        bool(head["input"]),
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""Starting an attempt: its run directory, its streams, its control groups, its job shell."""
+
+import os
+from typing import Any
+
+from xce.worker.shepherd import attempts, rundir
+from xce.worker.shepherd.attempts import Attempt
+from xce.worker.shepherd.bind import Bound, bound_of, hold_to
+from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.rundir import RunDirectories
+from xce.worker.shepherd.spawn import (
+    CAUSE_START_FAILED,
+    Files,
+    Trouble,
+    open_files,
+    start_shell,
+)
+from xce.worker.shepherd.terminal import Terminals
+
+
+class Starter:
+    """Starts the attempts of one host."""
+
+    def __init__(
+        self, directories: RunDirectories, groups: Groups | None, terminals: Terminals,
+        *, boot: str, null: int,
+    ) -> None:  # fmt: skip
+        self._directories = directories
+        self._groups = groups
+        self._terminals = terminals
+        self._boot = boot
+        self._null = null
+
+    def start(
+        self, attempt: Attempt, shared: dict[str, Any], env: dict[bytes, bytes], files: Files,
+        now_us: int,
+    ) -> None:  # fmt: skip
+        """Start the job shell of an attempt.
+
+        Raises:
+            Trouble: It could not be started; nothing is left of it.
+        """
+        ids, path = attempt.ids, attempt.path
+        opened = ends = None
+        status = -1
+        try:
+            self._directories.create(path, uid=ids.uid, gid=ids.gid)
+            env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{path}/{rundir.JOB}")
+            if attempt.terminal:
+                ends = self._terminals.open(
+                    attempt.key, attempt.terminal, shared["window"], ids.uid, ids.gid, now_us
+                )
+            opened = open_files(files, ids, path=path, null=self._null, ends=ends)
+            attempt.report, attempt.detail = opened.report, opened.detail
+            attempt.grouped = self._groups is not None
+            status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
+            self.enter_groups(attempt)
+            bound = bound_of(shared.get("bindings", {}).get(str(attempt.key[1])))
+            try:
+                attempt.pid = start_shell(
+                    script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
+                    opened=opened, status=status, ids=ids,
+                    terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
+                    bound=bound,
+                )  # fmt: skip
+            finally:
+                self.leave_groups(attempt, bound)
+            if ends is not None:
+                self._terminals.start(attempt.key)
+        except OSError as error:
+            self._undo(attempt)
+            detail = f"cannot prepare the job: {error}"
+            raise Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True) from error
+        except Trouble:
+            self._undo(attempt)
+            raise
+        finally:
+            if opened is not None:
+                opened.close(self._null)
+            if ends is not None:
+                ends.close()
+            if status >= 0:
+                os.close(status)
+
+    def open_part(self, attempt: Attempt) -> None:
+        """Make the place of a part: no process runs in it yet.
+
+        Raises:
+            OSError: The host is to blame; nothing is left of it.
+        """
+        attempt.is_part = True
+        try:
+            self._directories.create(attempt.path, uid=attempt.ids.uid, gid=attempt.ids.gid)
+            attempt.grouped = self._groups is not None
+            os.close(rundir.store_intent(attempt.path, attempts.intent_of(attempt, self._boot)))
+        except OSError:
+            self._undo(attempt)
+            raise
+
+    def enter_groups(self, attempt: Attempt) -> None:
+        """Move into an attempt's control groups, which are made where they are not there."""
+        if self._groups is not None:
+            self._groups.enter(attempt.name)
+            if attempt.limit_kib:
+                self._groups.enter_memory(attempt.name)
+
+    def leave_groups(self, attempt: Attempt, bound: Bound | None) -> None:
+        """Leave the group of a job with limits, and only then set them; from others we move on."""
+        if self._groups is None or not (attempt.limit_kib or bound):
+            return
+        self._groups.leave()
+        if attempt.limit_kib:
+            self._groups.leave_memory()
+            self._groups.limit_memory(attempt.name, attempt.limit_kib)
+        hold_to(self._groups, attempt.name, bound)
+
+    def go_home(self) -> None:
+        """Leave the last control group that was entered."""
+        if self._groups is not None:
+            self._groups.leave()
+
+    def _undo(self, attempt: Attempt) -> None:
+        """Remove what a failed start has left."""
+        self._terminals.drop(attempt.key)
+        if attempt.grouped and self._groups is not None:
+            self._groups.leave()
+            self._groups.remove(attempt.name)
+        rundir.clean(attempt.path, kept="")
+        attempt.report = ""

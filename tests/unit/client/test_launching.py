@@ -1,0 +1,117 @@
+"""How the command of a job becomes its tasks."""
+
+import os
+import subprocess
+
+import pytest
+
+from xce.client.launching import (
+    LaunchError,
+    check_devices,
+    check_ranks,
+    mpi_argv,
+    mpi_environment,
+    mpi_hostfile,
+    mpi_program,
+    script_argv,
+    torch_environment,
+)
+from xce.client.ranks import Rank
+
+RANKS = [Rank(0, "h1", 0, "", 0), Rank(1, "h2", 0, "", 1), Rank(2, "h1", 1, "", 2)]
+
+
+def run(argv, tmp_path):
+    env = {**os.environ, "XCE_JOB_HOST_DIR": str(tmp_path)}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=20, check=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "way"),
+    [(b'echo "$1-$2"; exit 3\n', "source"), (b'#!/bin/sh\necho "$1-$2"; exit 3', "exec")],
+)
+def test_a_script_runs_where_there_is_no_copy_of_it(content, way, tmp_path):
+    done = run(script_argv(content, way, ["a b", "c"]), tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("a b-c\n", "", 3)
+
+
+def test_a_long_script_is_no_trouble(tmp_path):
+    content = b"# " + b"x" * 400_000 + b"\necho long\n"
+    assert run(script_argv(content, "source", []), tmp_path).stdout == "long\n"
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(LaunchError):
+        script_argv(b"\x7fELF\0", "exec", [])
+
+
+def test_torch_finds_world_rank_and_node():
+    found = torch_environment(RANKS[2], RANKS, {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "20001"})
+    assert (found["RANK"], found["WORLD_SIZE"]) == ("2", "3")
+    assert (found["LOCAL_RANK"], found["LOCAL_WORLD_SIZE"]) == ("1", "2")
+    assert (found["NODE_RANK"], found["MASTER_ADDR"]) == ("0", "10.0.0.1")
+    assert (found["PET_NNODES"], found["PET_NPROC_PER_NODE"]) == ("2", "2")
+
+
+@pytest.mark.parametrize(
+    ("said", "program"),
+    [
+        ("mpirun (Open MPI) 4.1.4", "openmpi"),
+        ("HYDRA build details:\n Version: 4.0.2", "hydra"),
+        ("Intel(R) MPI Library for Linux* OS", "hydra"),
+    ],
+)
+def test_the_mpi_is_found_out_by_what_it_says(said, program):
+    assert mpi_program(said) == program
+
+
+def test_an_unknown_mpi_is_said_so():
+    with pytest.raises(LaunchError, match="no MPI that is known"):
+        mpi_program("mpirun 1.0")
+
+
+def test_a_starter_is_given_its_own_form_of_host_file():
+    assert mpi_hostfile(RANKS, "openmpi") == "h1 slots=2\nh2 slots=1\n"
+    assert mpi_hostfile(RANKS, "hydra") == "h1:2\nh2:1\n"
+    assert mpi_argv("hydra", RANKS, "/f") == ["mpirun", "-f", "/f", "-n", "3"]
+    assert mpi_argv("openmpi", RANKS, "/f") == ["mpirun", "--hostfile", "/f", "-n", "3"]
+
+
+def test_only_root_has_to_say_that_it_is_root_and_only_one_machine_talks_by_tcp_alone():
+    plain = mpi_environment("agent", is_root=False, is_one_machine=False)
+    assert plain["OMPI_MCA_plm_rsh_agent"] == plain["HYDRA_LAUNCHER_EXEC"] == "agent"
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in plain
+    assert "OMPI_MCA_btl" not in plain
+    both = mpi_environment("agent", is_root=True, is_one_machine=True)
+    assert (both["OMPI_ALLOW_RUN_AS_ROOT"], both["OMPI_MCA_btl"]) == ("1", "tcp,self")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "environ", "words"),
+    [
+        (RANKS, {"XCE_NTASKS": "3"}, ""),
+        ([*RANKS, Rank(1, "h3", 0, "", 0)], {}, "rank 1 is there twice: on host h2 and on host h3"),
+        ([RANKS[0], RANKS[2]], {}, "the ranks are not 0 to 1"),
+        (RANKS, {"XCE_NTASKS": "4"}, "3 ranks for 4 tasks"),
+    ],
+)
+def test_ranks_are_looked_at(ranks, environ, words):
+    found = check_ranks(ranks, environ)
+    assert words in found
+    assert bool(words) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({}, ""),
+        ({"XCE_GPU_COUNT": "2", "XCE_GPUS": "GPU-a,GPU-b"}, ""),
+        ({"XCE_GPU_COUNT": "2", "XCE_GPUS": "GPU-a,GPU-a"}, "there twice"),
+        ({"XCE_GPU_COUNT": "2", "XCE_GPUS": "GPU-a"}, "2 GPUs were given, and 1 are visible"),
+        ({"XCE_GPU_COUNT": "1", "XCE_GPUS": "3"}, "GPU 3 is not there"),
+    ],
+)
+def test_devices_are_looked_at(environ, words):
+    found = check_devices(environ, lambda number: number < 2)
+    assert words in found
+    assert bool(words) == bool(found)
