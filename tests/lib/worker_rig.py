@@ -176,7 +176,7 @@ class Shepherd:
         event = self.expect("ended", job, index, attempt)
         names = (
             "started_us", "ended_us", "code", "signal", "cause", "host_fault", "detail",
-            "user_us", "system_us", "mem", "processes", "threads", "oom", "report",
+            "user_us", "system_us", "mem", "processes", "threads", "oom", "report", "post",
         )  # fmt: skip
         return dict(zip(names, event[4:], strict=True))
 

@@ -29,6 +29,7 @@ from xce.apiserver.submission_body import (
     MEM_KIB_MAX,
     PRIORITY_MAX,
     RESREQ_COUNT_MAX,
+    Command,
     ExitStatus,
     Path,
     Short,
@@ -53,7 +54,7 @@ Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group",
-    "requeue_codes", "app",
+    "requeue_codes", "app", "pre_exec", "post_exec",
 ]  # fmt: skip
 
 
@@ -94,6 +95,8 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     app: Short | UnsetType = UNSET
     requeue_codes: Annotated[list[ExitStatus], Meta(max_length=256)] | UnsetType = UNSET
     requeue_elsewhere: Annotated[list[ExitStatus], Meta(max_length=256)] = []
+    pre_exec: Command | UnsetType = UNSET
+    post_exec: Command | UnsetType = UNSET
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
@@ -303,6 +306,8 @@ class Composer:
             hosts_asked=self._value("hosts", "", spec.hosts_asked),
             tasks_asked=self._value("tasks", (0, 0), spec.tasks_asked),
             cwd_asked=self._value("cwd_given", "", spec.cwd_asked),
+            pre_exec=self._value("pre_exec", "", spec.pre_exec).strip(),
+            post_exec=self._value("post_exec", "", spec.post_exec).strip(),
         )
 
     def _name(self) -> str:
@@ -342,6 +347,8 @@ class Composer:
             input_data=None if change.input_data is UNSET else change.input_data,
             output=self._value("output", "", ""),
             error=self._value("error", "", ""),
+            pre_exec=self._value("pre_exec", "", ""),
+            post_exec=self._value("post_exec", "", ""),
         )
         check_paths(body)
         if self._is_changed("input"):

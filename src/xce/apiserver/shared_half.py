@@ -63,6 +63,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """Exit statuses for which it is started anew."""
     requeue_elsewhere: tuple[int, ...]
     """Those of them for which it does not use the same host again."""
+    pre_exec: str
+    post_exec: str
     notices: tuple[str, ...]
     """What its owner wants mail about: ``start``, ``done``, ``exit``."""
     mail_to: str
@@ -153,6 +155,8 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "gpu_asked": "spec.gpu_asked",
     "requeue_codes": "spec.requeue_codes",
     "requeue_elsewhere": "spec.requeue_elsewhere",
+    "pre_exec": "spec.pre_exec",
+    "post_exec": "spec.post_exec",
     "notices": "notices",
     "mail_to": "spec.mail_to",
 }

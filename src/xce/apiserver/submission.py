@@ -126,6 +126,8 @@ class SubmissionCompiler:
             ends_as_orphan=body.ends_as_orphan,
             requeue_codes=tuple(sorted({*body.requeue_codes, *body.requeue_elsewhere})),
             requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
+            pre_exec=body.pre_exec.strip(),
+            post_exec=body.post_exec.strip(),
             notices=read_notices(body.notices),
             mail_to=read_recipients(body.mail_to),
         )
@@ -471,7 +473,8 @@ def check_paths(body: SubmissionBody) -> None:
     if not os.path.isabs(body.cwd):  # noqa: PTH117 - a text, not a path of this machine
         raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
     for text in (
-        body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name
+        body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name,
+        body.pre_exec, body.post_exec,
     ):  # fmt: skip
         if "\0" in text:
             raise refused(RefusalCode.BAD_REQUEST, f"the path {text!r} holds a NUL character")

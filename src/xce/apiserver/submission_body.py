@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from xce.apiserver.gpu_body import GpuBody
+from xce.model.job import COMMAND_MAX
 from xce.model.mail import TEXT_MAX as MAIL_TEXT_MAX
 from xce.model.request import TASKS_MAX
 
@@ -30,6 +31,7 @@ Short = Annotated[str, Meta(max_length=1024)]
 """Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
+Command = Annotated[str, Meta(max_length=COMMAND_MAX)]
 ExitStatus = Annotated[int, Meta(ge=1, le=255)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
 
@@ -85,6 +87,10 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Exit statuses for which it is started anew; not given: as its queue has it."""
     requeue_elsewhere: Annotated[list[ExitStatus], Meta(max_length=256)] = []
     """Exit statuses for which it is started anew, and not on the same host again."""
+    pre_exec: Command = ""
+    """A command that runs before the job, on its first host."""
+    post_exec: Command = ""
+    """One that runs after it, however it ended."""
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
     run_limit_s: Span | None = None

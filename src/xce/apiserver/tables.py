@@ -102,6 +102,8 @@ class QueueRow(msgspec.Struct, frozen=True):
     success_exit_values: str = ""
     max_requeues: int = 0
     """So often an element is started anew for its exit status."""
+    pre_exec: str = ""
+    post_exec: str = ""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -281,6 +283,8 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 requeue_exit_values=values_text(queue.requeue_exit_values),
                 success_exit_values=values_text(queue.success_exit_values),
                 max_requeues=queue.max_requeues,
+                pre_exec=queue.pre_exec,
+                post_exec=queue.post_exec,
             )
         )
     return rows

@@ -48,7 +48,7 @@ class Run:
         self.code = 0
 
     def wait(self) -> int:
-        """Return the highest exit code, when all are over."""
+        """Return the highest exit code when all are over; where they fail together, the first."""
         with _signals_to(self._signals):
             while self._left:
                 self._pass_signals_on()
@@ -101,7 +101,8 @@ class Run:
         if event.kind == FAILED:
             text = event.content.decode(errors="replace")
             sys.stderr.write(f"{self._program}: {text}\n")
-        self.code = max(self.code, event.code)
+        if not self._kill_at:  # what others end with that were ended says nothing
+            self.code = max(self.code, event.code)
         if event.code and self._fails_together and self._left and not self._kill_at:
             self._kill_at = time.monotonic() + KILL_S
             for task in self._left.values():

@@ -41,6 +41,7 @@ from xce.config.values import (
     read_zone,
 )
 from xce.model.config import BACKFILLS, GPU_POLICIES, INTERACTIVES, MODES, ORDERS, PREEMPTIONS
+from xce.model.job import COMMAND_MAX
 from xce.model.request import TASKS_MAX
 
 RESERVATIONS_LIMIT: Final = 1_000_000
@@ -137,6 +138,8 @@ QUEUE: Final = Table(
             requeue_exit_values=read_exit_values,
             success_exit_values=read_success_values,
             max_requeues=read_count(1, REQUEUES_LIMIT),
+            pre_exec=read_line(COMMAND_MAX),
+            post_exec=read_line(COMMAND_MAX),
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
@@ -147,7 +150,8 @@ QUEUE: Final = Table(
         [
             "admins",
             "cpu_limit",
-            "hooks",
+            "host_post_exec",
+            "host_pre_exec",
             "job_limit",
             "load_stop",
             "order",
@@ -170,6 +174,8 @@ APPLICATION: Final = Table(
             requeue_exit_values=read_exit_values,
             success_exit_values=read_success_values,
             max_requeues=read_count(1, REQUEUES_LIMIT),
+            pre_exec=read_line(COMMAND_MAX),
+            post_exec=read_line(COMMAND_MAX),
         ),
         "run_limit": Key("run_limit_us", read_span),
         "estimate": Key("estimate_us", read_span),
@@ -183,7 +189,8 @@ APPLICATION: Final = Table(
             "cwd",
             "data",
             "env",
-            "hooks",
+            "host_post_exec",
+            "host_pre_exec",
             "io",
             "kind",
             "launch",
@@ -234,15 +241,15 @@ CLUSTER: Final = Table(
         "term_grace_s": Key("term_grace_us", read_seconds),
         "kill_interval_s": Key("kill_interval_us", read_seconds),
         "key_window_s": Key("key_window_us", read_seconds),
-        "default_application": Key(
-            "default_application", read_name(QUEUE_NAME, "an application profile", ())
-        ),
+        "default_application": Key("default_application", read_line(128)),
         "default_project": Key("default_project", read_line(128)),
         "session_gather_ms": Key("session_gather_us", read_milliseconds),
         "output_retention_s": Key("output_retention_us", read_seconds),
         "start_retry_s": Key("start_retry_us", read_seconds),
         "time_zone": Key("time_zone", read_zone),
         "preemption": Key("preemption", read_choice(*PREEMPTIONS)),
+        "pre_exec_tries": Key("pre_exec_tries", read_count(1, REQUEUES_LIMIT)),
+        "hook_limit_s": Key("hook_limit_us", read_seconds),
         "max_requeues": Key("max_requeues", read_count(1, REQUEUES_LIMIT)),
         "preemptions_max": Key("preemptions_max", read_count(1, 1_000_000)),
         "policy": Key("policy", read_choice(*ORDERS)),

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from xce.control.exit_values import success_codes
+from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
@@ -188,6 +189,8 @@ def _launch(
         group=key.group,
         success_codes=success_codes(state, key),
         row_gpus=row_wishes(state, attempt),
+        hooks=hooks_of(state, state.spec(job), key),
+        hook_limit_us=config.hook_limit_us,
         mails_report=config.mail.is_on and bool(state.spec(job).notices & ENDS),
     )
 

@@ -1,6 +1,7 @@
 """`Reported` to records: what is late, repeated or of an old attempt is dropped."""
 
 from xce.control.exit_values import start_anew, success_codes
+from xce.control.hooks import tries_again
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Outcome, Phase
@@ -130,6 +131,8 @@ class _Ends:
             cause = EndCause.NONE
         is_well = item.exit_code == 0 or item.exit_code in self.success(attempt)
         clean = is_well and item.signal == 0 and cause == EndCause.NONE
+        if item.post:
+            record.posts.append((len(record.jobs), item.post))
         if item.detail:
             record.details.append((len(record.jobs), item.detail))
         record.jobs.append(item.job)
@@ -170,6 +173,11 @@ class _Again:
         record = self.record
         cause = _requeue_cause(state, attempt, item)
         by_itself = attempt.end_cause == EndCause.NONE and item.cause == EndCause.NONE
+        may_fail = attempt.end_cause == EndCause.NONE and not attempt.requeue
+        if not cause and may_fail and tries_again(state, item, attempt):
+            cause, place = EndCause.REQUEUE_PRE_EXEC, len(record.jobs)
+            record.details.append((place, item.detail))
+            record.avoided.append(place)
         if not cause and by_itself and not attempt.requeue:
             job = state.jobs[item.job]
             again = start_anew(state, job, item.index, attempt, item.exit_code)

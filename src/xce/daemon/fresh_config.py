@@ -228,6 +228,8 @@ _QUEUES: Final = """\
 #   reservations: 1         # how many of its blocked jobs hold a reservation
 #   requeue_exit_values: "99 EXCLUDE(7)"   # start anew for these; with 7 on another host
 #   success_exit_values: "3"               # done with these, too
+#   pre_exec: /site/check   # runs before each of its jobs, as the job's user
+#   post_exec: /site/clean  # runs after each of them, however it ended
 #   max_requeues: 5         # then the job is held
 #   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
@@ -250,6 +252,9 @@ cluster_name: CLUSTER
 # output_retention_s: 30d   # how long output without -o is kept
 # time_zone: UTC            # of run_windows: a name like Europe/Berlin
 # preemption: suspend       # suspend | requeue | kill: of queues that do not say
+# default_application: ""   # application profile (applications.yaml) of jobs that name none
+# pre_exec_tries: 5         # so often a job is tried whose pre-execution command fails
+# hook_limit_s: 600         # of pre- and post-execution commands
 # max_requeues: 100         # so often a job starts anew for its exit status
 # preemptions_max: 3        # so often a job may be made to give way
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say

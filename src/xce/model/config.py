@@ -151,6 +151,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Exit statuses beside 0 with which a job is done."""
     max_requeues: int = 0
     """So often an element is started anew for its exit status; 0: as the cluster has it."""
+    pre_exec: str = ""
+    """A command that runs before each of its jobs, as the job's user."""
+    post_exec: str = ""
+    """One that runs after each of them, however it ended."""
 
 
 class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,6 +180,10 @@ class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Exit statuses beside 0 with which a job is done."""
     max_requeues: int = 0
     """So often an element is started anew for its exit status; 0: as the queue has it."""
+    pre_exec: str = ""
+    """Runs before each job, behind the queue's."""
+    post_exec: str = ""
+    """Runs after each job, before the queue's."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -252,6 +260,10 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Of queues that do not say; 0: as the kind of backfill has it."""
     max_requeues: int = REQUEUES_MAX
     """Of queues that do not say."""
+    pre_exec_tries: int = 5
+    """So often a job is tried whose pre-execution command fails; then it ends."""
+    hook_limit_us: Micros = 600 * SECOND_US
+    """So long a pre- or post-execution command may take."""
     start_failures_max: int = 3
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US

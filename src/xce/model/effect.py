@@ -14,6 +14,16 @@ from xce.model.job import EndCause, JobSpec, Owner
 from xce.model.processor import Binding
 
 
+class Hook(msgspec.Struct, frozen=True, array_like=True):
+    """A command before or after a job, run by the job's user on its first host."""
+
+    kind: str
+    """``pre`` or ``post``."""
+    command: str
+    origin: str
+    """Who asks for it: ``queue``, ``application`` or ``job``."""
+
+
 class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """Start attempts of one job: ``indices[i]`` as attempt ``attempts[i]``, all on this host.
 
@@ -60,6 +70,10 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """Exit statuses beside 0 with which it is done."""
     row_gpus: tuple[GpuWish | None, ...] = ()
     """What each of ``rows`` asked for; empty: no role asked for any."""
+    hooks: tuple[Hook, ...] = ()
+    """In the order in which they run."""
+    hook_limit_us: Micros = 0
+    """So long each of them may take; 0: any time."""
     mails_report: bool = False
     """Its report is sent by mail: it does not stand in the output file."""
 

@@ -40,6 +40,15 @@ class Outcome(enum.IntEnum):
     EXIT = 2
 
 
+class PostStat(enum.IntEnum):
+    """How the post-execution commands of an element ended. Numbers are stored."""
+
+    NONE = 0
+    """It has none, or they have not ended."""
+    DONE = 1
+    FAILED = 2
+
+
 class Stop(enum.IntFlag):
     """Why the cluster itself suspends an attempt. Numbers are stored; they never change."""
 
@@ -85,6 +94,8 @@ class EndCause(enum.IntEnum):
     """Nobody was at the terminal of an interactive job any more."""
     REQUEUE_EXIT = 106
     """Its exit status is one for which it is to be started anew."""
+    REQUEUE_PRE_EXEC = 107
+    """A command that runs before it failed: it is tried again elsewhere, or later."""
 
 
 END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
@@ -131,6 +142,10 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.START_FAILED: ("TERM_START_FAILED", "the job could not be started"),
     EndCause.OUTPUT: ("TERM_OUTPUT", "an input or output file could not be opened"),
     EndCause.TERMINAL_LOST: ("TERM_TERMINAL_LOST", "the job's terminal was lost"),
+    EndCause.REQUEUE_PRE_EXEC: (
+        "TERM_REQUEUE_PRE_EXEC",
+        "job requeued since a pre-execution command failed",
+    ),
     EndCause.REQUEUE_EXIT: ("TERM_REQUEUE_EXIT", "job requeued for its exit status"),
 }
 """Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
@@ -230,6 +245,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Those of them for which it does not use the same host again."""
     runs_by_roles: bool = False
     """Its roles run commands of their own, in the order that its relations give them."""
+    pre_exec: str = ""
+    """``-E``: runs before the job."""
+    post_exec: str = ""
+    """``-Ep``: runs after it, however it ended."""
     notices: int = 0
     """What its owner wants mail about, as bits of `xce.model.mail.Notice`."""
     mail_to: str = ""

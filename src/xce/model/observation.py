@@ -48,6 +48,8 @@ class AttemptEnded(msgspec.Struct, frozen=True, array_like=True):
     max_mem_kib: int = 0
     max_processes: int = 0
     max_threads: int = 0
+    post: int = 0
+    """How its post hooks ended: `xce.model.job.PostStat`."""
 
 
 class SuspensionSeen(msgspec.Struct, frozen=True, array_like=True):

@@ -276,6 +276,8 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     max_mem_kib: list[int]
     details: list[tuple[int, str]] = []
     """``(position, text)``."""
+    posts: list[tuple[int, int]] = []
+    """``(position, xce.model.job.PostStat)``."""
 
 
 class LaunchFailed(msgspec.Struct, frozen=True, tag="launch-failed", array_like=True):
@@ -395,6 +397,8 @@ class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
     """Positions of those that are held: they were started anew too often."""
     elsewhere: list[int] = []
     """Positions of those that do not use the same hosts again."""
+    avoided: list[int] = []
+    """Positions of those that do not use the same hosts for a while."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):

@@ -109,6 +109,8 @@ class Requeue(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Whether this or an earlier attempt had begun to run."""
     times: int = 0
     """How often it was started anew for its exit status; counts anew when somebody asks for it."""
+    pre_times: int = 0
+    """How often for a pre-execution command that failed; likewise."""
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -257,6 +259,8 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """Those of ``awaiting`` that wait in vain, and until when (0: for ever)."""
     excluded: tuple[HostNumber, ...] = ()
     """Those of ``avoid`` that it does not use again, for its exit status there."""
+    post_stats: dict[int, int] | None = None
+    """`xce.model.job.PostStat` of ended elements that had post-execution commands, by position."""
 
     @property
     def live_count(self) -> int:

@@ -236,7 +236,7 @@ def apply_ended(state: ClusterState, record: r.Ended) -> None:
         record.signals, record.causes, record.hosts, record.started_at_us, record.ended_at_us,
         record.cpu_us, record.max_mem_kib, strict=True,
     )  # fmt: skip
-    details = dict(record.details)
+    details, posts = dict(record.details), dict(record.posts)
     freed: Freed = {}
     for place, row in enumerate(rows):
         job_id, index, number, outcome, exit_code, signal, cause, host, started, ended, cpu, mem = (
@@ -250,6 +250,9 @@ def apply_ended(state: ClusterState, record: r.Ended) -> None:
         if attempt.end_by:
             job.ended_by = job.ended_by if job.ended_by is not None else {}
             job.ended_by[position] = attempt.end_by
+        if place in posts:
+            job.post_stats = job.post_stats if job.post_stats is not None else {}
+            job.post_stats[position] = posts[place]
         if place in details:
             job.details = job.details if job.details is not None else {}
             job.details[position] = details[place]
@@ -285,11 +288,7 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
         _release(state, job, position, attempt, freed)
         job.attempts = job.attempts if job.attempts is not None else {}
         job.attempts[position] = attempt.number
-        if host not in job.avoid:
-            job.avoid = (*job.avoid, host)
-        if host not in job.excluded:
-            state.avoiders.setdefault(host, {})[job_id] = None
-        state.hosts.fault_at_us[host] = state.now_us
+        _avoid(state, job, [host])
         job.pending = unite(job.pending, ((position, position),))
         job.revision += 1
         state.classes[job.cls].pending += 1
@@ -304,6 +303,7 @@ def apply_requeued(state: ClusterState, record: r.Requeued) -> None:
     causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
     details = dict(record.details)
     held, elsewhere = frozenset(record.held), frozenset(record.elsewhere)
+    avoided = frozenset(record.avoided)
     rows = zip(record.jobs, record.indices, causes, strict=True)
     for place, (job_id, index, cause) in enumerate(rows):
         job, position, attempt = _live(state, job_id, index)
@@ -316,8 +316,19 @@ def apply_requeued(state: ClusterState, record: r.Requeued) -> None:
         )  # fmt: skip
         if place in elsewhere:
             _exclude(state, job, attempt.hosts)
+        if place in avoided:
+            _avoid(state, job, attempt.hosts)
         wait_again(state, job, position, requeue, hold=attempt.hold or place in held)
     usage.give_back_bulk(state, freed)
+
+
+def _avoid(state: ClusterState, job: Job, hosts: list[HostNumber]) -> None:
+    """Let a job not use hosts for a while."""
+    job.avoid = tuple(dict.fromkeys((*job.avoid, *hosts)))
+    for host in hosts:
+        if host not in job.excluded:
+            state.avoiders.setdefault(host, {})[job.id] = None
+        state.hosts.fault_at_us[host] = state.now_us
 
 
 def _exclude(state: ClusterState, job: Job, hosts: list[HostNumber]) -> None:
@@ -335,11 +346,17 @@ def wait_again(
     job.requeues = job.requeues if job.requeues is not None else {}
     before = job.requeues.get(position)
     if before is not None:
-        times = 0 if requeue.cause in _BY_PEOPLE else before.times
-        has_run = requeue.has_run or before.has_run
-        requeue = msgspec.structs.replace(requeue, has_run=has_run, times=times)
+        asked = requeue.cause in _BY_PEOPLE
+        requeue = msgspec.structs.replace(
+            requeue,
+            has_run=requeue.has_run or before.has_run,
+            times=0 if asked else before.times,
+            pre_times=0 if asked else before.pre_times,
+        )
     if requeue.cause == EndCause.REQUEUE_EXIT:
         requeue = msgspec.structs.replace(requeue, times=requeue.times + 1)
+    if requeue.cause == EndCause.REQUEUE_PRE_EXEC:
+        requeue = msgspec.structs.replace(requeue, pre_times=requeue.pre_times + 1)
     job.requeues[position] = requeue
     found = state.classes[job.cls]
     if hold:

@@ -46,7 +46,7 @@ def _forget_end(job: Job, position: int, ended: Ended) -> None:
         job.done -= 1
     else:
         job.exited -= 1
-    for notes in (job.details, job.ended_by):
+    for notes in (job.details, job.ended_by, job.post_stats):
         if notes is not None:
             notes.pop(position, None)
     job.attempts = job.attempts if job.attempts is not None else {}

@@ -6,7 +6,7 @@ from typing import Final
 from xce.model.dependency import COUNTS, EVERY, Condition, Test
 from xce.model.display import stat_word
 from xce.model.ids import Index, JobId
-from xce.model.job import EndCause, Outcome, Phase, Stop
+from xce.model.job import EndCause, Outcome, Phase, PostStat, Stop
 from xce.model.ranges import Ranges, contains, count, from_runs, intersect, subtract
 from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState
@@ -209,7 +209,9 @@ def _probe_element(
         case Test.ENDED | Test.STARTED:
             # As LSF: one that was killed while it pended counts as started too.
             return True, True
-        case Test.DONE | Test.POST_DONE:
+        case Test.POST_DONE | Test.POST_ERR:
+            return _has_post(job, position, ended, test), True
+        case Test.DONE:
             return ended.outcome == Outcome.DONE, True
         case Test.EXIT:
             return ended.outcome == Outcome.EXIT and COMPARE[op](ended.exit_code, code), True
@@ -219,6 +221,12 @@ def _probe_element(
 
 def _probe_array(job: Job, test: Test, op: str, code: int) -> tuple[bool, bool]:
     """All elements must satisfy it; one that never can settles it early."""
+    if job.post_stats and test in (Test.POST_DONE, Test.POST_ERR):
+        found = [ended_element(job, place) for place in range(job.size) if job.is_finished]
+        return bool(found) and all(
+            one is not None and _has_post(job, place, one[0], test)
+            for place, one in enumerate(found)
+        ), job.is_finished
     match test:
         case Test.ENDED:
             return job.is_finished, job.is_finished
@@ -238,6 +246,14 @@ def _probe_array(job: Job, test: Test, op: str, code: int) -> tuple[bool, bool]:
             return all(_exit_matches(job, place, op, code) for place in range(job.size)), True
         case _:
             return False, True
+
+
+def _has_post(job: Job, position: int, ended: Ended, test: Test) -> bool:
+    """Return whether post-execution commands ended so; without any, a job that is done has."""
+    stat = (job.post_stats or {}).get(position, PostStat.NONE)
+    if test is Test.POST_ERR:
+        return stat == PostStat.FAILED
+    return stat == PostStat.DONE or (stat == PostStat.NONE and ended.outcome == Outcome.DONE)
 
 
 def _exit_matches(job: Job, position: int, op: str, code: int) -> bool:

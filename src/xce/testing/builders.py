@@ -242,7 +242,7 @@ def report_started(controller: RecordedController, job: JobId, index: Index = 0)
     report(controller, first_host(controller, job, index), seen)
 
 
-def report_ended(
+def report_ended(  # noqa: PLR0913 - a builder takes whatever a test wants to say
     controller: RecordedController,
     job: JobId,
     index: Index = 0,
@@ -252,6 +252,7 @@ def report_ended(
     cause: EndCause = EndCause.NONE,
     host_fault: bool = False,
     detail: str = "",
+    post: int = 0,
 ) -> None:
     """Let the host report that the live attempt is over."""
     seen = AttemptEnded(
@@ -267,6 +268,7 @@ def report_ended(
         user_us=2_000,
         system_us=1_000,
         max_mem_kib=1_024,
+        post=post,
     )
     report(controller, first_host(controller, job, index), seen)
 

@@ -143,6 +143,8 @@ class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
     """Another host leads the attempt."""
     parts: tuple[str, ...] = ()
     """Other hosts that may have a part of it (`Lead`)."""
+    is_posting: bool = False
+    """The job itself is over, and post hooks run."""
 
     @property
     def key(self) -> Key:
@@ -185,11 +187,21 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     out_of_memory: bool = False
     wants_report: bool = False
     """Whether there is an output file that a report belongs into."""
+    post: int = 0
+    """How its post hooks ended: `xce.model.job.PostStat`."""
 
     @property
     def key(self) -> Key:
         """Which attempt."""
         return self.job, self.index, self.attempt
+
+
+class MainOver(msgspec.Struct, frozen=True, tag="over", array_like=True):
+    """The job itself is over; its post hooks run, and nothing that is decided reaches them."""
+
+    job: JobId
+    index: Index
+    attempt: int
 
 
 class Suspended(msgspec.Struct, frozen=True, tag="suspended", array_like=True):
@@ -277,7 +289,7 @@ class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
     error: str
 
 
-News: TypeAlias = Started | Ended | Suspended | Usage | Appended | TerminalLost
+News: TypeAlias = Started | Ended | MainOver | Suspended | Usage | Appended | TerminalLost
 """What the host state machine is told."""
 Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead | Led | TaskTold
 """What the shepherd says."""

@@ -17,9 +17,10 @@ class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-        "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_part", "is_running",
-        "launch", "limits", "number", "number_signal", "own_end", "parts", "pid", "started_us",
-        "step", "step_us", "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
+        "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_part", "is_posting",
+        "is_running", "launch", "limits", "number", "number_signal", "own_end", "parts", "pid",
+        "started_us", "step", "step_us", "stopped_us", "suspended", "suspended_us", "used",
+        "wants_suspended",
     )  # fmt: skip
 
     def __init__(
@@ -30,6 +31,8 @@ class Live:
         self.attempt = attempt
         self.is_part = is_part
         """Another host leads it, and tells the controller of it."""
+        self.is_posting = False
+        """The job itself is over; its post hooks run, whatever is decided."""
         self.parts: set[str] = set()
         """Other hosts that may have something of it."""
         self.used = PartSeen()
@@ -103,9 +106,12 @@ class Live:
             actions.append(Suspend(*self.key, suspended=self.wants_suspended))
         actions += [Lead(*self.key, host) for host in sorted(self.parts.difference(present.parts))]
         self.parts.update(present.parts)
+        self.is_posting = self.is_posting or present.is_posting
 
     def next_us(self) -> Micros:
         """Return when something is due; 0: nothing."""
+        if self.is_posting:
+            return 0
         if self.is_part and self.step < ending.STEP_KILL:
             return 0  # whoever leads it keeps time
         if self.step:
@@ -134,7 +140,7 @@ class Over(NamedTuple):
             end.job, end.index, end.attempt, end.exit_code, end.signal, end.cause, end.host_fault,
             end.detail, max(0, now_us - self.started_us) if self.started_us else 0,
             max(0, now_us - self.ended_us), end.user_us, end.system_us, end.max_mem_kib,
-            end.max_processes, end.max_threads,
+            end.max_processes, end.max_threads, end.post,
         )  # fmt: skip
 
 
@@ -147,7 +153,7 @@ def over_of(one: Ended, cause: EndCause) -> Over:
         one.job, one.index, one.attempt, exit_code=one.exit_code, signal=one.signal, cause=found,
         host_fault=one.host_fault, detail=one.detail, user_us=one.user_us,
         system_us=one.system_us, max_mem_kib=one.max_mem_kib, max_processes=one.max_processes,
-        max_threads=one.max_threads,
+        max_threads=one.max_threads, post=one.post,
     )  # fmt: skip
     return Over(end, one.started_us, one.ended_us, has_directory=True)
 

@@ -186,6 +186,9 @@ class HostState:
                     self._note_end(one, now_us, actions)
                 case a.Started():
                     self._note_start(one)
+                case a.MainOver() if (live := self._named(one)) is not None:
+                    live.is_posting = True
+                    self._schedule(live)
                 case a.Suspended():
                     self._note_suspension(one, now_us)
                 case a.Usage():
@@ -330,7 +333,7 @@ class HostState:
     ) -> None:  # fmt: skip
         """Begin to end an attempt, or go on faster."""
         step = ending.STEP_KILL if force else ending.STEP_INT
-        if live.step >= step:
+        if live.step >= step or live.is_posting:
             return
         live.cause = live.cause or cause
         live.wants_suspended = False
@@ -351,9 +354,7 @@ class HostState:
 
     # News, one by one.
 
-    def _named(
-        self, one: a.Started | a.Ended | a.Suspended | a.Usage | a.TerminalLost
-    ) -> Live | None:
+    def _named(self, one: a.News) -> Live | None:
         """Return the living attempt that news are about."""
         live = self._live.get((one.job, one.index))
         return live if live is not None and live.attempt == one.attempt else None

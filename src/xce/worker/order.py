@@ -39,6 +39,11 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """The mode of an interactive job's terminal."""
     window: tuple[int, int] = (0, 0)
     """Its rows and columns."""
+    hooks: tuple[tuple[str, str, str], ...] = ()
+    """Commands before and after the job: see `xce.worker.shepherd.hooks.Step`."""
+    hook_limit_us: Micros = 0
+    outer: dict[str, str] = {}
+    """Beside ``env``, the variables of hooks that are not the job's own."""
     bindings: dict[str, tuple[list[int], list[int], bool]] = {}
     """By index: the processors and NUMA domains that the element is bound to, and whether it may
     take memory of these alone."""

@@ -4,7 +4,7 @@ import hashlib
 from typing import Final, NamedTuple
 
 from xce.model.effect import Launch
-from xce.model.ids import Index
+from xce.model.ids import Index, JobId
 
 HOSTS_MAX_BYTES: Final = 100_000
 """A longer list of hosts is left out of the environment: the kernel takes 128 KiB a variable."""
@@ -82,6 +82,11 @@ def role_environment(launch: Launch) -> dict[str, str]:
 
 def meeting_port(launch: Launch, index: Index, attempt: int) -> int:
     """Return the port at which the tasks of one attempt may meet: always the same one."""
-    name = f"{launch.cluster}/{launch.job}.{index}.{attempt}"
+    return port_of(launch.cluster, launch.job, index, attempt)
+
+
+def port_of(cluster: str, job: JobId, index: Index, attempt: int) -> int:
+    """Return the port that follows from which attempt it is."""
+    name = f"{cluster}/{job}.{index}.{attempt}"
     digest = hashlib.blake2b(name.encode(), digest_size=4).digest()
     return PORT_FIRST + int.from_bytes(digest, "big") % PORTS

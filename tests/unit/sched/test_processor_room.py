@@ -8,6 +8,7 @@ from xce.model.ids import SECOND_US
 from xce.model.observation import AttemptSeen
 from xce.model.processor import made_up
 from xce.model.reason import HostCode, Reason, render_plain
+from xce.model.request import Part
 from xce.sched import processor_room
 from xce.state import snapshot
 from xce.state.processors import split_sets
@@ -218,3 +219,16 @@ def test_hosts_that_are_alike_share_what_is_known_of_their_processors():
         assert len(table.layouts) == 1
         assert table.hosts[0] is table.hosts[2]
         assert table.reported[0] is table.hosts[0]
+
+
+def test_requests_of_parts_are_placed_on_hosts_with_many_processors():
+    controller = cluster({f"h{number}": 2 for number in range(1, 41)}, join=False)
+    for number in range(1, 41):
+        join_host(controller, f"h{number}", processors=host_of(2, 30, 1))
+    parts = tuple(
+        Part(name, 20, replace(request(20), select=select))
+        for name, select in (("a", ""), ("b", "mem > 1"))
+    )
+    submit(controller, submission(asks=replace(request(40), parts=parts)))
+    Scheduled(controller).run()
+    assert controller.state.attempt(1, 0) is not None

@@ -35,6 +35,8 @@ class AppRow(msgspec.Struct, frozen=True):
     """As LSF writes it; empty: none."""
     success_exit_values: str
     max_requeues: int
+    pre_exec: str
+    post_exec: str
 
 
 class AppsAnswer(msgspec.Struct, frozen=True):
@@ -81,6 +83,8 @@ def app_rows(state: ClusterState) -> list[AppRow]:
             requeue_exit_values=values_text(app.requeue_exit_values),
             success_exit_values=values_text(app.success_exit_values),
             max_requeues=app.max_requeues,
+            pre_exec=app.pre_exec,
+            post_exec=app.post_exec,
         )
         for app in state.apps.values()
     ]

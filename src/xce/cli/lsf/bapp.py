@@ -23,6 +23,8 @@ _WIDTH = 20
 _SEPARATOR = "-" * 79
 _TEXTS = (
     ("RES_REQ", "resreq"),
+    ("PRE_EXEC", "pre_exec"),
+    ("POST_EXEC", "post_exec"),
     ("REQUEUE_EXIT_VALUES", "requeue_exit_values"),
     ("SUCCESS_EXIT_VALUES", "success_exit_values"),
     ("MAX_JOB_REQUEUE", "max_requeues"),

@@ -10,6 +10,7 @@ from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed, UsageError
 from xce.cli.lsf.script import split_words
 from xce.cli.lsf.submission import (
+    HOOKS,
     add_files,
     check_named,
     memory_kib,
@@ -37,7 +38,7 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   options of bsub with new values; with an n behind an option (-Wn) it is as if not given:
   -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
   -q -n -R -m -x -P -app -sp -g        where, with how much and in which order it may run
-  -W -We -M -b -w -r -rn -Q            limits, estimate, begin, dependency, reruns
+  -W -We -M -b -w -r -rn -Q -E -Ep     limits, estimate, begin, dependency, reruns
   -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
   a job that has started: -W -We -M -r -rn -q only
 """
@@ -45,7 +46,7 @@ _UNSET = {
     "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
     "-xn": "exclusive", "-Pn": "project", "-spn": "priority", "-Wn": "run_limit_s",
     "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-wn": "dependency",
-    "-gn": "group", "-appn": "app",
+    "-gn": "group", "-appn": "app", "-En": "pre_exec", "-Epn": "post_exec",
     "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
     "-cwdn": "cwd_given", "-Qn": "requeue_codes",
 }  # fmt: skip
@@ -56,7 +57,7 @@ _KNOWN = {
     **dict.fromkeys(
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
-            "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-Z", "-Zs",
+            "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-Z", "-Zs",
         ),
         VALUE,
     ),
@@ -97,6 +98,7 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
     _add_limits(change, options, context)
     if options.has("-w"):
         change["dependency"] = parse_condition(options.value("-w"))
+    change.update({name: options.value(option) for option, name in HOOKS if options.has(option)})
     if options.has("-cwd"):
         change["cwd_given"] = options.value("-cwd")
     if options.has("-Q"):

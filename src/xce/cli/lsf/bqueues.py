@@ -48,6 +48,8 @@ OPTIONS = Options(
 _HEADER = "QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 _SEPARATOR = "-" * 78
 _EXITS = (
+    ("PRE_EXEC", "pre_exec"),
+    ("POST_EXEC", "post_exec"),
     ("REQUEUE_EXIT_VALUES", "requeue_exit_values"),
     ("SUCCESS_EXIT_VALUES", "success_exit_values"),
     ("MAX_JOB_REQUEUE", "max_requeues"),

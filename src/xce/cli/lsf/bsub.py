@@ -44,6 +44,8 @@ Usage: bsub [options] command [argument ...]
   -H  -K                hold until bresume; wait for the end
   -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3";
                         "9 EXCLUDE(7)": with 7 on another host
+  -E command            run before the job: if it fails, the job is tried again elsewhere or later
+  -Ep command           run after the job, however it ended
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
   -G group              be counted in this group of the queue's shares
@@ -63,8 +65,6 @@ _INSTEAD = {
     **dict.fromkeys(("-S", "-D", "-F", "-C", "-p", "-T", "-ul"), _ULIMIT),
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
-    "-E": "put the command in front of the job's own",
-    "-Ep": "put the command into a trap of the job's script",
     "-f": "copy the files inside of the job",
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
     "-Jd": "use -J",
@@ -104,7 +104,7 @@ OPTIONS = Options(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-u",
+                "-E", "-Ep", "-u",
             ),
             VALUE,
         ),

@@ -250,13 +250,15 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("exec_cwd", 10, "", "cwd,cwd_given,user,project,group,user_group,hosts,start_at",
      _when_started(exec_cwd)),
     ("job_group", 10, "group", "group", _text("group")),
+    ("pre_exec_command", 16, "pre_cmd", "pre_exec", _text("pre_exec")),
+    ("post_exec_command", 17, "post_cmd", "post_exec", _text("post_exec")),
     ("application", 13, "app", "app", _text("app")),
 )  # fmt: skip
 _EMPTY = """
 job_description/17/description service_class/13/sla
 rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
-pre_exec_command/16/pre_cmd post_exec_command/17/post_cmd resize_notification_command/27/resize_cmd
+resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
 specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12 warning_action/15/warn_act
 action_warning_time/19/warn_time pendstate/9 ependtime/12 ipendtime/12

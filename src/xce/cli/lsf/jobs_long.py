@@ -179,6 +179,9 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     parts += [text for member, text in _SWITCHED_ON if row.get(member)]
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")
+    for name, member in (("Pre", "pre_exec"), ("Post", "post_exec")):
+        if row.get(member):
+            parts.append(f"{name}-execute Command <{one_line(row[member])}>")
     if row.get("requeue_codes"):
         codes, elsewhere = row["requeue_codes"], row.get("requeue_elsewhere") or ()
         parts.append(f"Requeue Exit Values <{render_exit_values(codes, elsewhere)}>")

@@ -32,7 +32,10 @@ PRIORITY_MAX = 1 << 31
 PATH_MAX = 4096
 PROJECT_MAX = 511
 _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
+HOOKS = (("-E", "pre_exec"), ("-Ep", "post_exec"))
 _MUST_NAME = (
+    ("-E", "Bad pre-execution command: -E is empty"),
+    ("-Ep", "Bad post-execution command: -Ep is empty"),
     ("-m", "Bad host specification: -m names no host"),
     ("-q", "Queue name must be specified: -q names no queue"),
     ("-app", "No such application profile: -app names none"),
@@ -96,6 +99,7 @@ def build_submission(
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
     if options.has("-r") or options.has("-rn"):
         body["rerunnable"] = not options.has("-rn")
+    body.update({member: options.value(option) for option, member in HOOKS if options.has(option)})
     if options.has("-Q"):
         body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)

@@ -98,9 +98,11 @@ def _find(
 def _exceeds(shapes: Sequence[Shape], free: Column, places: Candidates) -> bool:
     """Return whether all parts together want more than all of their hosts have."""
     usable = np.logical_or.reduce(places.masks)
-    have = np.maximum(free[:, usable], 0).sum(axis=1)
-    wanted = sum(shape.per_task * shape.tasks_min for shape in shapes)
-    return bool((wanted > have).any())
+    wanted: Column = np.stack([shape.per_task * shape.tasks_min for shape in shapes]).sum(axis=0)
+    # Of the others some are words of sets of processors, which cannot be added up.
+    rows = np.flatnonzero(wanted)
+    have = np.maximum(free[np.ix_(rows, usable)], 0).sum(axis=1)
+    return bool((wanted[rows] > have).any())
 
 
 def _rooms(shapes: Sequence[Shape], free: Column, places: Candidates) -> list[Room]:

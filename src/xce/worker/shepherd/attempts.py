@@ -12,6 +12,7 @@ import struct
 from typing import Any, Final
 
 from xce.worker.shepherd import rundir
+from xce.worker.shepherd.hooks import PRE, Course
 from xce.worker.shepherd.proc import load_mark
 from xce.worker.shepherd.rundir import Key, Stored
 from xce.worker.shepherd.spawn import CAUSE_OUTPUT, As, Ids, Trouble
@@ -36,7 +37,7 @@ class Attempt:
     """One attempt, from its intent until the worker forgets it."""
 
     __slots__ = (
-        "cause", "code", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
+        "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
         "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
         "max_processes", "max_threads", "name", "note", "number", "oom", "parts", "path", "pid",
         "pidfd", "report", "reported", "retry_us", "said", "says",
@@ -56,6 +57,8 @@ class Attempt:
         self.pid = 0
         self.pidfd = -1
         self.is_child = True
+        self.course: Course | None = None
+        """Of an attempt with hooks."""
         self.is_part = False
         """It has no job shell: another host leads it, see `xce.worker.shepherd.tasks`."""
         self.parts: list[str] = []
@@ -124,10 +127,17 @@ class Attempt:
     def present(self) -> Event:
         """Return how it is told to a worker that has just come."""
         return [
-            "present", *self.key, self.note, self.pid, self.started_us, self.suspended_us,
+            "present", *self.key, self.note, self._job_pid, self.started_us, self.suspended_us,
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
             self.limits, self.is_part, self.parts,
+            self.course is not None and self.course.is_posting,
         ]  # fmt: skip
+
+    @property
+    def _job_pid(self) -> int:
+        """The job shell's; 0 while a pre hook runs."""
+        is_before = self.course is not None and self.course.step.kind == PRE
+        return 0 if is_before else self.pid
 
     def started(self) -> Event:
         """Return the event that it runs."""
@@ -138,10 +148,15 @@ class Attempt:
         cause, code = self.cause, self.code
         if self.detail and not cause:
             cause, code = CAUSE_OUTPUT, code or 1
+        post, said = 0, self.detail or self.said
+        if self.course is not None:
+            post = self.course.post
+            said = "; ".join(filter(None, (said, self.course.post_detail)))
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
-            self.host_fault, printable(self.detail or self.said), self.user_us, self.system_us,
-            self.max_mem_kib, self.max_processes, self.max_threads, self.oom, bool(self.report),
+            self.host_fault, printable(said), self.user_us, self.system_us, self.max_mem_kib,
+            self.max_processes, self.max_threads, self.oom, bool(self.report),
+            post,
         ]  # fmt: skip
 
 
@@ -162,6 +177,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "terminal": attempt.terminal,
         "says": attempt.says,
         "part": attempt.is_part,
+        "plan": attempt.course.plan if attempt.course is not None else None,
         "note": attempt.note,
     }
 
@@ -184,6 +200,10 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.says = bool(intent.get("says", False))
     attempt.is_part = bool(intent.get("part"))
     attempt.pid = stored.pid
+    if intent.get("plan"):
+        attempt.course = Course(intent["plan"])
+        attempt.course.begin(attempt.started_us)
+        attempt.course.is_recorded = True
     for note in stored.notes:
         _read_note(attempt, note)
     if intent["boot"] != boot:
@@ -269,6 +289,12 @@ def load_said(attempt: Attempt) -> str:
     return "".join(sign for sign in line if sign.isprintable())
 
 
+def note_end(attempt: Attempt) -> None:
+    """Write down what is known of an ended attempt."""
+    fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
+    rundir.note(attempt.path, ["ended", fields])
+
+
 def printable(text: str) -> str:
     """Return a text without the escapes that stand for bytes that are no UTF-8."""
     return text if text.isascii() else os.fsencode(text).decode("utf-8", "replace")
@@ -290,6 +316,14 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
             attempt.limit_kib, attempt.limits = mem_limit_kib, limits
+        case ["step", str(), list(facts), str(report), str(detail)] if attempt.course is not None:
+            attempt.course.recall(facts)
+            attempt.report, attempt.detail = report, detail
+            attempt.started_us = attempt.course.began_us
+            attempt.cause = attempt.step = attempt.suspended_us = 0
+        case ["course", int(post), str(detail)] if attempt.course is not None:
+            attempt.course.post, attempt.course.post_detail = post, detail
+            attempt.course.is_over = True
         case ["lead", str(host)]:
             attempt.parts.append(host)
         case ["reported"]:

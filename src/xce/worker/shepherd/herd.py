@@ -6,7 +6,6 @@ An end is told when nothing of the attempt is left, and again to every new worke
 ``forget`` says that it is known for good.
 """
 
-import base64
 import contextlib
 import os
 import signal
@@ -14,21 +13,22 @@ import time
 from typing import Any, Final
 
 from xce.worker.shepherd import attempts, proc, rundir
-from xce.worker.shepherd.attempts import ENDED, ENDED_FIELDS, LEAVING, RUNNING, Attempt, Event
+from xce.worker.shepherd.attempts import ENDED, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.hooks import Course
 from xce.worker.shepherd.log import write_log
-from xce.worker.shepherd.output import append_text, read_output
+from xce.worker.shepherd.output import append_text, read_text
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.spawn import (
     CAUSE_START_FAILED,
     As,
-    Files,
     Ids,
-    Stream,
     Trouble,
     encode_env,
+    files_of,
 )
+from xce.worker.shepherd.stages import Stages, plan_of
 from xce.worker.shepherd.starting import Starter
 from xce.worker.shepherd.tasks import Tasks
 from xce.worker.shepherd.terminal import Terminals
@@ -73,6 +73,7 @@ class Herd:
         self._starter = Starter(
             self._directories, groups, self.terminals, boot=boot, null=self._null
         )
+        self._stages = Stages(self._starter, self._reach)
         self.tasks = Tasks(self._reach, self._starter, self._null)
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
@@ -89,7 +90,8 @@ class Herd:
     def load(self) -> None:
         """Take over what an earlier shepherd has left."""
         now_us, wall_us = clock_us(), time.time_ns() // 1000
-        unsure = []
+        unsure: list[Attempt] = []
+        undone: list[Attempt] = []
         for name in sorted(os.listdir(self._runs)):  # noqa: PTH208
             key = rundir.key_of(name)
             if key is None:
@@ -104,7 +106,9 @@ class Herd:
             attempt.grouped = attempt.grouped and self._groups is not None
             self._attempts[key] = attempt
             if attempt.state == ENDED:
+                undone += [attempt] if attempt.course and not attempt.course.is_over else []
                 continue
+            self._stages.know(attempt)
             if attempt.terminal:
                 self.terminals.miss(key)
             self._reach.add(attempt)
@@ -118,6 +122,8 @@ class Herd:
             else:
                 unsure.append(attempt)
         self._settle(unsure)
+        for attempt in undone:
+            self._close(attempt)
         if self._groups is not None:
             self._groups.sweep({attempt.name for attempt in self._attempts.values()})
 
@@ -244,25 +250,15 @@ class Herd:
         if now_us < self._sample_us:
             return
         self._sample_us = now_us + self._sample_span_us()
-        old = [
-            attempt
-            for attempt in self._attempts.values()
-            if attempt.state == RUNNING and now_us - attempt.started_us >= SAMPLE_AGE_US
-        ]
-        if not old:
-            return
-        self._reach.begin()
-        self._reach.measure(old)
-        for attempt in old:
-            # Where the kernel holds the limit, what it counts is right: pages are shared.
-            is_held = self._groups is not None and attempt.is_held and self._groups.limits_memory
-            over = 0 < attempt.limit_kib < attempt.max_mem_kib and not is_held
-            if over or attempt.oom:
-                self.events.append(["usage", *attempt.key, attempt.max_mem_kib, attempt.oom])
+        running = [one for one in self._attempts.values() if one.state == RUNNING]
+        old = [one for one in running if now_us - one.started_us >= SAMPLE_AGE_US]
+        for attempt in self._reach.find_greedy(old):
+            self.events.append(["usage", *attempt.key, attempt.max_mem_kib, attempt.oom])
 
     def end_leases(self) -> None:
-        """Kill what has outlived its lease: somebody else may be about to start it."""
+        """Kill what has outlived its lease: somebody else may be about to start it; and hooks."""
         now_us = clock_us()
+        self._stages.end_late(now_us)
         for key in [key for key, until_us in self._leases.items() if until_us <= now_us]:
             attempt = self._attempts.get(key)
             if attempt is not None and attempt.state == RUNNING and attempt.step < STEP_KILL:
@@ -273,14 +269,14 @@ class Herd:
         """Return when there is something to do; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
         due += [until for key, until in self._leases.items() if key in self._attempts]
-        streams = (self.terminals.next_due_us(), self.tasks.next_due_us())
-        due += [due_us for due_us in streams if due_us]
+        others = (self.terminals, self.tasks, self._stages)
+        due += [due_us for due_us in (other.next_due_us() for other in others) if due_us]
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
         return min(due, default=0)
 
     def leave_worker(self) -> None:
-        """Stop telling: there is nobody to hear it; whoever comes next is told all."""
+        """Stop telling; whoever comes next is told all."""
         self.events.clear()
         self.tasks.leave_worker()
 
@@ -288,8 +284,7 @@ class Herd:
         """Write down what is known of ended attempts: nobody will be here to tell it."""
         for attempt in self._attempts.values():
             if attempt.state == ENDED:
-                fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
-                rundir.note(attempt.path, ["ended", fields])
+                attempts.note_end(attempt)
         if self._groups is not None:
             self._groups.close()
 
@@ -306,10 +301,12 @@ class Herd:
             attempt = self._make(key, ids, shared)
             attempt.terminal = shared.get("terminal") or ""
             attempt.says = bool(shared.get("says"))
-            files = Files(
-                shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
-                Stream(*error) if error else None, str(job),
-            )  # fmt: skip
+            if shared.get("hooks"):
+                texts = bases.get(shared["base"], {}) | shared["env"] | env
+                attempt.course = Course(plan_of(shared, texts, env, [source, output, error, job]))
+                self.events += self._stages.begin(attempt, clock_us())
+                continue
+            files = files_of(shared, [source, output, error, job])
             try:
                 self._starter.start(attempt, shared, base | encode_env(env), files, clock_us())
             except Trouble as trouble:
@@ -368,6 +365,8 @@ class Herd:
         attempt = self._attempts.get(key)
         if attempt is None or attempt.state == ENDED or (attempt.state == LEAVING and not step):
             return
+        if attempt.course is not None and attempt.course.is_posting:
+            return  # the job is over; its post hooks run whatever is decided
         if count:
             if count <= attempt.number:
                 return
@@ -427,11 +426,8 @@ class Herd:
         what = "error" if inside.endswith(".err") else "output"
         if attempt is not None and f"cannot open the {what} file" in attempt.detail:
             path = ""  # whatever lies there, this job has not written it
-        owner = Ids(ids[0], ids[1], tuple(ids[2]))
         kept = (f"{self._runs}/{name}/{rundir.OUT}", f"{self._kept}/{name}")
-        content, size, error = read_output(path, inside, owner, kept, offset, limit)
-        text = base64.b64encode(content).decode()
-        self.events.append(["read", number, text, size, attempts.printable(error)])
+        self.events.append(["read", number, *read_text(path, inside, ids, kept, offset, limit)])
 
     def _limit(self, key: Key, mem_limit_kib: int, limits: list[int]) -> None:
         """Hold an attempt to another memory limit; the worker keeps time."""
@@ -448,13 +444,23 @@ class Herd:
         del self._leaving[attempt.key]
         self._reach.drop(attempt)
         self.tasks.drop(attempt.key)
+        self._close(attempt)
+
+    def _close(self, attempt: Attempt) -> None:
+        """Go to the next step of an attempt; without one it is over."""
+        course = attempt.course
+        if course is not None:
+            self.events += self._stages.go_on(attempt, clock_us())
+            if not course.is_over:
+                return
+            rundir.note(attempt.path, ["course", course.post, course.post_detail])
         attempt.state = ENDED
         if attempt.says:
             attempt.said = attempts.load_said(attempt)
-        if attempt.is_part or attempt.signal or attempt.kills or not attempt.is_child:
+        is_plain = course is None and not attempt.is_part and attempt.is_child
+        if not is_plain or attempt.signal or attempt.kills:
             # The status file does not say this, so it must be written down.
-            fields = {name: getattr(attempt, name) for name in ENDED_FIELDS}
-            rundir.note(attempt.path, ["ended", fields])
+            attempts.note_end(attempt)
         self.events.append(attempt.ended())
 
     def _settle(self, unsure: list[Attempt]) -> None:
@@ -479,11 +485,14 @@ class Herd:
                     self._leaving[attempt.key] = attempt
                     continue
                 self._reach.drop(attempt)
+                if attempt.course is not None and attempt.course.at:
+                    self.events += self._stages.begin(attempt, clock_us())
+                    continue
                 del self._attempts[attempt.key]
                 if attempt.grouped and self._groups is not None:
                     self._groups.remove(attempt.name)
                 rundir.clean(attempt.path, kept="")
 
     def _sample_span_us(self) -> int:
-        limited = (one.limit_kib and one.state == RUNNING for one in self._attempts.values())
-        return SAMPLE_LIMITED_US if any(limited) else SAMPLE_US
+        limited = any(one.limit_kib and one.state == RUNNING for one in self._attempts.values())
+        return SAMPLE_LIMITED_US if limited else SAMPLE_US

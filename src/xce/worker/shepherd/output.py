@@ -1,11 +1,13 @@
 """A job's output files, opened in the way that a stranger's path demands: never waiting."""
 
+import base64
 import contextlib
 import os
 import stat
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from xce.worker.shepherd.attempts import printable
 from xce.worker.shepherd.spawn import As, Ids
 
 _READ_MAX: Final = 4 * 1024 * 1024
@@ -25,6 +27,15 @@ def append_text(path: str, content: bytes) -> None:
                 content = content[os.write(fd, content) :]
     finally:
         os.close(fd)
+
+
+def read_text(
+    path: str, inside: str, ids: list[Any], kept: Sequence[str], offset: int, limit: int
+) -> list[Any]:
+    """Return a piece as `read_output`, in base 64, with its size and why it cannot be read."""
+    owner = Ids(ids[0], ids[1], tuple(ids[2]))
+    content, size, error = read_output(path, inside, owner, kept, offset, limit)
+    return [base64.b64encode(content).decode(), size, printable(error)]
 
 
 def read_output(

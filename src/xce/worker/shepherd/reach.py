@@ -198,6 +198,20 @@ class Reach:
             if attempt.grouped and attempt.limit_kib and self.groups is not None:
                 attempt.oom = self.groups.ooms(attempt.name) > 0
 
+    def find_greedy(self, attempts: list[Attempt]) -> list[Attempt]:
+        """Measure attempts, and return those that use more memory than they may."""
+        if not attempts:
+            return []
+        self.begin()
+        self.measure(attempts)
+        # Where the kernel holds the limit, what it counts is right: pages are shared.
+        limits = self.groups is not None and self.groups.limits_memory
+        return [
+            one
+            for one in attempts
+            if one.oom or (0 < one.limit_kib < one.max_mem_kib and not (limits and one.is_held))
+        ]
+
     def note_group(self, attempt: Attempt) -> None:
         """Take from the control group what only it knows, before it is removed."""
         if not attempt.grouped or self.groups is None:

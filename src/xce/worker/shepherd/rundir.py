@@ -50,7 +50,8 @@ REMOVED_AT_ONCE: Final = 2_000
 """So many entries of a tree are removed while everything else waits."""
 _OWN_FILES: Final = frozenset({INTENT, STATUS, OUT, JOB})
 _OUR_UID: Final = os.geteuid()
-_FILE_MAX: Final = 4 * 1024 * 1024
+_FILE_MAX: Final = 64 * 1024 * 1024
+"""An intent with hooks holds an environment, whose bytes may take six each."""
 
 
 class Stored(NamedTuple):
@@ -157,6 +158,23 @@ def store_intent(path: str, intent: dict[str, Any]) -> int:
     return _store(f"{path}/{STATUS}", f"{intent['mark']}\n".encode())
 
 
+def store_step(path: str, line: list[Any], mark: str) -> int:
+    """Write that a step of an attempt begins; return the open status file, which is its own.
+
+    Raises:
+        OSError: The host is to blame.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(f"{path}/{INTENT}", flags)
+    try:
+        content = (json.dumps(line) + "\n").encode()
+        if os.write(fd, content) != len(content):
+            os.write(fd, b"\n")  # raises: there is no room
+    finally:
+        os.close(fd)
+    return _store(f"{path}/{STATUS}", f"{mark}\n".encode())
+
+
 def note(path: str, line: list[Any]) -> None:
     """Add a line to an attempt's intent, before what it tells of is done.
 
@@ -194,6 +212,9 @@ def load(path: str, key: Key, *, wall_us: int) -> Stored | None:
         return None
     if not isinstance(intent, dict) or intent.get("key") != list(key):
         return None
+    # Each step of an attempt with hooks has a mark of its own.
+    marks = [line[1] for line in notes if isinstance(line, list) and line[:1] == ["step"]]
+    intent["mark"] = marks[-1] if marks else intent.get("mark")
     status = _lines(f"{path}/{STATUS}", owner=os.geteuid())
     # A status file that was used before and not yet written anew is somebody else's.
     status = status[1:] if status[:1] == [str(intent.get("mark")).encode()] else []

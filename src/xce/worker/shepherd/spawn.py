@@ -21,7 +21,7 @@ A caught signal has its default effect again in the programs that the shell star
 
 import errno
 import os
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.bind import Bound, binding
@@ -37,6 +37,7 @@ _AFTER: Final = f"s=$?;echo $s >&{STATUS_FD};exit $s"
 CODE: Final = {
     "simple": f'{_BEFORE}. "$0" {STATUS_FD}>&-;{_AFTER}',
     "source": f'{_BEFORE}{SHELL} "$0" "$@" {STATUS_FD}>&-;{_AFTER}',
+    "hook": f'{_BEFORE}{SHELL} -c "$0" {STATUS_FD}>&-;{_AFTER}',
     "exec": f'{_BEFORE}"$0" "$@" {STATUS_FD}>&-;{_AFTER}',
 }
 """The job shell's code by the way the script is run."""
@@ -144,6 +145,15 @@ class Files(NamedTuple):
     """None: with the output."""
     stem: str
     """Name of a file in a directory that was given instead of a file: ``<stem>.out``."""
+
+
+def files_of(shared: dict[str, Any], rest: list[Any]) -> Files:
+    """Return where a job runs and its streams go; ``rest``: input, output, error and stem."""
+    source, output, error, stem = rest
+    return Files(
+        shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
+        Stream(*error) if error else None, str(stem),
+    )  # fmt: skip
 
 
 class Trouble(Exception):  # noqa: N818 - it is one of the three kinds of going wrong

@@ -1,5 +1,6 @@
 """Starting an attempt: its run directory, its streams, its control groups, its job shell."""
 
+import contextlib
 import os
 from typing import Any
 
@@ -10,7 +11,9 @@ from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.rundir import RunDirectories
 from xce.worker.shepherd.spawn import (
     CAUSE_START_FAILED,
+    As,
     Files,
+    Opened,
     Trouble,
     open_files,
     start_shell,
@@ -44,7 +47,7 @@ class Starter:
         opened = ends = None
         status = -1
         try:
-            self._directories.create(path, uid=ids.uid, gid=ids.gid)
+            self._make_directory(attempt)
             env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{path}/{rundir.JOB}")
             if attempt.terminal:
                 ends = self._terminals.open(
@@ -53,7 +56,7 @@ class Starter:
             opened = open_files(files, ids, path=path, null=self._null, ends=ends)
             attempt.report, attempt.detail = opened.report, opened.detail
             attempt.grouped = self._groups is not None
-            status = rundir.store_intent(path, attempts.intent_of(attempt, self._boot))
+            status = self._record(attempt)
             self.enter_groups(attempt)
             bound = bound_of(shared.get("bindings", {}).get(str(attempt.key[1])))
             try:
@@ -81,6 +84,53 @@ class Starter:
                 ends.close()
             if status >= 0:
                 os.close(status)
+
+    def start_hook(self, attempt: Attempt, command: str, env: dict[bytes, bytes], cwd: str) -> None:
+        """Start a hook of an attempt, in the job's directory if it can be entered.
+
+        Raises:
+            Trouble: It could not be started.
+        """
+        status = -1
+        try:
+            self._make_directory(attempt)
+            env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{attempt.path}/{rundir.JOB}")
+            attempt.grouped = self._groups is not None
+            status = self._record(attempt)
+            with As(attempt.ids), contextlib.suppress(OSError, ValueError):
+                os.chdir(cwd)
+            self.enter_groups(attempt)
+            try:
+                attempt.pid = start_shell(
+                    script=[command], way="hook", env=env, mark=attempt.mark, status=status,
+                    opened=Opened(self._null, self._null, self._null, "", ""), ids=attempt.ids,
+                )  # fmt: skip
+            finally:
+                self.leave_groups(attempt, None)
+        except OSError as error:
+            self._undo(attempt)
+            raise Trouble(str(error), cause=0, exit_code=1, host_fault=True) from error
+        except Trouble:
+            self._undo(attempt)
+            raise
+        finally:
+            if status >= 0:
+                os.close(status)
+
+    def _make_directory(self, attempt: Attempt) -> None:
+        if attempt.course is None or not attempt.course.is_recorded:
+            self._directories.create(attempt.path, uid=attempt.ids.uid, gid=attempt.ids.gid)
+
+    def _record(self, attempt: Attempt) -> int:
+        """Write down what is about to be started; return the open status file."""
+        course = attempt.course
+        if course is not None and course.is_recorded:
+            step = ["step", attempt.mark, course.facts(), attempt.report, attempt.detail]
+            return rundir.store_step(attempt.path, step, attempt.mark)
+        status = rundir.store_intent(attempt.path, attempts.intent_of(attempt, self._boot))
+        if course is not None:
+            course.is_recorded = True
+        return status
 
     def open_part(self, attempt: Attempt) -> None:
         """Make the place of a part: no process runs in it yet.
@@ -125,5 +175,7 @@ class Starter:
         if attempt.grouped and self._groups is not None:
             self._groups.leave()
             self._groups.remove(attempt.name)
+        if attempt.course is not None and attempt.course.is_recorded:
+            return  # other steps follow
         rundir.clean(attempt.path, kept="")
         attempt.report = ""

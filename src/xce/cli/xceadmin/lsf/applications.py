@@ -3,7 +3,13 @@
 from typing import Any, Final
 
 from xce.cli.xceadmin.lsf.files import Section
-from xce.cli.xceadmin.lsf.queues import minutes_of, size_of, take_exit_values, take_max_requeues
+from xce.cli.xceadmin.lsf.queues import (
+    minutes_of,
+    size_of,
+    take_exit_values,
+    take_hook,
+    take_max_requeues,
+)
 from xce.cli.xceadmin.lsf.report import Findings, Verdict
 from xce.cli.xceadmin.lsf.verdicts import APPLICATION, find_reason
 from xce.config.names import QUEUE_NAME
@@ -63,6 +69,8 @@ class ApplicationImport:
                 return Verdict.TAKEN, f"rerunnable: {str(app['rerunnable']).lower()}"
             case "REQUEUE_EXIT_VALUES" | "SUCCESS_EXIT_VALUES":
                 return take_exit_values(app, key.lower(), text)
+            case "PRE_EXEC" | "POST_EXEC":
+                return take_hook(app, key.lower(), text)
             case "MAX_JOB_REQUEUE":
                 return take_max_requeues(app, text)
         return Verdict.NONE, find_reason(APPLICATION, key)

@@ -193,10 +193,21 @@ class Import:
         if seconds and text.isdecimal():
             self._cluster[seconds] = int(text)
             return f"{seconds}: {text}"
+        times = {
+            "MAX_JOB_REQUEUE": "max_requeues",
+            "MAX_PREEXEC_RETRY": "pre_exec_tries",
+            "LOCAL_MAX_PREEXEC_RETRY": "pre_exec_tries",
+        }.get(key)
+        if times and text.isdecimal() and 0 < int(text) <= REQUEUES_LIMIT:
+            self._cluster[times] = int(text)
+            return f"{times}: {text}"
         match key:
             case "DEFAULT_QUEUE":
                 self._default = text.split(maxsplit=1)[0] if text.split() else ""
                 return f"default: true of queue {self._default}"
+            case "JOB_POSTPROC_TIMEOUT" if text.isdecimal():
+                self._cluster["hook_limit_s"] = int(text) * 60
+                return f"hook_limit_s: {int(text) * 60}"
             case "DEFAULT_APPLICATION":
                 self._cluster["default_application"] = text
                 return f"default_application: {text}"
@@ -206,9 +217,6 @@ class Import:
             case "MAX_JOB_ARRAY_SIZE" if text.isdecimal() and 0 < int(text) <= 1_000_000_000:
                 self._cluster["max_array_size"] = int(text)
                 return f"max_array_size: {text}"
-            case "MAX_JOB_REQUEUE" if text.isdecimal() and 0 < int(text) <= REQUEUES_LIMIT:
-                self._cluster["max_requeues"] = int(text)
-                return f"max_requeues: {text}"
             case "HIST_HOURS" if text.isdecimal() and int(text) > 0:
                 self._cluster["fairshare_half_life_s"] = round(int(text) * 3600 * _HALF_LIFE)
                 return f"fairshare_half_life_s: {self._cluster['fairshare_half_life_s']}"

@@ -168,6 +168,12 @@ class QueueImport:
     def _max_requeues(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         return take_max_requeues(queue, text)
 
+    def _pre_exec(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_hook(queue, "pre_exec", text)
+
+    def _post_exec(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_hook(queue, "post_exec", text)
+
     def _rerunnable(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         if text.lower() not in _YES:
             return Verdict.TAKEN, "the default"
@@ -281,6 +287,8 @@ _TAKE: Final = {
     "REQUEUE_EXIT_VALUES": QueueImport._requeue,  # noqa: SLF001
     "SUCCESS_EXIT_VALUES": QueueImport._success,  # noqa: SLF001
     "MAX_JOB_REQUEUE": QueueImport._max_requeues,  # noqa: SLF001
+    "PRE_EXEC": QueueImport._pre_exec,  # noqa: SLF001
+    "POST_EXEC": QueueImport._post_exec,  # noqa: SLF001
     "RERUNNABLE": QueueImport._rerunnable,  # noqa: SLF001
     "USERS": QueueImport._users,  # noqa: SLF001
     "HOSTS": QueueImport._hosts,  # noqa: SLF001
@@ -290,6 +298,12 @@ _TAKE: Final = {
     "RESOURCE_RESERVE": QueueImport._reserve,  # noqa: SLF001
     "RUN_WINDOW": QueueImport._windows,  # noqa: SLF001
 }
+
+
+def take_hook(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:
+    """Take a pre- or post-execution command into a queue or a profile."""
+    entry[key] = text
+    return Verdict.TAKEN, f"{key}: {text}"
 
 
 def take_max_requeues(entry: Queue, text: str) -> tuple[Verdict, str]:

@@ -13,7 +13,7 @@ _MAIL: Final = "write mail: {sendmail: PATH} or {smtp: HOST:PORT} into xce.yaml"
 _LOAD: Final = "load thresholds are of queues: load_sched in queues.yaml says when jobs start"
 _PERIODS: Final = "XCE acts on what happens, not by a period"
 _MEMORY: Final = "-M is enforced for the whole job by the host's cgroup"
-_HOOKS: Final = "job hooks are not built yet"
+_HOOKS: Final = "hooks run on the first host: pre_exec and post_exec of a queue or profile"
 _GPU: Final = "workers find the GPUs of their hosts; gpu_policy in xce.yaml says how they are given"
 _LIMITS: Final = "limits of users, hosts and projects are not built yet"
 _MIGRATE: Final = "checkpoints and migration are not built yet"
@@ -56,7 +56,8 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"PARALLEL_SCHED_BY_SLOT", "-n counts slots in XCE: what =Y means"),
     (r"JOB_DEP_LAST_SUB", "a job name in -w means all own jobs of that name: what 0 means"),
     (r"PREEMPT.*", "who preempts whom stands in queues.yaml"),
-    (r"JOB_INCLUDE_POSTPROC|JOB_POSTPROC.*|MAX_PREEXEC.*|LOCAL_MAX_PREEXEC.*|REMOTE_.*", _HOOKS),
+    (r"JOB_INCLUDE_POSTPROC", "a job is over when its post hooks are: what =Y means"),
+    (r"JOB_POSTPROC.*|MAX_PREEXEC.*|LOCAL_MAX_PREEXEC.*|REMOTE_.*", _HOOKS),
     (r"BJOBS_RES_REQ_DISPLAY|TRACK_ELIGIBLE_PENDINFO|DETECT_IDLE.*|EADMIN.*",
      "bjobs shows it as it is"),
     (r"JOB_SPOOL_DIR|.*_DIR", _PLACES),
@@ -69,8 +70,7 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
     (r"CPULIMIT|SWAPLIMIT|STACKLIMIT|DATALIMIT|FILELIMIT|CORELIMIT|PROCESSLIMIT|THREADLIMIT",
      "only the run limit, the memory limit and the number of tasks are limits of queues"),
     (r"DISPATCH_WINDOW|DISPATCH_ORDER", "queues have run windows only"),
-    (r"PRE_EXEC|POST_EXEC|HOST_PRE_EXEC|HOST_POST_EXEC|JOB_STARTER|JOB_CONTROLS|JOB_ACTION.*",
-     _HOOKS),
+    (r"HOST_PRE_EXEC|HOST_POST_EXEC|JOB_STARTER|JOB_CONTROLS|JOB_ACTION.*", _HOOKS),
     (r"TERMINATE_WHEN", "jobs are suspended when a window closes"),
     (r"CHKPNT|MIG", _MIGRATE),
     (r"RES_REQ|RESRSV_LIMIT|DEFAULT_HOST_SPEC", "requirements stand with the jobs"),

@@ -1,0 +1,158 @@
+"""Pre- and post-execution commands: the steps of an attempt around its job shell. No I/O.
+
+An attempt with hooks is a course of steps, each a shell of its own in the same run directory: pre
+hooks in order, the job, post hooks in order. A pre hook that fails, or that is killed, leads to the
+post hooks; these run whichever way the job ended, and nothing that is decided meanwhile reaches
+them, but for their time limit. How the job itself ended is kept here until they are over.
+
+The first line of the attempt's intent says what the steps are; each that begins is noted behind it,
+with what is known of those before, so that another shepherd goes on with the next one: a step whose
+shell has not written its pid has done nothing and is begun again, one that was lost has failed.
+"""
+
+from typing import Any, Final, NamedTuple
+
+PRE: Final = "pre"
+MAIN: Final = "main"
+POST: Final = "post"
+CAUSE_PRE_EXEC: Final = 28
+CAUSE_STATUS_LOST: Final = 100
+"""Numbers of `xce.model.job.EndCause`, which this program cannot import."""
+POST_DONE: Final = 1
+POST_FAILED: Final = 2
+
+
+class Step(NamedTuple):
+    """One shell of an attempt."""
+
+    kind: str
+    command: str
+    """Of a hook: what the user's shell runs."""
+    origin: str
+    """Who asks for it: ``queue``, ``application`` or ``job``."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in reasons."""
+        return f"the {self.kind}-execution command of the {self.origin}"
+
+
+class Result(NamedTuple):
+    """How a step ended."""
+
+    code: int
+    signal: int = 0
+    cause: int = 0
+    started_us: int = 0
+    ended_us: int = 0
+    detail: str = ""
+
+
+_MAIN_STEP: Final = Step(MAIN, "", "job")
+
+
+class Course:
+    """The steps of one attempt, and how far it is.
+
+    Args:
+        plan: What the steps need: ``steps`` (rows of `Step`), ``limit_us``, and whatever starting
+            them takes, which is not looked at here.
+    """
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        rows = [Step(*row) for row in plan["steps"]]
+        self.plan = plan
+        self.steps = [
+            *(row for row in rows if row.kind == PRE),
+            _MAIN_STEP,
+            *(row for row in rows if row.kind == POST),
+        ]
+        self.at = 0
+        self.began_us = 0
+        self.is_late = False
+        """The step took too long and was killed."""
+        self.is_recorded = False
+        """The intent is written."""
+        self.is_over = False
+        self.main = Result(0)
+        """How the job itself ended, once it has."""
+        self.post = 0
+        """`POST_DONE` or `POST_FAILED`; 0: no post hook has ended."""
+        self.post_detail = ""
+
+    @property
+    def step(self) -> Step:
+        """The present step."""
+        return self.steps[self.at]
+
+    @property
+    def is_posting(self) -> bool:
+        """Whether the job itself is over, and post hooks run."""
+        return self.step.kind == POST and not self.is_over
+
+    @property
+    def due_us(self) -> int:
+        """When the present step has taken too long; 0: never."""
+        limit_us = int(self.plan["limit_us"])
+        if self.step.kind == MAIN or self.is_over or self.is_late or not limit_us:
+            return 0
+        return self.began_us + limit_us
+
+    def begin(self, now_us: int) -> None:
+        """Note that the present step begins."""
+        self.began_us, self.is_late = now_us, False
+
+    def facts(self) -> list[Any]:
+        """Return what is known of the steps before, to be noted."""
+        return [self.at, self.began_us, list(self.main), self.post, self.post_detail]
+
+    def recall(self, facts: list[Any]) -> None:
+        """Take back what was noted."""
+        self.at, self.began_us, main, self.post, self.post_detail = facts
+        self.main = Result(*main)
+
+    def take(self, result: Result) -> None:
+        """Note how the present step ended, and go to the next; ``is_over``: that was the last."""
+        step = self.step
+        if step.kind == POST:
+            self._take_post(step, result)
+        elif step.kind == PRE and not result.code and not result.cause and not self.is_late:
+            pass
+        else:
+            if step.kind == PRE:
+                result = self._failed(step, result)
+            self.main = result
+            self._go_to(self.steps.index(_MAIN_STEP) + 1)
+            return
+        self._go_to(self.at + 1)
+
+    def job_status(self) -> int:
+        """Return how the job ended as the status word of ``wait``."""
+        return self.main.signal or (self.main.code & 255) << 8
+
+    def _go_to(self, place: int) -> None:
+        self.is_over = place >= len(self.steps)
+        self.at = min(place, len(self.steps) - 1)
+
+    def _failed(self, step: Step, result: Result) -> Result:
+        """Return how a job ends whose pre hook failed or was ended: it has not run."""
+        result = result._replace(started_us=0)
+        if result.cause not in (0, CAUSE_STATUS_LOST):
+            return result
+        detail = self._failure(step, result)
+        return result._replace(cause=CAUSE_PRE_EXEC, code=result.code or 1, detail=detail)
+
+    def _take_post(self, step: Step, result: Result) -> None:
+        if not result.code and not self.is_late:
+            self.post = self.post or POST_DONE
+            return
+        failure = self._failure(step, result)
+        self.post = POST_FAILED
+        self.post_detail = "; ".join(filter(None, (self.post_detail, failure)))
+
+    def _failure(self, step: Step, result: Result) -> str:
+        if self.is_late:
+            return f"{step.name} took longer than {int(self.plan['limit_us']) // 1_000_000} s"
+        if result.detail:
+            return f"{step.name} failed: {result.detail}"
+        return f"{step.name} ended with exit status {result.code}"

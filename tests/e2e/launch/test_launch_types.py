@@ -1,0 +1,119 @@
+"""Jobs whose command is every task: plain ones, those of torch, those under a real mpirun."""
+
+import os
+import shutil
+import socket
+import subprocess
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live import Live, is_alive, open_live, until
+
+from xce.worker.ranks import PORT_FIRST, PORTS, port_of
+
+SPEC = """\
+version: 1
+command: |
+{command}
+roles: [{{name: main, count: 4, launch: {launch}, resreq: "span[ptile=2]"}}]
+"""
+HELLO = """\
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank, size, sum;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  printf("rank %d of %d on %s: sum %d\\n", rank, size, getenv("HOSTNAME"), sum);
+  MPI_Finalize();
+  return rank == 1 ? 7 : 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[Live]:
+    with open_live() as cluster:
+        cluster.xce("up", "--hosts", "h1,h2", "--slots", "2")
+        yield cluster
+
+
+def submit(live: Live, launch: str, command: str, **members: object) -> int:
+    """Submit a job of this launch type that finds the cluster's commands."""
+    text = SPEC.format(launch=launch, command=textwrap.indent(command, "  "))
+    body = {
+        "spec": text, "cwd": str(live.home), "env": [f"PATH={live.environ['PATH']}"],
+        "umask": 0o022, **members,
+    }  # fmt: skip
+    return live.submit_all([body])[0]
+
+
+def output(live: Live, job: int) -> list[str]:
+    return sorted(live.output(job).decode().splitlines())
+
+
+def test_the_command_is_every_task_on_every_host(live: Live) -> None:
+    job = submit(live, "tasks", "echo $XCE_RANK of $XCE_NTASKS on $HOSTNAME\nexit $XCE_RANK")
+    row = live.until_ended(job)
+    first, second = (host for host, _ in row["hosts"])
+    said = [line for line in output(live, job) if " of 4 on " in line]
+    assert said[:1] == [f"0 of 4 on {first}"]
+    assert all(line.endswith((first, second)) for line in said)
+    assert row["stat"] == "EXIT"
+    assert row["exit_code"] in {1, 2, 3}, "the first that failed"
+
+
+def test_torch_finds_its_world(live: Live) -> None:
+    job = submit(live, "torch", "echo $RANK $WORLD_SIZE $LOCAL_RANK $NODE_RANK $MASTER_PORT")
+    row = live.until_ended(job)
+    assert row["stat"] == "DONE", live.output(job)
+    lines = [line.split() for line in output(live, job)]
+    assert [line[:4] for line in lines] == [
+        ["0", "4", "0", "0"], ["1", "4", "1", "0"], ["2", "4", "0", "1"], ["3", "4", "1", "1"],
+    ]  # fmt: skip
+    (port,) = {int(line[4]) for line in lines}
+    assert PORT_FIRST <= port < PORT_FIRST + PORTS
+
+
+def test_a_member_that_is_killed_ends_the_others_and_the_job(live: Live) -> None:
+    job = submit(live, "tasks", "echo $$ > pid.$XCE_RANK; exec sleep 300")
+    pids = [
+        int(until(lambda rank=rank: live.file(f"pid.{rank}").strip(), f"rank {rank}"))
+        for rank in range(4)
+    ]
+    os.kill(pids[2], 9)
+    row = live.until_ended(job)
+    assert (row["stat"], row["exit_code"]) == ("EXIT", 137)
+    assert not any(map(is_alive, pids))
+
+
+def test_a_port_that_somebody_else_has_is_said_before_anything_starts(live: Live) -> None:
+    # The port follows from the job, so it is known to who takes it before.
+    job = submit(live, "tasks", "touch started", hold=True)
+    with socket.create_server(("", port_of("xce", job, 0, 1))):
+        live.act("resume", job)
+        row = live.until_ended(job)
+    assert row["exit_code"] == 125
+    assert f"preflight: host {row['hosts'][0][0]}: port " in live.output(job).decode()
+    assert not (live.home / "started").exists()
+
+
+@pytest.mark.skipif(
+    not (shutil.which("mpirun") and shutil.which("mpicc")), reason="no MPI is installed"
+)
+def test_a_real_mpi_program_runs_on_several_hosts(live: Live, tmp_path: Path) -> None:
+    (tmp_path / "hello.c").write_text(HELLO)
+    words = ["mpicc", str(tmp_path / "hello.c"), "-o", str(live.home / "hello")]
+    subprocess.run(words, check=True, timeout=120)
+    job = submit(live, "mpi", "./hello")
+    row = live.until_ended(job)
+    said = [line for line in output(live, job) if line.startswith("rank ")]
+    hosts = [host for host, count in row["hosts"] for _ in range(count)]
+    assert said == [f"rank {rank} of 4 on {host}: sum 6" for rank, host in enumerate(hosts)]
+    assert row["exit_code"] == 7, "that of a rank"
+    until(lambda: not live.job_processes(), "no daemon of MPI is left")

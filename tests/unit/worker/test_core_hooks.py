@@ -1,0 +1,78 @@
+"""The host state machine and hooks: once the job itself is over, nothing reaches its post hooks."""
+
+from xce.model.effect import Launch, Terminate
+from xce.model.job import EndCause, JobSpec, Owner
+from xce.worker.action import Ended, MainOver, Present, Started, Suspend
+from xce.worker.core import HostState, Listing
+
+S = 1_000_000
+LAUNCH = Launch(
+    1, [0], [1], JobSpec(command="x"), Owner("u", 1000, 1000), "normal", "p", "c", (("h1", 1),), 1,
+    0, 30 * S, 600 * S, 10 * S,
+)  # fmt: skip
+KILL = Terminate(1, 0, 1, EndCause.OWNER)
+
+
+def launched():
+    state = HostState()
+    state.take_effects(1, [LAUNCH], 0)
+    return state
+
+
+def posting():
+    state = launched()
+    state.take_news([Started(1, 0, 1, 77, 10 * S)], 10 * S)
+    state.take_news([MainOver(1, 0, 1)], 20 * S)
+    return state
+
+
+def present(**more):
+    fields = {
+        "pid": 77, "started_us": 10 * S, "suspended_us": 0, "stopped_us": 0, "number": 0,
+        "cause": 0, "step": 0, "step_us": 0, "reported": False,
+    }  # fmt: skip
+    return Listing(Present(1, 0, 1, "", **(fields | more)), LAUNCH, None)
+
+
+def test_the_run_limit_does_not_count_on_while_post_hooks_run():
+    state = posting()
+    assert state.next_due_us() is None
+    assert state.tick(10_000 * S) == []
+
+
+def test_a_kill_of_what_is_over_does_nothing_and_its_end_stays_what_it_was():
+    state = posting()
+    assert state.take_effects(1, [KILL], 21 * S) == []
+    state.take_news([Ended(1, 0, 1, 10 * S, 20 * S, exit_code=0, post=1)], 22 * S)
+    (end,) = state.reports(22 * S).ended
+    assert (end.cause, end.exit_code, end.post) == (EndCause.NONE, 0, 1)
+
+
+def test_a_kill_that_was_under_way_goes_no_further():
+    state = launched()
+    state.take_news([Started(1, 0, 1, 77, 10 * S)], 10 * S)
+    state.take_effects(1, [KILL], 11 * S)
+    assert state.next_due_us() == 21 * S
+    state.take_news([MainOver(1, 0, 1)], 12 * S)
+    assert state.next_due_us() is None
+
+
+def test_another_worker_learns_that_post_hooks_run():
+    state = HostState()
+    state.take_list([present(is_posting=True)], 20 * S)
+    assert state.next_due_us() is None
+    assert state.take_effects(1, [KILL], 21 * S) == []
+
+
+def test_while_a_pre_hook_runs_the_job_has_not_started():
+    state = HostState()
+    state.take_list([present(pid=0)], 20 * S)
+    (seen,), _ = state.joined()
+    assert (seen.running, state.next_due_us()) == (False, None)
+    state.take_news([Started(1, 0, 1, 78, 25 * S)], 25 * S)
+    assert state.next_due_us() == 55 * S
+
+
+def test_what_is_suspended_goes_on_before_it_is_over():
+    state = posting()
+    assert Suspend not in map(type, state.take_list([present(is_posting=True)], 21 * S))
