@@ -61,6 +61,8 @@ BARS: Final = [
         1_000_000, "/s", "session", {"case": "1,000,000 tasks of one shape placed on 10,000 hosts"}),
     Bar("jobs of a real log decided, no backfill", "session", "decided_per_s", ">=", 50_000, "/s",
         "session", {"case": "2,997 jobs of a real log decided, 100 hosts"}),
+    Bar("the same on 1,000 hosts, where half of them start", "session", "decided_per_s", ">=",
+        50_000, "/s", "session", {"case": "2,997 jobs of a real log decided, 1,000 hosts"}),
     Bar("session, 10,000 blocked requests, a host comes free", "session", "ms", "<", 100, "ms",
         "session", {"case": "10,000 blocked requests, one host comes free"}),
     Bar("512 hosts of 10,000 with nested relations, placed", "relations", "ms", "<", 200, "CPU ms",

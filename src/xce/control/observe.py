@@ -120,6 +120,12 @@ class _Ends:
         """Return the exit statuses beside 0 with which an attempt's job is done."""
         return success_codes(self._state, self._state.classes[attempt.cls].key)
 
+    def _gone(self, attempt: Attempt) -> str:
+        """Return which hosts of an attempt are away, for people; empty: none is any more."""
+        hosts = self._state.hosts
+        away = [hosts.names[one] for one in dict.fromkeys(attempt.hosts) if not hosts.is_up[one]]
+        return f"lost: {', '.join(away)}" if away else ""
+
     def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:
         record = self.record
         started_us = attempt.started_at_us or self.begun.get((item.job, item.index), 0)
@@ -133,8 +139,9 @@ class _Ends:
         clean = is_well and item.signal == 0 and cause == EndCause.NONE
         if item.post:
             record.posts.append((len(record.jobs), item.post))
-        if item.detail:
-            record.details.append((len(record.jobs), item.detail))
+        detail = item.detail or (self._gone(attempt) if cause == EndCause.HOST_LOST else "")
+        if detail:
+            record.details.append((len(record.jobs), detail))
         record.jobs.append(item.job)
         record.indices.append(item.index)
         record.attempts.append(item.attempt)

@@ -1,7 +1,10 @@
 """Output of jobs, relayed between apiservers and the workers' own connections (decision X-29)."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec.structs import replace
+
+from xce.daemon.relay_table import RelayTable
 from xce.net import message as m
 from xce.net.frame import WireError
 from xce.net.peer import Peer
@@ -12,39 +15,22 @@ PIECE_MAX: Final = 1024 * 1024
 """Longest piece in bytes; who asks for more gets so much."""
 
 
-class _Read(NamedTuple):
-    asker: Peer
-    ask_id: int
-    worker: Peer
-    limit: int
-
-
 class Relays:
-    """Reads under way: who asked, under which number, and which worker answers."""
+    """Reads under way."""
 
     def __init__(self) -> None:
-        self._reads: dict[int, _Read] = {}
-        self._count: dict[Peer, int] = {}
-        self._last = 0
+        self._reads: RelayTable[m.ReadOutput] = RelayTable(READS_MAX)
 
     def ask(self, asker: Peer, ask: m.ReadOutput, worker: Peer | None) -> None:
         """Pass a read on to the worker of its host."""
         if worker is None or not worker.is_open:
             asker.send(m.OutputChunk(ask.id, b"", 0, f"host {ask.host} is not connected"))
             return
-        if self._count.get(asker, 0) >= READS_MAX:
+        if self._reads.is_full(asker):
             asker.send(m.OutputChunk(ask.id, b"", 0, "too many reads at once; try again"))
             return
-        self._last += 1
-        limit = max(0, min(ask.limit, PIECE_MAX))
-        self._reads[self._last] = _Read(asker, ask.id, worker, limit)
-        self._count[asker] = self._count.get(asker, 0) + 1
-        worker.send(
-            m.ReadOutput(
-                self._last, ask.host, ask.job, ask.index, ask.attempt, ask.stream, ask.path,
-                ask.cwd, ask.user, ask.uid, ask.gid, ask.offset, limit,
-            )
-        )  # fmt: skip
+        bounded = replace(ask, limit=max(0, min(ask.limit, PIECE_MAX)))
+        worker.send(replace(bounded, id=self._reads.add(asker, worker, bounded)))
 
     def answer(self, worker: Peer, chunk: m.OutputChunk) -> None:
         """Pass a piece back to who asked for it.
@@ -52,27 +38,16 @@ class Relays:
         Raises:
             WireError: The worker was not asked for that.
         """
-        read = self._reads.get(chunk.id)
+        read = self._reads.find(worker, chunk.id)
         if read is None:
-            return  # whoever asked is gone
-        if read.worker is not worker:
-            raise WireError("a worker answers only what it was asked")
-        if len(chunk.content) > read.limit:
-            raise WireError(f"{len(chunk.content)} bytes came where {read.limit} were asked for")
-        self._forget(chunk.id, read)
-        read.asker.send(m.OutputChunk(read.ask_id, chunk.content, chunk.size, chunk.error))
+            return
+        if len(chunk.content) > read.asked.limit:
+            limit = read.asked.limit
+            raise WireError(f"{len(chunk.content)} bytes came where {limit} were asked for")
+        self._reads.end(chunk.id)
+        read.asker.send(replace(chunk, id=read.asked.id))
 
     def drop(self, gone: Peer) -> None:
         """Note that a connection has ended."""
-        for number, read in list(self._reads.items()):
-            if gone is read.worker:
-                text = "the host's worker is gone"
-                read.asker.send(m.OutputChunk(read.ask_id, b"", 0, text))
-            if gone in (read.asker, read.worker):
-                self._forget(number, read)
-
-    def _forget(self, number: int, read: _Read) -> None:
-        del self._reads[number]
-        self._count[read.asker] -= 1
-        if not self._count[read.asker]:
-            del self._count[read.asker]
+        for read in self._reads.drop(gone):
+            read.asker.send(m.OutputChunk(read.asked.id, b"", 0, "the host's worker is gone"))

@@ -4,11 +4,12 @@ Who asks and who is asked must be hosts of the attempt as the state has it now, 
 is said in the state's own words: a host that was taken over can reach no job that is not its own.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
 from xce.control.effects import render_part
+from xce.daemon.relay_table import RelayTable
 from xce.model.job import EndCause
 from xce.model.task import FeedTask, ReadTask, StartTask, TaskFault
 from xce.net import message as m
@@ -27,19 +28,11 @@ START_MAX: Final = 3 * 1024 * 1024
 NAME_MAX: Final = 64
 
 
-class _Ask(NamedTuple):
-    asker: Peer
-    ask_id: int
-    worker: Peer
-
-
 class TaskRelays:
-    """What is under way: who asked, under which number, and which worker answers."""
+    """What is asked of other hosts and not answered yet: the asker's own numbers."""
 
     def __init__(self) -> None:
-        self._asks: dict[int, _Ask] = {}
-        self._count: dict[Peer, int] = {}
-        self._last = 0
+        self._asks: RelayTable[int] = RelayTable(ASKS_MAX)
 
     def ask(
         self, asker: Peer, ask: m.TaskAsk, state: ClusterState, *, by: str, worker: Peer | None
@@ -65,16 +58,13 @@ class TaskRelays:
             text = f"host {ask.host} is of a release without remote tasks"
             asker.send(m.TaskPiece(ask.id, TaskFault.REFUSED, text))
             return
-        if self._count.get(asker, 0) >= ASKS_MAX:
+        if self._asks.is_full(asker):
             asker.send(m.TaskPiece(ask.id, TaskFault.AWAY, "too much at once"))
             return
-        self._last += 1
         launch = None
         if isinstance(ask.order, StartTask):
             launch = render_part(state, ask.job, ask.index)
-        self._asks[self._last] = _Ask(asker, ask.id, worker)
-        self._count[asker] = self._count.get(asker, 0) + 1
-        worker.send(replace(ask, id=self._last, launch=launch))
+        worker.send(replace(ask, id=self._asks.add(asker, worker, ask.id), launch=launch))
 
     def answer(self, worker: Peer, piece: m.TaskPiece) -> None:
         """Pass an answer back to who asked.
@@ -82,30 +72,19 @@ class TaskRelays:
         Raises:
             WireError: The worker was not asked for that.
         """
-        found = self._asks.get(piece.id)
+        found = self._asks.find(worker, piece.id)
         if found is None:
-            return  # whoever asked is gone
-        if found.worker is not worker:
-            raise WireError("a worker answers only what it was asked")
+            return
         if piece.task is not None and len(piece.task.out) + len(piece.task.err) > 2 * PIECE_MAX:
             raise WireError("a piece of a task's output is too long")
-        self._forget(piece.id, found)
-        found.asker.send(replace(piece, id=found.ask_id))
+        self._asks.end(piece.id)
+        found.asker.send(replace(piece, id=found.asked))
 
     def drop(self, gone: Peer) -> None:
         """Note that a connection has ended."""
-        for number, found in list(self._asks.items()):
-            if gone is found.worker:
-                text = "the host's worker is gone"
-                found.asker.send(m.TaskPiece(found.ask_id, TaskFault.AWAY, text))
-            if gone in (found.asker, found.worker):
-                self._forget(number, found)
-
-    def _forget(self, number: int, found: _Ask) -> None:
-        del self._asks[number]
-        self._count[found.asker] -= 1
-        if not self._count[found.asker]:
-            del self._count[found.asker]
+        for found in self._asks.drop(gone):
+            text = "the host's worker is gone"
+            found.asker.send(m.TaskPiece(found.asked, TaskFault.AWAY, text))
 
 
 def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | None:

@@ -144,6 +144,8 @@ def filter_domain(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 
 def filter_threshold(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep the hosts on which what is free is beyond the thresholds of ``rusage[]``."""
+    if not shape.request.thresholds:
+        return
     columns = HostColumns(facts, ground.free, is_idle=ground.is_idle)
     for threshold in shape.request.thresholds:
         if threshold.resource in facts.table.row:
@@ -154,8 +156,8 @@ def filter_threshold(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFact
 
 def filter_load(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep the hosts on which no load index is worse than the queue wants it, or known at all."""
-    columns = HostColumns(facts, ground.free)
     for name, limit in shape.load_sched:
+        columns = HostColumns(facts, ground.free)
         milli, defined = columns.number(name)
         passes = milli <= limit if name in RISING else milli >= limit
         sieve.keep(passes | ~defined, HostCode.LOAD, resource=name)

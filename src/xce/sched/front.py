@@ -79,7 +79,8 @@ class Front:
 
     def first(self) -> JobId | None:
         """Return the first job that is left, or None."""
-        self._fill(1)
+        if self._at == len(self._buffer):
+            self._fill(1)
         return self._buffer[self._at] if self._at < len(self._buffer) else None
 
     def place(self) -> Place | None:
@@ -110,6 +111,20 @@ class Front:
             return job.id, 0
         return job.id, job.index((self._left or self._pending(job))[0][0])
 
+    def is_alone(self, before: Place) -> bool:
+        """Return whether the first job is no array, and the next one does not go with it."""
+        self._fill(2)
+        jobs, ids = self._state.jobs, self._buffer[self._at : self._at + 2]
+        if jobs[ids[0]].array is not None:
+            return False
+        limit = NO_LIMIT[0] if self._is_moved else before[0] + (before[1] > 0)
+        return (
+            len(ids) == 1
+            or ids[1] >= limit
+            or jobs[ids[1]].array is not None
+            or _LIKENESS(jobs[ids[1]]) != _LIKENESS(jobs[ids[0]])
+        )
+
     def take(self, wanted: int, before: Place) -> tuple[Runs, int]:
         """Take up to ``wanted`` elements in order, and return how many there were.
 
@@ -134,6 +149,15 @@ class Front:
                 taken += self._elements(runs, wanted - taken)
         return runs, taken
 
+    def take_one(self) -> tuple[JobId, Index]:
+        """Take the first element that is left."""
+        job = self._job()
+        if job.array is not None:
+            runs, _ = self.take(1, NO_LIMIT)
+            return runs.jobs[0], runs.firsts[0]
+        self._at += 1
+        return job.id, 0
+
     def skip_alike(self) -> None:
         """Leave out the jobs in front that are like the first one."""
         likeness, chunk = self.likeness, _CHUNK
@@ -146,7 +170,8 @@ class Front:
             chunk *= 4
 
     def _job(self) -> Job:
-        self._fill(1)
+        if self._at == len(self._buffer):
+            self._fill(1)
         return self._state.jobs[self._buffer[self._at]]
 
     def _fill(self, wanted: int) -> None:

@@ -1,5 +1,7 @@
 """What is free while a session gives it out: a copy, so that the state is only read."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from xce.sched.columns import HostFacts
@@ -34,6 +36,10 @@ class Ground:
         """The number that `Memory` gave to what is free; None: not numbered yet. It stands for
         ``empty`` too, which follows from ``free`` as long as totals stay."""
 
+        self.keeps_log = False
+        self.log: list[int] = []
+        """The hosts on which something was given out, where that is kept."""
+
     def least(self, other: "Ground") -> "Ground":
         """Return what is free here and on another ground."""
         free, row = np.minimum(self.free, other.free), self.word_row
@@ -47,6 +53,27 @@ class Ground:
         self.empty[numbers] = False
         if exclusive:
             self.free[0, numbers] = 0
+        if self.keeps_log:
+            self.log += numbers.tolist()
+
+    def take_tasks(
+        self, numbers: list[int], sizes: list[int], rows: Sequence[tuple[int, int, int]]
+    ) -> None:
+        """Give out what some tasks on a few hosts take.
+
+        Args:
+            numbers: The hosts, each once.
+            sizes: How many tasks on each.
+            rows: Of each resource that is taken: its row, for each task, and once on a host.
+        """
+        self.content = None
+        free, empty = self.free, self.empty
+        for number, size in zip(numbers, sizes, strict=True):
+            empty[number] = False
+            for row, each, once in rows:
+                free[row, number] -= each * size + once
+        if self.keeps_log:
+            self.log += numbers
 
 
 def open_ground(state: ClusterState) -> Ground:

@@ -16,7 +16,7 @@ from xce.model.record import RoomHeld
 from xce.sched.ground import Ground
 from xce.sched.timeline import View
 from xce.state.cluster import ClusterState, RequestClass
-from xce.state.hosts import Column
+from xce.state.hosts import Column, Flags
 from xce.state.job import Attempt, Job
 from xce.state.needs import of_pools, on_hosts
 
@@ -95,6 +95,12 @@ class Holds:
         pools = dict(now.pools)
         self.give(held, View(ground, pools))
         return View(ground, pools)
+
+    def mask(self, held: Held) -> Flags:
+        """Return the hosts on which room is held."""
+        there = np.zeros(self._state.hosts.count, np.bool_)
+        there[held.numbers] = True
+        return there
 
     def give(self, held: Held, now: View) -> None:
         """Hold it no more: it is free."""

@@ -52,7 +52,8 @@ class Reserver:
         self._room = {
             name: reservations_max(state.config, queue) for name, queue in state.queues.items()
         }
-        self._is_used = any(self._room.values())
+        self.is_used = any(self._room.values())
+        """Whether anybody may hold a reservation."""
         self._begun: list[tuple[Piece, Micros]] = []
         self._timeline: Timeline | None = None
         self._made: dict[Element, Promise] = {}
@@ -77,7 +78,7 @@ class Reserver:
         now.ground.take(piece.numbers, piece.amounts, exclusive=exclusive)
         for name, value in piece.pools.items():
             now.pools[name] = now.pools.get(name, 0) - value
-        if self._is_used:
+        if self.is_used:
             self._begun.append((piece, span_us))
 
     def take_room(self, piece: Piece, now: View, span_us: Micros) -> None:
@@ -92,7 +93,7 @@ class Reserver:
 
     def note(self, piece: Piece, span_us: Micros) -> None:
         """Note when room comes free that is not free now."""
-        if self._is_used:
+        if self.is_used:
             self._begun.append((piece, span_us))
 
     def reach(self, found: RequestClass) -> Micros:
@@ -145,6 +146,13 @@ class Reserver:
     def kept_for(self, element: Element) -> Reservation | None:
         """Return the reservation that an element held before this session."""
         return self._state.reservations.get(element[0], {}).get(element[1])
+
+    def preferred(self, shape: Shape, element: Element, left: Flags) -> Flags:
+        """Return the hosts that are kept for an element, if it may well start there."""
+        kept = self.kept_for(element)
+        if kept is None or shape.tasks_min < shape.tasks_max:
+            return left & False
+        return left & self.mask(kept)
 
     def mask(self, kept: Reservation) -> Flags:
         """Return the hosts of a reservation."""

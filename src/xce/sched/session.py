@@ -14,6 +14,7 @@ Free amounts only shrink within a session, so a request that did not fit is not 
 """
 
 import heapq
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -28,11 +29,12 @@ from xce.sched.front import NO_LIMIT, Front
 from xce.sched.gate import Gate
 from xce.sched.ground import Ground, open_ground
 from xce.sched.holds import Holds
+from xce.sched.lane import Lanes
 from xce.sched.order import Line, Place, Rank
 from xce.sched.outside import waited_for
 from xce.sched.passed import NO_TURNS, Turns
 from xce.sched.place import bulk, pools
-from xce.sched.place.spot import Spot, find_gang, find_serial, spot_of_many
+from xce.sched.place.spot import Spot, find_gang, find_one, spot_of_many
 from xce.sched.policy import FIRST_COME, Policy, sift
 from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
@@ -107,6 +109,9 @@ class Tracer(Protocol):
 class Session:
     """A session under way."""
 
+    may_hurry = True
+    """Whether plain attempts may go the short way, without a word on the hosts."""
+
     def __init__(
         self,
         state: ClusterState,
@@ -130,6 +135,7 @@ class Session:
         self._gate = Gate(state, now_us)
         self._shares = Shares(state, now_us)
         self._line = Line(state, policy.orders, self._shares)
+        self._lanes = Lanes(state, policy, self._reserver, may_hurry=self.may_hurry)
         self._bulk: list[BulkStart] = []
         self._gangs: list[GangStart] = []
         self._failed: dict[Shape, Reason] = {}
@@ -225,9 +231,8 @@ class Session:
             spot = None
             if self._holds.may_start(held) and self._gate.refuse(found) is None:
                 view = self._holds.own_view(held, self._now)
-                there = np.zeros(self._facts.table.count, np.bool_)
-                there[held.numbers] = True
-                spot = self._find(shape, view, there) or self._find(shape, view, None)
+                spot = self._find(shape, view, self._holds.mask(held))
+                spot = spot or self._find(shape, view, None)
             if spot is not None:
                 self._holds.give(held, self._now)
                 self._reserver.take(found, shape, self._now, spot)
@@ -245,12 +250,11 @@ class Session:
     def _start(self, found: RequestClass, element: Element, shape: Shape, spot: Spot) -> None:
         """Add the start of one element for which others gave way."""
         self._counts.runs += 1
-        rule = StartRule.PREEMPT
         self._gate.take(found, 1)
         if shape.request.is_serial:
-            self._bulk.append(bulk_of_one(found, element, spot, rule))
+            self._bulk.append(bulk_of_one(found, element, spot, StartRule.PREEMPT))
         else:
-            self._gangs.append(self._gang(found, element, shape, spot, rule))
+            self._gangs.append(self._gang(found, element, shape, spot, StartRule.PREEMPT))
 
     def _gang(
         self, found: RequestClass, element: Element, shape: Shape, spot: Spot, rule: StartRule
@@ -289,10 +293,7 @@ class Session:
             return False
         if not self._preemptor.may(front.found) or shape in self._in_vain:
             return False
-
-        def find(view: View, among: Flags | None) -> Spot | None:
-            return self._find(shape, view, among)
-
+        find = partial(self._find, shape)
         found = self._preemptor.find(front.found, front.element(), self._now, find)
         if found is None:
             self._in_vain.add(shape)
@@ -319,11 +320,7 @@ class Session:
             return False
         if not self._reserver.has_room(front.found):
             return False
-
-        def find(view: View, among: Flags | None) -> Spot | None:
-            return self._find(shape, view, among)
-
-        element = front.element()
+        element, find = front.element(), partial(self._find, shape)
         if not self._reserver.reserve(front.found, shape, element, self._now, find):
             return False
         front.take(1, before)
@@ -334,8 +331,7 @@ class Session:
         self._counts.host_rows += self._facts.table.count
         left = sift(shape, view.ground, self._facts, self._policy, shape.unit).left
         left = left if among is None else left & among
-        search = find_serial if shape.request.is_serial else find_gang
-        return search(shape, view.ground, view.pools, left, self._facts, self._policy)
+        return find_one(shape, view.ground, view.pools, left, self._facts, self._policy)
 
     def close(self) -> Plan:
         """Return the plan."""
@@ -401,8 +397,10 @@ class Session:
         known = self._delaying.get((shape, self._reserver.reach(front.found)))
         if known is not None:
             return known
-        now = self._now
         self._counts.tries += 1
+        if self._hurry(front, shape, before):
+            return None
+        now = self._now
         self._counts.host_rows += self._facts.table.count
         sieve = sift(shape, now.ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
@@ -411,7 +409,7 @@ class Session:
             if place(front, shape, now, sieve.left, before):
                 self._delaying.clear()
                 return None
-        elif self._fits(shape, now, sieve.left):
+        elif find_one(shape, now.ground, now.pools, sieve.left, self._facts, self._policy):
             return self._try_window(front, shape, window, before)
         reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve, now.pools)
         if not shape.looks_outside:
@@ -420,9 +418,17 @@ class Session:
             self._failed[shape] = reason
         return reason
 
-    def _fits(self, shape: Shape, now: View, left: Flags) -> bool:
-        search = find_serial if shape.request.is_serial else find_gang
-        return bool(search(shape, now.ground, now.pools, left, self._facts, self._policy))
+    def _hurry(self, front: Front, shape: Shape, before: Place) -> bool:
+        """Start the first element of a class the short way, if it can go it."""
+        start = self._lanes.start(front, shape, self._free, before)
+        if isinstance(start, BulkStart):
+            self._bulk.append(start)
+            self._note(front, 1, 1)
+        elif isinstance(start, GangStart):
+            self._gangs.append(start)
+            self._note(front, 1, sum(start.tasks))
+        self._counts.runs += start is not None
+        return start is not None
 
     def _try_window(self, front: Front, shape: Shape, window: View, before: Place) -> Reason | None:
         """Place as much as delays nobody; as `_try`, of something that fits now."""
@@ -436,13 +442,6 @@ class Session:
         reason = Reason(ReasonCode.RESERVED, detail=str(self._reserver.in_the_way(front.found)))
         self._delaying[shape, self._reserver.reach(front.found)] = reason
         return reason
-
-    def _preferred(self, shape: Shape, element: Element, left: Flags) -> Flags:
-        """Return the hosts that are kept for an element, if it may well start there."""
-        kept = self._reserver.kept_for(element)
-        if kept is None or shape.tasks_min < shape.tasks_max:
-            return left & False
-        return left & self._reserver.mask(kept)
 
     def _note(self, front: Front, attempts: int, slots: int) -> None:
         self._gate.take(front.found, attempts)
@@ -464,7 +463,7 @@ class Session:
             wanted = min(wanted, self._shares.left)
         rule = self._reserver.rule(front.element())
         if rule is StartRule.RESERVED:
-            there = np.where(self._preferred(shape, front.element(), left), room, 0)
+            there = np.where(self._reserver.preferred(shape, front.element(), left), room, 0)
             room, wanted = there if there.any() else room, 1
         runs, taken = front.take(wanted, before)
         numbers, shares = self._policy.sharing(shape, view.ground, self._facts, room, taken)
@@ -482,7 +481,7 @@ class Session:
         element = front.element()
         rule, spot = self._reserver.rule(element), None
         if rule is StartRule.RESERVED:
-            there = self._preferred(shape, element, left)
+            there = self._reserver.preferred(shape, element, left)
             spot = find_gang(shape, view.ground, view.pools, there, self._facts, self._policy)
         spot = spot or find_gang(shape, view.ground, view.pools, left, self._facts, self._policy)
         if spot is None:

@@ -114,19 +114,19 @@ class Shape:
         """Whether it has parts or alternatives."""
         return bool(self.request.parts or self.request.alternatives)
 
-    @property
+    @functools.cached_property
     def looks_outside(self) -> bool:
         """Whether it depends on where other jobs are, so that nothing found of it lasts."""
         return any(isinstance(item, Near) for item in self.request.constraints) or any(
             inner.looks_outside for inner in self.inner
         )
 
-    @property
+    @functools.cached_property
     def binds(self) -> bool:
         """Whether any form of it wants processors of its own."""
         return bool(self.request.affinity) or any(inner.binds for inner in self.inner)
 
-    @property
+    @functools.cached_property
     def is_alone(self) -> bool:
         """Whether it wants hosts for itself."""
         return (
@@ -144,6 +144,32 @@ class Shape:
     def asked(self) -> Column:
         """The resources of which it takes some on each host."""
         return np.flatnonzero(self.per_task + self.per_host)
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether nothing but what is free on hosts decides where it goes; see `xce.sched.lane`."""
+        request = self.request
+        return not (
+            self.is_whole
+            or not self.is_loose
+            or self.order
+            or self.preference is not None
+            or self.select_moves
+            or self.load_sched
+            or request.thresholds
+            or request.constraints
+            or request.exclusive
+            or request.affinity
+            or self.task_pools
+            or self.job_pools
+            or (request.is_serial and self.tasks_max > 1)
+        )
+
+    @functools.cached_property
+    def plain_rows(self) -> tuple[tuple[int, int, int], ...]:
+        """Of each resource that it takes: its row, for each task, and once on a host."""
+        rows = self.asked.tolist()
+        return tuple((row, int(self.per_task[row]), int(self.per_host[row])) for row in rows)
 
     @functools.cached_property
     def is_loose(self) -> bool:

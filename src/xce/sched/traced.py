@@ -154,6 +154,8 @@ class Trace:
 class _TracedSession(Session):
     """A session that tells what it does."""
 
+    may_hurry = False
+
     def __init__(
         self,
         state: ClusterState,

@@ -1,39 +1,15 @@
 """Jobs whose command is every task: plain ones, those of torch, those under a real mpirun."""
 
 import os
-import shutil
 import socket
-import subprocess
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from launch_jobs import HAS_MPI, build_hello, submit_launch
 from live import Live, is_alive, open_live, until
 
 from xce.worker.ranks import PORT_FIRST, PORTS, port_of
-
-SPEC = """\
-version: 1
-command: |
-{command}
-roles: [{{name: main, count: 4, launch: {launch}, resreq: "span[ptile=2]"}}]
-"""
-HELLO = """\
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-int main(int argc, char **argv) {
-  int rank, size, sum;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  printf("rank %d of %d on %s: sum %d\\n", rank, size, getenv("HOSTNAME"), sum);
-  MPI_Finalize();
-  return rank == 1 ? 7 : 0;
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -43,22 +19,12 @@ def live() -> Iterator[Live]:
         yield cluster
 
 
-def submit(live: Live, launch: str, command: str, **members: object) -> int:
-    """Submit a job of this launch type that finds the cluster's commands."""
-    text = SPEC.format(launch=launch, command=textwrap.indent(command, "  "))
-    body = {
-        "spec": text, "cwd": str(live.home), "env": [f"PATH={live.environ['PATH']}"],
-        "umask": 0o022, **members,
-    }  # fmt: skip
-    return live.submit_all([body])[0]
-
-
 def output(live: Live, job: int) -> list[str]:
     return sorted(live.output(job).decode().splitlines())
 
 
 def test_the_command_is_every_task_on_every_host(live: Live) -> None:
-    job = submit(live, "tasks", "echo $XCE_RANK of $XCE_NTASKS on $HOSTNAME\nexit $XCE_RANK")
+    job = submit_launch(live, "tasks", "echo $XCE_RANK of $XCE_NTASKS on $HOSTNAME\nexit $XCE_RANK")
     row = live.until_ended(job)
     first, second = (host for host, _ in row["hosts"])
     said = [line for line in output(live, job) if " of 4 on " in line]
@@ -69,7 +35,7 @@ def test_the_command_is_every_task_on_every_host(live: Live) -> None:
 
 
 def test_torch_finds_its_world(live: Live) -> None:
-    job = submit(live, "torch", "echo $RANK $WORLD_SIZE $LOCAL_RANK $NODE_RANK $MASTER_PORT")
+    job = submit_launch(live, "torch", "echo $RANK $WORLD_SIZE $LOCAL_RANK $NODE_RANK $MASTER_PORT")
     row = live.until_ended(job)
     assert row["stat"] == "DONE", live.output(job)
     lines = [line.split() for line in output(live, job)]
@@ -81,7 +47,7 @@ def test_torch_finds_its_world(live: Live) -> None:
 
 
 def test_a_member_that_is_killed_ends_the_others_and_the_job(live: Live) -> None:
-    job = submit(live, "tasks", "echo $$ > pid.$XCE_RANK; exec sleep 300")
+    job = submit_launch(live, "tasks", "echo $$ > pid.$XCE_RANK; exec sleep 300")
     pids = [
         int(until(lambda rank=rank: live.file(f"pid.{rank}").strip(), f"rank {rank}"))
         for rank in range(4)
@@ -94,7 +60,7 @@ def test_a_member_that_is_killed_ends_the_others_and_the_job(live: Live) -> None
 
 def test_a_port_that_somebody_else_has_is_said_before_anything_starts(live: Live) -> None:
     # The port follows from the job, so it is known to who takes it before.
-    job = submit(live, "tasks", "touch started", hold=True)
+    job = submit_launch(live, "tasks", "touch started", hold=True)
     with socket.create_server(("", port_of("xce", job, 0, 1))):
         live.act("resume", job)
         row = live.until_ended(job)
@@ -103,14 +69,10 @@ def test_a_port_that_somebody_else_has_is_said_before_anything_starts(live: Live
     assert not (live.home / "started").exists()
 
 
-@pytest.mark.skipif(
-    not (shutil.which("mpirun") and shutil.which("mpicc")), reason="no MPI is installed"
-)
+@pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")
 def test_a_real_mpi_program_runs_on_several_hosts(live: Live, tmp_path: Path) -> None:
-    (tmp_path / "hello.c").write_text(HELLO)
-    words = ["mpicc", str(tmp_path / "hello.c"), "-o", str(live.home / "hello")]
-    subprocess.run(words, check=True, timeout=120)
-    job = submit(live, "mpi", "./hello")
+    build_hello(tmp_path, live.home / "hello")
+    job = submit_launch(live, "mpi", "./hello")
     row = live.until_ended(job)
     said = [line for line in output(live, job) if line.startswith("rank ")]
     hosts = [host for host, count in row["hosts"] for _ in range(count)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from live import Live, open_live, until
+from other_user import IS_ROOT, NOBODY, skip_unless_reachable
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "roles"
 HOSTS = """
@@ -21,9 +22,14 @@ HOSTS = """
 
 
 @contextlib.contextmanager
-def unit(**changes: str) -> Iterator[tuple[Live, int]]:
-    """Have a cluster that runs the unit; ``changes`` are made to its text."""
-    with open_live() as live:
+def unit(
+    *, cluster: int | None = None, user: int | None = None, **changes: str
+) -> Iterator[tuple[Live, int]]:
+    """Have a cluster that runs the unit; ``changes`` are made to its text.
+
+    ``cluster`` is the user whose cluster it is, ``user`` whose job; None: whoever runs the test.
+    """
+    with open_live(cluster) as live:
         live.configure(HOSTS, "hosts.yaml")
         live.xce("up")
         for name in ("unit.py", "unit-1p3d.yaml"):
@@ -33,7 +39,7 @@ def unit(**changes: str) -> Iterator[tuple[Live, int]]:
         for old, new in changes.items():
             text = text.replace(old.replace("_", "-"), new)
         spec.write_text(text)
-        said = live.run("xcecli", "submit", "-f", "unit-1p3d.yaml").stdout
+        said = live.run("xcecli", "submit", "-f", "unit-1p3d.yaml", uid=user).stdout
         yield live, int("".join(sign for sign in said.split()[1] if sign.isdigit()))
 
 
@@ -81,9 +87,16 @@ def decode_pid(live: Live, place: int) -> int:
     return 0
 
 
+WHOSE = {"own": (None, None), "plain user": (NOBODY, NOBODY), "other user": (None, NOBODY)}
+
+
 @pytest.mark.timeout(280)
-def test_the_router_serves_once_the_others_are_ready_and_a_dead_decode_ends_the_unit():
-    with unit() as (live, job):
+@pytest.mark.parametrize("whose", WHOSE if IS_ROOT else ["own"])
+def test_the_router_serves_once_the_others_are_ready_and_a_dead_decode_ends_the_unit(whose):
+    cluster, user = WHOSE[whose]
+    if user is not None:
+        skip_unless_reachable()
+    with unit(cluster=cluster, user=user) as (live, job):
         port = serving(live, job)
         assert {ask(port) for _ in range(6)} == {f"prefill.0 > decode.{n}" for n in range(3)}
         until(

@@ -7,6 +7,7 @@ from xce.model.host_record import PartsLeft
 from xce.model.ids import SECOND_US
 from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen, HostDisconnected, Reported
+from xce.model.record import Ended
 from xce.state.check import check_state
 from xce.state.snapshot import digest, dump, load
 from xce.testing.builders import (
@@ -110,3 +111,12 @@ def test_an_end_that_the_first_host_has_told_leaves_nothing(controller):
     report_ended(controller, job, exit_code=0)
     assert ends_of(controller, "h2", "h3") == []
     assert controller.state.hosts.usable().all()
+
+
+def test_an_end_by_a_lost_host_names_it(controller):
+    job = start(controller)
+    leave_host(controller, "h2")
+    tick(controller, after_us=1000 * SECOND_US)
+    report_ended(controller, job, exit_code=130)
+    (ended,) = [one for one in controller.entries[-1].records if isinstance(one, Ended)]
+    assert ended.details == [(0, "lost: h2")]

@@ -17,7 +17,7 @@ MESSAGES: list[Message] = [
 
 
 def test_a_frame_is_a_length_and_a_message() -> None:
-    assert encode_frame(Ping(7)) == b"\x00\x00\x00\x07" + b"\x92\xa4ping\x07"
+    assert encode_frame(Pong(7)) == b"\x00\x00\x00\x07" + b"\x92\xa4pong\x07"
 
 
 def test_frames_that_come_together_are_read_together() -> None:

@@ -222,13 +222,13 @@ def test_hosts_that_are_alike_share_what_is_known_of_their_processors():
 
 
 def test_requests_of_parts_are_placed_on_hosts_with_many_processors():
-    controller = cluster({f"h{number}": 2 for number in range(1, 41)}, join=False)
-    for number in range(1, 41):
+    controller = cluster({f"h{number}": 2 for number in range(1, 11)}, join=False)
+    for number in range(1, 11):
         join_host(controller, f"h{number}", processors=host_of(2, 30, 1))
     parts = tuple(
-        Part(name, 20, replace(request(20), select=select))
+        Part(name, 5, replace(request(5), select=select))
         for name, select in (("a", ""), ("b", "mem > 1"))
     )
-    submit(controller, submission(asks=replace(request(40), parts=parts)))
+    submit(controller, submission(asks=replace(request(10), parts=parts)))
     Scheduled(controller).run()
     assert controller.state.attempt(1, 0) is not None

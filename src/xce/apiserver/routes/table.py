@@ -201,7 +201,9 @@ ROUTES: Final = (
         summary="What a job wrote: a piece, or all of it as it comes",
         parameters=(
             INDEX,
-            Parameter("stream", "stdout or stderr"),
+            Parameter(
+                "stream", "stdout or stderr, or roles: how the tasks of its roles are, in JSON"
+            ),
             Parameter("offset", "first byte", "integer"),
             Parameter("limit", "most bytes, at most 1 MiB", "integer"),
             Parameter("follow", "1: until the job is over", "integer"),

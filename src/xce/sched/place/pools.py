@@ -73,6 +73,8 @@ def explain_shortage(
         pools: What each pool has.
         is_total: ``pools`` are the totals, so that a shortage lasts.
     """
+    if not (shape.inner or shape.task_pools or shape.job_pools or shape.request.thresholds):
+        return None
     needs = pool_needs(shape, shape.tasks_min)
     for name, floor in _floors(shape, pools).items():
         needs[name] = max(needs.get(name, 0), floor)

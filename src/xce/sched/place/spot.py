@@ -102,6 +102,19 @@ def _bind(
     return found
 
 
+def find_one(
+    shape: Shape,
+    ground: Ground,
+    pools_free: Mapping[str, int],
+    left: Flags,
+    facts: HostFacts,
+    policy: Policy,
+) -> Spot | None:
+    """Return where one attempt goes, serial or parallel, or None; as `find_serial`."""
+    find = find_serial if shape.request.is_serial else find_gang
+    return find(shape, ground, pools_free, left, facts, policy)
+
+
 def find_serial(
     shape: Shape,
     ground: Ground,

@@ -87,7 +87,8 @@ HOST: Final[tuple[tuple[str, str], ...]] = (
     (r"r15s|r1m|r15m|ut|pg|io|ls|it|tmp|swp|mem", _LOAD),
     (r"JL/U", _LIMITS),
     (r"DISPATCH_WINDOW", "queues have run windows, hosts have none"),
-    (r"AFFINITY|EXIT_RATE|CHKPNT|MIG", "XCE has no such setting of hosts"),
+    (r"AFFINITY", "affinity[] needs no setting: workers tell which processors hosts have"),
+    (r"EXIT_RATE|CHKPNT|MIG", "XCE has no such setting of hosts"),
 )
 USER: Final[tuple[tuple[str, str], ...]] = ((r".*", _LIMITS),)
 APPLICATION: Final[tuple[tuple[str, str], ...]] = (

@@ -1,0 +1,143 @@
+"""Jobs over several hosts with networks and names of their own: a real MPI, torch, and faults."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from launch_jobs import HAS_MPI, build_hello, submit_launch
+from live import is_alive, pid_in, until
+from netns import why_not
+from site_of_hosts import Site, open_site
+
+WHY_NOT = why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+HOSTS = ("h1", "h2")
+ENTER = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
+TORCH = os.environ.get("XCE_TEST_TORCH", sys.executable)
+"""An interpreter that has torch."""
+TRAIN = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+rank, losses = dist.get_rank(), []
+x = torch.randn(64, 4, generator=torch.Generator().manual_seed(rank))
+y = x.sum(dim=1, keepdim=True)
+for _ in range(50):
+    loss = ((model(x) - y) ** 2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    losses.append(loss.item())
+total = torch.tensor([float(rank)]); dist.all_reduce(total)
+print(f"rank {rank} of {dist.get_world_size()}: {losses[-1] < losses[0] / 10} {total.item():.0f}")
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with open_site(*HOSTS) as site:
+        names = tmp_path_factory.mktemp("net") / "hosts"
+        lines = [f"{address} {name}\n" for name, address in site.net.address.items()]
+        names.write_text("127.0.0.1 localhost\n" + "".join(lines))
+        plain = site.net.enter
+
+        def enter(name: str) -> list[str]:
+            own = ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", ENTER]
+            return [*plain(name), *own, str(names), name]
+
+        site.net.enter = enter
+        site.install(HOSTS)
+        for host in HOSTS:
+            site.until_status(host, "ok")
+        yield site
+
+
+def submit(site: Site, launch: str, command: str) -> int:
+    """Submit a job with a task on each host."""
+    return submit_launch(site.live, launch, command, count=2, per_host=1)
+
+
+@pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")
+def test_a_real_mpi_program_runs_over_the_network(site: Site, tmp_path: Path) -> None:
+    live = site.live
+    build_hello(tmp_path, live.home / "hello")
+    job = submit(site, "mpi", "./hello")
+    row = live.until_ended(job)
+    text = live.output(job).decode()
+    for rank, (host, _) in enumerate(row["hosts"]):
+        assert f"rank {rank} of 2 on {host}: sum 1\n" in text, text
+    assert row["exit_code"] == 7
+    until(lambda: not live.job_processes(), "no daemon of MPI is left")
+
+
+def has_torch() -> bool:
+    done = subprocess.run([TORCH, "-c", "import torch"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("starter", ["plain", "torchrun"])
+def test_torch_trains_over_two_hosts(site: Site, starter: str) -> None:
+    if not has_torch():
+        pytest.skip(f"{TORCH} has no torch; name one that has in XCE_TEST_TORCH")
+    live = site.live
+    (live.home / "train.py").write_text(TRAIN)
+    run = "-m torch.distributed.run --nproc-per-node 1" if starter == "torchrun" else ""
+    job = submit(site, "torch", f"export GLOO_SOCKET_IFNAME=eth0\n{TORCH} {run} train.py")
+    row = live.until_ended(job, patience_s=120)
+    text = live.output(job).decode()
+    assert row["stat"] == "DONE", text
+    assert "rank 0 of 2: True 1\n" in text
+    assert "rank 1 of 2: True 1\n" in text
+
+
+def set_routes(site: Site, action: str) -> None:
+    """Let the two hosts not reach each other, or again; both reach the controller."""
+    net = site.net
+    for host, other in (HOSTS, HOSTS[::-1]):
+        words = ["route", action, "unreachable", net.address[other]]
+        subprocess.run(["ip", "-n", net.namespace(host), *words], check=True)
+
+
+def test_a_member_that_cannot_be_reached_is_named_before_anything_starts(site: Site) -> None:
+    live = site.live
+    set_routes(site, "add")
+    try:
+        job = submit(site, "tasks", "touch started")
+        row = live.until_ended(job)
+    finally:
+        set_routes(site, "del")
+    first, second = (host for host, _ in row["hosts"])
+    assert row["exit_code"] == 125
+    said = live.output(job).decode()
+    assert f"preflight: host {second}: cannot reach {first}:" in said
+    assert "No route to host" in said
+    assert row["end_at"] - row["start_at"] < 30
+    assert not (live.home / "started").exists()
+
+
+@pytest.mark.long
+def test_a_member_whose_host_is_lost_ends_the_job_and_is_killed_when_it_comes_back(
+    site: Site,
+) -> None:
+    live, net = site.live, site.net
+    job = submit(site, "tasks", "echo $$ > pid.$XCE_RANK; exec sleep 600")
+    first, second = pid_in(live, "pid.0"), pid_in(live, "pid.1")
+    other = live.row(job)["hosts"][1][0]
+    net.cut(other)
+    try:
+        site.until_status(other, "unavail")
+        assert is_alive(second), "what runs goes on while its host is only away"
+        live.xceadmin("hosts", "lost", other, "--yes")
+        row = live.until_ended(job)
+        assert row["cause"] == "TERM_HOST_LOST", row
+        assert not is_alive(first)
+        assert is_alive(second), "nobody could tell that host"
+    finally:
+        net.heal(other)
+    until(lambda: not is_alive(second), "it is killed when its host comes back")
+    site.until_status(other, "ok")
