@@ -1,28 +1,35 @@
 """What mail a submission asks for, and what is said where it will not come."""
 
-from collections.abc import Sequence
+from typing import TypedDict
 
 from xce.apiserver.problems import refused
+from xce.apiserver.submission_body import SubmissionBody
 from xce.model.config import ClusterConfig
 from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS, Notice, parse_recipients
 from xce.model.refusal import RefusalCode
 
 
-def read_notices(words: Sequence[str]) -> int:
-    """Return what mail is wanted about, as bits."""
-    found = Notice.NONE
-    for word in words:
-        found |= NOTICE_WORDS[word]
-    return int(found)
+class MailMembers(TypedDict):
+    """Members of a `JobSpec`."""
+
+    notices: int
+    mail_to: str
 
 
-def read_recipients(text: str) -> str:
-    """Return the addresses that mail goes to, with commas between them.
+def read_mail(body: SubmissionBody) -> MailMembers:
+    """Return what mail is wanted about, and where it goes.
 
     Raises:
-        ProblemError: One is none, or there are too many.
+        ProblemError: An address is none, or there are too many.
     """
+    found = Notice.NONE
+    for word in body.notices:
+        found |= NOTICE_WORDS[word]
+    return {"notices": int(found), "mail_to": _read_recipients(body.mail_to)}
+
+
+def _read_recipients(text: str) -> str:
     if not text:
         return ""
     try:
