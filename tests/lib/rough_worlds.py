@@ -44,8 +44,11 @@ class LonelyWorld(World):
         super().__init__(seed, faults)
 
     def _draw_config(self):
+        config = super()._draw_config()
+        # Small ones, so that parallel jobs need several.
+        hosts = tuple(msgspec.structs.replace(host, slots=2) for host in config.hosts)
         grace = {"host_grace_us": 4_000_000, "self_fence": self.seed % 2 == 0}
-        return msgspec.structs.replace(super()._draw_config(), **grace)
+        return msgspec.structs.replace(config, hosts=hosts, **grace)
 
 
 class DoubtfulWorld(World):

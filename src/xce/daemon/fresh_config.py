@@ -233,6 +233,7 @@ _QUEUES: Final = """\
 #   max_requeues: 5         # then the job is held
 #   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
+#   load_sched: {r1m: 2}    # by load index: nothing starts on a host that is worse
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
 """
 

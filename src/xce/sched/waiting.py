@@ -183,7 +183,7 @@ class Memory:
         assert self._facts is not None
         assert self._policy is not None
         queue = state.queues[found.key.queue]
-        load = tuple(queue.load_sched.items())
+        load = tuple(sorted(queue.load_sched.items()))  # a snapshot may give them in another order
         key = ShapeKey(found.key.request, queue.hosts, avoid, waited_us, load)
         shape = self._shapes.get(key)
         if shape is None:

@@ -178,7 +178,7 @@ class Client(Process):
         by, admin = self.owner.user, self.is_admin
         is_new = rng.random() < 0.5
         if limit is None:
-            wanted: Command = DeleteGroups(by, admin, name, below=is_new)
+            wanted: Command = DeleteGroups(by, admin, "" if is_new else name)
         else:
             wanted = SetGroup(by, admin, name, limit, is_new)
         self._wish(Wish(lambda: wanted))
@@ -230,6 +230,8 @@ class Client(Process):
             NoteLogin(by, f"session{number}", "test"),
             RefreshLogin(by, "session", dice.randrange(2), self._wall_us(), later_us),
             RevokeLogin(by, by, wall_us=self._wall_us()),
+            SetGroup(by, self.is_admin, "/paper"),
+            DeleteGroups(by, self.is_admin, ""),
             PostMessage(by, self.is_admin, dice.choice(self.jobs or [1]), 0, f"text {number}"),
             NoteDenials((Denial(by, "kill-jobs", "", "alice", 1, later_us),)),
         )

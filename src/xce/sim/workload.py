@@ -330,7 +330,7 @@ def control(rng: Random, config: ClusterConfig, client: Client) -> None:
     if some is not None and rng.random() < 0.15:
         client.move(some[0], to_top=rng.random() < 0.5, position=rng.choice((1, 1, 2, 3)))
         return
-    if rng.random() < 0.06:
+    if rng.random() < 0.1:
         client.regroup(rng.choice((*GROUPS, "/empty")), rng.choice((None, None, -1, 1, 2, 3)), rng)
         return
     if some is not None and rng.random() < 0.2:

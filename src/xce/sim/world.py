@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from xce.model.command import KillJobs, ResumeJobs, Selection
-from xce.model.ids import SECOND_US, JobId, Micros
+from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.reason import ReasonCode
 from xce.model.record import JobSubmitted
 from xce.sim import workload
@@ -28,6 +28,7 @@ _SHUT: Final = (ReasonCode.WINDOW, ReasonCode.DEADLINE)
 """Reasons of whoever waits for a window."""
 LIMIT_US: Final = 3_600 * SECOND_US
 """So long after the faults everything must have ended."""
+LATER_US: Final = 2 * HOUR_US
 
 
 class StuckError(AssertionError):
@@ -80,6 +81,8 @@ class World(Parts):
                 raise StuckError(self._describe_stuck())
             self._run_until(self.loop.now_us + SETTLE_US)
             self._check_nothing_idles()
+        # Much later: what is kept for a while is forgotten.
+        self.wall_shift_us += LATER_US
         self._run_until(self.loop.now_us + SETTLE_US)
         self._check_end()
 

@@ -79,8 +79,6 @@ class RolePlan(NamedTuple):
     """A task that has failed for good ends the job."""
     fate: str = "fail-together"
     """The word for people."""
-    is_init: bool = False
-    """What runs before others; the job is not over when only such roles were."""
 
 
 class Plan(NamedTuple):

@@ -82,7 +82,6 @@ def _relate(
     both = [numbers[name] for name in relation.subjects if name in numbers]
     match relation.kind:
         case RelationKind.INIT_OF:
-            _change(roles, source, {"is_init": True})
             _wait(roles, target, [Wait(one, "succeeded", title) for one in source])
         case RelationKind.SIDECAR_OF:
             _change(roles, source, {"parents": tuple(target), **_sidecar(relation)})

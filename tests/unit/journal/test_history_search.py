@@ -13,7 +13,7 @@ from xce.journal.history_schema import Happening
 from xce.journal.history_search import FOREVER, START, Search
 from xce.model.command import RequeueJobs, ResumeJobs, Selection, StopJobs, Tick
 from xce.model.job import EndCause, Outcome
-from xce.model.observation import AttemptSeen, HostDisconnected
+from xce.model.observation import AttemptSeen, HostDisconnected, Reported
 from xce.model.record import Requeued, SuspensionDone
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
@@ -344,6 +344,7 @@ def test_each_attempt_is_told_with_the_hosts_that_it_had(path, read):
     report_started(controller, job)
     leave_host(controller, "h1")
     tick(controller, after_us=120_000_000)
+    controller.tell(Reported("h2", 1, gone=((job, 0, 1),)), by="host h2")
     propose(controller, gang(controller, job, hosts=places[1]))
     keep(path, controller.entries)
     report_started(controller, job)

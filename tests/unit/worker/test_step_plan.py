@@ -65,7 +65,6 @@ def test_roles_become_tasks_on_hosts_with_their_ranks():
         waits=(Wait(2, "succeeded", "relation 2 (init-of)"),), group=1,
     )  # fmt: skip
     assert plan.roles[2].tasks == (TaskPlan(1, 4),)
-    assert plan.roles[2].is_init
     assert plan.roles[3].tasks == (TaskPlan(0, -1), TaskPlan(1, -1)), "one task on each host"
 
 
