@@ -40,8 +40,8 @@ $ bsub -t 10:00 true
 $ bsub -v 1G true
 $ bsub -p 5 true
 $ bsub -T 5 true
-$ bsub -E 'true' true
-$ bsub -Ep 'true' true
+$ bsub -E '' true
+$ bsub -Ep ' ' true
 $ bsub -f 'a > b' true
 $ bsub -k /tmp true
 $ bsub -Q 'all ~256' true
@@ -130,7 +130,7 @@ $ bsub -R 'rusage[ut=0.5]' true
 $ bsub -H -R 'select[ut<0.5]' true
 $ bsub -R 'span[ptile=0]' true
 $ bsub -R 'span[nosuch=1]' true
-$ bsub -R 'affinity[core(1)]' true
+$ bsub -R 'affinity[core(1):cpubind=core(2)]' true
 $ bsub -R 'nosuch[x]' true
 $ bsub -R 'span[hosts=1] trailing' true
 
