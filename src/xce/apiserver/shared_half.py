@@ -6,6 +6,7 @@ import msgspec
 
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
+from xce.model.mail import NOTICE_WORDS
 from xce.model.request import ClassKey
 
 
@@ -64,6 +65,10 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """Those of them for which it does not use the same host again."""
     pre_exec: str
     post_exec: str
+    notices: tuple[str, ...]
+    """What its owner wants mail about: ``start``, ``done``, ``exit``."""
+    mail_to: str
+    """Where it goes; empty: to the owner."""
     warning_signal: int
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: float
@@ -99,6 +104,11 @@ class Common:
     def interactive(self) -> str:
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         return self.spec.terminal.mode if self.spec.terminal is not None else ""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What its owner wants mail about."""
+        return tuple(word for word, bit in NOTICE_WORDS.items() if self.spec.notices & bit)
 
     @property
     def run_limit_s(self) -> float:
@@ -155,6 +165,8 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "requeue_elsewhere": "spec.requeue_elsewhere",
     "pre_exec": "spec.pre_exec",
     "post_exec": "spec.post_exec",
+    "notices": "notices",
+    "mail_to": "spec.mail_to",
     "warning_signal": "spec.warning_signal",
     "warning_s": "warning_s",
 }

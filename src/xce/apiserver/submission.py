@@ -15,6 +15,7 @@ import msgspec
 
 from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
+from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import ProblemError, refused
 from xce.apiserver.profile import choose_app
 from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
@@ -76,12 +77,9 @@ class SubmissionCompiler:
         Raises:
             ProblemError: It cannot be read, or is too large.
         """
-        if config is not self._config:
-            self._config = config
-            self._requests.clear()
-            self._names.clear()
-        check_word("project", body.project)
-        check_word("from_host", body.from_host)
+        self._follow(config)
+        for member in ("project", "from_host"):
+            check_word(member, getattr(body, member))
         spec = None
         if body.spec is not None:
             spec = read_body_spec(body.spec, body.spec_name)
@@ -126,10 +124,18 @@ class SubmissionCompiler:
             requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
             pre_exec=body.pre_exec.strip(),
             post_exec=body.post_exec.strip(),
+            **read_mail(body),
             warning_signal=body.warning_signal,
             warning_us=to_micros(body.warning_s),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
+
+    def _follow(self, config: ClusterConfig) -> None:
+        """Forget what was made under another configuration."""
+        if config is not self._config:
+            self._config = config
+            self._requests.clear()
+            self._names.clear()
 
     def _environment(self, body: SubmissionBody, blobs: list[tuple[str, bytes]]) -> str:
         """Return the hash of the environment, which is added to ``blobs``; empty: there is none."""

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from xce.apiserver.gpu_body import GpuBody
 from xce.model.job import COMMAND_MAX
+from xce.model.mail import TEXT_MAX as MAIL_TEXT_MAX
 from xce.model.request import TASKS_MAX
 
 SCRIPT_MAX: Final = 16 * 1024 * 1024
@@ -123,5 +124,9 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Path of a shell whose login files are read before the job."""
     user_group: Short = ""
     """A group of the queue's shares that the user is in."""
+    notices: Annotated[list[Literal["start", "done", "exit"]], Meta(max_length=3)] = []
+    """What mail is wanted about: that it begins, that it has ended well, or otherwise."""
+    mail_to: Annotated[str, Meta(max_length=MAIL_TEXT_MAX)] = ""
+    """Addresses with commas or blanks between them; empty: the name of the one who submits."""
     terminal: TerminalBody | None = None
     """Of an interactive job: who submits it reads from it and types at it."""

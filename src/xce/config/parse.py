@@ -13,11 +13,12 @@ from xce.config.applications import check_default, check_requirements, read_appl
 from xce.config.document import Key, Place, Table, open_document, read_mapping
 from xce.config.grace import check_grace
 from xce.config.hosts import declare_sizes, read_hosts
+from xce.config.mail import make_mail
 from xce.config.queues import read_queues
 from xce.config.report import Problem, Report, render_allowed
 from xce.config.resources import read_pools, read_resources
 from xce.config.roles import read_roles
-from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF, TOPOLOGY
+from xce.config.schema import CLUSTER, FILES, FILES_NOT_BUILT, LSF, MAIL, TOPOLOGY
 from xce.config.site import FILE, SITE_KEYS, SiteConfig, parse_site
 from xce.config.topology import check_nesting, check_topology, lay_hosts, read_lay
 from xce.model.config import LEVELS, ClusterConfig
@@ -104,6 +105,8 @@ def _read_cluster(place: Place | None) -> dict[str, Any]:
         fields.pop(name, None)
     check_grace(place, fields)
     lsf = fields.pop("lsf", {})
+    if "mail" in fields:
+        fields["mail"] = make_mail(place, fields["mail"])
     return {**fields, **lsf}
 
 
@@ -119,5 +122,6 @@ def parse_site_config(files: Mapping[str, str]) -> SiteConfig:
 def _cluster_table() -> Table:
     """Return all keys of ``xce.yaml``."""
     lsf = Key("lsf", lambda place: read_mapping(place, LSF))
-    keys = {**CLUSTER.keys, **SITE_KEYS, "lsf": lsf, "api": Key("api", read_api)}
+    mail = Key("mail", lambda place: read_mapping(place, MAIL))
+    keys = {**CLUSTER.keys, **SITE_KEYS, "lsf": lsf, "mail": mail, "api": Key("api", read_api)}
     return Table(CLUSTER.noun, keys, CLUSTER.required, CLUSTER.not_built)

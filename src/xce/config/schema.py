@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from xce.config.document import Key, Reader, Table
+from xce.config.mail import MAIL_DOMAIN, read_mail_address, read_program
 from xce.config.names import (
     QUEUE_NAME,
     RESERVED_QUEUES,
@@ -215,6 +216,18 @@ LSF: Final = Table(
         "parse_script": Key("lsf_parse_script", read_flag),
         "product_line": Key("lsf_product_line", read_line(200)),
     },
+)
+
+MAIL: Final = Table(
+    noun="mail",
+    keys=_same(
+        sendmail=read_program,
+        smtp=read_address,
+        starttls=read_flag,
+        sender=read_mail_address,
+        domain=read_name(MAIL_DOMAIN, "a domain", ()),
+    ),
+    not_built=frozenset(["user", "password"]),
 )
 
 CLUSTER: Final = Table(

@@ -16,6 +16,7 @@ from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
 from xce.model.job import EndCause, Phase
+from xce.model.mail import ENDS
 from xce.model.record import (
     BulkPlaced,
     EndDecided,
@@ -190,6 +191,7 @@ def _launch(
         row_gpus=row_wishes(state, attempt),
         hooks=hooks_of(state, state.spec(job), key),
         hook_limit_us=config.hook_limit_us,
+        mails_report=config.mail.is_on and bool(state.spec(job).notices & ENDS),
     )
 
 

@@ -277,6 +277,12 @@ cluster_name: CLUSTER
 # start_failures_max: 3     # failed starts in a row until a host is closed
 # start_retry_s: 300        # until a job tries a host again on which its start failed
 # session_gather_ms: 2      # how long the scheduler gathers news before it looks
+# mail:                     # job reports of bsub -B, -N, -Ne; without it none are sent
+#   sendmail: /usr/sbin/sendmail    # or:
+#   smtp: mail.example.org:25
+#   starttls: false         # must the server of smtp speak TLS?
+#   sender: xce             # whom they are from
+#   domain: example.org     # behind users' names and senders without @
 # lsf:
 #   unit_for_limits: MB     # KB | MB | GB | TB | classic: unit of -M and mem without one
 #   parse_script: true      # read #BSUB lines of a script that is named as the first argument

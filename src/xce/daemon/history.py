@@ -8,7 +8,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from logging import Logger
 from pathlib import Path
 from typing import Final
@@ -18,13 +18,16 @@ import uvloop
 from xce.client.version import VERSION
 from xce.daemon.dialling import find_ways
 from xce.daemon.logs import open_log
+from xce.daemon.mail_sender import Mailer
 from xce.daemon.paths import Layout, open_layout
 from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryWriter
+from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import HistoryError
 from xce.journal.lock import DirectoryLock
+from xce.journal.mail_spool import MailSpool
 from xce.model.errors import XceError
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
@@ -57,13 +60,19 @@ class HistoryKeeper:
     Args:
         writer: The store.
         log: Where things are told.
+        spool: What mail is wanted about, which is stored first.
+        on_stored: Called when something was stored.
     """
 
-    def __init__(self, writer: HistoryWriter, log: Logger) -> None:
+    def __init__(
+        self, writer: HistoryWriter, log: Logger, spool: MailSpool, on_stored: Callable[[], None]
+    ) -> None:
         self.failed: asyncio.Future[XceError] = asyncio.get_running_loop().create_future()
         """Set when it cannot go on."""
         self._writer = writer
         self._log = log
+        self._spool = spool
+        self._on_stored = on_stored
         self._peer: Peer | None = None
         self._follower = self._new_follower()
         self._timer: asyncio.TimerHandle | None = None
@@ -110,7 +119,9 @@ class HistoryKeeper:
                 if state is not None:
                     self._log.info("snapshot-taken", extra={"seq": seq})
                     self._writer.begin(state, epoch=self._follower.epoch)
+                    self._spool.begin(state)
             case Came(entries):
+                self._spool.take(entries)
                 self._writer.take(entries, crc=self._follower.crc, epoch=self._follower.epoch)
             case AskAgain(_, why):
                 # A new beginning is not for us: what is stored is the beginning.
@@ -142,6 +153,7 @@ class HistoryKeeper:
         if not self._writer.has_news:
             return
         try:
+            self._spool.commit()
             self._writer.commit()
         except HistoryError as error:
             if not self._is_troubled:
@@ -158,13 +170,17 @@ class HistoryKeeper:
                 self._peer.resume_reading()
         if self._peer is not None:
             self._peer.send(FollowedTo(self._writer.seq))
+        self._on_stored()
 
 
 async def run(layout: Layout, log: Logger) -> int:
     """Keep the history until told to stop; return the exit status."""
     stop = stop_event()
     writer = HistoryWriter(layout.history_file)
-    keeper = HistoryKeeper(writer, log)
+    spool = MailSpool(layout.mail_file)
+    reader = HistoryReader(layout.history_file)
+    mailer = Mailer(spool, reader, log)
+    keeper = HistoryKeeper(writer, log, spool, mailer.wake)
     os.nice(NICE)
     log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
 
@@ -181,11 +197,13 @@ async def run(layout: Layout, log: Logger) -> int:
             on_controllers=ways.learn,
         ).run()
     )
+    mailing = asyncio.create_task(mailer.run())
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((stopping, keeper.failed, client), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    client.cancel()
-    await asyncio.gather(client, stopping, return_exceptions=True)
+    ends = (stopping, keeper.failed, client)
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    for task in (stopping, client, mailing):
+        task.cancel()
+    await asyncio.gather(client, stopping, mailing, return_exceptions=True)
     if keeper.failed.done():
         log.error("history-ended", extra={"why": str(keeper.failed.result())})
         writer.close()

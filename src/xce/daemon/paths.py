@@ -131,6 +131,11 @@ class Layout(NamedTuple):
         return self.root / "history"
 
     @property
+    def mail_file(self) -> Path:
+        """Mail to users that is still to be sent."""
+        return self.history / "mail.db"
+
+    @property
     def history_file(self) -> Path:
         """The history store's database."""
         return self.history / "history.db"

@@ -11,6 +11,7 @@ from xce.model.api import ApiConfig
 from xce.model.device import Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
+from xce.model.mail import MailConfig
 from xce.model.permission import EVERYONE
 from xce.model.processor import Processor
 
@@ -286,6 +287,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     losses_window_us: Micros = HOUR_US
     settle_max_us: Micros = 60 * SECOND_US
     """So long at most a new reign waits for the hosts that were up, before any is given up."""
+    mail: MailConfig = MailConfig()
     controller_memory_mib: int = 0
     """With so much in memory a controller takes no new jobs; 0: a fifth of what its machine, or its
     control group, has."""

@@ -74,6 +74,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """In the order in which they run."""
     hook_limit_us: Micros = 0
     """So long each of them may take; 0: any time."""
+    mails_report: bool = False
+    """Its report is sent by mail: it does not stand in the output file."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

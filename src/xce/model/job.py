@@ -249,6 +249,10 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-E``: runs before the job."""
     post_exec: str = ""
     """``-Ep``: runs after it, however it ended."""
+    notices: int = 0
+    """What its owner wants mail about, as bits of `xce.model.mail.Notice`."""
+    mail_to: str = ""
+    """``-u``: addresses with commas between them; empty: the owner's name."""
     warning_signal: int = 0
     """``-wa``: sent before its run limit; 0: none."""
     warning_us: Micros = 0

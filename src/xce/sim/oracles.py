@@ -86,6 +86,9 @@ class Truth:
         """Hosts that were given up."""
         self._rerunnable: dict[int, bool] = {}
         """By spec."""
+        self._fenced: set[JobId] = set()
+        """Jobs that were rerunnable once: their hosts may have ended them for their leases,
+        whatever they were changed to meanwhile."""
         self._final: dict[tuple[JobId, Index], int | None] = {}
         """Exit status of elements that ended; None: unknown, or never ran."""
         self._done: set[tuple[JobId, Index]] = set()
@@ -111,6 +114,8 @@ class Truth:
                 if isinstance(record, JobSubmitted):
                     self.jobs[record.job] = record
                     self._sizes[record.job] = self.state.jobs[record.job].size
+                if isinstance(record, JobSubmitted | JobModified):
+                    self._fenced.update({record.job} if self._rerunnable[record.spec_id] else ())
         check_not_over_committed(self.state)
         self._batches += 1
         if self._batches % CHECK_EVERY == 0:
@@ -211,7 +216,7 @@ class Truth:
                 is_excused = is_excused or bool(self._hosts_of(key) & self._reboots)
                 demand(is_excused, f"{key}: cause {cause}, its process said {real}")
             elif cause == EndCause.HOST_LOST:
-                is_excused = bool(self._hosts_of(key) & self._losses)
+                is_excused = bool(self._hosts_of(key) & self._losses) or job in self._fenced
                 demand(is_excused, f"{key}: cause {cause}, and none of its hosts was lost")
             if cause in {EndCause.HOST_LOST, EndCause.HOST_RESTARTED}:
                 is_rerunnable = self._rerunnable[self.jobs[job].spec_id]

@@ -38,8 +38,91 @@ def render_report(
         now_us: The time of the report.
         render_date: Renders an instant as ``date`` does, in the host's zone.
     """
+    _, error = _streams(launch, end, cwd=cwd)
     lines = [
-        *_head(launch, end),
+        "",
+        _DASHES,
+        f"Sender: LSF System <lsfadmin@{launch.hosts[0][0] if launch.hosts else ''}>",
+        f"Subject: {report_subject(launch, end)}",
+        "",
+        *report_body(
+            launch, end, script=script, cwd=cwd, home=home, now_us=now_us, render_date=render_date
+        ),
+        "",
+        "The output (if any) is above this job summary.",
+        "",
+    ]
+    if error:
+        lines += ["", "PS:", "", f"Read file <{error}> for stderr output of this job.", ""]
+    return "\n".join(lines) + "\n"
+
+
+def render_mail(
+    launch: Launch,
+    end: AttemptEnded,
+    *,
+    script: str,
+    cwd: str,
+    home: str,
+    now_us: Micros,
+    render_date: Callable[[Micros], str],
+) -> str:
+    """Return the text of the mail that is the report; the arguments are as above."""
+    lines = report_body(
+        launch, end, script=script, cwd=cwd, home=home, now_us=now_us, render_date=render_date
+    )
+    output, error = _streams(launch, end, cwd=cwd)
+    lines += ["", "PS:", ""]
+    if output:
+        lines.append(f"Read file <{output}> for stdout output of this job.")
+    else:
+        jobid = f'"{launch.job}[{end.index}]"' if end.index else str(launch.job)
+        lines.append(f"The output is kept for a while: xcecli output {jobid}")
+    if error:
+        lines.append(f"Read file <{error}> for stderr output of this job.")
+    return "\n".join(lines) + "\n"
+
+
+def render_start(
+    launch: Launch,
+    end: AttemptEnded,
+    *,
+    script: str,
+    cwd: str,
+    home: str,
+    now_us: Micros,
+    render_date: Callable[[Micros], str],
+) -> str:
+    """Return the text of the mail that says that a job has begun; the arguments are as above."""
+    lines = _places(launch, end, cwd=cwd, home=home, now_us=now_us, render_date=render_date)
+    # How it ends is not known yet.
+    lines = [line for line in lines if not line.startswith(("Terminated at", "Results reported"))]
+    lines += ["", "Your job looks like:", "", _DASHES, "# LSBATCH: User input"]
+    lines += [script[:_TEXT_MAX].rstrip("\n"), _DASHES]
+    return "\n".join(lines) + "\n"
+
+
+def _streams(launch: Launch, end: AttemptEnded, *, cwd: str) -> tuple[str, str]:
+    """Return the files of standard output and error; empty: there is none, or it is the other."""
+    output, error = (
+        expand_path(path, job=launch.job, index=end.index)
+        for path in (launch.spec.files.output, launch.spec.files.error)
+    )
+    return output, "" if error and is_same_file(cwd, output, error) else error
+
+
+def report_body(
+    launch: Launch,
+    end: AttemptEnded,
+    *,
+    script: str,
+    cwd: str,
+    home: str,
+    now_us: Micros,
+    render_date: Callable[[Micros], str],
+) -> list[str]:
+    """Return the lines of a report from where the job was submitted to what it used."""
+    return [
         *_places(launch, end, cwd=cwd, home=home, now_us=now_us, render_date=render_date),
         "",
         "Your job looked like:",
@@ -54,17 +137,7 @@ def render_report(
         "Resource usage summary:",
         "",
         *_usage(launch, end, now_us),
-        "",
-        "The output (if any) is above this job summary.",
-        "",
     ]
-    output, error = (
-        expand_path(path, job=launch.job, index=end.index)
-        for path in (launch.spec.files.output, launch.spec.files.error)
-    )
-    if error and not is_same_file(cwd, output, error):
-        lines += ["", "PS:", "", f"Read file <{error}> for stderr output of this job.", ""]
-    return "\n".join(lines) + "\n"
 
 
 def _label(launch: Launch) -> str:
@@ -72,17 +145,11 @@ def _label(launch: Launch) -> str:
     return f"{spec.name}[{spec.array}]" if spec.array and spec.name else spec.name or spec.command
 
 
-def _head(launch: Launch, end: AttemptEnded) -> list[str]:
+def report_subject(launch: Launch, end: AttemptEnded) -> str:
+    """Return the line that says which job it is about, and how it ended."""
     jobid = f"{launch.job}[{end.index}]" if end.index else str(launch.job)
-    host = launch.hosts[0][0] if launch.hosts else ""
     outcome = "Done" if _is_done(launch, end) else "Exited"
-    return [
-        "",
-        _DASHES,
-        f"Sender: LSF System <lsfadmin@{host}>",
-        f"Subject: Job {jobid}: <{_label(launch)}> in cluster <{launch.cluster}> {outcome}",
-        "",
-    ]
+    return f"Job {jobid}: <{_label(launch)}> in cluster <{launch.cluster}> {outcome}"
 
 
 def _places(

@@ -397,6 +397,8 @@ class Worker:
         now_us = time.time_ns() // 1000 - (clock_us() - action.at_us)
         account = self._accounts.known(launch.owner)
         cwd, _ = streams.working_directory(launch, end.index, self._options.host)
+        if launch.mails_report:
+            return AppendOrder(end.job, end.index, end.attempt, "")
         text = render_report(
             launch,
             end,

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from live import Live, is_alive, open_live, pid_in, until
+from other_user import IS_ROOT
 
 ON_BOTH = {"tasks": [4, 4], "resreq": ["span[ptile=2]"]}
 
@@ -197,3 +199,19 @@ def test_tasks_are_started_on_the_jobs_own_hosts_and_from_its_first_only(live: L
     assert "nowhere is not a host of this job" in live.file("stranger")
     assert live.file("wrong").endswith("not the key of the attempt\n255\n")
     assert live.file("second").endswith("first host only\n255\n")
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root, to be somebody else")
+def test_the_key_of_another_users_job_is_of_no_use(live: Live) -> None:
+    job = submit(live, "env -0 > stolen.new; mv stolen.new stolen; sleep 300", **ON_BOTH)
+    until((live.home / "stolen").exists, "the job's environment")
+    stolen = dict(item.split("=", 1) for item in live.file("stolen").split("\0") if item)
+    words = live.words_as(65534, ["blaunch", other_host(live, job), "touch", "mine"])
+    done = subprocess.run(
+        words, env=stolen, cwd=live.home, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 255
+    assert "the job is not yours" in done.stderr
+    assert not (live.home / "mine").exists()
+    live.act("kill", job)
+    live.until_ended(job)

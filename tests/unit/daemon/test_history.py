@@ -6,6 +6,7 @@ from xce.daemon.history import HistoryKeeper
 from xce.journal.codec import encode_batch
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
+from xce.journal.mail_spool import MailSpool
 from xce.net.message import Batch, CaughtUp, Follow, FollowedTo, SnapshotPart, Welcome
 from xce.state.snapshot import dump
 from xce.testing.builders import cluster, run_job, submit
@@ -33,13 +34,15 @@ def batch(entries, before=0):
 def tell(story, path):
     async def run():
         writer = HistoryWriter(path)
-        keeper = HistoryKeeper(writer, LOG)
+        spool = MailSpool(path.parent / "mail.db")
+        keeper = HistoryKeeper(writer, LOG, spool, lambda: None)
         peer = FakePeer()
         keeper.welcome(peer, Welcome(1, 1, "xce", "0", 0))
         try:
             await story(keeper, writer, peer)
         finally:
             writer.close()
+            spool.close()
 
     asyncio.run(run())
 

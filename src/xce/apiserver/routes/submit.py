@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from xce.apiserver.backend import REPLICA_S, Backend
 from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answer
+from xce.apiserver.notices import warn_of_mail
 from xce.apiserver.problems import (
     Problem,
     ProblemError,
@@ -25,6 +26,7 @@ from xce.apiserver.submission_body import SubmissionBody
 from xce.control.submit import refuse_submit
 from xce.journal.history_schema import HistoryError
 from xce.model.command import Accepted, SubmitJobs
+from xce.model.config import ClusterConfig
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject
 from xce.model.errors import TextError
 from xce.model.ids import Index, JobId
@@ -134,12 +136,14 @@ async def _submit_one(
     if isinstance(result, Refusal):
         raise ProblemError(from_refusal(result))
     backend.sent.note(compiled.blobs)
-    document = SubmitAnswer(answer.seq, [_submitted(result, compiled)])
+    document = SubmitAnswer(answer.seq, [_submitted(result, compiled, replica.state.config)])
     return raw_answer(replica.seq, ENCODER.encode(document), status=201)
 
 
-def _submitted(result: Accepted, compiled: Compiled) -> SubmitResult:
-    return SubmitResult(result.job, result.queue, not compiled.submission.queue, result.warning)
+def _submitted(result: Accepted, compiled: Compiled, config: ClusterConfig) -> SubmitResult:
+    warnings = (result.warning, warn_of_mail(compiled.submission.spec, config))
+    is_default = not compiled.submission.queue
+    return SubmitResult(result.job, result.queue, is_default, "; ".join(filter(None, warnings)))
 
 
 def parse_key(text: str) -> str:
@@ -396,7 +400,7 @@ class _Bulk:
         results = [
             SubmitResult(error=from_refusal(result))
             if isinstance(result, Refusal)
-            else _submitted(result, compiled)
+            else _submitted(result, compiled, backend.replica.state.config)
             for compiled, result in zip(jobs, decided, strict=True)
         ]
         refusals = [result for result in answer.results if isinstance(result, Refusal)]

@@ -54,7 +54,6 @@ Usage: bsub [options] command [argument ...]
   --explain             print what was understood as JSON, and submit nothing
   --plan                tell whether, where and when it would run, and submit nothing
 """
-_NO_MAIL = "XCE sends no mail; name output files with -o and -e"
 _PLAIN = "write the job's options on the command line or as #BSUB lines"
 _ULIMIT = "set it inside of the job with ulimit"
 _CSM = "it is of IBM's CSM only; use -n with -R"
@@ -96,20 +95,24 @@ _INSTEAD = {
 OPTIONS = Options(
     {
         **dict.fromkeys(
-            ("-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "-ti", "--plan"), FLAG
+            (
+                "-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "-ti", "-B", "-N", "-Ne",
+                "--plan",
+            ),
+            FLAG,
         ),
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-E", "-Ep", "-wa", "-wt",
+                "-E", "-Ep", "-u", "-wa", "-wt",
             ),
             VALUE,
         ),
         **dict.fromkeys(("-R", "-env"), MANY),
     },
     {
-        **dict.fromkeys(("-u", "-N", "-Ne", "-B", "-notify"), _NO_MAIL),
+        "-notify": "use -B, -N or -Ne: there is mail about the beginning and the end",
         **dict.fromkeys(("-IS", "-ISp", "-ISs"), "connections are secured by XCE itself; use -Is"),
         **dict.fromkeys(("-IX", "-XF"), "X11 is not forwarded; use ssh -X to the job's host"),
         "-tty": "what is written to a file is not shown; use tee in the job",

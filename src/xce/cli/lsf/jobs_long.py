@@ -146,6 +146,8 @@ def _heading(row: Row) -> str:
         f"Status <{row['stat']}>",
         f"Queue <{row['queue']}>",
     ]
+    if row.get("mail_to"):
+        parts.append(f"Mail <{row['mail_to']}>")
     if row.get("user_group"):
         parts.append(f"User Group <{row['user_group']}>")
     if row.get("priority"):

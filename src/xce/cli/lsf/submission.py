@@ -313,6 +313,7 @@ def _add_surroundings(body: dict[str, Any], options: Parsed, environ: Mapping[st
     body["from_host"] = os.uname().nodename
     if options.has("-L"):
         body["login_shell"] = parse_login_shell(options.value("-L"))
+    _add_mail(body, options)
     group = options.value("-G") or environ.get("LSB_DEFAULT_USERGROUP", "")
     if group:
         body["user_group"] = group
@@ -323,6 +324,18 @@ def _add_surroundings(body: dict[str, Any], options: Parsed, environ: Mapping[st
     body["umask"] = mask
     chosen = choose_environment(environ, options.given.get("-env", []))
     body["env"] = [f"{name}={value}" for name, value in chosen.items() if name]
+
+
+def _add_mail(body: dict[str, Any], options: Parsed) -> None:
+    """Add what mail is wanted about, and where it goes."""
+    wanted = {"start": options.has("-B"), "done": options.has("-N")}
+    wanted["exit"] = options.has("-N") or options.has("-Ne")
+    if any(wanted.values()):
+        body["notices"] = [word for word, is_wanted in wanted.items() if is_wanted]
+    if options.has("-u"):
+        if not options.value("-u").strip():
+            raise BadValueError("Bad mail address: -u names nobody")
+        body["mail_to"] = options.value("-u")
 
 
 def submission_directory(environ: Mapping[str, str]) -> str:

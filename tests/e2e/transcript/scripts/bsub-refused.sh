@@ -26,9 +26,9 @@ $ bsub -ISs bash
 $ bsub -IX true
 $ bsub -gpu - true
 $ bsub -gpu 'num=2:mode=shared' true
-$ bsub -u me@example.com true
-$ bsub -N true
-$ bsub -B true
+$ bsub -H -u me@example.com true
+$ bsub -H -N true
+$ bsub -H -B true
 $ bsub -notify exit true
 $ bsub -r -rn true
 $ bsub -a mpich true
@@ -128,8 +128,10 @@ $ bsub -R 'select[gen=="x"]' true
 $ bsub -R 'order[nosuch]' true
 $ bsub -R 'rusage[gen=1]' true
 $ bsub -R 'rusage[ut=0.5]' true
+$ bsub -H -R 'select[ut<0.5]' true
 $ bsub -R 'span[ptile=0]' true
 $ bsub -R 'span[nosuch=1]' true
+$ bsub -R 'affinity[core(1):cpubind=core(2)]' true
 $ bsub -R 'nosuch[x]' true
 $ bsub -R 'span[hosts=1] trailing' true
 

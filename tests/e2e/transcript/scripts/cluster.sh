@@ -48,7 +48,7 @@ $ xceadmin check bad
 > - {name: shut, priority: 5, open: false}
 > - {name: asleep, priority: 5, active: false}
 > END
-% printf 'cluster_name: golden\nlsf: {product_line: "XCE 1.0, as LSF sites want it"}\n' >state/config/xce.yaml
+% printf 'cluster_name: golden\nload_interval_s: 0\nlsf: {product_line: "XCE 1.0, as LSF sites want it"}\n' >state/config/xce.yaml
 $ xceadmin check
 $ xce up
 $ xce up

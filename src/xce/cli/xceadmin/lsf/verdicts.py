@@ -9,7 +9,7 @@ from typing import Final
 _PLACES: Final = "XCE has one state directory; see 'xce up --dir'"
 _PORTS: Final = "components talk over sockets in the state directory"
 _LOGS: Final = "every daemon logs JSON lines; see 'xce logs'"
-_MAIL: Final = "XCE sends no mail"
+_MAIL: Final = "write mail: {sendmail: PATH} or {smtp: HOST:PORT} into xce.yaml"
 _LOAD: Final = "load thresholds are of queues: load_sched in queues.yaml says when jobs start"
 _PERIODS: Final = "XCE acts on what happens, not by a period"
 _MEMORY: Final = "-M is enforced for the whole job by the host's cgroup"
