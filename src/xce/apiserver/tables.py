@@ -1,11 +1,13 @@
 """Rows about hosts, queues and arrays, read off the state."""
 
 from collections import defaultdict
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
+from xce.apiserver.loads import sum_loads
 from xce.apiserver.processor_rows import HostProcessorsRow, host_processors_row
 from xce.journal.past import PastJob
 from xce.model.config import ExitValues, QueueConfig
@@ -219,33 +221,9 @@ def _slots_stopped(state: ClusterState) -> dict[HostNumber, int]:
     return found
 
 
-class _Load:
-    """Slots of a queue's jobs."""
-
-    __slots__ = ("pend", "run", "ssusp", "susp")
-
-    def __init__(self) -> None:
-        self.pend = self.run = self.susp = self.ssusp = 0
-
-
 def queue_rows(state: ClusterState) -> list[QueueRow]:
     """Return all queues, the one of highest priority first."""
-    loads: dict[str, _Load] = defaultdict(_Load)
-    flexible: set[int] = set()
-    for item in state.classes.values():
-        load, request = loads[item.key.queue], item.key.request
-        load.pend += (item.pending + item.held) * request.tasks_min
-        if request.tasks_min == request.tasks_max:
-            load.run += (item.live - item.suspended) * request.tasks_max
-            load.susp += item.suspended * request.tasks_max
-        elif item.live:
-            flexible.add(item.cls)
-    if flexible:
-        _add_flexible(state, flexible, loads)
-    for job, position in state.stopped:
-        attempt = state.attempt(job, position)
-        if attempt is not None and attempt.is_stopped_by_system:
-            loads[state.classes[attempt.cls].key.queue].ssusp += sum(attempt.tasks)
+    loads = sum_loads(state, attrgetter("queue"))
     rows = []
     for queue in sorted(state.queues.values(), key=lambda q: -q.priority):
         load = loads[queue.name]
@@ -306,20 +284,6 @@ def _policies(state: ClusterState, queue: QueueConfig) -> tuple[str, ...]:
         "ONLY_INTERACTIVE": queue.interactive == "only",
     }
     return tuple(word for word, is_on in wanted.items() if is_on)
-
-
-def _add_flexible(state: ClusterState, classes: set[int], loads: dict[str, _Load]) -> None:
-    """Count the slots of attempts whose number of tasks was chosen at their start."""
-    for places in state.on_host.values():
-        for job, position in places:
-            attempt = state.attempt(job, position)
-            if attempt is None or attempt.cls not in classes:
-                continue
-            load, slots = loads[state.classes[attempt.cls].key.queue], sum(attempt.tasks)
-            if attempt.suspended:
-                load.susp += slots
-            else:
-                load.run += slots
 
 
 def array_row(state: ClusterState, job: Job) -> ArrayRow:

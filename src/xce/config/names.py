@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from xce.model.errors import TextError
+from xce.model.ranges import from_sorted
 
 HOSTS_MAX: Final = 20_000
 """Most hosts that one configuration may name."""
@@ -127,12 +128,7 @@ def fold_names(names: Iterable[str]) -> str:
         groups.setdefault((match[1], width, match[3]), []).append(int(match[2]))
     found = sorted(plain)
     for (before, width, behind), numbers in sorted(groups.items()):
-        runs: list[list[int]] = []
-        for number in sorted(numbers):
-            if runs and number == runs[-1][1] + 1:
-                runs[-1][1] = number
-            else:
-                runs.append([number, number])
+        runs = from_sorted(sorted(numbers))
         texts = [
             str(low).zfill(width) + (f"-{str(high).zfill(width)}" if high > low else "")
             for low, high in runs

@@ -278,8 +278,7 @@ cluster_name: CLUSTER
 # start_retry_s: 300        # until a job tries a host again on which its start failed
 # session_gather_ms: 2      # how long the scheduler gathers news before it looks
 # mail:                     # job reports of bsub -B, -N, -Ne; without it none are sent
-#   sendmail: /usr/sbin/sendmail    # or:
-#   smtp: mail.example.org:25
+#   sendmail: /usr/sbin/sendmail    # or  smtp: mail.example.org:25
 #   starttls: false         # must the server of smtp speak TLS?
 #   sender: xce             # whom they are from
 #   domain: example.org     # behind users' names and senders without @

@@ -17,7 +17,8 @@ from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause, Outcome
 from xce.model.mail import MailConfig, Notice, is_address
 from xce.model.observation import AttemptEnded
-from xce.worker.report import render_mail, render_start, report_subject
+from xce.worker.dates import render_date
+from xce.worker.report import Around, render_mail, render_start, report_subject
 from xce.worker.streams import working_directory
 
 SUBJECT_MAX: Final = 400
@@ -66,10 +67,7 @@ def compose(
     cwd, _ = working_directory(launch, attempt.index, host)
     is_start = letter.notice is Notice.START
     render = render_start if is_start else render_mail
-    text = render(
-        launch, end, script=past.spec.command, cwd=cwd, home=past.spec.home, now_us=now_us,
-        render_date=render_date,
-    )  # fmt: skip
+    text = render(launch, end, Around(past.spec.command, cwd, past.spec.home, now_us, render_date))
     subject = report_subject(launch, end)
     if is_start:
         subject = f"{subject.rpartition(' ')[0]} Started"
@@ -88,11 +86,6 @@ def plain(text: str, *, keep: str = "") -> str:
     """Return a text without control characters and without what cannot be sent."""
     shown = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(one if one.isprintable() or one in keep else "?" for one in shown)
-
-
-def render_date(at_us: Micros) -> str:
-    """Return an instant as LSF's report prints it, in this machine's zone."""
-    return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at_us / SECOND_US))
 
 
 def _launch(past: PastJob, attempt: PastAttempt, cluster: str) -> Launch:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from xce.model.errors import TextError
+from xce.model.ranges import from_sorted
 
 PROCESSORS_MAX: Final = 1024
 """Numbers of processors are below it."""
@@ -142,12 +143,7 @@ def words_for(processors: Sequence[Processor]) -> int:
 
 def render_list(numbers: Iterable[int]) -> str:
     """Return numbers as the kernel writes a list: ``0-3,8``."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
+    runs = from_sorted(sorted(numbers))
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 

@@ -9,6 +9,8 @@ is what the long way finds; where nothing is found, the long way tells why.
 from bisect import bisect_left, insort
 from typing import Final
 
+import numpy as np
+
 from xce.model.plan import BulkStart, GangStart
 from xce.sched.front import Front
 from xce.sched.ground import Ground
@@ -35,13 +37,18 @@ class Lane:
     """
 
     def __init__(self, free: Column, allowed: Flags) -> None:
-        self._slots: list[int] = (free[0] * allowed).clip(min=0).tolist()
+        slots = (free[0] * allowed).clip(min=0)
+        self._slots: list[int] = slots.tolist()
         self._allowed: list[bool] = allowed.tolist()
-        self._by_slots: dict[int, list[int]] = {}
-        for number, slots in enumerate(self._slots):
-            if slots:
-                self._by_slots.setdefault(slots, []).append(number)
-        self._levels = sorted(self._by_slots)
+        order = np.argsort(slots, kind="stable")
+        levels, firsts = np.unique(slots[order], return_index=True)
+        groups = np.split(order, firsts[1:])
+        self._by_slots: dict[int, list[int]] = {
+            level: numbers.tolist()
+            for level, numbers in zip(levels.tolist(), groups, strict=True)
+            if level
+        }
+        self._levels = list(self._by_slots)
         self.seen = 0
         """So many changes of the ground are known here."""
 

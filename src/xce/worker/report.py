@@ -4,7 +4,7 @@ Clients read it: the status is the line two above ``Resource usage summary:``.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from xce.model.display import end_cause_text
 from xce.model.effect import Launch
@@ -17,37 +17,37 @@ _DASHES: Final = "-" * 60
 _TEXT_MAX: Final = 64 * 1024
 
 
-def render_report(
-    launch: Launch,
-    end: AttemptEnded,
-    *,
-    script: str,
-    cwd: str,
-    home: str,
-    now_us: Micros,
-    render_date: Callable[[Micros], str],
-) -> str:
+class Around(NamedTuple):
+    """What a report tells beside what was started and how it ended."""
+
+    script: str
+    """The text that ran."""
+    cwd: str
+    """Where it ran."""
+    home: str
+    """The user's home directory."""
+    now_us: Micros
+    """The time of the report."""
+    render_date: Callable[[Micros], str]
+    """Renders an instant as ``date`` does, in the host's zone."""
+
+
+def render_report(launch: Launch, end: AttemptEnded, around: Around) -> str:
     """Return the report of an attempt that has ended.
 
     Args:
         launch: What was started.
-        end: How it ended; its ages are relative to ``now_us``.
-        script: The text that ran.
-        cwd: Where it ran.
-        home: The user's home directory.
-        now_us: The time of the report.
-        render_date: Renders an instant as ``date`` does, in the host's zone.
+        end: How it ended; its ages are relative to the time of the report.
+        around: What else is told.
     """
-    _, error = _streams(launch, end, cwd=cwd)
+    _, error = _streams(launch, end, cwd=around.cwd)
     lines = [
         "",
         _DASHES,
         f"Sender: LSF System <lsfadmin@{launch.hosts[0][0] if launch.hosts else ''}>",
         f"Subject: {report_subject(launch, end)}",
         "",
-        *report_body(
-            launch, end, script=script, cwd=cwd, home=home, now_us=now_us, render_date=render_date
-        ),
+        *report_body(launch, end, around),
         "",
         "The output (if any) is above this job summary.",
         "",
@@ -57,21 +57,10 @@ def render_report(
     return "\n".join(lines) + "\n"
 
 
-def render_mail(
-    launch: Launch,
-    end: AttemptEnded,
-    *,
-    script: str,
-    cwd: str,
-    home: str,
-    now_us: Micros,
-    render_date: Callable[[Micros], str],
-) -> str:
-    """Return the text of the mail that is the report; the arguments are as above."""
-    lines = report_body(
-        launch, end, script=script, cwd=cwd, home=home, now_us=now_us, render_date=render_date
-    )
-    output, error = _streams(launch, end, cwd=cwd)
+def render_mail(launch: Launch, end: AttemptEnded, around: Around) -> str:
+    """Return the text of the mail that is the report."""
+    lines = report_body(launch, end, around)
+    output, error = _streams(launch, end, cwd=around.cwd)
     lines += ["", "PS:", ""]
     if output:
         lines.append(f"Read file <{output}> for stdout output of this job.")
@@ -83,22 +72,13 @@ def render_mail(
     return "\n".join(lines) + "\n"
 
 
-def render_start(
-    launch: Launch,
-    end: AttemptEnded,
-    *,
-    script: str,
-    cwd: str,
-    home: str,
-    now_us: Micros,
-    render_date: Callable[[Micros], str],
-) -> str:
-    """Return the text of the mail that says that a job has begun; the arguments are as above."""
-    lines = _places(launch, end, cwd=cwd, home=home, now_us=now_us, render_date=render_date)
+def render_start(launch: Launch, end: AttemptEnded, around: Around) -> str:
+    """Return the text of the mail that says that a job has begun."""
+    lines = _places(launch, end, around)
     # How it ends is not known yet.
     lines = [line for line in lines if not line.startswith(("Terminated at", "Results reported"))]
     lines += ["", "Your job looks like:", "", _DASHES, "# LSBATCH: User input"]
-    lines += [script[:_TEXT_MAX].rstrip("\n"), _DASHES]
+    lines += [around.script[:_TEXT_MAX].rstrip("\n"), _DASHES]
     return "\n".join(lines) + "\n"
 
 
@@ -111,32 +91,23 @@ def _streams(launch: Launch, end: AttemptEnded, *, cwd: str) -> tuple[str, str]:
     return output, "" if error and is_same_file(cwd, output, error) else error
 
 
-def report_body(
-    launch: Launch,
-    end: AttemptEnded,
-    *,
-    script: str,
-    cwd: str,
-    home: str,
-    now_us: Micros,
-    render_date: Callable[[Micros], str],
-) -> list[str]:
+def report_body(launch: Launch, end: AttemptEnded, around: Around) -> list[str]:
     """Return the lines of a report from where the job was submitted to what it used."""
     return [
-        *_places(launch, end, cwd=cwd, home=home, now_us=now_us, render_date=render_date),
+        *_places(launch, end, around),
         "",
         "Your job looked like:",
         "",
         _DASHES,
         "# LSBATCH: User input",
-        script[:_TEXT_MAX].rstrip("\n"),
+        around.script[:_TEXT_MAX].rstrip("\n"),
         _DASHES,
         "",
         *_outcome(launch, end),
         "",
         "Resource usage summary:",
         "",
-        *_usage(launch, end, now_us),
+        *_usage(launch, end, around.now_us),
     ]
 
 
@@ -152,15 +123,8 @@ def report_subject(launch: Launch, end: AttemptEnded) -> str:
     return f"Job {jobid}: <{_label(launch)}> in cluster <{launch.cluster}> {outcome}"
 
 
-def _places(
-    launch: Launch,
-    end: AttemptEnded,
-    *,
-    cwd: str,
-    home: str,
-    now_us: Micros,
-    render_date: Callable[[Micros], str],
-) -> list[str]:
+def _places(launch: Launch, end: AttemptEnded, around: Around) -> list[str]:
+    now_us, render_date = around.now_us, around.render_date
     origin = f"from host <{launch.spec.from_host}>"
     by = f"by user <{launch.owner.user}> in cluster <{launch.cluster}>"
     submitted = f"at {render_date(launch.submit_at_us)}"
@@ -168,8 +132,8 @@ def _places(
     return [
         f"Job <{_label(launch)}> was submitted {origin} {by} {submitted}",
         *_executed(launch, started),
-        f"<{home}> was used as the home directory.",
-        f"<{cwd}> was used as the working directory.",
+        f"<{around.home}> was used as the home directory.",
+        f"<{around.cwd}> was used as the working directory.",
         f"Started at {started}",
         f"Terminated at {render_date(now_us - end.ended_age_us)}",
         f"Results reported at {render_date(now_us)}",

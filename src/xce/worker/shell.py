@@ -50,6 +50,7 @@ from xce.worker.action import (
 from xce.worker.asks import Asks
 from xce.worker.beat import Beat
 from xce.worker.core import HostState
+from xce.worker.dates import render_date
 from xce.worker.hollow import HollowOptions, HollowShepherd
 from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 from xce.worker.launcher import Launcher, Prepared
@@ -58,7 +59,7 @@ from xce.worker.load import LoadMeter
 from xce.worker.order import AppendOrder, OrderFrame
 from xce.worker.part_desk import PartDesk
 from xce.worker.remote import Remote
-from xce.worker.report import render_report
+from xce.worker.report import Around, render_report
 from xce.worker.store import Store
 
 WINDOW: Final = 4
@@ -394,20 +395,18 @@ class Worker:
     def _append(self, action: Report) -> AppendOrder:
         """Return the order that adds a job's report to its output."""
         launch, end = action.launch, action.end
-        now_us = time.time_ns() // 1000 - (clock_us() - action.at_us)
-        account = self._accounts.known(launch.owner)
-        cwd, _ = streams.working_directory(launch, end.index, self._options.host)
         if launch.mails_report:
             return AppendOrder(end.job, end.index, end.attempt, "")
-        text = render_report(
-            launch,
-            end,
+        account = self._accounts.known(launch.owner)
+        cwd, _ = streams.working_directory(launch, end.index, self._options.host)
+        around = Around(
             script=self._store.load_script(launch.spec.script) or launch.spec.command,
             cwd=cwd,
             home=account.home if account is not None else launch.spec.home,
-            now_us=now_us,
+            now_us=time.time_ns() // 1000 - (clock_us() - action.at_us),
             render_date=render_date,
         )
+        text = render_report(launch, end, around)
         return AppendOrder(end.job, end.index, end.attempt, text)
 
     # Time, and what is slow.
@@ -473,8 +472,3 @@ class Worker:
 def clock_us() -> Micros:
     """Return the monotonic clock."""
     return time.monotonic_ns() // 1000
-
-
-def render_date(at_us: Micros) -> str:
-    """Return an instant as LSF's report prints it, in the host's own zone."""
-    return time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at_us / 1e6))

@@ -1,7 +1,7 @@
 from xce.model.effect import Launch
 from xce.model.job import EndCause, Files, JobSpec, Owner
 from xce.model.observation import AttemptEnded
-from xce.worker.report import render_report
+from xce.worker.report import Around, render_report
 
 S = 1_000_000
 
@@ -53,10 +53,8 @@ def report(end: AttemptEnded, *, error: str = "", mem_mib: int = 100) -> str:
         Owner("ann", 1, 1), "normal", "p", "c1", (("h1", 2), ("h2", 1)), 3, 880 * S, 0, 0, 0,
         mem_request_mib=mem_mib,
     )  # fmt: skip
-    return render_report(
-        launch, end, script="echo hello\n", cwd="/w", home="/home/ann", now_us=1000 * S,
-        render_date=lambda at_us: f"T{at_us // S}",
-    )  # fmt: skip
+    around = Around("echo hello\n", "/w", "/home/ann", 1000 * S, lambda at_us: f"T{at_us // S}")
+    return render_report(launch, end, around)
 
 
 def end(**more: object) -> AttemptEnded:

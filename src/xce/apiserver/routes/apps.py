@@ -1,12 +1,13 @@
 """``GET /apps``: the application profiles, with the slots that their jobs want and have."""
 
-from collections import defaultdict
+from operator import attrgetter
 
 import msgspec
 from aiohttp import web
 
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer
+from xce.apiserver.loads import sum_loads
 from xce.apiserver.tables import values_text
 from xce.state.cluster import ClusterState
 
@@ -45,15 +46,6 @@ class AppsAnswer(msgspec.Struct, frozen=True):
     apps: list[AppRow]
 
 
-class _Load:
-    """Slots of a profile's jobs."""
-
-    __slots__ = ("pend", "run", "ssusp", "susp")
-
-    def __init__(self) -> None:
-        self.pend = self.run = self.susp = self.ssusp = 0
-
-
 async def list_apps(backend: Backend, call: Call) -> web.StreamResponse:
     """List the application profiles."""
     return answer(backend.replica.seq, AppsAnswer(app_rows(backend.replica.state)))
@@ -61,7 +53,7 @@ async def list_apps(backend: Backend, call: Call) -> web.StreamResponse:
 
 def app_rows(state: ClusterState) -> list[AppRow]:
     """Return all application profiles."""
-    loads = _loads(state)
+    loads = sum_loads(state, attrgetter("app"))
     return [
         AppRow(
             name=app.name,
@@ -88,26 +80,3 @@ def app_rows(state: ClusterState) -> list[AppRow]:
         )
         for app in state.apps.values()
     ]
-
-
-def _loads(state: ClusterState) -> dict[str, _Load]:
-    """Return what waits and runs of each profile."""
-    loads: dict[str, _Load] = defaultdict(_Load)
-    has_live = False
-    for item in state.classes.values():
-        if item.key.app in state.apps:
-            waiting = item.pending + item.held
-            loads[item.key.app].pend += waiting * item.key.request.tasks_min
-            has_live = has_live or bool(item.live)
-    for places in state.on_host.values() if has_live else ():
-        for job, position in places:
-            attempt = state.attempt(job, position)
-            if attempt is None or state.classes[attempt.cls].key.app not in state.apps:
-                continue
-            load, slots = loads[state.classes[attempt.cls].key.app], sum(attempt.tasks)
-            if attempt.suspended:
-                load.susp += slots
-                load.ssusp += slots if attempt.is_stopped_by_system else 0
-            else:
-                load.run += slots
-    return loads

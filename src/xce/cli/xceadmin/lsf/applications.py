@@ -1,6 +1,6 @@
 """``lsb.applications``: one application profile of LSF as one of ``applications.yaml``."""
 
-from typing import Any, Final
+from typing import Any
 
 from xce.cli.xceadmin.lsf.files import Section
 from xce.cli.xceadmin.lsf.queues import (
@@ -9,6 +9,7 @@ from xce.cli.xceadmin.lsf.queues import (
     take_exit_values,
     take_hook,
     take_max_requeues,
+    take_tasks,
 )
 from xce.cli.xceadmin.lsf.report import Findings, Verdict
 from xce.cli.xceadmin.lsf.verdicts import APPLICATION, find_reason
@@ -63,7 +64,7 @@ class ApplicationImport:
             case "MEMLIMIT":
                 return _take_value(app, "mem_limit", size_of(text, self._unit), "amount of memory")
             case "TASKLIMIT" | "PROCLIMIT":
-                return _take_tasks(app, text)
+                return take_tasks(app, text)
             case "RERUNNABLE":
                 app["rerunnable"] = text.lower() in ("y", "yes")
                 return Verdict.TAKEN, f"rerunnable: {str(app['rerunnable']).lower()}"
@@ -83,9 +84,6 @@ def _take_value(app: App, key: str, value: str | None, what: str) -> Taken:
     return Verdict.TAKEN, f"{key}: {value}"
 
 
-_TASKS: Final = "it is no [minimum [default]] maximum"
-
-
 def _take_run_limit(app: App, text: str) -> Taken:
     minutes = [minutes_of(word.partition("/")[0]) for word in text.split()]
     if not minutes or None in minutes or len(minutes) > 2:
@@ -94,17 +92,3 @@ def _take_run_limit(app: App, text: str) -> Taken:
     if len(minutes) == 2:
         return Verdict.PARTLY, f"run_limit: {minutes[-1]}m; without -W it is the maximum"
     return Verdict.TAKEN, f"run_limit: {minutes[-1]}m"
-
-
-def _take_tasks(app: App, text: str) -> Taken:
-    words = text.split()
-    if not all(word.isdecimal() and int(word) > 0 for word in words) or len(words) > 3:
-        return Verdict.NONE, _TASKS
-    app["tasks_max"] = int(words[-1])
-    said = f"tasks_max: {words[-1]}"
-    if len(words) > 1:
-        app["tasks_min"] = int(words[0])
-        said += f", tasks_min: {words[0]}"
-    if len(words) == 3:
-        return Verdict.PARTLY, f"{said}; without -n a job has one task"
-    return Verdict.TAKEN, said

@@ -131,17 +131,7 @@ class QueueImport:
         return Verdict.TAKEN, f"mem_limit: {sizes[-1]}"
 
     def _task_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
-        words = text.split()
-        if not all(word.isdecimal() and int(word) > 0 for word in words) or len(words) > 3:
-            return Verdict.NONE, "it is no [minimum [default]] maximum"
-        queue["tasks_max"] = int(words[-1])
-        said = f"tasks_max: {words[-1]}"
-        if len(words) > 1:
-            queue["tasks_min"] = int(words[0])
-            said += f", tasks_min: {words[0]}"
-        if len(words) == 3:
-            return Verdict.PARTLY, f"{said}; without -n a job has one task"
-        return Verdict.TAKEN, said
+        return take_tasks(queue, text)
 
     def _exclusive(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         if text.lower() in _YES:
@@ -304,6 +294,21 @@ def take_hook(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:
     """Take a pre- or post-execution command into a queue or a profile."""
     entry[key] = text
     return Verdict.TAKEN, f"{key}: {text}"
+
+
+def take_tasks(made: dict[str, Any], text: str) -> tuple[Verdict, str]:
+    """Take ``[minimum [default]] maximum`` of tasks for a queue or a profile."""
+    words = text.split()
+    if not all(word.isdecimal() and int(word) > 0 for word in words) or len(words) > 3:
+        return Verdict.NONE, "it is no [minimum [default]] maximum"
+    made["tasks_max"] = int(words[-1])
+    said = f"tasks_max: {words[-1]}"
+    if len(words) > 1:
+        made["tasks_min"] = int(words[0])
+        said += f", tasks_min: {words[0]}"
+    if len(words) == 3:
+        return Verdict.PARTLY, f"{said}; without -n a job has one task"
+    return Verdict.TAKEN, said
 
 
 def take_max_requeues(entry: Queue, text: str) -> tuple[Verdict, str]:
