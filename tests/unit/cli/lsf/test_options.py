@@ -57,10 +57,10 @@ def test_bsub_takes_numbers_and_brackets_behind_the_letter(word, option, value):
         (["-foo", "bar"], bsub, "-foo: there is no such option"),
         (["-qnormal"], bsub, "-q normal"),
         (["-n"], bsub, "-n: a value is missing"),
-        (["-ln_mem", "me", "ls"], bsub,
-         "-ln_mem: this option of LSF is not in XCE; it is of IBM's CSM only"),
+        (
+            ["-ln_mem", "me"],
             bsub,
-            "-Lp: this option of LSF is not in XCE; there is no licence scheduler; use rusage[] of a pool",
+            "-ln_mem: this option of LSF is not in XCE; it is of IBM's CSM only",
         ),
         (["-pack", "f"], bsub, "-pack: this option of LSF is not in XCE"),
         (["-IX", "sh"], bsub, "-IX: this option"),
