@@ -98,7 +98,7 @@ def filter_select(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 def filter_size(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     """Keep the hosts that could take the share of the request when empty."""
     have = facts.idle()
-    for row in np.flatnonzero(sieve.share).tolist():
+    for row in sieve.share.nonzero()[0].tolist():
         needed = int(sieve.share[row])
         name = facts.table.resources[row]
         sieve.keep(

@@ -31,8 +31,7 @@ def mix_of(state: ClusterState) -> Mix:
                 continue
             kinds = known.get(role.gpu)
             if kinds is None:
-                there = columns.match(role.gpu).any(axis=0)
-                kinds = known[role.gpu] = frozenset(np.unique(columns.host_kinds[there]).tolist())
+                kinds = known[role.gpu] = columns.kinds(role.gpu)
             times = role.tasks_min if role.gpu.per == "task" else 1
             tasks[_slots(role), role.gpu.count, role.gpu.milli, kinds] += size * times
     return Mix(tasks, columns.kind_count)

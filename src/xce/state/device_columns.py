@@ -40,6 +40,7 @@ class DeviceColumns:
         _, host_kinds = np.unique(self._model, axis=1, return_inverse=True)
         self.host_kinds: Grid = host_kinds.reshape(-1).astype(np.int64)
         """A number for the models of each host, the same for hosts with the same ones."""
+        self._kinds: dict[GpuWish, frozenset[int]] = {}
         self.kind_count = int(self.host_kinds.max(initial=0)) + 1
         self.domains = int(self.link.max(initial=-1)) + 1
         """Most NVLink domains of one host."""
@@ -74,6 +75,14 @@ class DeviceColumns:
         ]
         self.usable[:size, number] = self.is_there[:size, number]
         self.usable[[*host.gone, *host.closed], number] = False
+
+    def kinds(self, wish: GpuWish) -> frozenset[int]:
+        """Return the kinds of the hosts that have a device with which a wish may be met."""
+        found = self._kinds.get(wish)
+        if found is None:
+            there = self.host_kinds[self.match(wish).any(axis=0)]
+            found = self._kinds[wish] = frozenset(np.unique(there).tolist())
+        return found
 
     def match(self, wish: GpuWish) -> FlagGrid:
         """Return which devices a wish may be met with, those that are closed too."""
