@@ -238,8 +238,9 @@ def _fence_us(state: ClusterState, job: Job) -> Micros:
 def _limits(state: ClusterState, job: Job, index: int, attempt: Attempt) -> SetLimits:
     key, spec = state.classes[attempt.cls].key, state.spec(job)
     return SetLimits(
-        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job)
-    )
+        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job),
+        spec.limits.cpu_us,
+    )  # fmt: skip
 
 
 def _wish_of(roles: Iterable[Request]) -> GpuWish | None:
