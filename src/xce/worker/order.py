@@ -53,6 +53,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the shell whose login files are read before."""
     says: bool = False
     """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
+    output_dir: str = ""
+    """A directory that is made before; empty: none."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):

@@ -8,7 +8,7 @@ from xce.worker.shepherd.hooks import CAUSE_PRE_EXEC, Result
 _PRE_ABORT: Final = 99
 """`xce.control.hooks.PRE_ABORT`: after it nothing is tried again."""
 _REQUEUES: Final = (10, 11)
-"""`xce.model.job.EndCause.REQUEUE_OWNER` and ``REQUEUE_ADMIN``, which this program cannot import."""
+"""`xce.model.job.EndCause.REQUEUE_OWNER` and ``_ADMIN``, which this program cannot import."""
 _USER_KILLS: Final = (8, 9, 14, 15)
 """Those of a job that its owner or an administrator ended."""
 _CHECKPOINTED: Final = 13

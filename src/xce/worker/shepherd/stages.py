@@ -131,7 +131,9 @@ def plan_of(
     shared: dict[str, Any], env: dict[str, str], own: dict[str, str], files: list[Any]
 ) -> dict[str, Any]:
     """Return what the steps of an attempt need; ``own``: the variables of the element alone."""
-    names = ("cwd", "make_cwd", "umask", "script", "way", "login", "window", "bindings")
+    names = (
+        "cwd", "make_cwd", "umask", "script", "way", "login", "window", "bindings", "output_dir",
+    )  # fmt: skip
     return {
         "steps": shared["hooks"],
         "limit_us": shared["hook_limit_us"],
