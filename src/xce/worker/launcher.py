@@ -258,6 +258,7 @@ class Launcher:
                 login=spec.login_shell,
                 hooks=tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
                 hook_limit_us=launch.hook_limit_us,
+                requeue_codes=launch.requeue_codes,
                 outer=base_environment(b"", account, self._host) if launch.hooks else {},
                 bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
