@@ -50,7 +50,7 @@ GATHER_S: Final = 0.25
 ROWS_MAX: Final = 20_000
 """With so many rows it is committed at once."""
 RETRY_S: Final = 2.0
-NICE: Final = 5
+NICE: Final = 10
 """Nobody waits for what it writes, and after a command about a million jobs it has much to do."""
 
 
