@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from xce.apiserver.process_limits import limit_row
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS
@@ -72,6 +73,11 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     warning_signal: int
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: float
+    description: str
+    output_dir: str
+    """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
+    limits: dict[str, float]
+    """Those that it has: ``cpu_limit_s``, ``swap_limit_kib``, ``process_limit``, ..."""
 
 
 class Common:
@@ -114,6 +120,11 @@ class Common:
     def run_limit_s(self) -> float:
         """The run limit."""
         return number_s(self.key.run_limit_us)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Of CPU time, swap, processes and sizes."""
+        return limit_row(self.spec.limits)
 
     @property
     def warning_s(self) -> float:
@@ -169,5 +180,8 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "mail_to": "spec.mail_to",
     "warning_signal": "spec.warning_signal",
     "warning_s": "warning_s",
+    "description": "spec.description",
+    "output_dir": "spec.output_dir",
+    "limits": "limits",
 }
 """Each member of `Shared` and where `Common` has it."""

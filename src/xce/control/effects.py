@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from xce.control.exit_values import success_codes
+from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of
 from xce.model.device import DeviceGrant, GpuWish
@@ -161,11 +161,13 @@ def _launch(
     needs = found.forms[attempt.alternative].needs
     amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
     mem = int(sum(needed[1] for needed in amounts.values()))
+    spec = state.spec(job)
+    hooks = hooks_of(state, spec, key)
     return Launch(
         job=job.id,
         indices=[],
         attempts=[],
-        spec=state.spec(job),
+        spec=spec,
         owner=job.owner,
         queue=key.queue,
         project=key.project,
@@ -189,9 +191,10 @@ def _launch(
         group=key.group,
         success_codes=success_codes(state, key),
         row_gpus=row_wishes(state, attempt),
-        hooks=hooks_of(state, state.spec(job), key),
+        hooks=hooks,
         hook_limit_us=config.hook_limit_us,
-        mails_report=config.mail.is_on and bool(state.spec(job).notices & ENDS),
+        mails_report=config.mail.is_on and bool(spec.notices & ENDS),
+        requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
     )
 
 
@@ -238,8 +241,9 @@ def _fence_us(state: ClusterState, job: Job) -> Micros:
 def _limits(state: ClusterState, job: Job, index: int, attempt: Attempt) -> SetLimits:
     key, spec = state.classes[attempt.cls].key, state.spec(job)
     return SetLimits(
-        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job)
-    )
+        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job),
+        spec.limits.cpu_us,
+    )  # fmt: skip
 
 
 def _wish_of(roles: Iterable[Request]) -> GpuWish | None:

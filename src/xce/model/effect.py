@@ -76,6 +76,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """So long each of them may take; 0: any time."""
     mails_report: bool = False
     """Its report is sent by mail: it does not stand in the output file."""
+    requeue_codes: tuple[int, ...] = ()
+    """Exit statuses for which it is started anew; only told where there are hooks."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
@@ -125,6 +127,8 @@ class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
     """0: none."""
     fence_us: Micros
     """As in `Launch`."""
+    cpu_limit_us: Micros = 0
+    """0: none."""
 
 
 Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits

@@ -42,6 +42,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[tuple[str, str, str], ...] = ()
     """Commands before and after the job: see `xce.worker.shepherd.hooks.Step`."""
     hook_limit_us: Micros = 0
+    requeue_codes: tuple[int, ...] = ()
+    """Exit statuses after which post hooks are told that the job waits again."""
     outer: dict[str, str] = {}
     """Beside ``env``, the variables of hooks that are not the job's own."""
     bindings: dict[str, tuple[list[int], list[int], bool]] = {}
@@ -51,6 +53,12 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the shell whose login files are read before."""
     says: bool = False
     """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
+    output_dir: str = ""
+    """A directory that is made before; empty: none."""
+    limit_code: str = ""
+    """What a shell does to hold itself to limits of each process; empty: there are none."""
+    is_counted: bool = False
+    """Whether it is measured for limits beside that of memory."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
@@ -98,6 +106,8 @@ class PartShared(msgspec.Struct, frozen=True, kw_only=True):
     gid: int
     groups: tuple[int, ...]
     limit_kib: int
+    is_counted: bool = False
+    """As in `SpawnShared`."""
 
 
 class PartOrder(msgspec.Struct, frozen=True, tag="part", array_like=True):

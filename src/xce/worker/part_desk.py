@@ -21,6 +21,7 @@ from xce.worker.environ import Account
 from xce.worker.gpus import gpu_environment
 from xce.worker.launch_command import launch_programs
 from xce.worker.parts import EARLIER
+from xce.worker.process_limits import limited_command
 from xce.worker.ranks import slots_by_host
 
 _FIRST_HOSTS: Final = re.compile(
@@ -97,6 +98,7 @@ class PartDesk:
         shared = o.PartShared(
             note=_NOTES.encode(launch).decode(), uid=account.uid, gid=account.gid,
             groups=account.groups, limit_kib=launch.spec.mem_limit_kib,
+            is_counted=launch.spec.limits.is_counted,
         )  # fmt: skip
         return o.PartOrder((launch.job, action.index, action.attempt), shared)
 
@@ -117,7 +119,7 @@ class PartDesk:
             self._say(m.TaskPiece(ask.id, fault, trouble))
             return
         start = o.StartShared(
-            argv=[_text(word) for word in ask.order.argv],
+            argv=limited_command([_text(word) for word in ask.order.argv], launch.spec.limits),
             env=part_environment(launch, key[1], self._host, account, ask.order.env),
             cwd=_text(ask.order.cwd), umask=ask.order.umask, has_input=ask.order.has_input,
             binding=binding_order(launch, key[1], entry_of(launch, self._host)),

@@ -6,6 +6,7 @@ from rest_cluster import run_rest
 from xce.apiserver.modification import ChangeBody, changed_members, render_changes
 from xce.apiserver.problems import ProblemError
 from xce.model.config import QueueConfig
+from xce.model.process_limits import ProcessLimits
 from xce.testing.builders import modify as tell_modify
 from xce.testing.builders import place, report_started
 
@@ -156,3 +157,95 @@ def test_what_roles_say_is_changed_in_their_jobspec():
         assert after["roles"] == before["roles"]
 
     run_rest(story, queues=QUEUES)
+
+
+def test_mail_shell_shares_and_description_of_a_pending_job_are_changed():
+    async def story(rest):
+        job = await rest.submit("true", notices=["exit"], login_shell="/bin/sh")
+        result = await change(
+            rest, job, mail_start=True, mail_exit=False, mail_to="a@b.org", description="what",
+            output_dir="out/%J", ends_as_orphan=True, unset=["login_shell"],
+        )  # fmt: skip
+        assert result["text"] == "modified"
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["notices"], row["mail_to"], row["login_shell"]) == (["start"], "a@b.org", "")
+        assert (row["description"], row["output_dir"]) == ("what", "out/%J")
+        await change(rest, job, unset=["mail_to", "description", "output_dir"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["mail_to"], row["description"], row["output_dir"]) == ("", "", "")
+        assert row["notices"] == ["start"]
+        refusal = await change(rest, job, user_group="nobody")
+        assert refusal["error"]["lsf"] == "Bad user group name"
+        assert (await change(rest, job, mail_to="a b c@d@e"))["code"] == "bad-request"
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_gpus_stay_when_something_else_is_changed_and_go_when_they_are_unset():
+    async def story(rest):
+        job = await rest.submit("true", gpu={"num": 2}, tasks=[2, 2])
+        await change(rest, job, tasks=[3, 3], resreq=["select[mem>1]"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert row["gpu_asked"].startswith("num=2:")
+        state = rest.controller.state
+        assert state.key(state.jobs[job]).request.gpu.count == 2
+        await change(rest, job, gpu={"num": 1, "mode": "exclusive_process"})
+        assert state.key(state.jobs[job]).request.gpu.count == 1
+        assert "mode=exclusive_process" in (await rest.get(f"/jobs/{job}"))[1]["gpu_asked"]
+        await change(rest, job, unset=["gpu"])
+        assert state.key(state.jobs[job]).request.gpu is None
+        assert (await rest.get(f"/jobs/{job}"))[1]["gpu_asked"] == ""
+        await change(rest, job, nodes=2, unset=["resreq"])
+        assert state.key(state.jobs[job]).request.whole_hosts == 2
+        await change(rest, job, unset=["nodes"])
+        assert state.key(state.jobs[job]).request.whole_hosts == 0
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_of_a_running_job_the_description_can_be_changed_and_its_mail_cannot():
+    async def story(rest):
+        job = await rest.submit("true")
+        place(rest.controller, job)
+        rest.link.pump()
+        assert (await change(rest, job, description="new"))["text"] == "modified"
+        assert (await rest.get(f"/jobs/{job}"))[1]["description"] == "new"
+        assert (await change(rest, job, mail_done=True))["error"]["code"] == "wrong-state"
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_limits_of_processes_are_changed_each_on_its_own_and_told():
+    async def story(rest):
+        given = {"cpu_limit_s": 60, "process_limit": 5, "core_limit_kib": 0}
+        job = await rest.submit("true", limits=given)
+        assert (await rest.get(f"/jobs/{job}"))[1]["limits"] == given
+        await change(rest, job, limits={"cpu_limit_s": 1.5, "stack_limit_kib": 8})
+        expected = {**given, "cpu_limit_s": 1.5, "stack_limit_kib": 8}
+        assert (await rest.get(f"/jobs/{job}"))[1]["limits"] == expected
+        await change(rest, job, unset=["core_limit_kib", "process_limit"])
+        assert (await rest.get(f"/jobs/{job}"))[1]["limits"] == {
+            "cpu_limit_s": 1.5, "stack_limit_kib": 8,
+        }  # fmt: skip
+        place(rest.controller, job)
+        rest.link.pump()
+        assert (await change(rest, job, limits={"cpu_limit_s": 9}))["text"] == "modified"
+        error = (await change(rest, job, limits={"stack_limit_kib": 9}))["error"]
+        assert error["code"] == "wrong-state"
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_a_jobs_limits_are_its_new_queues_where_they_were_its_old_ones():
+    loose = QueueConfig(name="loose", limits=ProcessLimits(processes=9))
+    tight = QueueConfig(name="tight", default=True, limits=ProcessLimits(processes=5, threads=7))
+
+    async def story(rest):
+        job = await rest.submit("true", limits={"stack_limit_kib": 8})
+        limits = (await rest.get(f"/jobs/{job}"))[1]["limits"]
+        assert limits == {"process_limit": 5, "thread_limit": 7, "stack_limit_kib": 8}
+        await change(rest, job, queue="loose")
+        limits = (await rest.get(f"/jobs/{job}"))[1]["limits"]
+        assert limits == {"process_limit": 9, "stack_limit_kib": 8}
+
+    run_rest(story, queues=(tight, loose))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from xce.cli.lsf.affinity_text import binding_lines
 from xce.cli.lsf.gpu_text import allocation_lines
 from xce.cli.lsf.jobs_fields import limit_text
+from xce.cli.lsf.process_limits import limit_blocks as process_blocks
 from xce.cli.lsf.rows import (
     counted_hosts,
     ended_line,
@@ -155,6 +156,8 @@ def _heading(row: Row) -> str:
     if row.get("interactive"):
         parts.append(_INTERACTIVE[row["interactive"]])
     parts.append(f"Command <{one_line(row.get('command') or '')}>")
+    if row.get("description"):
+        parts.append(f"Job Description <{one_line(row['description'])}>")
     return ", ".join(parts)
 
 
@@ -177,6 +180,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         if path:
             over = "" if row.get(f"{member}_append", True) else " (overwrite)"
             parts.append(f"{name} File{over} <{path}>")
+    if row.get("output_dir"):
+        parts.append(f"Output Directory <{under_home(row['output_dir'], row)}>")
     parts += [text for member, text in _SWITCHED_ON if row.get(member)]
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")
@@ -221,6 +226,7 @@ def limit_blocks(row: Row) -> list[str]:
         lines += [" ESTIMATED_RUNTIME       ", f" {row['estimate_s'] / 60:.1f} min"]
     if row.get("mem_limit_kib"):
         lines += [" MEMLIMIT", f"{limit_text(row['mem_limit_kib']):>9} "]
+    lines += process_blocks(row.get("limits") or {})
     return ["", *lines] if lines else []
 
 

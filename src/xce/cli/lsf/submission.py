@@ -7,6 +7,7 @@ import os
 
 from xce.cli.lsf.environment import choose_environment
 from xce.cli.lsf.options import Parsed, UsageError
+from xce.cli.lsf.process_limits import own_limits, parse_limits
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
@@ -35,6 +36,8 @@ _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
 WARNINGS = frozenset(("warning_signal", "warning_s"))
 BOTH_WARNINGS = "You must specify both a warning action and an action warning time"
 HOOKS = (("-E", "pre_exec"), ("-Ep", "post_exec"))
+TEXTS = (("-Jd", "description"), ("-outdir", "output_dir"))
+DESCRIPTION_MAX = 4094
 _MUST_NAME = (
     ("-E", "Bad pre-execution command: -E is empty"),
     ("-Ep", "Bad post-execution command: -Ep is empty"),
@@ -42,6 +45,7 @@ _MUST_NAME = (
     ("-q", "Queue name must be specified: -q names no queue"),
     ("-app", "No such application profile: -app names none"),
     ("-w", "Dependency condition syntax error: -w is empty"),
+    ("-outdir", "Bad output directory: -outdir names none"),
 )
 _CONDITIONS = ("(", "!", "done(", "ended(", "exit(", "started(", "post_done(", "post_err(", "num")
 
@@ -83,11 +87,7 @@ def build_submission(
     check_named(options)
     body = _identity(options, environ)
     body |= _size(options, environ, unit_for_limits)
-    for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
-        if options.has(option):
-            body[member] = parse_duration_s(options.value(option), option=option)
-    if options.has("-M"):
-        body["mem_limit_kib"] = memory_kib(options.value("-M"), unit_for_limits)
+    body |= _limits(options, unit_for_limits)
     if options.has("-ti") and not options.has("-w"):
         raise BadValueError("-ti belongs to -w")
     if options.has("-w"):
@@ -108,8 +108,21 @@ def build_submission(
     if options.has("-Q"):
         body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
+    body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
     _add_surroundings(body, options, environ)
     return body
+
+
+def _limits(options: Parsed, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
+    """Return how long it may run, with how much memory, and its other limits."""
+    body: dict[str, Any] = {}
+    for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
+        if options.has(option):
+            body[member] = parse_duration_s(options.value(option), option=option)
+    if options.has("-M"):
+        body["mem_limit_kib"] = memory_kib(options.value("-M"), unit_for_limits)
+    limits = parse_limits(options, lambda: bare_unit(unit_for_limits()), own_limits)
+    return {**body, "limits": limits} if limits else body
 
 
 def add_warning(body: dict[str, Any], options: Parsed) -> None:
@@ -147,7 +160,7 @@ def _size(
     if options.has("-n"):
         body["tasks"] = parse_tasks(options.value("-n"))
     if options.has("-gpu"):
-        body["gpu"] = _gpu(options.value("-gpu"), unit_for_limits)
+        body["gpu"] = parse_gpu_wish(options.value("-gpu"), unit_for_limits)
     if options.has("-nnodes"):
         body["nodes"] = parse_count(options.value("-nnodes"), option="-nnodes")
     return body
@@ -162,6 +175,8 @@ def check_named(options: Parsed) -> None:
     for option, text in _MUST_NAME:
         if options.has(option) and not options.value(option).strip():
             raise BadValueError(text)
+    if len(options.value("-Jd")) > DESCRIPTION_MAX:
+        raise BadValueError(f"Bad job description: -Jd is over {DESCRIPTION_MAX} characters")
 
 
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -213,7 +228,7 @@ def memory_kib(text: str, unit_for_limits: Callable[[], str]) -> int:
     return kib or 0
 
 
-def _gpu(text: str, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
+def parse_gpu_wish(text: str, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
     """Return what ``-gpu`` asks for; only ``gmem`` needs the unit of limits."""
     from xce.cli.lsf.gpu_value import parse_gpu  # noqa: PLC0415 - of this option only
 
@@ -333,9 +348,14 @@ def _add_mail(body: dict[str, Any], options: Parsed) -> None:
     if any(wanted.values()):
         body["notices"] = [word for word, is_wanted in wanted.items() if is_wanted]
     if options.has("-u"):
-        if not options.value("-u").strip():
-            raise BadValueError("Bad mail address: -u names nobody")
-        body["mail_to"] = options.value("-u")
+        body["mail_to"] = parse_mail_to(options.value("-u"))
+
+
+def parse_mail_to(text: str) -> str:
+    """Return the addresses of ``-u``."""
+    if not text.strip():
+        raise BadValueError("Bad mail address: -u names nobody")
+    return text
 
 
 def submission_directory(environ: Mapping[str, str]) -> str:

@@ -43,10 +43,22 @@ CODE: Final = {
 """The job shell's code by the way the script is run."""
 
 
-def _login_code(login: str, way: str) -> str:
-    """Return the job shell's code where the script runs in what login files have made."""
+def _job_code(login: str, way: str, limits: str) -> str:
+    """Return the job shell's code.
+
+    Limits are set in a shell below it: it must be able to note the status.
+
+    ``login`` is the shell in whose login files' surroundings the script runs; empty: in none.
+    ``limits`` are words of the shell that set limits; empty: there are none.
+    """
+    if not login and not limits:
+        return CODE[way]
     runner = "" if way == "exec" else f"{SHELL} "
-    command = f'{login} -l -c \'exec "$0" "$@"\' {runner}"$0" "$@"'
+    if login:
+        command = f'{login} -l -c \'exec "$0" "$@"\' {runner}"$0" "$@"'
+    else:
+        command = '. "$0"' if way == "simple" else f'exec {runner}"$0" "$@"'
+    command = f"({limits}{command})" if limits else command
     return f"{_BEFORE}{command} {STATUS_FD}>&-;{_AFTER}"
 
 
@@ -145,6 +157,8 @@ class Files(NamedTuple):
     """None: with the output."""
     stem: str
     """Name of a file in a directory that was given instead of a file: ``<stem>.out``."""
+    output_dir: str = ""
+    """Made before the streams are opened; empty: none."""
 
 
 def files_of(shared: dict[str, Any], rest: list[Any]) -> Files:
@@ -152,7 +166,7 @@ def files_of(shared: dict[str, Any], rest: list[Any]) -> Files:
     source, output, error, stem = rest
     return Files(
         shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
-        Stream(*error) if error else None, str(stem),
+        Stream(*error) if error else None, str(stem), shared.get("output_dir", ""),
     )  # fmt: skip
 
 
@@ -248,12 +262,14 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
     terminal: str = "",
     login: str = "",
     bound: Bound | None = None,
+    limits: str = "",
 ) -> int:
     """Start the job shell and return its pid.
 
     ``terminal`` is the path of what shall be its controlling terminal; empty: it has none.
     ``login`` is the path of a shell that reads its login files before; empty: none does.
     ``bound`` is what it is bound to.
+    ``limits`` are words of the shell that set limits of processes.
 
     Raises:
         Trouble: It could not be started.
@@ -268,7 +284,7 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
         (os.POSIX_SPAWN_DUP2, opened.error, 2),
         (os.POSIX_SPAWN_DUP2, status, STATUS_FD),
     )
-    arguments = [SHELL, "-c", _login_code(login, way) if login else CODE[way], *script]
+    arguments = [SHELL, "-c", _job_code(login, way, limits), *script]
     try:
         with binding(bound), As(ids, for_program=True):
             return os.posix_spawn(
@@ -302,6 +318,7 @@ def _enter(files: Files, opened: list[int], null: int) -> int:
             exit_code=2,
             host_fault=False,
         ) from error
+    _make_output_directory(files.output_dir)
     if not source or source == os.devnull:
         return null
     try:
@@ -316,6 +333,20 @@ def _enter(files: Files, opened: list[int], null: int) -> int:
             host_fault=False,
         ) from error
     return fd
+
+
+def _make_output_directory(path: str) -> None:
+    """Make the directory of ``-outdir``, if there is one."""
+    try:
+        if path:
+            os.makedirs(path, exist_ok=True)  # noqa: PTH103
+    except (OSError, ValueError) as error:
+        raise Trouble(
+            f"cannot make the output directory {path}: {_reason(error)}",
+            cause=CAUSE_OUTPUT,
+            exit_code=1,
+            host_fault=False,
+        ) from error
 
 
 def _open_output(stream: Stream, inside: str, what: str) -> tuple[int, str, str]:
