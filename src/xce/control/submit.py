@@ -462,14 +462,17 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
 def _check_request(
     state: ClusterState, submission: Submission, queue: QueueConfig
 ) -> Refusal | None:
-    for choice in submission.request.hosts:
-        if choice.host not in state.hosts.number:
+    request = submission.request
+    for name in (*(choice.host for choice in request.hosts), *request.hosts_excluded):
+        if not state.hosts.named(name):
             return Refusal(
                 RefusalCode.UNKNOWN_HOST,
-                f"no host is called {choice.host!r}",
-                lsf=f"{choice.host}: Bad host name, host group name or cluster name",
+                f"no host is called {name!r}",
+                lsf=f"{name}: Bad host name, host group name or cluster name",
             )
-        if queue.hosts and choice.host not in queue.hosts:
+    for choice in request.hosts:
+        names = {state.hosts.names[number] for number in state.hosts.named(choice.host)}
+        if queue.hosts and names.isdisjoint(queue.hosts):
             return Refusal(
                 RefusalCode.UNKNOWN_HOST,
                 f"queue {queue.name} does not use host {choice.host}",

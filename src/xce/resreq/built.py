@@ -49,7 +49,6 @@ ROWS: Final = (
     Row("cu[excl] in parts or alternatives", "excl", _closes_inside),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
     Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
-    Row("an order key with !", "!", lambda r: "!" in r.order),
 )
 NAMES: Final = frozenset(
     (

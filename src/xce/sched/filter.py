@@ -69,9 +69,10 @@ class Sieve:
 
 
 def named(facts: HostFacts, names: tuple[str, ...]) -> Flags:
-    """Return which hosts are among ``names``."""
+    """Return which hosts are among ``names``, or in a domain of such a name."""
     mask = np.zeros(facts.table.count, np.bool_)
-    mask[[facts.table.number[name] for name in names if name in facts.table.number]] = True
+    for name in names:
+        mask[facts.table.named(name)] = True
     return mask
 
 
@@ -80,6 +81,8 @@ def filter_asked(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     request = shape.request
     if request.hosts and not request.other_hosts:
         sieve.keep(named(facts, tuple(map(_HOST, request.hosts))), HostCode.NOT_ASKED)
+    if request.hosts_excluded:
+        sieve.keep(~named(facts, request.hosts_excluded), HostCode.NOT_ASKED)
 
 
 def filter_queue(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
