@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from xce.model.device import DEVICES_MAX, GpuWish
+from xce.model.request import Request
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.gpu import wish_of
 
@@ -66,6 +67,16 @@ def compile_gpu(body: GpuBody) -> GpuWish:
         mem_mib=max(wish.mem_mib, -int(-body.gmem // 1)),
         is_by_lsf=True,
     )
+
+
+def wish_by_lsf(request: Request) -> GpuWish | None:
+    """Return what ``-gpu`` asked for of a request; None: nothing."""
+    if request.gpu is not None and request.gpu.is_by_lsf:
+        return request.gpu
+    inner = [one.request for one in request.alternatives]
+    inner += [part.request for part in request.parts]
+    found = map(wish_by_lsf, inner)
+    return next((wish for wish in found if wish is not None), None)
 
 
 def render_gpu(body: GpuBody) -> str:

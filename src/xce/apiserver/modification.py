@@ -11,13 +11,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from xce.apiserver.gpu_body import GpuBody, render_gpu, wish_by_lsf
+from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import refused
 from xce.apiserver.profile import choose_app
 from xce.apiserver.submission import (
     SubmissionCompiler,
-    check_paths,
-    check_warning,
-    check_word,
     compile_resources,
     read_arguments,
     read_group,
@@ -30,8 +29,11 @@ from xce.apiserver.submission_body import (
     MEM_KIB_MAX,
     PRIORITY_MAX,
     RESREQ_COUNT_MAX,
+    Addresses,
     Command,
+    Description,
     ExitStatus,
+    LoginShell,
     Path,
     Short,
     SignalNumber,
@@ -39,13 +41,15 @@ from xce.apiserver.submission_body import (
     SubmissionBody,
     Text,
 )
+from xce.apiserver.submission_checks import check_paths, check_warning, check_word
 from xce.control.modify import as_it_is
 from xce.model.command import Modification
 from xce.model.config import AppConfig
 from xce.model.ids import Index
 from xce.model.job import JobSpec
+from xce.model.mail import NOTICE_WORDS, Notice
 from xce.model.refusal import RefusalCode
-from xce.model.request import ClassKey, Request
+from xce.model.request import TASKS_MAX, ClassKey, Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 
@@ -56,7 +60,8 @@ Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group",
-    "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s",
+    "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
+    "output_dir", "mail_to", "login_shell", "user_group", "gpu", "nodes", "ends_as_orphan",
 ]  # fmt: skip
 
 
@@ -101,12 +106,29 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     post_exec: Command | UnsetType = UNSET
     warning_signal: SignalNumber | UnsetType = UNSET
     warning_s: Span | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    output_dir: Path | UnsetType = UNSET
+    mail_start: bool | UnsetType = UNSET
+    """Whether mail is wanted about its beginning."""
+    mail_done: bool | UnsetType = UNSET
+    """About its end, if it is a good one."""
+    mail_exit: bool | UnsetType = UNSET
+    """About any other end."""
+    mail_to: Addresses | UnsetType = UNSET
+    login_shell: LoginShell | UnsetType = UNSET
+    user_group: Short | UnsetType = UNSET
+    gpu: GpuBody | UnsetType = UNSET
+    nodes: Annotated[int, Meta(ge=1, le=TASKS_MAX)] | UnsetType = UNSET
+    """So many whole hosts."""
+    ends_as_orphan: bool | UnsetType = UNSET
     unset: list[Unsettable] = []
     """What is as if it had not been said at submission."""
 
 
-_RESOURCES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "queue", "app"])
-_OF_ROLES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive"])
+_RESOURCES: Final = frozenset(
+    ["tasks", "resreq", "hosts", "exclusive", "queue", "app", "gpu", "nodes"]
+)
+_OF_ROLES: Final = frozenset(["tasks", "resreq", "hosts", "exclusive", "gpu", "nodes"])
 """What a job with roles has from its jobspec."""
 _PROGRAM: Final = frozenset(["command", "script"])
 _SCRIPT: Final = frozenset(["script", "script_data"])
@@ -153,6 +175,8 @@ def render_changes(change: ChangeBody) -> str:
                 parts.append(f"{name}={least},{most}")
             case list():
                 parts.append(f"{name}={' '.join(map(str, value))}")
+            case GpuBody():
+                parts.append(f"{name}={render_gpu(value)}")
             case float():
                 parts.append(f"{name}={value:g}")
             case _:
@@ -272,12 +296,14 @@ class Composer:
             tasks=tasks if is_told else None,
             resreq=texts,
             hosts=spec.hosts_asked,
-            nodes=request.whole_hosts,
+            nodes=self._value("nodes", 0, request.whole_hosts),
+            gpu=self._value("gpu", None, None),
             exclusive=self._value("exclusive", default=False, before=request.exclusive),
         )
         config = self._state.config
         unit = spec.unit or config.lsf_unit_for_limits
-        return compile_resources(body, config, unit, base=app.resreq)
+        wish = None if self._is_changed("gpu") else wish_by_lsf(request)
+        return compile_resources(body, config, unit, base=app.resreq, wish=wish)
 
     def _spec(self, spec: JobSpec) -> JobSpec:
         """Return what runs."""
@@ -303,6 +329,7 @@ class Composer:
                 requeue_codes=tuple(sorted({*codes, *elsewhere})),
                 requeue_elsewhere=tuple(sorted(set(elsewhere))),
             )
+        spec = self._with_words(spec)
         signal: int = self._value("warning_signal", 0, spec.warning_signal)
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
@@ -318,6 +345,27 @@ class Composer:
             cwd_asked=self._value("cwd_given", "", spec.cwd_asked),
             pre_exec=self._value("pre_exec", "", spec.pre_exec).strip(),
             post_exec=self._value("post_exec", "", spec.post_exec).strip(),
+        )
+
+    def _with_words(self, spec: JobSpec) -> JobSpec:
+        """Return a spec with what is only kept for people, mail, the shell and the shares."""
+        value, before, notices = self._value, spec.notices, Notice.NONE
+        for word, bit in NOTICE_WORDS.items():
+            if value(f"mail_{word}", default=False, before=bool(before & bit)):
+                notices |= bit
+        to = read_mail(SubmissionBody(mail_to=value("mail_to", "", "")))["mail_to"]
+        gpu: GpuBody | None = value("gpu", None, None)
+        asked = "" if gpu is None else render_gpu(gpu)
+        return replace(
+            spec,
+            description=value("description", "", spec.description),
+            output_dir=value("output_dir", "", spec.output_dir),
+            notices=int(notices),
+            mail_to=to if self._is_changed("mail_to") else spec.mail_to,
+            login_shell=value("login_shell", "", spec.login_shell),
+            user_group=value("user_group", "", spec.user_group),
+            ends_as_orphan=value("ends_as_orphan", default=False, before=spec.ends_as_orphan),
+            gpu_asked=asked if self._is_changed("gpu") else spec.gpu_asked,
         )
 
     def _name(self) -> str:
@@ -359,6 +407,8 @@ class Composer:
             error=self._value("error", "", ""),
             pre_exec=self._value("pre_exec", "", ""),
             post_exec=self._value("post_exec", "", ""),
+            description=self._value("description", "", ""),
+            output_dir=self._value("output_dir", "", ""),
         )
         check_paths(body)
         if self._is_changed("input"):

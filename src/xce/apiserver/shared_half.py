@@ -72,6 +72,9 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     warning_signal: int
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: float
+    description: str
+    output_dir: str
+    """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
 
 
 class Common:
@@ -169,5 +172,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "mail_to": "spec.mail_to",
     "warning_signal": "spec.warning_signal",
     "warning_s": "warning_s",
+    "description": "spec.description",
+    "output_dir": "spec.output_dir",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -5,7 +5,6 @@ other jobs and queues is judged by the controller.
 """
 
 import hashlib
-import os
 import socket
 from collections.abc import Callable, Sequence
 from operator import methodcaller
@@ -27,14 +26,21 @@ from xce.apiserver.submission_body import (
     TEXT_MAX,
     SubmissionBody,
 )
+from xce.apiserver.submission_checks import (
+    check_paths,
+    check_warning,
+    check_word,
+    read_terminal,
+)
 from xce.control.groups import refuse_name
 from xce.jobspec.compile import Asked
 from xce.jobspec.document import Spec
 from xce.model.config import AppConfig, ClusterConfig
+from xce.model.device import GpuWish
 from xce.model.errors import TextError
 from xce.model.group import is_group_name
 from xce.model.ids import SECOND_US, Micros
-from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission, Terminal
+from xce.model.job import COMMAND_MAX, ArraySpec, Files, JobSpec, Submission
 from xce.model.refusal import RefusalCode
 from xce.model.request import TASKS_MAX, Request
 from xce.resreq.array import parse_job_name
@@ -116,7 +122,7 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
-            terminal=_terminal(body),
+            terminal=read_terminal(body),
             login_shell=body.login_shell,
             user_group=body.user_group,
             ends_as_orphan=body.ends_as_orphan,
@@ -127,6 +133,8 @@ class SubmissionCompiler:
             **read_mail(body),
             warning_signal=body.warning_signal,
             warning_us=to_micros(body.warning_s),
+            description=body.description,
+            output_dir=body.output_dir,
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
 
@@ -287,9 +295,21 @@ def read_group(text: str) -> str:
 
 
 def compile_resources(
-    body: SubmissionBody, config: ClusterConfig, unit: str, *, base: str = ""
+    body: SubmissionBody,
+    config: ClusterConfig,
+    unit: str,
+    *,
+    base: str = "",
+    wish: GpuWish | None = None,
 ) -> Request:
     """Return what a submission asks for, with the requirement of its profile under it.
+
+    Args:
+        body: The submission.
+        config: What holds now.
+        unit: Of bare sizes.
+        base: The requirement of the profile.
+        wish: GPUs, where the submission itself says nothing of them.
 
     Raises:
         ProblemError: It cannot be read.
@@ -315,7 +335,7 @@ def compile_resources(
             hosts=body.hosts,
             exclusive=body.exclusive,
             unit=unit,
-            gpu=None if body.gpu is None else compile_gpu(body.gpu),
+            gpu=wish if body.gpu is None else compile_gpu(body.gpu),
             whole_hosts=body.nodes,
             base=base,
         )
@@ -418,68 +438,6 @@ def read_arguments(body: SubmissionBody) -> tuple[str, ...]:
             RefusalCode.TOO_LARGE, f"args are longer than {ARGS_MAX} characters, or hold NUL"
         )
     return tuple(body.args)
-
-
-def check_word(what: str, text: str) -> None:
-    """Check what stands in listings as a word.
-
-    Raises:
-        ProblemError: There are control characters in it.
-    """
-    if text.isprintable():
-        return
-    for at, character in enumerate(text):
-        if character < " " or "\x7f" <= character <= "\x9f":
-            raise refused(
-                RefusalCode.BAD_REQUEST,
-                f"{what} may not hold {character!r} (column {at + 1})",
-                lsf="Bad project name" if what == "project" else "",
-            )
-
-
-def check_warning(signal: int, before_us: Micros) -> None:
-    """Check that a warning has both its signal and its time.
-
-    Raises:
-        ProblemError: One is missing.
-    """
-    if bool(signal) != bool(before_us):
-        raise refused(
-            RefusalCode.BAD_REQUEST,
-            "a warning needs both the signal and the time before the run limit",
-            lsf="You must specify both a warning action and an action warning time",
-        )
-
-
-def _terminal(body: SubmissionBody) -> Terminal | None:
-    given = body.terminal
-    if given is None:
-        return None
-    if body.input and given.mode != "I":
-        raise refused(
-            RefusalCode.BAD_REQUEST,
-            "a job with a pseudo-terminal reads from that, not from a file",
-            lsf="Input file not allowed with pseudo-terminal",
-        )
-    if "\0" in given.kind:
-        raise refused(RefusalCode.BAD_REQUEST, "TERM holds a NUL character")
-    return Terminal(given.mode, given.rows, given.columns, given.kind)
-
-
-def check_paths(body: SubmissionBody) -> None:
-    """Check that what names files can do so.
-
-    Raises:
-        ProblemError: It cannot.
-    """
-    if not os.path.isabs(body.cwd):  # noqa: PTH117 - a text, not a path of this machine
-        raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
-    for text in (
-        body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name,
-        body.pre_exec, body.post_exec,
-    ):  # fmt: skip
-        if "\0" in text:
-            raise refused(RefusalCode.BAD_REQUEST, f"the path {text!r} holds a NUL character")
 
 
 def _encode(text: str, what: str) -> bytes:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from xce.apiserver.gpu_body import GpuBody
-from xce.model.job import COMMAND_MAX
+from xce.model.job import COMMAND_MAX, DESCRIPTION_MAX
 from xce.model.mail import TEXT_MAX as MAIL_TEXT_MAX
 from xce.model.request import TASKS_MAX
 
@@ -33,6 +33,10 @@ Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
 SignalNumber = Annotated[int, Meta(ge=0, le=64)]
 Command = Annotated[str, Meta(max_length=COMMAND_MAX)]
+Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX)]
+LoginShell = Annotated[str, Meta(pattern=LOGIN_SHELL)]
+Notices = Annotated[list[Literal["start", "done", "exit"]], Meta(max_length=3)]
+Addresses = Annotated[str, Meta(max_length=MAIL_TEXT_MAX)]
 ExitStatus = Annotated[int, Meta(ge=1, le=255)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
 
@@ -110,6 +114,10 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     error: Path = ""
     output_append: bool = True
     error_append: bool = True
+    output_dir: Path = ""
+    """Made before the job; relative paths of output and error lie in it. As ``cwd_given``."""
+    description: Description = ""
+    """For people."""
     from_host: Annotated[str, Meta(max_length=255)] = ""
     home: Path = ""
     umask: Annotated[int, Meta(ge=0, le=0o777)] = 0o022
@@ -120,13 +128,13 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What to call it where something is wrong with it."""
     placement_group: Short = ""
     """``NAME[,pack|spread][,hard|soft][,LEVEL]``."""
-    login_shell: Annotated[str, Meta(pattern=LOGIN_SHELL)] = ""
+    login_shell: LoginShell = ""
     """Path of a shell whose login files are read before the job."""
     user_group: Short = ""
     """A group of the queue's shares that the user is in."""
-    notices: Annotated[list[Literal["start", "done", "exit"]], Meta(max_length=3)] = []
+    notices: Notices = []
     """What mail is wanted about: that it begins, that it has ended well, or otherwise."""
-    mail_to: Annotated[str, Meta(max_length=MAIL_TEXT_MAX)] = ""
+    mail_to: Addresses = ""
     """Addresses with commas or blanks between them; empty: the name of the one who submits."""
     terminal: TerminalBody | None = None
     """Of an interactive job: who submits it reads from it and types at it."""

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from xce.control.exit_values import success_codes
+from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of, near_gpus
 from xce.model.device import DeviceGrant, GpuWish
@@ -162,11 +162,13 @@ def _launch(
     needs = found.forms[attempt.alternative].needs
     amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
     mem = int(sum(needed[1] for needed in amounts.values()))
+    spec = state.spec(job)
+    hooks = hooks_of(state, spec, key)
     return Launch(
         job=job.id,
         indices=[],
         attempts=[],
-        spec=state.spec(job),
+        spec=spec,
         owner=job.owner,
         queue=key.queue,
         project=key.project,
@@ -190,9 +192,10 @@ def _launch(
         group=key.group,
         success_codes=success_codes(state, key),
         row_gpus=row_wishes(state, attempt),
-        hooks=hooks_of(state, state.spec(job), key),
+        hooks=hooks,
         hook_limit_us=config.hook_limit_us,
-        mails_report=config.mail.is_on and bool(state.spec(job).notices & ENDS),
+        mails_report=config.mail.is_on and bool(spec.notices & ENDS),
+        requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
     )
 
 

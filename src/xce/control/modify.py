@@ -32,6 +32,7 @@ from xce.control.submit import (
     find_denial,
     make_key,
 )
+from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
 from xce.model.config import AppConfig, QueueConfig
 from xce.model.dependency import Dependency
@@ -47,11 +48,14 @@ from xce.state.cluster import ClusterState
 from xce.state.job import Job
 from xce.state.rights import OWNER
 
-OF_STARTED: Final = frozenset(["run_limit_s", "estimate_s", "mem_limit_kib", "rerunnable", "queue"])
+OF_STARTED: Final = frozenset(
+    ["run_limit_s", "estimate_s", "mem_limit_kib", "rerunnable", "queue", "description"]
+)
 """What can be changed of a job of which everything has started."""
 OF_OWNER: Final = frozenset(
-    ["command", "script", "args", "input", "output", "error", "cwd_given", "env"]
-)
+    ["command", "script", "args", "input", "output", "error", "cwd_given", "env", "output_dir",
+     "login_shell", "mail_to"]
+)  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 _LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable"])
 Decided = tuple[list[Record], Accepted | Refusal]
@@ -92,6 +96,9 @@ def decide_modification(
     waits = bool(waiting_positions(job))
     check = check_submission if waits else check_limits
     refusal = check_profile(state, item.submission) or check(state, item.submission, queue)
+    if refusal is None and "user_group" in command.changed:
+        user_group = item.submission.spec.user_group
+        refusal = check_user_group(queue, job.owner.user, user_group)
     if refusal is not None:
         return [], _about(refusal, job)
     dependency = _dependency(state, command, item, job)
@@ -171,7 +178,7 @@ def _refuse(
             RefusalCode.WRONG_STATE,
             f"job {job.id} has started: its {more[0]} cannot be changed any more",
             lsf="Only the following parameters can be used to modify a running job: "
-            "-M, -W, -We, -r, -rn, -q",
+            "-M, -W, -We, -r, -rn, -q, -Jd",
             job=job.id,
         )
     return None

@@ -76,6 +76,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """So long each of them may take; 0: any time."""
     mails_report: bool = False
     """Its report is sent by mail: it does not stand in the output file."""
+    requeue_codes: tuple[int, ...] = ()
+    """Exit statuses for which it is started anew; only told where there are hooks."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

@@ -14,6 +14,7 @@ from xce.model.request import Request
 
 NAME_MAX: Final = 4094
 COMMAND_MAX: Final = 4094
+DESCRIPTION_MAX: Final = 4094
 ARRAY_SIZE_MAX: Final = 10_000_000
 """Default of ``max_array_size``: bounds the number of elements and the largest index."""
 
@@ -257,6 +258,12 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-wa``: sent before its run limit; 0: none."""
     warning_us: Micros = 0
     """``-wt``: so long before."""
+    description: str = ""
+    """``-Jd``: for people."""
+    output_dir: str = ""
+    """``-outdir`` as given: made before the job, relative paths of output and error lie in it; may
+    hold patterns as ``cwd_asked``, and be relative to the working directory. Empty: there is none.
+    """
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -4,6 +4,7 @@ It is built in three layers, so that little is done for each element of an array
 jobs of a user with the same submitted environment), the launch, the element.
 """
 
+import posixpath
 import re
 from typing import Final, NamedTuple
 
@@ -18,7 +19,7 @@ from xce.worker.ranks import (
     role_environment,
     slots_by_host,
 )
-from xce.worker.streams import expand_path
+from xce.worker.streams import expand_path, output_directory
 
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 _NEVER: Final = re.compile(
@@ -32,6 +33,7 @@ _NEVER: Final = re.compile(
     |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
     |XCE_HOSTS_\w*|XCE_RANK\w*|XCE_LAUNCH_\w*|XCE_GPU\w*|XCE_BIND_\w*|LSB_BIND_\w*
     |LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+
+    |LSB_JOBEXIT_\w*|LSB_JOBPEND|LSB_JOBPIDS|LSB_JOBPGIDS
     |XCE_STEP_\w*|XCE_ENDPOINTS_\w*|XCE_PORT|XCE_HOST""",
     re.VERBOSE,
 )
@@ -158,11 +160,12 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
     if index in launch.restarted:
         found["LSB_RESTART"] = "Y"
     files = spec.files
-    for variable, path in (
-        ("LSB_OUTPUTFILE", files.output),
-        ("LSB_ERRORFILE", files.error),
-        ("LSB_INPUTFILE", files.input),
+    directory = output_directory(launch, index, launch.hosts[0][0])
+    for variable, path, above in (
+        ("LSB_OUTPUTFILE", files.output, directory),
+        ("LSB_ERRORFILE", files.error, directory),
+        ("LSB_INPUTFILE", files.input, ""),
     ):
         if path:
-            found[variable] = expand_path(path, job=job, index=index)
+            found[variable] = posixpath.join(above, expand_path(path, job=job, index=index))
     return found

@@ -257,9 +257,11 @@ class Launcher:
                 login=spec.login_shell,
                 hooks=tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
                 hook_limit_us=launch.hook_limit_us,
+                requeue_codes=launch.requeue_codes,
                 outer=base_environment(b"", account, self._host) if launch.hooks else {},
                 bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
+                output_dir=streams.output_directory(launch, elements[0][0], self._host),
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(
                     (spec.terminal.rows, spec.terminal.columns)
@@ -283,6 +285,7 @@ class Launcher:
         found = streams.streams_of(
             launch.spec.files, cwd=cwd, job=launch.job, index=index,
             input_path=self._store.input_path(spooled) if spooled else "",
+            output_dir=streams.output_directory(launch, index, self._host),
         )  # fmt: skip
         env = element_environment(launch, index, attempt)
         if launch.spec.runs_by_roles:
@@ -328,6 +331,6 @@ def _by_directory(
     launch: Launch, elements: list[tuple[Index, int]]
 ) -> list[list[tuple[Index, int]]]:
     """Return the elements in groups that share a working directory."""
-    if streams.cwd_has_index(launch):
+    if streams.directory_has_index(launch):
         return [[element] for element in elements]
     return [elements]

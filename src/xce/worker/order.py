@@ -42,6 +42,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[tuple[str, str, str], ...] = ()
     """Commands before and after the job: see `xce.worker.shepherd.hooks.Step`."""
     hook_limit_us: Micros = 0
+    requeue_codes: tuple[int, ...] = ()
+    """Exit statuses after which post hooks are told that the job waits again."""
     outer: dict[str, str] = {}
     """Beside ``env``, the variables of hooks that are not the job's own."""
     bindings: dict[str, tuple[list[int], list[int], bool]] = {}
@@ -51,6 +53,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the shell whose login files are read before."""
     says: bool = False
     """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
+    output_dir: str = ""
+    """A directory that is made before; empty: none."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):

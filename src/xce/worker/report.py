@@ -3,6 +3,7 @@
 Clients read it: the status is the line two above ``Resource usage summary:``.
 """
 
+import posixpath
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -11,7 +12,7 @@ from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
-from xce.worker.streams import expand_path, is_same_file
+from xce.worker.streams import expand_path, is_same_file, output_directory
 
 _DASHES: Final = "-" * 60
 _TEXT_MAX: Final = 64 * 1024
@@ -84,8 +85,11 @@ def render_start(launch: Launch, end: AttemptEnded, around: Around) -> str:
 
 def _streams(launch: Launch, end: AttemptEnded, *, cwd: str) -> tuple[str, str]:
     """Return the files of standard output and error; empty: there is none, or it is the other."""
+    directory = output_directory(launch, end.index, launch.hosts[0][0])
     output, error = (
-        expand_path(path, job=launch.job, index=end.index)
+        posixpath.join(directory, expand_path(path, job=launch.job, index=end.index))
+        if path
+        else ""
         for path in (launch.spec.files.output, launch.spec.files.error)
     )
     return output, "" if error and is_same_file(cwd, output, error) else error

@@ -1,14 +1,12 @@
 """Where a job runs and where its streams go: patterns in paths, what joins what. Pure."""
 
 import posixpath
-import re
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xce.model.effect import Launch
 from xce.model.ids import Index
 from xce.model.job import Files
-
-_PATTERN: Final = re.compile(r"%(EJ|EI|JG|[JIUPHG])")
+from xce.model.path_pattern import directory_values, expand_patterns
 
 Target: TypeAlias = tuple[str, bool]
 """A path from the working directory, and whether it is appended to."""
@@ -29,8 +27,7 @@ def expand_path(path: str, *, job: int, index: int) -> str:
     """Return a stream's path with ``%J`` and ``%I`` filled in; the index is 0 without an array."""
     if "%" not in path:
         return path
-    values = {"J": str(job), "I": str(index)}
-    return _PATTERN.sub(lambda match: values.get(match[1], match[0]), path)
+    return expand_patterns(path, {"J": str(job), "I": str(index)})
 
 
 def working_directory(launch: Launch, index: Index, host: str) -> tuple[str, bool]:
@@ -41,16 +38,29 @@ def working_directory(launch: Launch, index: Index, host: str) -> tuple[str, boo
     spec = launch.spec
     if not spec.cwd_asked:
         return spec.cwd, False
-    values = {
-        "J": str(launch.job), "EJ": str(launch.job), "I": str(index), "EI": str(index),
-        "U": launch.owner.user, "P": launch.project, "H": host, "JG": launch.group,
-        "G": spec.user_group,
-    }  # fmt: skip
-    asked = _PATTERN.sub(lambda match: values[match[1]], spec.cwd_asked)
-    return posixpath.join(spec.cwd, asked), True
+    return posixpath.join(spec.cwd, _expand_directory(spec.cwd_asked, launch, index, host)), True
 
 
-def streams_of(files: Files, *, cwd: str, job: int, index: int, input_path: str) -> Streams:
+def output_directory(launch: Launch, index: Index, host: str) -> str:
+    """Return the directory of ``-outdir``, from the root; empty: none was asked for."""
+    asked = launch.spec.output_dir
+    if not asked:
+        return ""
+    cwd, _ = working_directory(launch, index, host)
+    return posixpath.join(cwd, _expand_directory(asked, launch, index, host))
+
+
+def _expand_directory(path: str, launch: Launch, index: Index, host: str) -> str:
+    values = directory_values(
+        launch.job, index, user=launch.owner.user, project=launch.project, group=launch.group,
+        user_group=launch.spec.user_group, host=host,
+    )  # fmt: skip
+    return expand_patterns(path, values)
+
+
+def streams_of(
+    files: Files, *, cwd: str, job: int, index: int, input_path: str, output_dir: str = ""
+) -> Streams:
     """Return what the streams of one element are connected to.
 
     Args:
@@ -59,10 +69,13 @@ def streams_of(files: Files, *, cwd: str, job: int, index: int, input_path: str)
         job: Its job's number.
         index: Its index; 0 without an array.
         input_path: The spooled input (``-is``) on this host; empty: there is none.
+        output_dir: Where relative paths of output and error lie; empty: where it runs.
     """
 
     def target(path: str, *, append: bool) -> Target | None:
-        return (expand_path(path, job=job, index=index), append) if path else None
+        if not path:
+            return None
+        return posixpath.join(output_dir, expand_path(path, job=job, index=index)), append
 
     output = target(files.output, append=files.output_append)
     error = target(files.error, append=files.error_append)
@@ -78,9 +91,10 @@ def has_index(launch: Launch) -> bool:
     return any("%I" in path for path in (files.input, files.output, files.error))
 
 
-def cwd_has_index(launch: Launch) -> bool:
-    """Whether the working directory differs between the elements of a launch."""
-    return "%I" in launch.spec.cwd_asked or "%EI" in launch.spec.cwd_asked
+def directory_has_index(launch: Launch) -> bool:
+    """Whether working or output directory differ between the elements of a launch."""
+    asked = (launch.spec.cwd_asked, launch.spec.output_dir)
+    return any(pattern in path for path in asked for pattern in ("%I", "%EI"))
 
 
 def is_same_file(cwd: str, one: str, other: str) -> bool:

@@ -292,6 +292,18 @@ def test_a_working_directory_that_is_missing_is_the_jobs_fault(live: Live) -> No
     assert live.output(made["jobid"]).decode().strip() == str(live.home / f"made/{made['jobid']}")
 
 
+def test_the_output_directory_is_made_and_relative_files_lie_in_it(live: Live) -> None:
+    made = run(live, "echo here", output_dir="out/%U/%J", output="o.%J", cwd_given="made")
+    assert made["stat"] == "DONE", made
+    path = live.home / f"made/out/{made['user']}/{made['jobid']}/o.{made['jobid']}"
+    assert path.read_text().startswith("here\n")
+    assert live.output(made["jobid"]).startswith(b"here\n")
+    (live.home / "taken").write_text("")
+    row = run(live, "echo never", output_dir="taken/x", output="o")
+    assert (row["stat"], row["cause"]) == ("EXIT", "TERM_OUTPUT"), row
+    assert "cannot make the output directory" in row["detail"], row
+
+
 def test_a_working_directory_that_goes_away_under_a_job_does_not_matter(live: Live) -> None:
     row = run(live, "mkdir -p inner; cd inner; rmdir ../inner; sleep 0.1; exit 3")
     assert row["exit_code"] == 3

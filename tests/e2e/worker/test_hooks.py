@@ -66,6 +66,19 @@ def test_post_hooks_run_after_a_kill_and_what_is_decided_then_does_not_reach_the
     assert (end["cause"], end["post"]) == (14, 1)
 
 
+def test_post_hooks_are_told_why_the_job_ended_and_whether_it_waits_again(shepherd):
+    told = "echo $LSB_JOBEXIT_STAT:$LSB_JOBEXIT_INFO:$LSB_JOBPEND >> ran; echo $LSB_JOBPIDS > pids"
+    spawn(shepherd, "exit 7", [["post", told, "job"]], requeue_codes=[7])
+    started = shepherd.expect("started", 1)
+    shepherd.ended()
+    assert shepherd.text("pids").split() == [str(started[4])]
+    spawn(shepherd, "exec sleep 100", [["post", told, "job"]], job=2)
+    shepherd.expect("started", 2)
+    shepherd.order(["signal", 2, 0, 1, 12, 0, 0, 1])
+    shepherd.ended(2)
+    assert log(shepherd) == ["1792::Y", "35840:SIGNAL 12 USR2:"]
+
+
 def test_a_kill_while_a_pre_hook_runs_ends_it(shepherd):
     spawn(shepherd, "echo main >> ran", [["pre", "echo a >> ran; exec sleep 100", "job"], HOOKS[3]])
     wait_until(lambda: log(shepherd), "the pre hook runs")

@@ -156,3 +156,59 @@ def test_what_roles_say_is_changed_in_their_jobspec():
         assert after["roles"] == before["roles"]
 
     run_rest(story, queues=QUEUES)
+
+
+def test_mail_shell_shares_and_description_of_a_pending_job_are_changed():
+    async def story(rest):
+        job = await rest.submit("true", notices=["exit"], login_shell="/bin/sh")
+        result = await change(
+            rest, job, mail_start=True, mail_exit=False, mail_to="a@b.org", description="what",
+            output_dir="out/%J", ends_as_orphan=True, unset=["login_shell"],
+        )  # fmt: skip
+        assert result["text"] == "modified"
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["notices"], row["mail_to"], row["login_shell"]) == (["start"], "a@b.org", "")
+        assert (row["description"], row["output_dir"]) == ("what", "out/%J")
+        await change(rest, job, unset=["mail_to", "description", "output_dir"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert (row["mail_to"], row["description"], row["output_dir"]) == ("", "", "")
+        assert row["notices"] == ["start"]
+        refusal = await change(rest, job, user_group="nobody")
+        assert refusal["error"]["lsf"] == "Bad user group name"
+        assert (await change(rest, job, mail_to="a b c@d@e"))["code"] == "bad-request"
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_gpus_stay_when_something_else_is_changed_and_go_when_they_are_unset():
+    async def story(rest):
+        job = await rest.submit("true", gpu={"num": 2}, tasks=[2, 2])
+        await change(rest, job, tasks=[3, 3], resreq=["select[mem>1]"])
+        _, row = await rest.get(f"/jobs/{job}")
+        assert row["gpu_asked"].startswith("num=2:")
+        state = rest.controller.state
+        assert state.key(state.jobs[job]).request.gpu.count == 2
+        await change(rest, job, gpu={"num": 1, "mode": "exclusive_process"})
+        assert state.key(state.jobs[job]).request.gpu.count == 1
+        assert "mode=exclusive_process" in (await rest.get(f"/jobs/{job}"))[1]["gpu_asked"]
+        await change(rest, job, unset=["gpu"])
+        assert state.key(state.jobs[job]).request.gpu is None
+        assert (await rest.get(f"/jobs/{job}"))[1]["gpu_asked"] == ""
+        await change(rest, job, nodes=2, unset=["resreq"])
+        assert state.key(state.jobs[job]).request.whole_hosts == 2
+        await change(rest, job, unset=["nodes"])
+        assert state.key(state.jobs[job]).request.whole_hosts == 0
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_of_a_running_job_the_description_can_be_changed_and_its_mail_cannot():
+    async def story(rest):
+        job = await rest.submit("true")
+        place(rest.controller, job)
+        rest.link.pump()
+        assert (await change(rest, job, description="new"))["text"] == "modified"
+        assert (await rest.get(f"/jobs/{job}"))[1]["description"] == "new"
+        assert (await change(rest, job, mail_done=True))["error"]["code"] == "wrong-state"
+
+    run_rest(story, queues=QUEUES)

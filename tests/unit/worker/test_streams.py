@@ -2,7 +2,13 @@ import msgspec
 
 from xce.model.effect import Launch
 from xce.model.job import Files, JobSpec, Owner
-from xce.worker.streams import expand_path, streams_of, working_directory
+from xce.worker.streams import (
+    directory_has_index,
+    expand_path,
+    output_directory,
+    streams_of,
+    working_directory,
+)
 
 
 def streams(**files: object):
@@ -48,3 +54,15 @@ def test_only_a_directory_that_was_asked_for_is_made() -> None:
     assert working_directory(grouped, 0, "h1") == ("/w/of/a/b/chem", True)
     absolute = msgspec.structs.replace(asked, spec=JobSpec(cwd="/w", cwd_asked="/x"))
     assert working_directory(absolute, 3, "h1") == ("/x", True)
+
+
+def test_relative_paths_lie_in_the_output_directory_that_was_asked_for() -> None:
+    asked = launch(cwd="/w", cwd_asked="c", output_dir="%U/%J.%I")
+    assert output_directory(asked, 3, "h1") == "/w/c/ann/12.3"
+    assert output_directory(launch(cwd="/w", output_dir="/o/%H"), 3, "h1") == "/o/h1"
+    assert output_directory(launch(cwd="/w"), 3, "h1") == ""
+    assert directory_has_index(asked)
+    assert not directory_has_index(launch(cwd="/w", output_dir="%J"))
+    files = Files(input="i", output="o.%J", error="/e")
+    found = streams_of(files, cwd="/w", job=12, index=3, input_path="", output_dir="/w/x")
+    assert found == ("i", ("/w/x/o.12", True), ("/e", True))

@@ -12,6 +12,7 @@ from xce.apiserver.listing import parse_flag, parse_number
 from xce.apiserver.problems import NO_OUTPUT, ProblemError, refused
 from xce.apiserver.routes.jobs import subject_of
 from xce.apiserver.subject import Subject
+from xce.model.path_pattern import directory_values, expand_patterns
 from xce.model.refusal import RefusalCode
 from xce.net.message import OutputChunk, ReadOutput
 
@@ -71,7 +72,7 @@ class Output:
         Raises:
             ProblemError: The controller or the host is away, or there is nothing to read.
         """
-        subject, spec = self._subject, self._subject.spec
+        subject = self._subject
         owner = subject.owner
 
         def make(number: int) -> ReadOutput:
@@ -83,7 +84,7 @@ class Output:
                 attempt=self._attempt,
                 stream=self._stream,
                 path=self._path,
-                cwd=posixpath.join(spec.cwd, spec.cwd_asked) if spec.cwd_asked else spec.cwd,
+                cwd=self._directory(),
                 user=owner.user,
                 uid=owner.uid,
                 gid=owner.gid,
@@ -100,6 +101,17 @@ class Output:
                 return kept
             self._path = named
         return chunk
+
+    def _directory(self) -> str:
+        """Return the directory in which relative paths of output and error lie."""
+        subject, spec = self._subject, self._subject.spec
+        user, _, project = subject.place
+        values = directory_values(
+            subject.job_id, self._index, user=user, project=project, group=subject.key.group,
+            user_group=spec.user_group, host=self._host,
+        )  # fmt: skip
+        asked = (expand_patterns(path, values) for path in (spec.cwd_asked, spec.output_dir))
+        return posixpath.join(spec.cwd, *filter(None, asked))
 
 
 def is_away(chunk: OutputChunk) -> bool:

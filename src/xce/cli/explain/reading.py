@@ -284,7 +284,9 @@ class Reader:
         for member, option in (("warning_signal", "-wa"), ("warning_s", "-wt")):
             if self.options.has(option):
                 self.note(member, option)
-        for member, option in (("pre_exec", "-E"), ("post_exec", "-Ep"), ("login_shell", "-L")):
+        for member, option in (
+            ("pre_exec", "-E"), ("post_exec", "-Ep"), ("login_shell", "-L"), ("description", "-Jd"),
+        ):  # fmt: skip
             if self.options.has(option):
                 self.text(member, option)
 

@@ -11,19 +11,24 @@ from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed, UsageError
 from xce.cli.lsf.script import split_words
 from xce.cli.lsf.submission import (
     HOOKS,
+    TEXTS,
     add_files,
     add_warning,
     check_named,
     memory_kib,
     parse_condition,
+    parse_gpu_wish,
+    parse_mail_to,
     parse_priority,
     read_file,
 )
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
+    parse_count,
     parse_duration_s,
     parse_job_id,
+    parse_login_shell,
     parse_requeue,
     parse_tasks,
     split_job_name,
@@ -40,8 +45,10 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
   -q -n -R -m -x -P -app -sp -g        where, with how much and in which order it may run
   -W -We -M -b -w -r -rn -Q -E -Ep -wa -wt   limits, estimate, begin, dependency, reruns
+  -gpu -nnodes -G -ti   GPUs, whole hosts, group of shares, end of orphans
+  -Jd -B -N -Ne -u -L -outdir           description, mail, login shell, output directory
   -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
-  a job that has started: -W -We -M -r -rn -q only
+  a job that has started: -W -We -M -r -rn -q -Jd only
 """
 _UNSET = {
     "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
@@ -50,16 +57,33 @@ _UNSET = {
     "-gn": "group", "-appn": "app", "-En": "pre_exec", "-Epn": "post_exec",
     "-wan": "warning_signal", "-wtn": "warning_s",
     "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
-    "-cwdn": "cwd_given", "-Qn": "requeue_codes",
+    "-cwdn": "cwd_given", "-Qn": "requeue_codes", "-Jdn": "description", "-outdirn": "output_dir",
+    "-un": "mail_to", "-Ln": "login_shell", "-Gn": "user_group", "-gpun": "gpu",
+    "-nnodesn": "nodes", "-tin": "ends_as_orphan", "-rnn": "rerunnable", "-oon": "output",
+    "-eon": "error",
 }  # fmt: skip
 """Option -> what is as if it had not been said."""
+_SWITCHES = {
+    "-x": {"exclusive": True},
+    "-r": {"rerunnable": True},
+    "-rn": {"rerunnable": False},
+    "-ti": {"ends_as_orphan": True},
+    "-B": {"mail_start": True},
+    "-Bn": {"mail_start": False},
+    "-N": {"mail_done": True, "mail_exit": True},
+    "-Nn": {"mail_done": False, "mail_exit": False},
+    "-Ne": {"mail_done": False, "mail_exit": True},
+    "-Nen": {"mail_exit": False},
+}
+"""Option -> what it changes."""
 _KNOWN = {
-    **dict.fromkeys(("-x", "-r", "-rn"), FLAG),
+    **dict.fromkeys(_SWITCHES, FLAG),
     **dict.fromkeys(_UNSET, FLAG),
     **dict.fromkeys(
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
             "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z", "-Zs",
+            "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
         ),
         VALUE,
     ),
@@ -106,6 +130,10 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
         change["cwd_given"] = options.value("-cwd")
     if options.has("-Q"):
         change.update(parse_requeue(options.value("-Q")))
+    for option, members in _SWITCHES.items():
+        if options.has(option):
+            change |= members
+    _add_words(change, options)
     add_files(change, options)
     _add_program(change, options)
     unset = [member for option, member in _UNSET.items() if options.has(option)]
@@ -129,10 +157,22 @@ def _add_place(change: dict[str, Any], options: Parsed, context: Context) -> Non
         change["tasks"] = parse_tasks(options.value("-n"))
     if options.has("-sp"):
         change["priority"] = parse_priority(options.value("-sp"))
-    if options.has("-x"):
-        change["exclusive"] = True
-    if options.has("-r") or options.has("-rn"):
-        change["rerunnable"] = not options.has("-rn")
+    if options.has("-gpu"):
+        unit = lambda: bsub.unit_for_limits(context)  # noqa: E731 - asked for sizes only
+        change["gpu"] = parse_gpu_wish(options.value("-gpu"), unit)
+    if options.has("-nnodes"):
+        change["nodes"] = parse_count(options.value("-nnodes"), option="-nnodes")
+    if options.has("-G"):
+        change["user_group"] = options.value("-G")
+
+
+def _add_words(change: dict[str, Any], options: Parsed) -> None:
+    """Add description, output directory, addresses and login shell."""
+    change.update({name: options.value(option) for option, name in TEXTS if options.has(option)})
+    if options.has("-u"):
+        change["mail_to"] = parse_mail_to(options.value("-u"))
+    if options.has("-L"):
+        change["login_shell"] = parse_login_shell(options.value("-L"))
 
 
 def _add_limits(change: dict[str, Any], options: Parsed, context: Context) -> None:

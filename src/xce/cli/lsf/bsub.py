@@ -37,6 +37,8 @@ Usage: bsub [options] command [argument ...]
   -b [[[year:]month:]day:]hour:minute   start not before
   -m "hosts"  -x        hosts to use; no other job beside it
   -cwd directory        working directory of the job
+  -outdir directory     made before the job; relative -o and -e lie in it
+  -Jd text              description, for people
   -env "all, ~A, B=1"   variables of the job; several add up
   -P project  -sp n     project, priority
   -app profile          application profile: what jobs of an application need
@@ -58,7 +60,6 @@ _PLAIN = "write the job's options on the command line or as #BSUB lines"
 _ULIMIT = "set it inside of the job with ulimit"
 _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
-    "-outdir": "use -cwd, or write the directory into -o and -e",
     "-sla": "there are no service classes; use a queue",
     "-t": "use -W, which counts from the start of the job",
     "-c": "use -W, which counts real time",
@@ -68,7 +69,6 @@ _INSTEAD = {
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
     "-f": "copy the files inside of the job",
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
-    "-Jd": "use -J",
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
     "-s": "what a closing window suspends is stopped as a whole",
@@ -105,7 +105,7 @@ OPTIONS = Options(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-E", "-Ep", "-u", "-wa", "-wt",
+                "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
             ),
             VALUE,
         ),

@@ -43,6 +43,8 @@ def heading(row: Row, *, with_status: bool = False) -> str:
     if with_status:
         parts += [f"Status <{row['stat']}>", f"Queue <{row['queue']}>"]
     parts.append(f"Command <{one_line(row.get('command') or '')}>")
+    if row.get("description"):
+        parts.append(f"Job Description <{one_line(row['description'])}>")
     return ", ".join(parts)
 
 

@@ -11,6 +11,7 @@ from xce.cli.lsf.gpu_text import alloc_text, count_text
 from xce.cli.lsf.rows import (
     exec_cwd,
     exit_code,
+    expand_directory,
     expand_pattern,
     finish_text,
     is_finished,
@@ -258,9 +259,13 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("action_warning_time", 19, "warn_time", "warning_s",
      lambda row, _: f"{row['warning_s'] / 60:g}" if row.get("warning_s") else ""),
     ("application", 13, "app", "app", _text("app")),
+    ("job_description", 17, "description", "description",
+     lambda row, _: one_line(row.get("description") or "")),
+    ("output_dir", 15, "", "output_dir,user,project,group,user_group,hosts",
+     lambda row, _: expand_directory(row.get("output_dir") or "", row)),
 )  # fmt: skip
 _EMPTY = """
-job_description/17/description service_class/13/sla
+service_class/13/sla
 rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 resize_notification_command/27/resize_cmd
@@ -271,7 +276,7 @@ estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 ef
 eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
 swaplimit/10 nthreads/10
 hrusage/50 network_req/15 filelimit/10 corelimit/10 stacklimit/10 processlimit/12 plimit/10
-eplimit/10 output_dir/15 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time
+eplimit/10 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time
 srcjobid/8 dstjobid/8 source_cluster/15/srcluster energy/10 gpfsio/10 cpu_peak/10 mem_efficiency/10
 cpu_efficiency/10 cpu_peak_efficiency/10 average_cpu_efficiency/10 cpu_peak_reached_duration/10
 """

@@ -155,6 +155,8 @@ def _heading(row: Row) -> str:
     if row.get("interactive"):
         parts.append(_INTERACTIVE[row["interactive"]])
     parts.append(f"Command <{one_line(row.get('command') or '')}>")
+    if row.get("description"):
+        parts.append(f"Job Description <{one_line(row['description'])}>")
     return ", ".join(parts)
 
 
@@ -177,6 +179,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
         if path:
             over = "" if row.get(f"{member}_append", True) else " (overwrite)"
             parts.append(f"{name} File{over} <{path}>")
+    if row.get("output_dir"):
+        parts.append(f"Output Directory <{under_home(row['output_dir'], row)}>")
     parts += [text for member, text in _SWITCHED_ON if row.get(member)]
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")

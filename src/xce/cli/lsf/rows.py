@@ -140,25 +140,31 @@ def expand_pattern(path: str, row: Row) -> str:
     return path.replace("%J", str(row["jobid"])).replace("%I", str(row.get("index") or 0))
 
 
+def expand_directory(asked: str, row: Row) -> str:
+    """Return a directory of ``-cwd`` or ``-outdir`` with its patterns filled in."""
+    if "%" not in asked:
+        return asked
+    index = str(row.get("index") or 0)
+    values = (
+        ("%EJ", str(row["jobid"])),
+        ("%EI", index),
+        ("%JG", row.get("group") or ""),
+        ("%J", str(row["jobid"])),
+        ("%I", index),
+        ("%U", row.get("user") or ""),
+        ("%P", row.get("project") or ""),
+        ("%G", row.get("user_group") or ""),
+        ("%H", row["hosts"][0][0] if row.get("hosts") else "%H"),
+    )
+    for pattern, value in values:
+        asked = asked.replace(pattern, value)
+    return asked
+
+
 def exec_cwd(row: Row) -> str:
     """Return where the job runs: the directory of ``-cwd`` from where it was submitted."""
     cwd: str = row.get("cwd") or ""
-    asked: str = row.get("cwd_given") or ""
-    if "%" in asked:
-        index = str(row.get("index") or 0)
-        values = (
-            ("%EJ", str(row["jobid"])),
-            ("%EI", index),
-            ("%JG", row.get("group") or ""),
-            ("%J", str(row["jobid"])),
-            ("%I", index),
-            ("%U", row.get("user") or ""),
-            ("%P", row.get("project") or ""),
-            ("%G", row.get("user_group") or ""),
-            ("%H", row["hosts"][0][0] if row.get("hosts") else "%H"),
-        )
-        for pattern, value in values:
-            asked = asked.replace(pattern, value)
+    asked = expand_directory(row.get("cwd_given") or "", row)
     if not asked or asked.startswith("/"):
         return asked or cwd
     return f"{cwd.rstrip('/')}/{asked}"

@@ -35,6 +35,8 @@ _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
 WARNINGS = frozenset(("warning_signal", "warning_s"))
 BOTH_WARNINGS = "You must specify both a warning action and an action warning time"
 HOOKS = (("-E", "pre_exec"), ("-Ep", "post_exec"))
+TEXTS = (("-Jd", "description"), ("-outdir", "output_dir"))
+DESCRIPTION_MAX = 4094
 _MUST_NAME = (
     ("-E", "Bad pre-execution command: -E is empty"),
     ("-Ep", "Bad post-execution command: -Ep is empty"),
@@ -42,6 +44,7 @@ _MUST_NAME = (
     ("-q", "Queue name must be specified: -q names no queue"),
     ("-app", "No such application profile: -app names none"),
     ("-w", "Dependency condition syntax error: -w is empty"),
+    ("-outdir", "Bad output directory: -outdir names none"),
 )
 _CONDITIONS = ("(", "!", "done(", "ended(", "exit(", "started(", "post_done(", "post_err(", "num")
 
@@ -108,6 +111,7 @@ def build_submission(
     if options.has("-Q"):
         body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
+    body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
     _add_surroundings(body, options, environ)
     return body
 
@@ -147,7 +151,7 @@ def _size(
     if options.has("-n"):
         body["tasks"] = parse_tasks(options.value("-n"))
     if options.has("-gpu"):
-        body["gpu"] = _gpu(options.value("-gpu"), unit_for_limits)
+        body["gpu"] = parse_gpu_wish(options.value("-gpu"), unit_for_limits)
     if options.has("-nnodes"):
         body["nodes"] = parse_count(options.value("-nnodes"), option="-nnodes")
     return body
@@ -162,6 +166,8 @@ def check_named(options: Parsed) -> None:
     for option, text in _MUST_NAME:
         if options.has(option) and not options.value(option).strip():
             raise BadValueError(text)
+    if len(options.value("-Jd")) > DESCRIPTION_MAX:
+        raise BadValueError(f"Bad job description: -Jd is over {DESCRIPTION_MAX} characters")
 
 
 def _identity(options: Parsed, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -213,7 +219,7 @@ def memory_kib(text: str, unit_for_limits: Callable[[], str]) -> int:
     return kib or 0
 
 
-def _gpu(text: str, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
+def parse_gpu_wish(text: str, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
     """Return what ``-gpu`` asks for; only ``gmem`` needs the unit of limits."""
     from xce.cli.lsf.gpu_value import parse_gpu  # noqa: PLC0415 - of this option only
 
@@ -333,9 +339,14 @@ def _add_mail(body: dict[str, Any], options: Parsed) -> None:
     if any(wanted.values()):
         body["notices"] = [word for word, is_wanted in wanted.items() if is_wanted]
     if options.has("-u"):
-        if not options.value("-u").strip():
-            raise BadValueError("Bad mail address: -u names nobody")
-        body["mail_to"] = options.value("-u")
+        body["mail_to"] = parse_mail_to(options.value("-u"))
+
+
+def parse_mail_to(text: str) -> str:
+    """Return the addresses of ``-u``."""
+    if not text.strip():
+        raise BadValueError("Bad mail address: -u names nobody")
+    return text
 
 
 def submission_directory(environ: Mapping[str, str]) -> str:

@@ -101,7 +101,8 @@ def _each(
 
 _LINES: Final = (
     ("user", "User"), ("queue", "Queue"), ("project", "Project"), ("command", "Command"),
-    ("cwd", "Directory"), ("cwd_given", "Subdirectory"), ("input", "Input"),
+    ("description", "Description"), ("cwd", "Directory"), ("cwd_given", "Subdirectory"),
+    ("input", "Input"), ("output_dir", "Output directory"),
     ("output", "Output"), ("error", "Error output"), ("resreq_asked", "Requirement"),
     ("gpu_asked", "GPUs asked"),
     ("dependency", "After"), ("hosts_asked", "Hosts asked"), ("from_host", "From host"),

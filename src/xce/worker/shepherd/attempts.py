@@ -40,7 +40,7 @@ class Attempt:
         "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
         "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
         "max_processes", "max_threads", "name", "note", "number", "oom", "parts", "path", "pid",
-        "pidfd", "report", "reported", "retry_us", "said", "says",
+        "pidfd", "report", "reported", "retry_us", "said", "says", "sent",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "terminal", "user_us",
     )  # fmt: skip
@@ -76,6 +76,8 @@ class Attempt:
         """How long it has been stopped before that."""
         self.number = 0
         """The last of the user's signals that was delivered."""
+        self.sent = 0
+        """Which it was."""
         self.terminal = ""
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
@@ -310,8 +312,8 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
     match note:
         case ["ending", int(cause), int(step), int(at_us)]:
             attempt.cause, attempt.step, attempt.step_us = cause, step, at_us
-        case ["signal", int(number)]:
-            attempt.number = number
+        case ["signal", int(number), *sent]:
+            attempt.number, attempt.sent = number, sent[0] if sent else 0
         case ["suspended", bool(suspended), int(at_us)]:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
@@ -320,7 +322,7 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.course.recall(facts)
             attempt.report, attempt.detail = report, detail
             attempt.started_us = attempt.course.began_us
-            attempt.cause = attempt.step = attempt.suspended_us = 0
+            attempt.cause = attempt.step = attempt.suspended_us = attempt.sent = 0
         case ["course", int(post), str(detail)] if attempt.course is not None:
             attempt.course.post, attempt.course.post_detail = post, detail
             attempt.course.is_over = True

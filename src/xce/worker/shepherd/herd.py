@@ -370,8 +370,8 @@ class Herd:
         if count:
             if count <= attempt.number:
                 return
-            attempt.number = count
-            rundir.note(attempt.path, ["signal", count])
+            attempt.number, attempt.sent = count, number
+            rundir.note(attempt.path, ["signal", count, number])
         if step:
             attempt.cause, attempt.step, attempt.step_us = cause, step, clock_us()
             rundir.note(attempt.path, ["ending", cause, step, attempt.step_us])

@@ -46,6 +46,10 @@ class Result(NamedTuple):
     started_us: int = 0
     ended_us: int = 0
     detail: str = ""
+    pid: int = 0
+    """Its shell's; 0: it had none."""
+    sent: int = 0
+    """The last of the user's signals that it was sent; 0: none."""
 
 
 _MAIN_STEP: Final = Step(MAIN, "", "job")
@@ -125,10 +129,6 @@ class Course:
             self._go_to(self.steps.index(_MAIN_STEP) + 1)
             return
         self._go_to(self.at + 1)
-
-    def job_status(self) -> int:
-        """Return how the job ended as the status word of ``wait``."""
-        return self.main.signal or (self.main.code & 255) << 8
 
     def _go_to(self, place: int) -> None:
         self.is_over = place >= len(self.steps)

@@ -145,6 +145,8 @@ class Files(NamedTuple):
     """None: with the output."""
     stem: str
     """Name of a file in a directory that was given instead of a file: ``<stem>.out``."""
+    output_dir: str = ""
+    """Made before the streams are opened; empty: none."""
 
 
 def files_of(shared: dict[str, Any], rest: list[Any]) -> Files:
@@ -152,7 +154,7 @@ def files_of(shared: dict[str, Any], rest: list[Any]) -> Files:
     source, output, error, stem = rest
     return Files(
         shared["cwd"], shared["make_cwd"], source, Stream(*output) if output else None,
-        Stream(*error) if error else None, str(stem),
+        Stream(*error) if error else None, str(stem), shared.get("output_dir", ""),
     )  # fmt: skip
 
 
@@ -302,6 +304,7 @@ def _enter(files: Files, opened: list[int], null: int) -> int:
             exit_code=2,
             host_fault=False,
         ) from error
+    _make_output_directory(files.output_dir)
     if not source or source == os.devnull:
         return null
     try:
@@ -316,6 +319,20 @@ def _enter(files: Files, opened: list[int], null: int) -> int:
             host_fault=False,
         ) from error
     return fd
+
+
+def _make_output_directory(path: str) -> None:
+    """Make the directory of ``-outdir``, if there is one."""
+    try:
+        if path:
+            os.makedirs(path, exist_ok=True)  # noqa: PTH103
+    except (OSError, ValueError) as error:
+        raise Trouble(
+            f"cannot make the output directory {path}: {_reason(error)}",
+            cause=CAUSE_OUTPUT,
+            exit_code=1,
+            host_fault=False,
+        ) from error
 
 
 def _open_output(stream: Stream, inside: str, what: str) -> tuple[int, str, str]:

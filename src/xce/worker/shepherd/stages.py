@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from xce.worker.shepherd.attempts import ENDED, RUNNING, Attempt, Event
+from xce.worker.shepherd.exit_variables import exit_variables
 from xce.worker.shepherd.hooks import MAIN, POST, Course, Result
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key
@@ -56,7 +57,7 @@ class Stages:
         course.take(
             Result(
                 attempt.code, attempt.signal, attempt.cause, attempt.started_us, attempt.ended_us,
-                attempt.detail,
+                attempt.detail, attempt.pid, attempt.sent,
             )
         )  # fmt: skip
         told: list[Event] = []
@@ -97,7 +98,7 @@ class Stages:
         attempt.mark = f"{attempt.mark.partition('+')[0]}+{course.at}"
         attempt.state, attempt.is_child, attempt.pid, attempt.pidfd = RUNNING, True, 0, -1
         attempt.code = attempt.signal = attempt.cause = attempt.step = 0
-        attempt.kills = attempt.retry_us = attempt.suspended_us = 0
+        attempt.kills = attempt.retry_us = attempt.suspended_us = attempt.sent = 0
         attempt.started_us, attempt.detail = now_us, ""
         self._hooked[attempt.key] = attempt
         if course.step.kind == MAIN:
@@ -123,17 +124,20 @@ class Stages:
         self._hooked.pop(attempt.key, None)
         main = _course(attempt).main
         attempt.code, attempt.signal, attempt.cause = main.code, main.signal, main.cause
-        attempt.started_us, attempt.ended_us, attempt.detail = main[3:]
+        attempt.started_us, attempt.ended_us, attempt.detail = main[3:6]
 
 
 def plan_of(
     shared: dict[str, Any], env: dict[str, str], own: dict[str, str], files: list[Any]
 ) -> dict[str, Any]:
     """Return what the steps of an attempt need; ``own``: the variables of the element alone."""
-    names = ("cwd", "make_cwd", "umask", "script", "way", "login", "window", "bindings")
+    names = (
+        "cwd", "make_cwd", "umask", "script", "way", "login", "window", "bindings", "output_dir",
+    )  # fmt: skip
     return {
         "steps": shared["hooks"],
         "limit_us": shared["hook_limit_us"],
+        "requeue_codes": shared.get("requeue_codes", []),
         "shared": {name: shared[name] for name in names if name in shared},
         "env": env,
         "outer": shared["outer"] | shared["env"] | own,
@@ -151,5 +155,5 @@ def _environment(course: Course) -> dict[bytes, bytes]:
     plan: dict[str, Any] = course.plan
     env = dict(plan["env"] if course.step.origin == "job" else plan["outer"])
     if course.step.kind == POST:
-        env["LSB_JOBEXIT_STAT"] = str(course.job_status())
+        env |= exit_variables(plan, course.main)
     return encode_env(env)

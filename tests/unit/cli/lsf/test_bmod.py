@@ -5,6 +5,7 @@ from fake_api import FakeApi, run_command
 
 from xce.cli.lsf import bmod, bswitch
 from xce.cli.lsf.control import user_name
+from xce.cli.lsf.gpu_value import parse_gpu
 
 ROUTE = "POST /jobs/actions"
 ME = user_name()
@@ -44,6 +45,18 @@ def changed(words):
         (["-M", "100"], {"mem_limit_kib": 100 << 10}),
         (["-w", "done(3)"], {"dependency": "done(3)"}),
         (["-b", "2099:1:2:3:4"], None),
+        (["-Jd", "what it is", "-outdir", "out/%J"],
+         {"description": "what it is", "output_dir": "out/%J"}),
+        (["-B", "-N"], {"mail_start": True, "mail_done": True, "mail_exit": True}),
+        (["-Bn", "-Ne"], {"mail_start": False, "mail_done": False, "mail_exit": True}),
+        (["-Nn", "-u", "a@b.org"],
+         {"mail_done": False, "mail_exit": False, "mail_to": "a@b.org"}),
+        (["-L", "/bin/sh", "-G", "chem", "-nnodes", "2", "-ti"],
+         {"login_shell": "/bin/sh", "user_group": "chem", "nodes": 2, "ends_as_orphan": True}),
+        (["-gpu", "num=2"], {"gpu": parse_gpu("num=2", "M")}),
+        (["-Jdn", "-outdirn", "-un", "-Ln", "-Gn", "-gpun", "-nnodesn", "-tin", "-rnn", "-eon"],
+         {"unset": ["description", "ends_as_orphan", "error", "gpu", "login_shell", "mail_to",
+                    "nodes", "output_dir", "rerunnable", "user_group"]}),
         (["-J", "new"], {"name": "new"}),
         (["-J", "%5"], {"array_limit": 5}),
         (["-J", "new%0"], {"name": "new", "array_limit": 0}),
@@ -87,8 +100,8 @@ def test_a_script_is_read_now(tmp_path):
         (["12"], "bmod: there is nothing to change"),
         (["-H", "12"], "bmod: -H: this option of LSF is not in XCE; use bstop and bresume"),
         (["-gn", "12"], None),
-        (["-nnodes", "2", "12"],
-         ("bmod: -nnodes: this option of LSF is not in XCE; it cannot be changed after the "
+        (["-K", "12"],
+         ("bmod: -K: this option of LSF is not in XCE; it cannot be changed after the "
          "submission")),
     ],
 )  # fmt: skip

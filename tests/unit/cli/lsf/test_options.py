@@ -57,7 +57,11 @@ def test_bsub_takes_numbers_and_brackets_behind_the_letter(word, option, value):
         (["-foo", "bar"], bsub, "-foo: there is no such option"),
         (["-qnormal"], bsub, "-q normal"),
         (["-n"], bsub, "-n: a value is missing"),
-        (["-Jd", "me", "ls"], bsub, "-Jd: this option of LSF is not in XCE; use -J"),
+        (
+            ["-ln_mem", "me"],
+            bsub,
+            "-ln_mem: this option of LSF is not in XCE; it is of IBM's CSM only",
+        ),
         (["-pack", "f"], bsub, "-pack: this option of LSF is not in XCE"),
         (["-IX", "sh"], bsub, "-IX: this option"),
         (["-az"], bjobs, "-az: there is no such option"),

@@ -48,7 +48,7 @@ def test_repeated_options_keep_their_order():
         ("#BSUB -foo\n", "-foo: there is no such option"),
         ("#BSUB -J\n", "-J: a value is missing"),
         ("#BSUB ls\n", "'ls' belongs to no option"),
-        ("#BSUB -Jd text\n", "use -J"),
+        ("#BSUB -Lp text\n", "use rusage"),
     ],
 )
 def test_a_line_that_cannot_be_read_whole_is_an_error_that_names_it(text, message):

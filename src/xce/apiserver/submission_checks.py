@@ -1,0 +1,76 @@
+"""Checks of members of a submission that need nothing but themselves."""
+
+import os
+
+from xce.apiserver.problems import refused
+from xce.apiserver.submission_body import SubmissionBody
+from xce.model.ids import Micros
+from xce.model.job import Terminal
+from xce.model.refusal import RefusalCode
+
+
+def check_word(what: str, text: str) -> None:
+    """Check what stands in listings as a word.
+
+    Raises:
+        ProblemError: There are control characters in it.
+    """
+    if text.isprintable():
+        return
+    for at, character in enumerate(text):
+        if character < " " or "\x7f" <= character <= "\x9f":
+            raise refused(
+                RefusalCode.BAD_REQUEST,
+                f"{what} may not hold {character!r} (column {at + 1})",
+                lsf="Bad project name" if what == "project" else "",
+            )
+
+
+def check_warning(signal: int, before_us: Micros) -> None:
+    """Check that a warning has both its signal and its time.
+
+    Raises:
+        ProblemError: One is missing.
+    """
+    if bool(signal) != bool(before_us):
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "a warning needs both the signal and the time before the run limit",
+            lsf="You must specify both a warning action and an action warning time",
+        )
+
+
+def read_terminal(body: SubmissionBody) -> Terminal | None:
+    """Return how an interactive job is connected; None: it is not interactive.
+
+    Raises:
+        ProblemError: It cannot be.
+    """
+    given = body.terminal
+    if given is None:
+        return None
+    if body.input and given.mode != "I":
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "a job with a pseudo-terminal reads from that, not from a file",
+            lsf="Input file not allowed with pseudo-terminal",
+        )
+    if "\0" in given.kind:
+        raise refused(RefusalCode.BAD_REQUEST, "TERM holds a NUL character")
+    return Terminal(given.mode, given.rows, given.columns, given.kind)
+
+
+def check_paths(body: SubmissionBody) -> None:
+    """Check that what names files can do so.
+
+    Raises:
+        ProblemError: It cannot.
+    """
+    if not os.path.isabs(body.cwd):  # noqa: PTH117 - a text, not a path of this machine
+        raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
+    for text in (
+        body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name,
+        body.pre_exec, body.post_exec, body.output_dir, body.description,
+    ):  # fmt: skip
+        if "\0" in text:
+            raise refused(RefusalCode.BAD_REQUEST, f"the path {text!r} holds a NUL character")
