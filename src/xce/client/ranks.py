@@ -63,10 +63,21 @@ def rank_environment(
     found["XCE_HOST_TASK_INDEX"] = str(rank.place)
     if rank.role:
         found["XCE_ROLE"], found["XCE_ROLE_INDEX"] = rank.role, str(rank.number)
-    own = environ.get(f"CUDA_VISIBLE_DEVICES{rank.place}")
-    if own is not None:
-        found["CUDA_VISIBLE_DEVICES"] = found["NVIDIA_VISIBLE_DEVICES"] = own
-    return found
+    return found | own_devices(environ, str(rank.place))
+
+
+def own_devices(environ: Mapping[str, str], place: str) -> dict[str, str]:
+    """Return the variables by which a task sees its own GPUs; nothing where it has none of its own.
+
+    Args:
+        environ: Of its job on its host.
+        place: Which of the job's tasks there it is.
+    """
+    amd = environ.get(f"ROCR_VISIBLE_DEVICES{place}")
+    if amd is not None:
+        return {"ROCR_VISIBLE_DEVICES": amd}
+    own = environ.get(f"CUDA_VISIBLE_DEVICES{place}")
+    return {} if own is None else {"CUDA_VISIBLE_DEVICES": own, "NVIDIA_VISIBLE_DEVICES": own}
 
 
 def hosts_of(ranks: Sequence[Rank]) -> list[str]:

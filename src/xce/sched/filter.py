@@ -215,7 +215,7 @@ def filter_device_open(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 
 def render_kind(wish: GpuWish) -> str:
     """Return which GPUs are wanted, for people: ``H100`` of ``40960`` MiB."""
-    words = [wish.model]
+    words = [wish.model, "of AMD" if wish.vendor else ""]
     words += [f"of {wish.mem_mib} MiB"] if wish.mem_mib else []
     words += [f"instances of MIG {wish.mig}"] if wish.mig else []
     words += ["in one NVLink domain"] if wish.is_linked and wish.count > 1 else []

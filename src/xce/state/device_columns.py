@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from xce.model.device import GpuWish, is_model, is_profile, link_places
+from xce.model.device import GpuWish, is_model, is_profile, link_places, vendor_of
 from xce.state.host_devices import HostDevices
 
 Grid = npt.NDArray[np.int64]
@@ -90,6 +90,10 @@ class DeviceColumns:
         mask &= _chosen(self._profile, self._profiles, wish.mig, is_profile)
         if not wish.mig:
             mask &= self._profile == 0
+        vendor = wish.vendor or ("" if wish.model else "nvidia")
+        if vendor:
+            good = [code for text, code in self._models.items() if vendor_of(text) == vendor]
+            mask &= np.isin(self._model, good)
         if wish.model:
             mask &= _chosen(self._model, self._models, wish.model, is_model)
         if wish.mem_mib:

@@ -10,7 +10,7 @@ LIST_MAX: Final = 100_000
 """A longer list is left out of the environment: the kernel takes 128 KiB a variable."""
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PATTERN: Final = re.compile(r"%([JIRT])")
-_DROPPED: Final = re.compile(r"CUDA_VISIBLE_DEVICES\d+|XCE_STEP_\w*")
+_DROPPED: Final = re.compile(r"(?:CUDA|ROCR)_VISIBLE_DEVICES\d+|XCE_STEP_\w*")
 
 
 class Meeting:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from xce.client.ranks import own_devices
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.task import HoldPart, PartSeen, StartTask, TaskFault
@@ -25,7 +26,7 @@ from xce.worker.process_limits import limited_command
 from xce.worker.ranks import slots_by_host
 
 _FIRST_HOSTS: Final = re.compile(
-    r"XCE_LAUNCH_\w*|XCE_ATTEMPT_MARK|XCE_JOB_HOST_DIR|LS_JOBPID|CUDA_VISIBLE_DEVICES\w*"
+    r"XCE_LAUNCH_\w*|XCE_ATTEMPT_MARK|XCE_JOB_HOST_DIR|LS_JOBPID|(?:CUDA|ROCR)_VISIBLE_DEVICES\w*"
     r"|LSB_BIND_\w*|RM_CPU_TASK\d+|XCE_BIND_KIND|NVIDIA_VISIBLE_DEVICES|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 )
 """What is true on the first host only."""
@@ -175,9 +176,7 @@ def part_environment(
             found[name] = value
     entry = entry_of(launch, host)
     found |= gpu_environment(launch, index, entry) | binding_environment(launch, index, entry)
-    own = found.get("CUDA_VISIBLE_DEVICES" + found.get("XCE_HOST_TASK_INDEX", "-"))
-    if own is not None:
-        found["CUDA_VISIBLE_DEVICES"] = found["NVIDIA_VISIBLE_DEVICES"] = own
+    found |= own_devices(found, found.get("XCE_HOST_TASK_INDEX", "-"))
     found["HOME"], found["SHELL"] = account.home, account.shell
     found["USER"] = found["LOGNAME"] = account.name
     found["HOSTNAME"] = found["XCE_LAUNCH_HOST"] = host
