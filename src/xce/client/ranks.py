@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from xce.step.environment import own_devices
+
 NO_ROLE: Final = "-"
 
 
@@ -64,20 +66,6 @@ def rank_environment(
     if rank.role:
         found["XCE_ROLE"], found["XCE_ROLE_INDEX"] = rank.role, str(rank.number)
     return found | own_devices(environ, str(rank.place))
-
-
-def own_devices(environ: Mapping[str, str], place: str) -> dict[str, str]:
-    """Return the variables by which a task sees its own GPUs; nothing where it has none of its own.
-
-    Args:
-        environ: Of its job on its host.
-        place: Which of the job's tasks there it is.
-    """
-    amd = environ.get(f"ROCR_VISIBLE_DEVICES{place}")
-    if amd is not None:
-        return {"ROCR_VISIBLE_DEVICES": amd}
-    own = environ.get(f"CUDA_VISIBLE_DEVICES{place}")
-    return {} if own is None else {"CUDA_VISIBLE_DEVICES": own, "NVIDIA_VISIBLE_DEVICES": own}
 
 
 def hosts_of(ranks: Sequence[Rank]) -> list[str]:

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from xce.client.ranks import own_devices
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.task import HoldPart, PartSeen, StartTask, TaskFault
 from xce.net import message as m
+from xce.step.environment import own_devices
 from xce.worker import order as o
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Action, Key, SpawnPart
