@@ -1,24 +1,10 @@
 """Limits of CPU time, swap, processes and sizes on a live cluster: what the whole job and each
 process may use, with control groups and without."""
 
-from collections.abc import Iterator
+from live import Live, Row
 
-import pytest
-from live import Live, Row, open_live
-from other_user import IS_ROOT, NOBODY
-
-MODES = ("root", "user") if IS_ROOT else ("user",)
 BUSY = "while :; do :; done"
 GREEDY = "exec python3 -c 'x = bytearray(100 << 20); import time; time.sleep(60)'"
-
-
-@pytest.fixture(scope="module", params=MODES)
-def live(request: pytest.FixtureRequest) -> Iterator[Live]:
-    uid = NOBODY if request.param == "user" and IS_ROOT else None
-    with open_live(uid) as live:
-        live.configure("kill_interval_s: 1\n")
-        live.xce("up", "--hosts", "h1", "--slots", "64")
-        yield live
 
 
 def ended(live: Live, *jobs: int) -> list[Row]:

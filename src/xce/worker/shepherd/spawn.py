@@ -326,12 +326,7 @@ def _enter(files: Files, opened: list[int], null: int) -> int:
         opened.append(fd)
         os.set_blocking(fd, True)
     except (OSError, ValueError) as error:
-        raise Trouble(
-            f"cannot open the input file {source}: {_reason(error)}",
-            cause=CAUSE_OUTPUT,
-            exit_code=1,
-            host_fault=False,
-        ) from error
+        raise _file_trouble(f"open the input file {source}", error) from error
     return fd
 
 
@@ -341,12 +336,14 @@ def _make_output_directory(path: str) -> None:
         if path:
             os.makedirs(path, exist_ok=True)  # noqa: PTH103
     except (OSError, ValueError) as error:
-        raise Trouble(
-            f"cannot make the output directory {path}: {_reason(error)}",
-            cause=CAUSE_OUTPUT,
-            exit_code=1,
-            host_fault=False,
-        ) from error
+        raise _file_trouble(f"make the output directory {path}", error) from error
+
+
+def _file_trouble(what: str, error: OSError | ValueError) -> Trouble:
+    """Return why an attempt cannot begin here or anywhere: one of its files cannot be used."""
+    return Trouble(
+        f"cannot {what}: {_reason(error)}", cause=CAUSE_OUTPUT, exit_code=1, host_fault=False
+    )
 
 
 def _open_output(stream: Stream, inside: str, what: str) -> tuple[int, str, str]:
