@@ -8,6 +8,7 @@ from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS
 from xce.model.request import ClassKey
+from xce.model.transfers import Transfer
 
 
 def number_s(span_us: Micros) -> float:
@@ -75,6 +76,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     description: str
     output_dir: str
     """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
+    transfers: tuple[Transfer, ...]
+    """Files that are copied before and after: local path, operator, the job's path."""
 
 
 class Common:
@@ -174,5 +177,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "warning_s": "warning_s",
     "description": "spec.description",
     "output_dir": "spec.output_dir",
+    "transfers": "spec.transfers",
 }
 """Each member of `Shared` and where `Common` has it."""

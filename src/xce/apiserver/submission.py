@@ -135,6 +135,7 @@ class SubmissionCompiler:
             warning_us=to_micros(body.warning_s),
             description=body.description,
             output_dir=body.output_dir,
+            transfers=tuple(body.transfers),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
 

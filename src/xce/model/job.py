@@ -11,6 +11,7 @@ import msgspec
 from xce.model.ids import Micros
 from xce.model.relation import Relation, Role
 from xce.model.request import Request
+from xce.model.transfers import Transfer
 
 NAME_MAX: Final = 4094
 COMMAND_MAX: Final = 4094
@@ -264,6 +265,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-outdir`` as given: made before the job, relative paths of output and error lie in it; may
     hold patterns as ``cwd_asked``, and be relative to the working directory. Empty: there is none.
     """
+    transfers: tuple[Transfer, ...] = ()
+    """``-f``: files that are copied before its start and after its end."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -32,6 +32,7 @@ from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.step_plan import plan_of
 from xce.worker.store import Store, digest_of, is_digest
+from xce.worker.transfers import transfer_steps
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
@@ -239,6 +240,8 @@ class Launcher:
         command, way = command_of(spec, script, way)
         for elements in _by_directory(launch, held.elements):
             cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
+            before, after = transfer_steps(launch, cwd, makes_cwd=make_cwd)
+            hooks = tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks)
             shared = SpawnShared(
                 note=note,
                 base=base,
@@ -255,10 +258,12 @@ class Launcher:
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
-                hooks=tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
+                hooks=(*before, *after, *hooks),
                 hook_limit_us=launch.hook_limit_us,
                 requeue_codes=launch.requeue_codes,
-                outer=base_environment(b"", account, self._host) if launch.hooks else {},
+                outer=base_environment(b"", account, self._host)
+                if hooks or before or after
+                else {},
                 bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
                 output_dir=streams.output_directory(launch, elements[0][0], self._host),

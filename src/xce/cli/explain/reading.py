@@ -10,7 +10,7 @@ from xce.cli.explain.requirement import REFUSED, read_hosts, read_requirement
 from xce.cli.lsf.bsub import OPTIONS as BSUB
 from xce.cli.lsf.environment import split_items
 from xce.cli.lsf.gpu_value import mib, parse_gpu
-from xce.cli.lsf.submission import add_warning, bare_unit
+from xce.cli.lsf.submission import add_warning, bare_unit, read_transfers
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
@@ -291,11 +291,14 @@ class Reader:
                 self.text(member, option)
 
     def surroundings(self) -> None:
-        """Read ``-cwd -outdir -env``."""
+        """Read ``-cwd -outdir -f -env``."""
         if self.options.has("-cwd") or self.environ.get("LSB_JOB_CWD"):
             self.text("cwd", "-cwd", "LSB_JOB_CWD")
         if self.options.has("-outdir"):
             self.text("outdir", "-outdir")
+        if self.options.has("-f"):
+            self.result["transfers"] = read_transfers(self.options)
+            self.note("transfers", "-f")
         if self.options.has("-env"):
             items = [item for text in self.options.given["-env"] for item in split_items(text)]
             self.result["env"] = _environment(items)

@@ -112,6 +112,8 @@ def build_submission(
         body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
     body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
+    if options.has("-f"):
+        body["transfers"] = read_transfers(options)
     _add_surroundings(body, options, environ)
     return body
 
@@ -268,6 +270,21 @@ def add_files(body: dict[str, Any], options: Parsed) -> None:
         content = _spool(path)
         body["input"] = path
         body["input_data"] = binascii.b2a_base64(content, newline=False).decode("ascii")
+
+
+def read_transfers(options: Parsed) -> list[list[str]]:
+    """Return the files that are to be copied before and after.
+
+    Raises:
+        BadValueError: One is none.
+    """
+    from xce.model.errors import TextError  # noqa: PLC0415 - of this option only
+    from xce.model.transfers import parse_transfer  # noqa: PLC0415
+
+    try:
+        return [list(parse_transfer(text)) for text in options.given["-f"]]
+    except TextError as error:
+        raise BadValueError(f"Bad file transfer: -f {error}") from None
 
 
 def _path(options: Parsed, option: str) -> str:

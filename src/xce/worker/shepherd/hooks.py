@@ -15,11 +15,19 @@ from typing import Any, Final, NamedTuple
 PRE: Final = "pre"
 MAIN: Final = "main"
 POST: Final = "post"
+TRANSFER: Final = "file transfer"
+"""So begins the origin of a step that copies a file."""
 CAUSE_PRE_EXEC: Final = 28
 CAUSE_STATUS_LOST: Final = 100
+CAUSE_OUTPUT: Final = 104
 """Numbers of `xce.model.job.EndCause`, which this program cannot import."""
 POST_DONE: Final = 1
 POST_FAILED: Final = 2
+_TRANSFER_FAULTS: Final = {
+    66: "what is to be copied is no file that can be read",
+    73: "its copy cannot be written",
+}
+"""By the exit status of the step."""
 
 
 class Step(NamedTuple):
@@ -29,11 +37,18 @@ class Step(NamedTuple):
     command: str
     """Of a hook: what the user's shell runs."""
     origin: str
-    """Who asks for it: ``queue``, ``application`` or ``job``."""
+    """Who asks for it: ``queue``, ``application`` or ``job``; or a `TRANSFER`."""
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it copies a file."""
+        return self.origin.startswith(TRANSFER)
 
     @property
     def name(self) -> str:
         """What it is called in reasons."""
+        if self.is_transfer:
+            return f"the {self.origin}"
         return f"the {self.kind}-execution command of the {self.origin}"
 
 
@@ -140,7 +155,8 @@ class Course:
         if result.cause not in (0, CAUSE_STATUS_LOST):
             return result
         detail = self._failure(step, result)
-        return result._replace(cause=CAUSE_PRE_EXEC, code=result.code or 1, detail=detail)
+        cause = CAUSE_OUTPUT if step.is_transfer else CAUSE_PRE_EXEC
+        return result._replace(cause=cause, code=result.code or 1, detail=detail)
 
     def _take_post(self, step: Step, result: Result) -> None:
         if not result.code and not self.is_late:
@@ -155,4 +171,6 @@ class Course:
             return f"{step.name} took longer than {int(self.plan['limit_us']) // 1_000_000} s"
         if result.detail:
             return f"{step.name} failed: {result.detail}"
+        if step.is_transfer and result.code in _TRANSFER_FAULTS:
+            return f"{step.name} failed: {_TRANSFER_FAULTS[result.code]}"
         return f"{step.name} ended with exit status {result.code}"
