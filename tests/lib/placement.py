@@ -12,7 +12,7 @@ from xce.model.command import ProposePlan
 from xce.model.config import HostConfig, QueueConfig, ResourceConfig
 from xce.model.plan import Plan
 from xce.model.record import SessionRan
-from xce.model.request import Alternative, Amount, CuWish, Part, Request
+from xce.model.request import Alternative, Amount, CuWish, HostChoice, Part, Request
 from xce.sched.certify import find_faults, find_shortages
 from xce.sched.session import run_session
 from xce.state.check import check_not_over_committed, check_state
@@ -86,6 +86,15 @@ wishes = st.builds(
     st.integers(0, 2),
     st.sampled_from([0, 0, 2, 3]),
 )
+asked_hosts = st.one_of(
+    st.just({}),
+    st.just({}),
+    st.just({}),
+    st.just({"hosts": (HostChoice("h2"), HostChoice("r2", 1))}),
+    st.just({"hosts": (HostChoice("r1", 1),), "other_hosts": True, "others_preference": 2}),
+    st.sampled_from(["h1", "r1", "r2"]).map(lambda name: {"hosts_excluded": (name,)}),
+)
+"""What ``-m`` may say: names of hosts and of racks, all of which need not be there."""
 
 
 @st.composite
@@ -105,8 +114,9 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
         same=draw(sames),
         cu=wish,
         select=draw(st.sampled_from(["", "", "", "mem > 2", "hname != 'h1'"])),
-        order=draw(st.sampled_from(["", "slots", "-mem:slots"])),
+        order=draw(st.sampled_from(["", "slots", "-mem:slots", "!slots"])),
         **span,
+        **draw(asked_hosts),
     )
 
 
@@ -125,6 +135,7 @@ def compound(draw: st.DrawFn, *, most: int = 3) -> Request:
         same=draw(st.sampled_from([(), (), (), ("kind",)])),
         hosts_max=draw(st.sampled_from([0, 0, 0, 1, 2])),
         exclusive=draw(st.sampled_from([False, False, True])),
+        **draw(asked_hosts),
     )
 
 
@@ -162,6 +173,24 @@ def build(shape: Sequence[HostShape], load: Sequence[tuple[int, int]]) -> Record
         if not controller.job(job).live:
             kill(controller, job)
     return controller
+
+
+def names_that_are_there(wanted: Request, shape: Sequence[HostShape]) -> Request:
+    """Return a request whose ``-m`` names no rack without hosts, which submission refuses."""
+    there = {host.rack for host in shape} | {f"h{place}" for place in range(1, len(shape) + 1)}
+    return replace(
+        wanted,
+        hosts=tuple(choice for choice in wanted.hosts if choice.host in there),
+        hosts_excluded=tuple(name for name in wanted.hosts_excluded if name in there),
+    )
+
+
+def may_be_used(request: Request, name: str, rack: str) -> bool:
+    """Return whether ``-m`` lets a host be used."""
+    asked = [choice.host for choice in request.hosts]
+    if name in request.hosts_excluded or rack in request.hosts_excluded:
+        return False
+    return not asked or request.other_hosts or name in asked or rack in asked
 
 
 def accept(controller: RecordedController, plan: Plan) -> None:
@@ -209,8 +238,16 @@ def usable_hosts(controller: RecordedController, form: Form, free: np.ndarray) -
         for attempt in (job.live or {}).values():
             attempts[attempt.hosts] += 1
     return [
-        number for number in range(table.count) if not request.exclusive or attempts[number] == 0
+        number
+        for number in range(table.count)
+        if (not request.exclusive or attempts[number] == 0) and _is_asked(controller, form, number)
     ]
+
+
+def _is_asked(controller: RecordedController, form: Form, number: int) -> bool:
+    table = controller.state.hosts
+    rack = table.config[number].labels.get("rack", "-")
+    return may_be_used(form.request, table.names[number], rack)
 
 
 def role_hosts(
@@ -317,6 +354,7 @@ def placements(
         number
         for number in range(state.hosts.count)
         if not form.request.exclusive or state.hosts.attempts[number] == 0
+        if _is_asked(controller, form, number)
     }
     columns = []
     for role, need in zip(form.roles, form.needs, strict=True):

@@ -106,6 +106,15 @@ def relaxations(
                 Change("hosts", f"use other hosts than {names}", f'without -m "{names}"'),
             )
         )
+    if request.hosts_excluded:
+        names = " ".join(request.hosts_excluded)
+        found.append(
+            _dropped(
+                "hosts-excluded",
+                lambda wanted: _everywhere(wanted, hosts_excluded=()),
+                Change("hosts", f"use {names} too", "without ~ in -m"),
+            )
+        )
     if request.exclusive:
         found.append(
             _dropped(

@@ -95,6 +95,9 @@ def render_gpu(body: GpuBody) -> str:
         words.append("glink=yes")
     if body.mig:
         words.append(f"mig={body.mig}")
+    if body.gvendor != "nvidia":
+        words.append(f"gvendor={body.gvendor}")
+    words += [f"{name}=yes" for name in ("aff", "block") if getattr(body, name)]
     return ":".join(words)
 
 

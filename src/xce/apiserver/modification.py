@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from xce.apiserver.gpu_body import GpuBody, render_gpu, wish_by_lsf
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import refused
+from xce.apiserver.process_limits import LimitsChange, change_limits
 from xce.apiserver.profile import choose_app
 from xce.apiserver.submission import (
     SubmissionCompiler,
@@ -43,11 +44,13 @@ from xce.apiserver.submission_body import (
 )
 from xce.apiserver.submission_checks import check_paths, check_warning, check_word
 from xce.control.modify import as_it_is
+from xce.control.submit import given_limits
 from xce.model.command import Modification
 from xce.model.config import AppConfig
 from xce.model.ids import Index
 from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS, Notice
+from xce.model.process_limits import without
 from xce.model.refusal import RefusalCode
 from xce.model.request import TASKS_MAX, ClassKey, Request
 from xce.state.cluster import ClusterState
@@ -62,6 +65,8 @@ Unsettable = Literal[
     "output", "error", "cwd_given", "priority", "group",
     "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
     "output_dir", "mail_to", "login_shell", "user_group", "gpu", "nodes", "ends_as_orphan",
+    "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
+    "data_limit_kib", "file_limit_kib", "core_limit_kib",
 ]  # fmt: skip
 
 
@@ -89,6 +94,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     run_limit_s: Span | UnsetType = UNSET
     estimate_s: Span | UnsetType = UNSET
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
+    limits: LimitsChange = LimitsChange()
     dependency: Text | UnsetType = UNSET
     cwd_given: Path | UnsetType = UNSET
     input: Path | UnsetType = UNSET
@@ -160,7 +166,10 @@ def _given(change: ChangeBody) -> Iterator[tuple[str, Any]]:
     for name in change.__struct_fields__:
         value = getattr(change, name)
         own = name not in _PARTS or name in ("script_data", "input_data")
-        if own and name != "unset" and value is not UNSET:
+        if own and name not in ("unset", "limits") and value is not UNSET:
+            yield name, value
+    for name in change.limits.__struct_fields__:
+        if (value := getattr(change.limits, name)) is not UNSET:
             yield name, value
 
 
@@ -270,8 +279,12 @@ class Composer:
         return self._state.apps.get(key.app) or AppConfig(name=key.app)
 
     def _without_limit(self, spec: JobSpec, key: ClassKey) -> JobSpec:
-        """Return a spec without the memory limit that another profile gave it."""
+        """Return a spec without the limits that another queue or profile gave it."""
         before = self._state.apps.get(key.app)
+        queue = self._state.queues.get(key.queue)
+        if queue is not None and (self._is_changed("app") or self._is_changed("queue")):
+            given = given_limits(queue, before or AppConfig(name=""))
+            spec = replace(spec, limits=without(spec.limits, given))
         given_kib = before.mem_limit_mib * 1024 if before is not None else 0
         if self._is_changed("app") and given_kib and spec.mem_limit_kib == given_kib:
             return replace(spec, mem_limit_kib=0)
@@ -358,6 +371,7 @@ class Composer:
         asked = "" if gpu is None else render_gpu(gpu)
         return replace(
             spec,
+            limits=change_limits(self._change.limits, self._change.unset, spec.limits),
             description=value("description", "", spec.description),
             output_dir=value("output_dir", "", spec.output_dir),
             notices=int(notices),

@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from xce.apiserver.process_limits import limit_row
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS
@@ -76,6 +77,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     description: str
     output_dir: str
     """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
+    limits: dict[str, float]
+    """Those that it has: ``cpu_limit_s``, ``swap_limit_kib``, ``process_limit``, ..."""
     transfers: tuple[Transfer, ...]
     """Files that are copied before and after: local path, operator, the job's path."""
 
@@ -120,6 +123,11 @@ class Common:
     def run_limit_s(self) -> float:
         """The run limit."""
         return number_s(self.key.run_limit_us)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Of CPU time, swap, processes and sizes."""
+        return limit_row(self.spec.limits)
 
     @property
     def warning_s(self) -> float:
@@ -177,6 +185,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "warning_s": "warning_s",
     "description": "spec.description",
     "output_dir": "spec.output_dir",
+    "limits": "limits",
     "transfers": "spec.transfers",
 }
 """Each member of `Shared` and where `Common` has it."""

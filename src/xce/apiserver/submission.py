@@ -8,7 +8,7 @@ import hashlib
 import socket
 from collections.abc import Callable, Sequence
 from operator import methodcaller
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,7 @@ from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import ProblemError, refused
+from xce.apiserver.process_limits import read_limits
 from xce.apiserver.profile import choose_app
 from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
 from xce.apiserver.submission_body import (
@@ -122,20 +123,7 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
-            terminal=read_terminal(body),
-            login_shell=body.login_shell,
-            user_group=body.user_group,
-            ends_as_orphan=body.ends_as_orphan,
-            requeue_codes=tuple(sorted({*body.requeue_codes, *body.requeue_elsewhere})),
-            requeue_elsewhere=tuple(sorted(set(body.requeue_elsewhere))),
-            pre_exec=body.pre_exec.strip(),
-            post_exec=body.post_exec.strip(),
-            **read_mail(body),
-            warning_signal=body.warning_signal,
-            warning_us=to_micros(body.warning_s),
-            description=body.description,
-            output_dir=body.output_dir,
-            transfers=tuple(body.transfers),
+            **_manner_of(body),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
 
@@ -239,6 +227,27 @@ class SubmissionCompiler:
                 self._requests.clear()
             self._requests[key] = found
         return found
+
+
+def _manner_of(body: SubmissionBody) -> dict[str, Any]:
+    """Return the members of a `JobSpec` that say how it runs, and what is said of it."""
+    return {
+        "terminal": read_terminal(body),
+        "login_shell": body.login_shell,
+        "user_group": body.user_group,
+        "ends_as_orphan": body.ends_as_orphan,
+        "requeue_codes": tuple(sorted({*body.requeue_codes, *body.requeue_elsewhere})),
+        "requeue_elsewhere": tuple(sorted(set(body.requeue_elsewhere))),
+        "pre_exec": body.pre_exec.strip(),
+        "post_exec": body.post_exec.strip(),
+        "warning_signal": body.warning_signal,
+        "warning_us": to_micros(body.warning_s),
+        "description": body.description,
+        "output_dir": body.output_dir,
+        "transfers": tuple(body.transfers),
+        "limits": read_limits(body.limits),
+        **read_mail(body),
+    }
 
 
 def _submission(

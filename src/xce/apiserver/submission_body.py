@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from xce.apiserver.gpu_body import GpuBody
+from xce.apiserver.process_limits import LimitsBody
 from xce.model.job import COMMAND_MAX, DESCRIPTION_MAX
 from xce.model.mail import TEXT_MAX as MAIL_TEXT_MAX
 from xce.model.request import TASKS_MAX
@@ -110,6 +111,7 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     run_limit_s: Span | None = None
     estimate_s: Span | None = None
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] = 0
+    limits: LimitsBody = LimitsBody()
     dependency: Text = ""
     ends_as_orphan: bool = False
     """Whether it ends at once when its dependency can never hold, whatever the cluster's grace."""

@@ -8,6 +8,7 @@ import msgspec
 
 from xce.apiserver.gpu_rows import GpuRow, gpu_rows, users_of_gpus
 from xce.apiserver.loads import sum_loads
+from xce.apiserver.process_limits import limit_row
 from xce.apiserver.processor_rows import HostProcessorsRow, host_processors_row
 from xce.journal.past import PastJob
 from xce.model.config import ExitValues, QueueConfig
@@ -106,6 +107,9 @@ class QueueRow(msgspec.Struct, frozen=True):
     """So often an element is started anew for its exit status."""
     pre_exec: str = ""
     post_exec: str = ""
+    limits: dict[str, float] = {}
+    """As in the row of a job: ceilings, and what jobs have that say nothing."""
+    default_cpu_limit_s: float = 0
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -263,6 +267,8 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 max_requeues=queue.max_requeues,
                 pre_exec=queue.pre_exec,
                 post_exec=queue.post_exec,
+                limits=limit_row(queue.limits),
+                default_cpu_limit_s=queue.default_cpu_limit_us / 1_000_000,
             )
         )
     return rows

@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from xce.step.environment import own_devices
+
 NO_ROLE: Final = "-"
 
 
@@ -63,10 +65,7 @@ def rank_environment(
     found["XCE_HOST_TASK_INDEX"] = str(rank.place)
     if rank.role:
         found["XCE_ROLE"], found["XCE_ROLE_INDEX"] = rank.role, str(rank.number)
-    own = environ.get(f"CUDA_VISIBLE_DEVICES{rank.place}")
-    if own is not None:
-        found["CUDA_VISIBLE_DEVICES"] = found["NVIDIA_VISIBLE_DEVICES"] = own
-    return found
+    return found | own_devices(environ, str(rank.place))
 
 
 def hosts_of(ranks: Sequence[Rank]) -> list[str]:

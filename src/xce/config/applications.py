@@ -3,6 +3,7 @@
 import msgspec
 
 from xce.config.document import Place, each_item, read_mapping
+from xce.config.queues import take_limits
 from xce.config.report import render_allowed
 from xce.config.schema import APPLICATION
 from xce.model.config import AppConfig, ClusterConfig
@@ -32,7 +33,7 @@ def read_applications(place: Place | None) -> Profiles:
             continue
         if name in found:
             item.problem(f"application profile {name!r} is defined twice")
-        app = msgspec.convert(fields, AppConfig)
+        app = msgspec.convert(take_limits(fields), AppConfig)
         if app.tasks_max and app.tasks_min > app.tasks_max:
             item.problem(f"application profile {name!r}: tasks_min is above tasks_max")
         found[name] = (app, item)

@@ -6,8 +6,9 @@ import msgspec
 
 from xce.config.document import Place, each_item, read_mapping
 from xce.config.report import render_allowed
-from xce.config.schema import QUEUE
+from xce.config.schema import LIMITS, QUEUE
 from xce.model.config import HostConfig, QueueConfig
+from xce.model.process_limits import ProcessLimits
 
 QUEUES_MAX = 1_000
 
@@ -29,7 +30,7 @@ def read_queues(place: Place | None, hosts: dict[str, HostConfig]) -> dict[str, 
         name = fields.get("name")
         if name is None:
             continue
-        queue = msgspec.convert(fields, QueueConfig)
+        queue = msgspec.convert(take_limits(fields), QueueConfig)
         if name in queues:
             item.problem(f"queue {name!r} is defined twice")
         if queue.default and default:
@@ -46,6 +47,14 @@ def read_queues(place: Place | None, hosts: dict[str, HostConfig]) -> dict[str, 
     if len(queues) > 1 and not default:
         place.problem("no queue is the default: give one of them 'default: true'")
     return queues or None
+
+
+def take_limits(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields of a queue or profile with its process limits as one of them."""
+    members = {key.field for key in LIMITS.values()}
+    rest = {name: value for name, value in fields.items() if name not in members}
+    limits = {name: fields[name] for name in members if name in fields}
+    return {**rest, "limits": ProcessLimits(**limits)} if limits else rest
 
 
 def _check_hosts(item: Place, fields: dict[str, Any], hosts: dict[str, HostConfig]) -> None:
@@ -74,5 +83,7 @@ def _check_limits(item: Place, queue: QueueConfig) -> None:
     """Report limits that contradict each other."""
     if queue.run_limit_us and queue.default_run_limit_us > queue.run_limit_us:
         item.problem(f"queue {queue.name!r}: default_run_limit is above run_limit")
+    if queue.limits.cpu_us and queue.default_cpu_limit_us > queue.limits.cpu_us:
+        item.problem(f"queue {queue.name!r}: default_cpu_limit is above cpu_limit")
     if queue.tasks_max and queue.tasks_min > queue.tasks_max:
         item.problem(f"queue {queue.name!r}: tasks_min is above tasks_max")

@@ -25,6 +25,7 @@ from xce.config.values import (
     read_exit_values,
     read_flag,
     read_host_pattern,
+    read_limit_kib,
     read_limit_mib,
     read_line,
     read_load,
@@ -47,6 +48,7 @@ from xce.model.request import TASKS_MAX
 RESERVATIONS_LIMIT: Final = 1_000_000
 RESREQ_MAX: Final = 4096
 REQUEUES_LIMIT: Final = 1_000_000_000
+COUNT_LIMIT: Final = 1_000_000_000
 ARRAY_SIZE_LIMIT: Final = 1_000_000_000
 RESOURCE_KINDS: Final = ("counter", "pool", "number", "string", "boolean")
 UNITS_FOR_LIMITS: Final = ("KB", "MB", "GB", "TB", "classic")
@@ -110,9 +112,23 @@ TOPOLOGY: Final = Table(
     ),
 )
 
+LIMITS: Final = {
+    "cpu_limit": Key("cpu_us", read_span),
+    "swap_limit": Key("swap_kib", read_limit_kib),
+    "process_limit": Key("processes", read_count(1, COUNT_LIMIT)),
+    "thread_limit": Key("threads", read_count(1, COUNT_LIMIT)),
+    "stack_limit": Key("stack_kib", read_limit_kib),
+    "data_limit": Key("data_kib", read_limit_kib),
+    "file_limit": Key("file_kib", read_limit_kib),
+    "core_limit": Key("core_kib", read_limit_kib),
+}
+"""Of queues and profiles: the members of their `ProcessLimits`."""
+
 QUEUE: Final = Table(
     noun="a queue",
     keys={
+        **LIMITS,
+        "default_cpu_limit": Key("default_cpu_limit_us", read_span),
         **_same(
             name=read_name(QUEUE_NAME, "a queue", RESERVED_QUEUES),
             priority=read_count(1, 1_000_000),
@@ -149,7 +165,6 @@ QUEUE: Final = Table(
     not_built=frozenset(
         [
             "admins",
-            "cpu_limit",
             "host_post_exec",
             "host_pre_exec",
             "job_limit",
@@ -164,6 +179,7 @@ QUEUE: Final = Table(
 APPLICATION: Final = Table(
     noun="an application profile",
     keys={
+        **LIMITS,
         **_same(
             name=read_name(QUEUE_NAME, "an application profile", ()),
             description=read_line(512),

@@ -21,6 +21,7 @@ SPAN_US_MAX: Final = 100 * 365 * 24 * 3600 * SECOND_US
 AMOUNT_MAX: Final = 10**12
 """Largest amount of a counter or pool, and of memory in MiB."""
 _LOAD: Final = re.compile(r"\d{1,9}(?:\.\d{1,3})?")
+_KIB: Final = re.compile(r"(\d{1,18})\s*([KMGTkmgt])(?:i?[Bb])?")
 _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -76,6 +77,18 @@ def read_limit_mib(place: Place) -> int:
     if text.strip()[-1:].isdigit():
         raise TextError(f"{text!r} has no unit: write e.g. {text.strip()}M or {text.strip()}G")
     return _bounded_size(parse_size_mib(text))
+
+
+def read_limit_kib(place: Place) -> int:
+    """Read a limit in KiB: a whole number with a unit (``512K``, ``8M``), or 0."""
+    text = _short(place).strip()
+    found = _KIB.fullmatch(text)
+    if text != "0" and found is None:
+        raise TextError(f"{text!r} is no size: write e.g. 512K, 8M or 2G")
+    kib = int(found[1]) << 10 * "KMGT".index(found[2].upper()) if found is not None else 0
+    if kib > AMOUNT_MAX:
+        raise TextError(f"is more than {AMOUNT_MAX} KiB")
+    return kib
 
 
 def read_span(place: Place) -> Micros:

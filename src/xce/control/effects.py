@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
-from xce.control.processors import bindings_of
+from xce.control.processors import bindings_of, near_gpus
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
@@ -134,10 +134,11 @@ def _add_launch(
     launch.attempts.append(attempt.number)
     if attempt.devices:
         launch.devices.append(grants_of(state, attempt))
-    if attempt.processors or launch.bindings:
+    bindings = bindings_of(state, attempt) if attempt.processors else near_gpus(state, attempt)
+    if bindings or launch.bindings:
         missing = len(launch.indices) - len(launch.bindings) - 1
         launch.bindings.extend([()] * missing)
-        launch.bindings.append(bindings_of(state, attempt) if attempt.processors else ())
+        launch.bindings.append(bindings)
     if job.requeues:
         requeue = job.requeues.get(job.position(index) or 0)
         if requeue is not None and requeue.has_run:
@@ -241,8 +242,9 @@ def _fence_us(state: ClusterState, job: Job) -> Micros:
 def _limits(state: ClusterState, job: Job, index: int, attempt: Attempt) -> SetLimits:
     key, spec = state.classes[attempt.cls].key, state.spec(job)
     return SetLimits(
-        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job)
-    )
+        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job),
+        spec.limits.cpu_us,
+    )  # fmt: skip
 
 
 def _wish_of(roles: Iterable[Request]) -> GpuWish | None:

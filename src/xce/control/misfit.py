@@ -80,6 +80,9 @@ def _usable_ever(state: ClusterState, key: ClassKey) -> Flags:
         wanted.append(tuple(choice.host for choice in request.hosts))
     for names in wanted:
         listed = np.zeros_like(allowed)
-        listed[[table.number[name] for name in names if name in table.number]] = True
+        for name in names:
+            listed[table.named(name)] = True
         allowed &= listed
+    for name in request.hosts_excluded:
+        allowed[table.named(name)] = False
     return allowed

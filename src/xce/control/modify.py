@@ -49,7 +49,15 @@ from xce.state.job import Job
 from xce.state.rights import OWNER
 
 OF_STARTED: Final = frozenset(
-    ["run_limit_s", "estimate_s", "mem_limit_kib", "rerunnable", "queue", "description"]
+    [
+        "run_limit_s",
+        "estimate_s",
+        "mem_limit_kib",
+        "rerunnable",
+        "queue",
+        "description",
+        "cpu_limit_s",
+    ]
 )
 """What can be changed of a job of which everything has started."""
 OF_OWNER: Final = frozenset(
@@ -57,7 +65,7 @@ OF_OWNER: Final = frozenset(
      "login_shell", "mail_to"]
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
-_LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable"])
+_LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s"])
 Decided = tuple[list[Record], Accepted | Refusal]
 
 
@@ -178,7 +186,7 @@ def _refuse(
             RefusalCode.WRONG_STATE,
             f"job {job.id} has started: its {more[0]} cannot be changed any more",
             lsf="Only the following parameters can be used to modify a running job: "
-            "-M, -W, -We, -r, -rn, -q, -Jd",
+            "-c, -M, -W, -We, -r, -rn, -q, -Jd",
             job=job.id,
         )
     return None

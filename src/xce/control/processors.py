@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
+from xce.model.device import GpuWish
 from xce.model.ids import HostNumber
-from xce.model.processor import Binding, join_words, numbers_in, render_list
+from xce.model.processor import Binding, join_words, mask_of, numbers_in, render_list
 from xce.resreq.affinity import parse_affinity
 from xce.sched.certify_processors import find_processor_faults
 from xce.state.cluster import ClusterState, RequestClass
@@ -73,6 +74,47 @@ def bindings_of(state: ClusterState, attempt: Attempt) -> tuple[Binding, ...]:
             policy = parse_affinity(roles[part].affinity).membind
         bindings.append(_binding(state, host, sets, policy))
     return tuple(bindings)
+
+
+def near_gpus(state: ClusterState, attempt: Attempt) -> tuple[Binding, ...]:
+    """Return the processors near to the GPUs of an attempt that asks for these (``aff=yes``).
+
+    There is one for each of the hosts that a launch names; nothing, where nobody asks.
+    """
+    if not attempt.devices:
+        return ()
+    roles = state.classes[attempt.cls].forms[attempt.alternative].roles
+    parts = attempt.parts or [0] * len(attempt.hosts)
+    if not any(gpu is not None and gpu.is_near for gpu in (roles[part].gpu for part in parts)):
+        return ()
+    rows = zip(attempt.hosts, parts, attempt.tasks, attempt.devices, strict=True)
+    bindings = []
+    for host, same in groupby(rows, key=itemgetter(0)):
+        sets: list[int] = []
+        for _, part, tasks, places in same:
+            sets += _near_sets(state, host, roles[part].gpu, tasks, places)
+        bindings.append(_binding(state, host, sets, ""))
+    return tuple(bindings)
+
+
+def _near_sets(
+    state: ClusterState, host: HostNumber, wish: GpuWish | None, tasks: int, places: Sequence[int]
+) -> list[int]:
+    """Return the processors of each task: all where nobody said what is near its GPUs."""
+    layout = state.hosts.processors.layout(host)
+    if layout is None:
+        return [0] * tasks
+    if wish is None or not wish.is_near:
+        return [layout.all] * tasks
+    devices = state.hosts.devices.hosts[host].devices
+    size = wish.count if wish.per == "task" else 0
+    found = []
+    for task in range(tasks):
+        mine = places[task * size : (task + 1) * size] if size else places
+        numas = {devices[place].numa for place in mine}
+        near = (item.number for item in layout.processors if item.numa in numas)
+        found.append((0 if -1 in numas else mask_of(near)) or layout.all)
+    return found
 
 
 def _binding(state: ClusterState, host: HostNumber, sets: Sequence[int], policy: str) -> Binding:

@@ -6,6 +6,7 @@ job ends.
 
 from xce.model.config import AppConfig
 from xce.model.job import Submission
+from xce.model.process_limits import find_above, render_limit
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import TASKS_MAX
 from xce.model.units import render_span
@@ -41,6 +42,11 @@ def check_profile(state: ClusterState, submission: Submission) -> Refusal | None
     wanted_mib = -(-submission.spec.mem_limit_kib // 1024)
     if app.mem_limit_mib and wanted_mib > app.mem_limit_mib:
         text = f"memory limit {wanted_mib} MiB; {of} allows {app.mem_limit_mib} MiB"
+        return Refusal(RefusalCode.OVER_APP_LIMIT, text)
+    above = find_above(submission.spec.limits, app.limits)
+    if above is not None:
+        wanted = render_limit(submission.spec.limits, above)
+        text = f"{wanted}; {of} allows {render_limit(app.limits, above)}"
         return Refusal(RefusalCode.OVER_APP_LIMIT, text)
     request = submission.request
     if request.tasks_min > (app.tasks_max or TASKS_MAX):

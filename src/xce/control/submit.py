@@ -18,6 +18,7 @@ from xce.model.constraint import Exclusive
 from xce.model.ids import Micros
 from xce.model.job import COMMAND_MAX, NAME_MAX, JobSpec, Submission
 from xce.model.permission import Actor, Permission
+from xce.model.process_limits import ProcessLimits, fill, find_above, render_limit
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, Record, SpecStored
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import TASKS_MAX, ClassKey, Request
@@ -111,6 +112,7 @@ def _is_same(state: ClusterState, job: Job, submission: Submission) -> bool:
         submission.spec,
         rerunnable=spec.rerunnable if given is None else given,
         mem_limit_kib=submission.spec.mem_limit_kib or spec.mem_limit_kib,
+        limits=fill(submission.spec.limits, spec.limits),
     )
     return job.is_modified or (spec == wanted and job.array == submission.array)
 
@@ -363,9 +365,18 @@ def bound_spec(submission: Submission, queue: QueueConfig, app: AppConfig) -> Jo
     rerunnable = queue.rerunnable if given is None else given
     rerunnable = rerunnable and spec.terminal is None
     mem_limit_kib = spec.mem_limit_kib or app.mem_limit_mib * 1024
-    if (spec.rerunnable, spec.mem_limit_kib) == (rerunnable, mem_limit_kib):
+    limits = fill(spec.limits, given_limits(queue, app))
+    if (spec.rerunnable, spec.mem_limit_kib, spec.limits) == (rerunnable, mem_limit_kib, limits):
         return spec
-    return msgspec.structs.replace(spec, rerunnable=rerunnable, mem_limit_kib=mem_limit_kib)
+    return msgspec.structs.replace(
+        spec, rerunnable=rerunnable, mem_limit_kib=mem_limit_kib, limits=limits
+    )
+
+
+def given_limits(queue: QueueConfig, app: AppConfig) -> ProcessLimits:
+    """Return the limits of a job that says none: its profile's, else its queue's."""
+    cpu_us = queue.default_cpu_limit_us or queue.limits.cpu_us
+    return fill(app.limits, msgspec.structs.replace(queue.limits, cpu_us=cpu_us))
 
 
 def _bounded(request: Request, queue: QueueConfig) -> Request:
@@ -417,6 +428,14 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
             f"memory limit {wanted_mib} MiB; queue {queue.name} allows {queue.mem_limit_mib} MiB",
             lsf="Cannot exceed queue's hard limit(s)",
         )
+    above = find_above(submission.spec.limits, queue.limits)
+    if above is not None:
+        return Refusal(
+            RefusalCode.OVER_QUEUE_LIMIT,
+            f"{render_limit(submission.spec.limits, above)}; queue {queue.name} allows "
+            f"{render_limit(queue.limits, above)}",
+            lsf="Cannot exceed queue's hard limit(s)",
+        )
     isolates = any(isinstance(item, Exclusive) for item in submission.request.constraints)
     if isolates and not queue.exclusive:
         return Refusal(
@@ -443,14 +462,17 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
 def _check_request(
     state: ClusterState, submission: Submission, queue: QueueConfig
 ) -> Refusal | None:
-    for choice in submission.request.hosts:
-        if choice.host not in state.hosts.number:
+    request = submission.request
+    for name in (*(choice.host for choice in request.hosts), *request.hosts_excluded):
+        if not state.hosts.named(name):
             return Refusal(
                 RefusalCode.UNKNOWN_HOST,
-                f"no host is called {choice.host!r}",
-                lsf=f"{choice.host}: Bad host name, host group name or cluster name",
+                f"no host is called {name!r}",
+                lsf=f"{name}: Bad host name, host group name or cluster name",
             )
-        if queue.hosts and choice.host not in queue.hosts:
+    for choice in request.hosts:
+        names = {state.hosts.names[number] for number in state.hosts.named(choice.host)}
+        if queue.hosts and names.isdisjoint(queue.hosts):
             return Refusal(
                 RefusalCode.UNKNOWN_HOST,
                 f"queue {queue.name} does not use host {choice.host}",

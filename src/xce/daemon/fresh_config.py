@@ -217,6 +217,15 @@ _QUEUES: Final = """\
 #   tasks_min: 1            # floor and ceiling of -n
 #   tasks_max: 64
 #   mem_limit: 64G          # ceiling of -M
+#   cpu_limit: 100h         # ceiling of -c, and where a job says none and nothing else is said
+#   default_cpu_limit: 10h  # where a job says none
+#   swap_limit: 64G         # these are ceilings of -v -p -T -S -D -F -C, and of jobs that say none
+#   process_limit: 1000
+#   thread_limit: 10000
+#   stack_limit: 64M
+#   data_limit: 64G
+#   file_limit: 1T
+#   core_limit: 0           # no core dumps
 #   exclusive: true         # takes -x jobs
 #   users: [ann, bob]       # who may submit; without it: all
 #   run_windows: "20:00-8:00 6:0:00-0:24:00"    # when its jobs run: daily, or by day (0: Sunday)

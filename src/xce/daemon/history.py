@@ -20,6 +20,7 @@ from xce.daemon.dialling import find_ways
 from xce.daemon.logs import open_log
 from xce.daemon.mail_sender import Mailer
 from xce.daemon.paths import Layout, open_layout
+from xce.daemon.priority import give_way
 from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.codec import decode_batch
@@ -50,7 +51,7 @@ GATHER_S: Final = 0.25
 ROWS_MAX: Final = 20_000
 """With so many rows it is committed at once."""
 RETRY_S: Final = 2.0
-NICE: Final = 5
+NICE: Final = 10
 """Nobody waits for what it writes, and after a command about a million jobs it has much to do."""
 
 
@@ -181,7 +182,7 @@ async def run(layout: Layout, log: Logger) -> int:
     reader = HistoryReader(layout.history_file)
     mailer = Mailer(spool, reader, log)
     keeper = HistoryKeeper(writer, log, spool, mailer.wake)
-    os.nice(NICE)
+    give_way(NICE)
     log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
 
     ways = find_ways(layout, "history", log)

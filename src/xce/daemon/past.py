@@ -6,7 +6,6 @@ a line of JSON and the body. It ends when stdin does.
 
 import argparse
 import gc
-import os
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from xce.daemon.config_directory import load_site
 from xce.daemon.journals import open_reader
 from xce.daemon.logs import open_log
 from xce.daemon.paths import find_layout
+from xce.daemon.priority import give_way
 from xce.model.errors import XceError
 
 
@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--at-us", type=int, required=True)
     options = parser.parse_args()
     log = open_log("past")
-    os.nice(5)
+    give_way(5)
     gc.disable()
     layout = find_layout(Path(options.dir))
     past: Past | None = None

@@ -6,7 +6,6 @@
 import argparse
 import gc
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from xce.daemon.config_directory import load_site
 from xce.daemon.journals import open_reader
 from xce.daemon.logs import open_log
 from xce.daemon.paths import find_layout
+from xce.daemon.priority import give_way
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import HistoryError
 from xce.journal.recover import recover
@@ -31,7 +31,7 @@ def main() -> int:
     options = parser.parse_args()
     log = open_log("snapshot")
     # It reads much, once, beside daemons that people wait for.
-    os.nice(10)
+    give_way(10)
     gc.disable()
     try:
         layout = find_layout(Path(options.dir))

@@ -23,7 +23,7 @@ from xce.resreq import ast
 from xce.resreq.built import refuse_not_built
 from xce.resreq.compile import PARTS_MAX, compile_request, compile_tree, with_hosts
 from xce.resreq.errors import HostListError, LanguageError, NotBuiltError, ResreqError
-from xce.resreq.hosts import parse_hosts
+from xce.resreq.hosts import AskedHosts, parse_hosts
 from xce.resreq.merge import merge_requirements
 from xce.resreq.schema import Schema
 
@@ -72,8 +72,8 @@ def compile_spec(
     if missing is not None:
         raise missing
     if hosts or exclusive:
-        choices, other_hosts = parse_hosts(hosts) if hosts else ((), False)
-        request = with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
+        asked = parse_hosts(hosts) if hosts else AskedHosts()
+        request = with_hosts(request, asked, exclusive=exclusive)
     if group:
         spec = _with_group(spec, read_group(group, part_names(request, spec.roles)))
     check_spec(spec, request, config)
@@ -176,14 +176,12 @@ def _compound(request: Request) -> Request:
         return request
     if request.tasks_min != request.tasks_max:
         raise NotBuiltError("a range of tasks together with relations is not built yet")
-    return Request(
+    whole = Request(
         tasks_min=request.tasks_min,
         tasks_max=request.tasks_max,
-        hosts=request.hosts,
-        other_hosts=request.other_hosts,
-        exclusive=request.exclusive,
         parts=(Part(PLAIN_ROLE, request.tasks_max, request),),
     )
+    return whole.on_hosts_of(request)
 
 
 def _request(spec: Spec, config: ClusterConfig, unit: str) -> Request:

@@ -21,7 +21,7 @@ from xce.model.entry import Entry
 from xce.model.host_record import HostDown, HostsSilent, HostUp
 from xce.model.ids import Epoch, HostNumber, Seq
 from xce.model.job import EndCause, Outcome
-from xce.model.ranges import Ranges
+from xce.model.ranges import Ranges, from_sorted
 from xce.model.record_modify import JobModified
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
@@ -62,11 +62,14 @@ class HistoryWriter(JobRows):
         self._next = (self.seq, self.crc, self.epoch)
         self._done: Counter[int] = Counter()
         self._exited: Counter[int] = Counter()
+        self._in_runs = 0
+        """How many rows the runs of withdrawn jobs come to."""
 
     @property
     def pending_rows(self) -> int:
         """How many rows wait for the next commit."""
-        return sum(map(len, self._rows.values()))
+        runs = len(self._rows["withdrawn_runs"])
+        return sum(map(len, self._rows.values())) - runs + self._in_runs
 
     @property
     def has_news(self) -> bool:
@@ -125,6 +128,7 @@ class HistoryWriter(JobRows):
             rows.clear()
         self._done.clear()
         self._exited.clear()
+        self._in_runs = 0
         for known in (self._names, self._keys):
             if len(known) > _REMEMBERED:
                 known.clear()
@@ -265,9 +269,17 @@ class HistoryWriter(JobRows):
             self._event((job, index, index), Happening.KNOWN, by="")
 
     def _withdrawn(self, record: r.Withdrawn) -> None:
+        cause, by, at_us = int(record.cause), record.by, record.at_us
+        if not any(record.firsts) and not any(record.lasts):
+            # None is an array, whose indices begin at 1. There may be a million of them: the store
+            # itself makes their rows, a run of jobs at a time.
+            for first, last in from_sorted(sorted(record.jobs)):
+                self._rows["withdrawn_runs"].append((cause, by, at_us, first, last))
+            self._in_runs += len(record.jobs)
+            return
         # How many elements of the state a run has depends on the array.
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
-            self._add_withdrawn(job, first, last, int(record.cause), record.by, record.at_us)
+            self._add_withdrawn(job, first, last, cause, by, at_us)
 
     def _decided(self, record: r.EndDecided) -> None:
         for run in zip(record.jobs, record.firsts, record.lasts, strict=True):

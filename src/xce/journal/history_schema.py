@@ -150,6 +150,9 @@ INSERT: Final = {
     "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    # A run of jobs that are no arrays; what the row repeats of its job stands there already.
+    "withdrawn_runs": """INSERT INTO withdrawn SELECT job, 0, 0, ?, ?, ?, 1, submit_at_us,
+    user, queue FROM jobs WHERE job BETWEEN ? AND ? AND array IS NULL""",
     "events": "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
     "audit": "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 }

@@ -13,6 +13,7 @@ from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
 from xce.model.mail import MailConfig
 from xce.model.permission import EVERYONE
+from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.processor import Processor
 
 ORDERS: Final = ("fcfs", "sjf", "fairshare")
@@ -155,6 +156,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A command that runs before each of its jobs, as the job's user."""
     post_exec: str = ""
     """One that runs after each of them, however it ended."""
+    limits: ProcessLimits = NO_LIMITS
+    """Of jobs that say none, and ceilings on ``-c -v -p -T -S -D -F -C``."""
+    default_cpu_limit_us: Micros = 0
+    """Of jobs that say none, in place of the ceiling; 0: that one."""
 
 
 class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,6 +189,8 @@ class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Runs before each job, behind the queue's."""
     post_exec: str = ""
     """Runs after each job, before the queue's."""
+    limits: ProcessLimits = NO_LIMITS
+    """Of jobs that say none, and ceilings, as of queues."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

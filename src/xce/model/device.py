@@ -63,6 +63,12 @@ class GpuWish(msgspec.Struct, frozen=True, array_like=True, order=True):
     """``mode=exclusive_process``: the device admits one process."""
     is_by_lsf: bool = False
     """Asked for by ``-gpu`` or an LSF name, and shown so."""
+    vendor: str = ""
+    """``amd``, as ``gvendor`` says; empty: any where ``model`` names one, else NVIDIA's."""
+    is_blocked: bool = False
+    """``block=yes``: the tasks of a host are split over its GPUs in blocks of neighbours."""
+    is_near: bool = False
+    """``aff=yes``: tasks are bound to the processors of the NUMA domains of their GPUs."""
 
     @property
     def is_whole(self) -> bool:
@@ -91,6 +97,14 @@ class DeviceGrant(msgspec.Struct, frozen=True, array_like=True):
     def name(self) -> str:
         """What jobs call it by: its UUID, else its index."""
         return self.uuid or str(self.index)
+
+
+_AMD_WORDS: Final = frozenset(("AMD", "ADVANCED", "RADEON", "INSTINCT"))
+
+
+def vendor_of(model: str) -> str:
+    """Return who made a device, by what its model is called: ``amd``, else ``nvidia``."""
+    return "amd" if _AMD_WORDS & set(model_words(model)) else "nvidia"
 
 
 def model_words(text: str) -> tuple[str, ...]:

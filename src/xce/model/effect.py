@@ -127,6 +127,8 @@ class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
     """0: none."""
     fence_us: Micros
     """As in `Launch`."""
+    cpu_limit_us: Micros = 0
+    """0: none."""
 
 
 Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits

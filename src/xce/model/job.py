@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from xce.model.ids import Micros
+from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.relation import Relation, Role
 from xce.model.request import Request
 from xce.model.transfers import Transfer
@@ -82,6 +83,8 @@ class EndCause(enum.IntEnum):
     ADMIN = 15
     MEMLIMIT = 16
     EXTERNAL_SIGNAL = 17
+    SWAP = 20
+    THREADLIMIT = 21
     CWD_NOTEXIST = 25
     ORPHAN_SYSTEM = 27
     PRE_EXEC_FAIL = 28
@@ -119,6 +122,8 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.OWNER: ("TERM_OWNER", "job killed by owner"),
     EndCause.ADMIN: ("TERM_ADMIN", "job killed by root or an administrator"),
     EndCause.MEMLIMIT: ("TERM_MEMLIMIT", "job killed after reaching LSF memory usage limit"),
+    EndCause.SWAP: ("TERM_SWAP", "job killed after reaching LSF swap usage limit"),
+    EndCause.THREADLIMIT: ("TERM_THREADLIMIT", "job killed after reaching LSF thread limit"),
     EndCause.EXTERNAL_SIGNAL: (
         "TERM_EXTERNAL_SIGNAL",
         "job killed by a signal external to LSF",
@@ -265,6 +270,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-outdir`` as given: made before the job, relative paths of output and error lie in it; may
     hold patterns as ``cwd_asked``, and be relative to the working directory. Empty: there is none.
     """
+    limits: ProcessLimits = NO_LIMITS
+    """Of CPU time, swap, processes and sizes."""
     transfers: tuple[Transfer, ...] = ()
     """``-f``: files that are copied before its start and after its end."""
 

@@ -117,7 +117,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     ``tasks_max`` are their sum; ``amounts``, ``select``, ``order`` and the span are the parts'."""
     alternatives: tuple["Alternative", ...] = ()
     """``{...} || {...}``: tried in order; empty: none. Each is a whole request; of this one only
-    ``tasks_*``, ``hosts``, ``other_hosts`` and ``exclusive`` count then."""
+    ``tasks_*``, ``exclusive`` and what is said of hosts count then."""
     ptile_by_type: tuple[tuple[str, int], ...] = ()
     """``span[ptile=n,TYPE:m...]``: m in place of n on hosts of that type or model. Sorted."""
     gtile: int = 0
@@ -130,6 +130,21 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     constraints: tuple[Constraint, ...] = ()
     """What relations ask of the parts and of their standing to other jobs. A request that has any
     is compound, if only of one part; of alternatives the outer request has them."""
+    others_preference: int = -1
+    """Where ``other_hosts`` holds: the preference of the hosts that ``hosts`` does not name."""
+    hosts_excluded: tuple[str, ...] = ()
+    """``-m "all ~name"``: hosts that may not be used. Sorted."""
+
+    def on_hosts_of(self, outer: "Request") -> "Request":
+        """Return it with what another request says of hosts: of which it is a part, say."""
+        return msgspec.structs.replace(
+            self,
+            hosts=outer.hosts,
+            other_hosts=outer.other_hosts,
+            exclusive=outer.exclusive,
+            others_preference=outer.others_preference,
+            hosts_excluded=outer.hosts_excluded,
+        )
 
     @property
     def tasks_asked(self) -> int:

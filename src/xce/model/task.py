@@ -83,6 +83,8 @@ class HoldPart(msgspec.Struct, frozen=True, tag="hold", array_like=True):
     mem_limit_kib: int
     """0: none."""
     wait_us: Micros
+    cpu_limit_us: Micros = 0
+    """Of the whole job: its hosts tell what they used of it; 0: none."""
 
 
 TaskOrder: TypeAlias = StartTask | ReadTask | FeedTask | SignalTask | EndTask | HoldPart
@@ -113,7 +115,7 @@ class PartSeen(msgspec.Struct, frozen=True, array_like=True):
     cause: EndCause = EndCause.NONE
     """Why the whole attempt has to end, as its host found."""
     user_us: int = 0
-    """What it used is known when it is gone."""
+    """What it used is known when it is gone; before that CPU time, where that is limited."""
     system_us: int = 0
     max_mem_kib: int = 0
     max_processes: int = 0

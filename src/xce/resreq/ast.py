@@ -4,6 +4,7 @@ Every tree is in one normal form: chains of one operator are flat, settings stan
 order, numbers have no idle zeros. So text -> tree -> text -> tree gives the same tree.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -81,10 +82,18 @@ Expression: TypeAlias = Number | Name | Text | Defined | Not | Negative | Chain 
 
 
 class OrderKey(msgspec.Struct, frozen=True):
-    """One key of ``order[]``; ``mark`` is empty, ``-`` (reversed) or ``!``."""
+    """One key of ``order[]``; the ``mark`` is empty or ``-`` (reversed); first a ``!``, if any."""
 
     name: str
     mark: str = ""
+
+
+def with_leading_mark(keys: Sequence[OrderKey]) -> tuple[OrderKey, ...]:
+    """Return keys with the ``!`` of any of them at the first: it is one of the whole section."""
+    if not any("!" in key.mark for key in keys):
+        return tuple(keys)
+    plain = [OrderKey(key.name, key.mark.lstrip("!")) for key in keys]
+    return (OrderKey(plain[0].name, "!" + plain[0].mark), *plain[1:])
 
 
 class RusageItem(msgspec.Struct, frozen=True):

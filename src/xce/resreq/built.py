@@ -43,13 +43,17 @@ def _binds_parts(request: Request) -> bool:
     return any(part.request.affinity for part in request.parts)
 
 
+def _binds_twice(request: Request) -> bool:
+    return bool(request.affinity) and request.gpu is not None and request.gpu.is_near
+
+
 ROWS: Final = (
+    Row("aff=yes of GPUs beside affinity[]", "aff", _binds_twice),
     Row("affinity[] in the parts of a compound form", "affinity", _binds_parts),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
     Row("cu[excl] in parts or alternatives", "excl", _closes_inside),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
     Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
-    Row("an order key with !", "!", lambda r: "!" in r.order),
 )
 NAMES: Final = frozenset(
     (

@@ -17,7 +17,6 @@ from xce.model.request import (
     Alternative,
     Amount,
     CuWish,
-    HostChoice,
     Part,
     Phase,
     Request,
@@ -27,7 +26,7 @@ from xce.resreq import ast
 from xce.resreq.base import with_base
 from xce.resreq.errors import NotBuiltError, ResreqError
 from xce.resreq.gpu import compile_parts, without_gpus
-from xce.resreq.hosts import parse_hosts
+from xce.resreq.hosts import AskedHosts, parse_hosts
 from xce.resreq.merge import ALTERNATIVES_MAX, find_column, merge_requirements
 from xce.resreq.render import render_affinity, render_expression, render_order, render_requirement
 from xce.resreq.schema import Schema
@@ -75,7 +74,7 @@ def compile_request(  # noqa: PLR0913 - each is another option of a submission
         NotBuiltError: A text asks for what no `Request` can say yet.
         HostListError: ``hosts`` cannot be read.
     """
-    choices, other_hosts = parse_hosts(hosts) if hosts else ((), False)
+    asked = parse_hosts(hosts) if hosts else AskedHosts()
     tree: ast.Requirement = ast.Simple()
     if texts:
         tree = merge_requirements(texts, Schema(config), unit)
@@ -95,8 +94,8 @@ def compile_request(  # noqa: PLR0913 - each is another option of a submission
     request = _with_tiles(request)
     if whole_hosts:
         request = _on_whole_hosts(request, whole_hosts)
-    if choices or exclusive:
-        request = with_hosts(request, choices, other_hosts=other_hosts, exclusive=exclusive)
+    if asked != AskedHosts() or exclusive:
+        request = with_hosts(request, asked, exclusive=exclusive)
     return request
 
 
@@ -215,25 +214,27 @@ def _on_whole_hosts(request: Request, count: int) -> Request:
     )
 
 
-def with_hosts(
-    request: Request, hosts: tuple[HostChoice, ...], *, other_hosts: bool, exclusive: bool
-) -> Request:
+def with_hosts(request: Request, asked: AskedHosts, *, exclusive: bool) -> Request:
     """Return a request, with all that it is made of, on certain hosts only."""
-
-    def inner(request: Request) -> Request:
-        return with_hosts(request, hosts, other_hosts=other_hosts, exclusive=exclusive)
-
-    replace = msgspec.structs.replace
-    return replace(
-        request,
-        parts=tuple(replace(part, request=inner(part.request)) for part in request.parts),
-        alternatives=tuple(
-            replace(one, request=inner(one.request)) for one in request.alternatives
-        ),
-        hosts=hosts,
-        other_hosts=other_hosts,
+    said = Request(
+        hosts=asked.choices,
+        other_hosts=asked.others,
         exclusive=exclusive,
+        others_preference=asked.others_preference,
+        hosts_excluded=asked.excluded,
     )
+
+    def inner(one: Request) -> Request:
+        replace = msgspec.structs.replace
+        return replace(
+            one.on_hosts_of(said),
+            parts=tuple(replace(part, request=inner(part.request)) for part in one.parts),
+            alternatives=tuple(
+                replace(other, request=inner(other.request)) for other in one.alternatives
+            ),
+        )
+
+    return inner(request)
 
 
 def _alternatives(requests: Sequence[tuple[Request, int]]) -> Request:

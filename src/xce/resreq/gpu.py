@@ -14,11 +14,9 @@ ITEMS: Final = (*COUNTS, "gmem", "mig")
 """Names in ``rusage[]`` whose numbers are about GPUs."""
 _RUSAGE: Final = "Error in rusage section"
 _NOT_BUILT: Final = {
-    "mps": "mps=yes: ask for a share of a GPU, as in rusage[gpu=0.25]",
-    "aff": "aff=yes",
-    "block": "block=yes",
+    "mps": "mps=yes (start a daemon of MPS in the job itself, or ask for a share of a GPU on which"
+    " the site runs one, as in rusage[gpu=0.25])",
     "gtile": "gtile",
-    "gvendor": "gvendor=amd",
 }
 
 
@@ -63,6 +61,9 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
         "" if "mig" not in numbers else str(_milli(numbers["mig"]) // 1000),
         wish.is_exclusive or item.name == "ngpus_excl_p",
         item.name != "gpu",
+        wish.vendor,
+        wish.is_blocked,
+        wish.is_near,
     )
 
 
@@ -106,12 +107,17 @@ def wish_of(settings: Mapping[str, str]) -> GpuWish:
         _check_setting(name, value)
     model, dash, size = settings.get("gmodel", "").rpartition("-")
     mem_mib = _model_mib(size) if dash else 0
+    is_blocked = settings.get("block") == "yes"
     return GpuWish(
         model=model if mem_mib else settings.get("gmodel", ""),
         mem_mib=mem_mib,
         is_linked="yes" in (settings.get("glink"), settings.get("nvlink")),
         mig=settings.get("mig", ""),
         is_exclusive=settings.get("mode") == "exclusive_process",
+        vendor="amd" if settings.get("gvendor") == "amd" else "",
+        is_blocked=is_blocked,
+        # As in LSF: with blocks no task has a GPU of its own to be near to.
+        is_near=settings.get("aff") == "yes" and not is_blocked,
     )
 
 
@@ -124,7 +130,7 @@ def _check_setting(name: str, value: str) -> None:
         wanted = ("nvidia", "amd")
     if name not in ("gmodel", "gtile", "mig") and first not in wanted:
         raise ResreqError(f"{name} is {' or '.join(wanted)}", word=value, lsf=_RUSAGE)
-    if name in _NOT_BUILT and first not in ("no", "nvidia"):
+    if name in _NOT_BUILT and first != "no":
         raise NotBuiltError(f"{_NOT_BUILT[name]} is not built yet", word=name)
 
 
@@ -157,4 +163,10 @@ def rusage_part(wish: GpuWish) -> ast.RusagePart:
         words.append(("mig", wish.mig))
     if wish.is_exclusive:
         words.append(("mode", "exclusive_process"))
+    if wish.vendor:
+        words.append(("gvendor", wish.vendor))
+    if wish.is_blocked:
+        words.append(("block", "yes"))
+    if wish.is_near:
+        words.append(("aff", "yes"))
     return ast.RusagePart(tuple(items), gpu=tuple(words))

@@ -115,7 +115,7 @@ class _Merge:
         same = [name for simple in self.simples for name in simple.same]
         return ast.Simple(
             select=self._select(),
-            order=tuple(key for simple in self.simples for key in simple.order),
+            order=ast.with_leading_mark([key for one in self.simples for key in one.order]),
             rusage=_joined_rusage([s.rusage for s in self.simples if s.rusage is not None]),
             span=next((s.span for s in self.simples if s.span is not None), None),
             same=tuple(dict.fromkeys(same)),

@@ -80,13 +80,12 @@ def _parse_order(cursor: Cursor) -> tuple[ast.OrderKey, ...]:
     keys = [_parse_order_key(cursor)]
     while cursor.take_mark(":"):
         keys.append(_parse_order_key(cursor))
-    return tuple(keys)
+    return ast.with_leading_mark(keys)
 
 
 def _parse_order_key(cursor: Cursor) -> ast.OrderKey:
-    mark = ""
-    if cursor.is_mark("-") or cursor.is_mark("!"):
-        mark = cursor.next().text
+    mark = "!" if cursor.take_mark("!") else ""
+    mark += "-" if cursor.take_mark("-") else ""
     return ast.OrderKey(cursor.expect_word("a resource name"), mark)
 
 

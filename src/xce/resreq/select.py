@@ -83,8 +83,8 @@ def compile_order(text: str) -> tuple[tuple[str, bool], ...]:
     ``slots`` puts the host with most free slots first, ``-slots`` the one with fewest; of a load
     index that rises with the load, less is better: ``r1m`` puts the idlest host first.
     """
-    keys = text.split(":") if text else ()
-    named = [(key.lstrip("-!"), key.startswith("-")) for key in keys]
+    keys = text.lstrip("!").split(":") if text else ()
+    named = [(key.lstrip("-"), key.startswith("-")) for key in keys]
     return tuple((name, (name in RISING) == is_reversed) for name, is_reversed in named)
 
 

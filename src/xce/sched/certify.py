@@ -110,13 +110,21 @@ def _faults_of_all(
         faults.append(f"{sum(sizes)} tasks")
     if request.hosts and not request.other_hosts:
         named = set(map(attrgetter("host"), request.hosts))
-        if any(table.names[number] not in named for number in numbers):
+        if any(named.isdisjoint(_names_of(number, table)) for number in numbers):
             faults.append("a host that -m does not name")
+    if any(not _names_of(one, table).isdisjoint(request.hosts_excluded) for one in numbers):
+        faults.append("a host that -m leaves out")
     if request.hosts_max and len(set(numbers)) > request.hosts_max:
         faults.append("more hosts than allowed")
     if len(form.roles) > 1:
         faults += _faults_of_same(request, numbers, table)
     return faults
+
+
+def _names_of(number: HostNumber, table: HostTable) -> set[str]:
+    """Return the names under which ``-m`` may mean a host: its own, and those of its domains."""
+    domains = {*table.config[number].labels.values()} - table.number.keys()
+    return {table.names[number], *domains}
 
 
 def _faults_of_role(

@@ -6,7 +6,7 @@ amounts that they come to.
 
 from collections.abc import Sequence
 
-from xce.model.device import NO_LINK, WHOLE, Device, GpuWish, is_model, is_profile
+from xce.model.device import NO_LINK, WHOLE, Device, GpuWish, is_model, is_profile, vendor_of
 from xce.model.ids import HostNumber
 from xce.model.request import Request
 from xce.state.hosts import HostTable
@@ -89,6 +89,8 @@ def _faults_of_entry(
 def _is_wanted(wish: GpuWish, device: Device) -> bool:
     is_instance = device.parent >= 0
     if is_instance != bool(wish.mig) or (wish.mig and not is_profile(wish.mig, device.profile)):
+        return False
+    if (wish.vendor or not wish.model) and vendor_of(device.model) != (wish.vendor or "nvidia"):
         return False
     return is_model(wish.model, device.model) and (
         not wish.mem_mib or device.mem_mib * 8 >= wish.mem_mib * 7

@@ -215,6 +215,15 @@ class HostColumns:
             case _:
                 return self._counter(name) or self._load(name) or self._facts.number(name)
 
+    def row(self, name: str) -> int | None:
+        """Return the resource that a number is what is free of; None: it is another."""
+        return 0 if name == "slots" else self._facts.table.row.get(name)
+
+    def left(self, row: int) -> Milli:
+        """Return what is free of a resource, in thousandths."""
+        free: Milli = self._free[row] * 1000
+        return free
+
     def _least(self, name: str, row: int) -> Milli:
         """Return what is free of a resource, in thousandths, where no less was measured."""
         free: Milli = self._free[row] * 1000

@@ -69,9 +69,10 @@ class Sieve:
 
 
 def named(facts: HostFacts, names: tuple[str, ...]) -> Flags:
-    """Return which hosts are among ``names``."""
+    """Return which hosts are among ``names``, or in a domain of such a name."""
     mask = np.zeros(facts.table.count, np.bool_)
-    mask[[facts.table.number[name] for name in names if name in facts.table.number]] = True
+    for name in names:
+        mask[facts.table.named(name)] = True
     return mask
 
 
@@ -80,6 +81,8 @@ def filter_asked(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     request = shape.request
     if request.hosts and not request.other_hosts:
         sieve.keep(named(facts, tuple(map(_HOST, request.hosts))), HostCode.NOT_ASKED)
+    if request.hosts_excluded:
+        sieve.keep(~named(facts, request.hosts_excluded), HostCode.NOT_ASKED)
 
 
 def filter_queue(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
@@ -98,7 +101,7 @@ def filter_select(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 def filter_size(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     """Keep the hosts that could take the share of the request when empty."""
     have = facts.idle()
-    for row in np.flatnonzero(sieve.share).tolist():
+    for row in sieve.share.nonzero()[0].tolist():
         needed = int(sieve.share[row])
         name = facts.table.resources[row]
         sieve.keep(
@@ -212,7 +215,7 @@ def filter_device_open(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
 
 def render_kind(wish: GpuWish) -> str:
     """Return which GPUs are wanted, for people: ``H100`` of ``40960`` MiB."""
-    words = [wish.model]
+    words = [wish.model, "of AMD" if wish.vendor else ""]
     words += [f"of {wish.mem_mib} MiB"] if wish.mem_mib else []
     words += [f"instances of MIG {wish.mig}"] if wish.mig else []
     words += ["in one NVLink domain"] if wish.is_linked and wish.count > 1 else []

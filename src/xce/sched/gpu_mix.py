@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 
-from xce.model.device import GpuWish
 from xce.model.request import Request
 from xce.sched.columns import HostFacts
 from xce.sched.devices import GpuShape
@@ -20,7 +19,6 @@ def mix_of(state: ClusterState) -> Mix:
     """Return what the waiting and the running jobs of a cluster ask for."""
     tasks: Counter[Kind] = Counter()
     columns = state.hosts.devices.columns
-    known: dict[GpuWish, frozenset[int]] = {}
     for found in state.classes.values():
         size = found.pending + found.live
         request = found.key.request
@@ -29,10 +27,7 @@ def mix_of(state: ClusterState) -> Mix:
         for role in roles_of(request):
             if role.gpu is None or role.gpu.per == "job":
                 continue
-            kinds = known.get(role.gpu)
-            if kinds is None:
-                there = columns.match(role.gpu).any(axis=0)
-                kinds = known[role.gpu] = frozenset(np.unique(columns.host_kinds[there]).tolist())
+            kinds = columns.kinds(role.gpu)
             times = role.tasks_min if role.gpu.per == "task" else 1
             tasks[_slots(role), role.gpu.count, role.gpu.milli, kinds] += size * times
     return Mix(tasks, columns.kind_count)

@@ -71,11 +71,13 @@ def _each(shape: ProcessorShape, free: Column, count: Callable[[Layout, int], in
     if not len(known):
         return found
     words = free[shape.row : shape.row + shape.words, known]
-    kinds, place = np.unique(
-        np.concatenate((shape.codes[None, known], words)), axis=1, return_inverse=True
-    )
-    counts = [count(shape.layouts[code], join_words(masks)) for code, *masks in kinds.T.tolist()]
-    found[known] = np.asarray(counts, np.int64)[place.reshape(-1)]
+    keys = np.concatenate((shape.codes[None, known], words))
+    order = np.lexsort(keys)
+    ranked = keys[:, order]
+    is_new = np.append(True, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0))
+    kinds = ranked[:, is_new].T.tolist()
+    counts = [count(shape.layouts[code], join_words(masks)) for code, *masks in kinds]
+    found[known[order]] = np.asarray(counts, np.int64)[is_new.cumsum() - 1]
     return found
 
 

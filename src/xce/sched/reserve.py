@@ -114,18 +114,24 @@ class Reserver:
         """Promise the earliest start to an element that does not fit now, if there is one."""
         timeline = self._timeline or self._open(now)
         span_us = expected_span(found)
-        first = timeline.earliest(
-            span_us, shape.tasks_min, lambda view: find(view, None) is not None
-        )
+        spots: list[Spot] = []
+
+        def fits(view: View) -> bool:
+            spot = find(view, None)
+            if spot is not None:
+                spots.append(spot)
+            return spot is not None
+
+        first = timeline.earliest(span_us, shape.tasks_min, fits)
         if first is None:
             return False
         start_us, told_us = first
-        view = timeline.view(start_us, span_us)
         before = self._state.reservations.get(element[0], {}).get(element[1])
-        # The hosts of the last promise, where they do: those behind planned around them.
-        spot = find(view, self.mask(before)) if before is not None else None
-        spot = spot or find(view, None)
-        assert spot is not None, "what fits cannot be placed"
+        # The last that was found is that of the instant which was chosen.
+        spot = spots[-1]
+        if before is not None:
+            # The hosts of the last promise, where they do: those behind planned around them.
+            spot = find(timeline.view(start_us, span_us), self.mask(before)) or spot
         piece = Piece(spot.numbers, spot.amounts, spot.pools, shape.is_alone)
         timeline.reserve(piece, start_us, told_us, span_us)
         told = Reservation(

@@ -3,8 +3,8 @@
 Without ``order[]`` work is spread: the host with most free slots is best, as users of a load
 ordered system expect, and alike tasks are levelled over hosts; so it makes no difference whether
 they come together or one by one. For parallel jobs the same order also gives few hosts. With
-``order[]`` hosts are filled one after another in the order of its keys (``-slots`` packs). The
-preferences of ``-m`` come before both.
+``order[]`` hosts are filled one after another in the order of its keys (``-slots`` packs), with
+``order[!...]`` they are put in order again for each attempt. The preferences of ``-m`` come first.
 """
 
 from typing import Final
@@ -21,19 +21,24 @@ _LAST: Final = (1 << 62) - 1
 """The sort key of a host that lacks what is ordered by."""
 _NONE: Final = -(1 << 62)
 """Fewer slots than any host has free."""
+_LOWEST: Final = -1
+"""Less than any preference of a host that is named."""
 
 
 def preferences(shape: Shape, facts: HostFacts) -> Column | None:
     """Return the preference of each host, higher is better; None: all are alike."""
     choices, request = shape.request.hosts, shape.request
     levels = {choice.preference for choice in choices}
-    if not choices or (not request.other_hosts and len(levels) == 1):
+    levels |= {request.others_preference} if request.other_hosts else set()
+    if not choices or len(levels) == 1:
         return None
-    column = np.full(facts.table.count, -1, np.int64)
+    column = np.full(facts.table.count, request.others_preference, np.int64)
     for choice in choices:
-        number = facts.table.number.get(choice.host)
-        if number is not None:
-            column[number] = max(column[number], choice.preference)
+        numbers = facts.table.named(choice.host)
+        column[numbers] = _LOWEST
+    for choice in choices:
+        numbers = facts.table.named(choice.host)
+        column[numbers] = np.maximum(column[numbers], choice.preference)
     return column
 
 
@@ -71,6 +76,8 @@ def share_out(
         room: How many attempts each host can take.
         wanted: At least 1 and at most the sum of ``room``.
     """
+    if shape.order and shape.request.order.startswith("!"):
+        return _one_by_one(shape, ground, facts, room, wanted)
     if shape.order or shape.gpu is not None:
         return _fill(rank_hosts(shape, ground, facts), room, wanted)
     slots = int(shape.unit[0])
@@ -86,6 +93,49 @@ def share_out(
                 wanted -= size
     numbers = np.flatnonzero(shares)
     return numbers, shares[numbers]
+
+
+def _one_by_one(
+    shape: Shape, ground: Ground, facts: HostFacts, room: Column, wanted: int
+) -> tuple[Column, Column]:
+    """Share out so that each attempt goes to the host that is the best after those before it.
+
+    Every attempt that a host has room for is laid out with the keys that it finds there. One that
+    finds better ones than the attempt before it on its host follows that one at once.
+    """
+    attempts = np.minimum(room, wanted)
+    at = np.repeat(np.arange(len(room)), attempts)
+    before = np.arange(len(at)) - np.repeat(np.cumsum(attempts) - attempts, attempts)
+    columns = HostColumns(facts, ground.free)
+    keys = [_key_after(columns, key, shape.unit, at, before) for key in reversed(shape.order)]
+    if shape.preference is not None:
+        keys.append(-shape.preference[at])
+    order = np.lexsort(keys)
+    differs = np.zeros(len(at), np.bool_)
+    for key in keys:
+        differs[1:] |= np.diff(key[order]) != 0
+    rank = np.empty(len(at), np.int64)
+    rank[order] = np.cumsum(differs)
+    own = at * len(at)
+    worst = np.maximum.accumulate(rank + own) - own
+    shares = np.bincount(at[np.argsort(worst, kind="stable")[:wanted]], minlength=len(room))
+    numbers = np.flatnonzero(shares)
+    return numbers, shares[numbers]
+
+
+def _key_after(
+    columns: HostColumns, key: tuple[str, bool], unit: Column, at: Column, before: Column
+) -> Column:
+    """Return a sort key as attempts find it, each on its host ``at`` with ``before`` it there."""
+    name, is_descending = key
+    found: Column = _sort_key(columns, *key)[at]
+    row = columns.row(name)
+    if row is None or not unit[row]:
+        return found
+    left = columns.left(row)[at] - unit[row] * before * 1000
+    # What was measured may be less than what is free, and then it is what counts.
+    value = np.minimum(left, -found if is_descending else found)
+    return np.where(found == _LAST, found, -value if is_descending else value)
 
 
 def _fill(ranked: Column, room: Column, wanted: int) -> tuple[Column, Column]:

@@ -140,7 +140,8 @@ class Timeline:
         Args:
             span_us: For how long it runs.
             slots: The fewest slots that it takes; only spares useless looks.
-            fits: Whether it fits on what is free throughout; monotone.
+            fits: Whether it fits on what is free throughout; monotone. Of the calls that say so
+                the last is about the instant that is returned.
 
         Returns:
             The instant for `reserve`, and as people are told.
@@ -204,11 +205,12 @@ class Timeline:
         kept = np.asarray([size for _, size in self._kept], np.int64)
         at_us = np.concatenate((rows.at_us, kept_at))
         order = np.argsort(at_us, kind="stable")
-        points, first = np.unique(at_us[order], return_index=True)
+        ranked = at_us[order]
+        is_last = np.append(ranked[1:] != ranked[:-1], True)
         sums = np.cumsum(np.concatenate((rows.amounts[0], -kept))[order])
-        free = now_slots + sums[np.append(first[1:], len(order)) - 1]
-        short = np.append(points[free < slots], _NEVER + FAR)
-        instants, place = np.unique(rows.at_us, return_index=True)
+        short = np.append(ranked[is_last & (now_slots + sums < slots)], _NEVER + FAR)
+        place = np.append(True, rows.at_us[1:] != rows.at_us[:-1]).nonzero()[0]
+        instants = rows.at_us[place]
         usable = (instants > self.now_us) & (instants < _NEVER)
         usable &= short[np.searchsorted(short, instants, "left")] >= instants + span_us
         return instants[usable], rows.told_us[place][usable]

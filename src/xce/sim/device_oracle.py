@@ -40,7 +40,9 @@ def shared_processors(
     left_out = set(without)
     used: Counter[int] = Counter()
     for key, (where, launch) in running.items():
-        if where == host and key not in left_out:
+        is_near = launch.gpu is not None and launch.gpu.is_near
+        # What is bound near to its GPUs has no processors of its own.
+        if where == host and key not in left_out and not is_near:
             for binding in bindings_at(launch, key[1])[:1]:
                 for processors in binding.tasks:
                     used.update(parse_list(processors))

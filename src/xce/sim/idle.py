@@ -1,7 +1,5 @@
 """A slow, obvious look for jobs that could start now; it shares no code with the scheduler."""
 
-import msgspec
-
 from xce.model.device import WHOLE, GpuWish
 from xce.model.ids import HostNumber, JobId
 from xce.model.request import Request
@@ -44,11 +42,7 @@ def _group_lasts(state: ClusterState, job: Job) -> bool:
 def _fits(state: ClusterState, job: Job) -> bool:
     request = state.key(job).request
     if request.alternatives:
-        first = request.alternatives[0].request
-        request = msgspec.structs.replace(
-            first,
-            hosts=request.hosts, other_hosts=request.other_hosts, exclusive=request.exclusive,
-        )  # fmt: skip
+        request = request.alternatives[0].request.on_hosts_of(request)
     if request.ptile or request.select or request.affinity or not _pools_last(state, request):
         return False
     rooms = [_room(state, job, request, host) for host in range(state.hosts.count)]
@@ -79,7 +73,10 @@ def _room(state: ClusterState, job: Job, request: Request, host: HostNumber) -> 
     if request.exclusive and (table.attempts[host] or table.held[:, host].any()):
         return 0
     asked = [choice.host for choice in request.hosts]
-    if asked and not request.other_hosts and table.names[host] not in asked:
+    names = {table.names[host], *table.config[host].labels.values()}
+    if asked and not request.other_hosts and names.isdisjoint(asked):
+        return 0
+    if not names.isdisjoint(request.hosts_excluded):
         return 0
     tasks = int(table.free()[0, host])
     for resource, row in table.row.items():

@@ -5,7 +5,7 @@ It does what `xce.daemon.controller_shell` does with sockets: nothing is told be
 
 from collections.abc import Callable
 from random import Random
-from typing import get_args
+from typing import cast, get_args
 
 from xce.calendars.windows import Resolver
 from xce.control.clock import has_jumped, next_now_us
@@ -37,6 +37,7 @@ from xce.state.snapshot import load
 TICK_US = SECOND_US
 REPEAT_US = 3 * SECOND_US
 RETRY_US = SECOND_US // 2
+_MESSAGES = frozenset(get_args(m.Message))
 
 
 class Leader(Process):
@@ -264,7 +265,7 @@ class Leader(Process):
         gate = self._gates.get(wire)
         if gate is None:
             return
-        if not isinstance(message, get_args(m.Message)) or gate.refuse(message):
+        if type(message) not in _MESSAGES or gate.refuse(cast("m.Message", message)):
             self.refused += 1
             wire.cut()
             return

@@ -38,6 +38,7 @@ from xce.state.index import (
     drop_reservation,
     drop_spec,
     each_run,
+    end_untouched,
     finish,
     forget_left,
     forget_subjects,
@@ -289,22 +290,24 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     only = (Withdrawal(ZERO, record.cause, record.by, record.at_us),)
     for job, ranges in each_run(state, record):
+        found = state.classes[job.cls]
+        if (
+            ranges is ZERO
+            and job.pending is ZERO
+            and end_untouched(state, job, found, record.at_us)
+        ):
+            job.withdrawn = only
+            continue
         withdrawal = only
         if ranges is not ZERO and ranges != ZERO:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
-        found = state.classes[job.cls]
-        if ranges is ZERO and job.pending is ZERO and not job.held:
-            size = 1
-            found.pending -= 1
-            job.pending = EMPTY
-        else:
-            from_pending = subtract(ranges, job.held)
-            demand(contains_all(job.pending, from_pending), job, "withdrawn")
-            size, from_pending_size = count(ranges), count(from_pending)
-            found.pending -= from_pending_size
-            found.held -= size - from_pending_size
-            job.pending = subtract(job.pending, ranges)
-            job.held = subtract(job.held, ranges)
+        from_pending = subtract(ranges, job.held)
+        demand(contains_all(job.pending, from_pending), job, "withdrawn")
+        size, from_pending_size = count(ranges), count(from_pending)
+        found.pending -= from_pending_size
+        found.held -= size - from_pending_size
+        job.pending = subtract(job.pending, ranges)
+        job.held = subtract(job.held, ranges)
         leave_awaiting(state, job, ranges)
         job.withdrawn = job.withdrawn + withdrawal if job.withdrawn else withdrawal
         job.exited += size

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from xce.model.device import GpuWish, is_model, is_profile, link_places
+from xce.model.device import GpuWish, is_model, is_profile, link_places, vendor_of
 from xce.state.host_devices import HostDevices
 
 Grid = npt.NDArray[np.int64]
@@ -40,6 +40,7 @@ class DeviceColumns:
         _, host_kinds = np.unique(self._model, axis=1, return_inverse=True)
         self.host_kinds: Grid = host_kinds.reshape(-1).astype(np.int64)
         """A number for the models of each host, the same for hosts with the same ones."""
+        self._kinds: dict[GpuWish, frozenset[int]] = {}
         self.kind_count = int(self.host_kinds.max(initial=0)) + 1
         self.domains = int(self.link.max(initial=-1)) + 1
         """Most NVLink domains of one host."""
@@ -75,12 +76,24 @@ class DeviceColumns:
         self.usable[:size, number] = self.is_there[:size, number]
         self.usable[[*host.gone, *host.closed], number] = False
 
+    def kinds(self, wish: GpuWish) -> frozenset[int]:
+        """Return the kinds of the hosts that have a device with which a wish may be met."""
+        found = self._kinds.get(wish)
+        if found is None:
+            there = self.host_kinds[self.match(wish).any(axis=0)]
+            found = self._kinds[wish] = frozenset(np.unique(there).tolist())
+        return found
+
     def match(self, wish: GpuWish) -> FlagGrid:
         """Return which devices a wish may be met with, those that are closed too."""
         mask = self.is_there & (self.link >= 0)
         mask &= _chosen(self._profile, self._profiles, wish.mig, is_profile)
         if not wish.mig:
             mask &= self._profile == 0
+        vendor = wish.vendor or ("" if wish.model else "nvidia")
+        if vendor:
+            good = [code for text, code in self._models.items() if vendor_of(text) == vendor]
+            mask &= np.isin(self._model, good)
         if wish.model:
             mask &= _chosen(self._model, self._models, wish.model, is_model)
         if wish.mem_mib:

@@ -32,6 +32,9 @@ class HostTable:
     change = 0
     """Counts changes of anything here but ``used``, ``attempts``, ``exclusive`` and ``load``."""
 
+    _members: tuple[int, Mapping[str, list[HostNumber]]] = (-1, {})
+    """By name of a domain: its hosts, and for which ``change``."""
+
     def __init__(self) -> None:
         self.names: list[str] = []
         self.number: dict[str, HostNumber] = {}
@@ -103,6 +106,19 @@ class HostTable:
     def width(self) -> int:
         """Number of rows, those of devices and processors too."""
         return len(self.total)
+
+    def named(self, name: str) -> list[HostNumber]:
+        """Return the host of a name, or else the hosts of all domains of that name, rising."""
+        number = self.number.get(name)
+        if number is not None:
+            return [number]
+        if self._members[0] != self.change:
+            members: dict[str, list[HostNumber]] = {}
+            for place in np.flatnonzero(self.is_configured).tolist():
+                for label in set(self.config[place].labels.values()):
+                    members.setdefault(label, []).append(place)
+            self._members = (self.change, members)
+        return self._members[1].get(name, [])
 
     def add(self, name: str) -> HostNumber:
         """Make room for one more host and return its number."""

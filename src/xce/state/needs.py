@@ -121,12 +121,9 @@ def roles_of(form: Request) -> tuple[Request, ...]:
     thresholds = set(form.thresholds)
     return tuple(
         replace(
-            part.request,
+            part.request.on_hosts_of(form),
             tasks_min=part.tasks,
             tasks_max=part.tasks,
-            hosts=form.hosts,
-            other_hosts=form.other_hosts,
-            exclusive=form.exclusive,
             thresholds=tuple(sorted(thresholds.union(part.request.thresholds))),
         )
         for part in form.parts
@@ -140,13 +137,7 @@ def _within(inner: Request, outer: Request) -> Request:
     if low > high or inner.parts:
         low, high = inner.tasks_min, inner.tasks_max
     return replace(
-        inner,
-        tasks_min=low,
-        tasks_max=high,
-        hosts=outer.hosts,
-        other_hosts=outer.other_hosts,
-        exclusive=outer.exclusive,
-        constraints=outer.constraints,
+        inner.on_hosts_of(outer), tasks_min=low, tasks_max=high, constraints=outer.constraints
     )
 
 

@@ -10,7 +10,7 @@ LIST_MAX: Final = 100_000
 """A longer list is left out of the environment: the kernel takes 128 KiB a variable."""
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PATTERN: Final = re.compile(r"%([JIRT])")
-_DROPPED: Final = re.compile(r"CUDA_VISIBLE_DEVICES\d+|XCE_STEP_\w*")
+_DROPPED: Final = re.compile(r"(?:CUDA|ROCR)_VISIBLE_DEVICES\d+|XCE_STEP_\w*")
 
 
 class Meeting:
@@ -110,3 +110,17 @@ def task_arguments(role: RolePlan) -> list[str]:
     if role.command.startswith("#!"):
         return ["/bin/sh", "-c", _SCRIPT, role.name, role.command, *role.args]
     return ["/bin/sh", "-c", role.command, role.name, *role.args]
+
+
+def own_devices(environ: Mapping[str, str], place: str) -> dict[str, str]:
+    """Return the variables by which a task sees its own GPUs; nothing where it has none of its own.
+
+    Args:
+        environ: Of its job on its host.
+        place: Which of the job's tasks there it is.
+    """
+    amd = environ.get(f"ROCR_VISIBLE_DEVICES{place}")
+    if amd is not None:
+        return {"ROCR_VISIBLE_DEVICES": amd}
+    own = environ.get(f"CUDA_VISIBLE_DEVICES{place}")
+    return {} if own is None else {"CUDA_VISIBLE_DEVICES": own, "NVIDIA_VISIBLE_DEVICES": own}

@@ -102,7 +102,8 @@ class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=Tr
     attempt: int
     mem_limit_kib: int
     limits: tuple[int, ...]
-    """Of the effect: run limit, memory limit, fence; given back to a worker that has just come."""
+    """Of the effect: run limit, memory limit, fence, CPU limit; given back to a worker that has
+    just come."""
 
 
 Action: TypeAlias = Spawn | SpawnPart | Lead | Signal | Suspend | Report | Forget | Lease | SetLimit
@@ -214,13 +215,21 @@ class Suspended(msgspec.Struct, frozen=True, tag="suspended", array_like=True):
 
 
 class Usage(msgspec.Struct, frozen=True, tag="usage", array_like=True):
-    """It uses more memory than it may."""
+    """It uses more memory than it may, or is measured for other limits."""
 
     job: JobId
     index: Index
     attempt: int
     mem_kib: int
+    """0: not too much."""
     out_of_memory: bool
+    cpu_us: Micros = 0
+    """Of everything that it had here."""
+    swap_kib: int = 0
+    """Memory and swap of what it has now."""
+    processes: int = 0
+    """Without the job shell."""
+    threads: int = 0
 
 
 class Appended(msgspec.Struct, frozen=True, tag="appended", array_like=True):

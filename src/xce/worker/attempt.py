@@ -1,26 +1,40 @@
 """Two records of the host state machine: an attempt that lives here, and one that is over. Pure."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from xce.model.effect import Launch
-from xce.model.ids import Index, Micros
+from xce.model.ids import SECOND_US, Index, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
+from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.task import PartSeen
 from xce.worker import ending
-from xce.worker.action import Action, Ended, Key, Lead, Present, SetLimit, Signal, Suspend
+from xce.worker.action import (
+    Action,
+    Ended,
+    Key,
+    Lead,
+    Present,
+    SetLimit,
+    Signal,
+    Suspend,
+    Usage,
+)
+
+_ROUNDING_US: Final = SECOND_US // 10
+"""So much less the last account of a process may tell than the kernel has counted."""
 
 
 class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-        "attempt", "cause", "due_us", "forget", "index", "interval_us", "is_part", "is_posting",
-        "is_running", "is_warned", "launch", "limits", "number", "number_signal", "own_end",
-        "parts", "pid", "started_us", "step", "step_us", "stopped_us", "suspended", "suspended_us",
-        "used", "wants_suspended",
+        "attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
+        "is_posting", "is_running", "is_warned", "launch", "limits", "number", "number_signal",
+        "own_end", "part_cpu_us", "parts", "pid", "started_us", "step", "step_us", "stopped_us",
+        "suspended", "suspended_us", "used", "wants_suspended",
     )  # fmt: skip
 
     def __init__(
@@ -39,6 +53,10 @@ class Live:
         """What parts used that are gone, in all."""
         self.own_end: Ended | None = None
         """How it ended here; it is over when its parts are gone too."""
+        self.cpu_us: Micros = 0
+        """CPU time that it used here, as far as it is told."""
+        self.part_cpu_us: dict[str, Micros] = {}
+        """What parts used that are not gone, by host."""
         self.is_running = is_part
         self.pid = 0
         self.started_us = 0
@@ -69,15 +87,42 @@ class Live:
 
     def signal(self) -> Signal:
         """Return the signal of the present step."""
-        return Signal(*self.key, ending.STEP_SIGNAL[self.step], self.cause, self.step)
+        return Signal(*self.key, ending.signal_of(self.step, self.cause), self.cause, self.step)
 
     def set_limits(self, limits: tuple[int, ...]) -> None:
-        """Have other limits than those of the launch: run limit, memory limit, fence."""
-        run_limit_us, mem_limit_kib, fence_us = limits
+        """Have other limits than those of the launch: run limit, memory limit, fence, CPU limit."""
+        run_limit_us, mem_limit_kib, fence_us, *rest = limits
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
+        if rest:
+            spec = replace(spec, limits=replace(spec.limits, cpu_us=rest[0]))
         self.launch = replace(self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us)
         self.limits = limits
         self.is_warned = False
+
+    def overrun(self, one: Usage) -> EndCause:
+        """Return which limit it goes beyond; NONE: none."""
+        spec, limits = self.launch.spec, self.launch.spec.limits
+        if one.out_of_memory or 0 < spec.mem_limit_kib < one.mem_kib:
+            return EndCause.MEMLIMIT
+        if 0 < limits.swap_kib < one.swap_kib:
+            return EndCause.SWAP
+        if 0 < limits.processes < one.processes:
+            return EndCause.PROCESSLIMIT
+        if 0 < limits.threads < one.threads:
+            return EndCause.THREADLIMIT
+        # Parts tell in steps, so that not every look at them is a message.
+        if not self.is_part or one.cpu_us >= self.cpu_us + max(SECOND_US, limits.cpu_us // 50):
+            self.cpu_us = one.cpu_us
+        return self.cpu_overrun()
+
+    def cpu_overrun(self) -> EndCause:
+        """Return whether the whole attempt has used more CPU time than it may."""
+        limit_us = self.launch.spec.limits.cpu_us
+        if not limit_us or self.is_part:
+            return EndCause.NONE
+        gone_us = self.used.user_us + self.used.system_us
+        used_us = self.cpu_us + gone_us + sum(self.part_cpu_us.values())
+        return EndCause.CPULIMIT if used_us >= limit_us else EndCause.NONE
 
     def note_suspension(self, now_us: Micros, *, suspended: bool) -> None:
         """Count the time that it is suspended."""
@@ -118,7 +163,9 @@ class Live:
         if self.is_part and self.step < ending.STEP_KILL:
             return 0  # whoever leads it keeps time
         if self.step:
-            return ending.step_due_us(self.step, self.step_us, self.launch, self.interval_us)
+            return ending.step_due_us(
+                self.step, self.cause, self.step_us, self.launch, self.interval_us
+            )
         limit_us = self.launch.run_limit_us
         if not limit_us or not self.is_running or self.suspended:
             return 0
@@ -158,11 +205,20 @@ class Over(NamedTuple):
         )  # fmt: skip
 
 
-def over_of(one: Ended, cause: EndCause) -> Over:
-    """Return what the shepherd's word about an end means; ``cause`` is what was decided here."""
+def over_of(one: Ended, cause: EndCause, limits: ProcessLimits = NO_LIMITS) -> Over:
+    """Return what the shepherd's word about an end means.
+
+    Args:
+        one: Its word.
+        cause: What was decided here.
+        limits: Of the job: the kernel itself ends a process that has used its CPU time.
+    """
     found = EndCause(one.cause) or cause
     if not found and one.out_of_memory:
         found = EndCause.MEMLIMIT
+    if not found and limits.cpu_us and ending.XCPU in (one.signal, one.exit_code - 128):
+        used_us = one.user_us + one.system_us
+        found = EndCause.CPULIMIT if used_us >= limits.cpu_us - _ROUNDING_US else found
     end = AttemptEnded(
         one.job, one.index, one.attempt, exit_code=one.exit_code, signal=one.signal, cause=found,
         host_fault=one.host_fault, detail=one.detail, user_us=one.user_us,

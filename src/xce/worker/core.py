@@ -248,8 +248,7 @@ class HostState:
             elif live.step:
                 self.go_to_step(live, ending.next_step(live.step), now_us, actions)
             else:
-                live.cause = EndCause.RUNLIMIT
-                self.go_to_step(live, ending.STEP_WARN, now_us, actions)
+                self.end(live, EndCause.RUNLIMIT, now_us, actions)
         self._past.let_go(now_us)
         return actions
 
@@ -319,7 +318,7 @@ class HostState:
         live = self._live.get((effect.job, effect.index))
         if live is None or live.attempt != effect.attempt:
             return
-        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us
+        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
         if limits != live.limits:
             live.set_limits(limits)
             actions.append(a.SetLimit(*live.key, effect.mem_limit_kib, limits))
@@ -333,7 +332,7 @@ class HostState:
         *, force: bool = False,
     ) -> None:  # fmt: skip
         """Begin to end an attempt, or go on faster."""
-        step = ending.STEP_KILL if force else ending.STEP_INT
+        step = ending.STEP_KILL if force else ending.first_step(cause)
         if live.step >= step or live.is_posting:
             return
         live.cause = live.cause or cause
@@ -382,10 +381,9 @@ class HostState:
 
     def _note_usage(self, one: a.Usage, now_us: Micros, actions: list[Action]) -> None:
         live = self._named(one)
-        if live is None:
-            return
-        if one.out_of_memory or 0 < live.launch.spec.mem_limit_kib < one.mem_kib:
-            self.end(live, EndCause.MEMLIMIT, now_us, actions)
+        cause = live.overrun(one) if live is not None else EndCause.NONE
+        if live is not None and cause:
+            self.end(live, cause, now_us, actions)
 
     def _note_end(self, one: a.Ended, now_us: Micros, actions: list[Action]) -> None:
         live = self._named(one)
@@ -395,7 +393,7 @@ class HostState:
 
     def finish(self, live: Live, one: a.Ended, now_us: Micros, actions: list[Action]) -> None:
         """Let an attempt be over: nothing of it is left, here or elsewhere."""
-        over = over_of(one, live.cause)
+        over = over_of(one, live.cause, live.launch.spec.limits)
         self._let_be_over(live, over, now_us, report=one.wants_report)
         if live.forget:
             actions.append(a.Forget(*live.key, keep=False))
@@ -461,7 +459,7 @@ class HostState:
             actions.append(a.Forget(*key, keep=True))
             return
         self._past.note(key)
-        over = over_of(ended, EndCause.NONE)
+        over = over_of(ended, EndCause.NONE, one.launch.spec.limits)
         self._outbox.note_end(key, over, ready=not ended.wants_report)
         if ended.wants_report:
             actions.append(a.Report(one.launch, over.aged(now_us), now_us))

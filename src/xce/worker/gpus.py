@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xce.model.device import WHOLE, DeviceGrant, GpuWish
+from xce.model.device import WHOLE, DeviceGrant, GpuWish, vendor_of
 from xce.model.effect import Launch
 from xce.model.ids import Index
 from xce.model.units import render_milli
@@ -37,19 +37,40 @@ def gpu_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, s
             if devices
         ),
     }
-    if wish.per == "task" and grants:
-        for task, mine in enumerate(tasks_of(grants, wish)):
-            found[f"CUDA_VISIBLE_DEVICES{task}"] = ",".join(dict.fromkeys(g.name for g in mine))
+    name = visible_name(grants)
+    for task, mine in enumerate(own_grants(grants, wish, launch.hosts[entry][1])):
+        found[f"{name}{task}"] = ",".join(dict.fromkeys(grant.name for grant in mine))
     return found
+
+
+def visible_name(grants: Sequence[DeviceGrant]) -> str:
+    """Return the variable by which drivers are told which GPUs a program sees."""
+    is_amd = bool(grants) and all(vendor_of(grant.model) == "amd" for grant in grants)
+    return "ROCR_VISIBLE_DEVICES" if is_amd else "CUDA_VISIBLE_DEVICES"
+
+
+def own_grants(
+    grants: Sequence[DeviceGrant], wish: GpuWish, tasks: int
+) -> list[tuple[DeviceGrant, ...]]:
+    """Return the GPUs of each task on a host; nothing where all tasks have all of them."""
+    if not grants:
+        return []
+    if wish.per == "task":
+        return tasks_of(grants, wish)
+    if wish.is_blocked and tasks > len(grants):
+        return [(grants[task * len(grants) // tasks],) for task in range(tasks)]
+    return []
 
 
 def visible_environment(grants: Sequence[DeviceGrant], wish: GpuWish | None) -> dict[str, str]:
     """Return the variables by which programs see these GPUs and no others."""
     names = list(dict.fromkeys(grant.name for grant in grants))
     visible = ",".join(names)
-    found = {
-        "CUDA_VISIBLE_DEVICES": visible,
-        "NVIDIA_VISIBLE_DEVICES": visible or "void",
+    name = visible_name(grants)
+    found = {name: visible}
+    if name == "CUDA_VISIBLE_DEVICES":
+        found["NVIDIA_VISIBLE_DEVICES"] = visible or "void"
+    found |= {
         "XCE_GPUS": visible,
         "XCE_GPU_COUNT": str(len(names)),
         "LSB_GPU_NUM": str(len(names)),

@@ -29,6 +29,7 @@ from xce.worker.environ import (
 from xce.worker.launch_command import command_of
 from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
+from xce.worker.process_limits import limit_code
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.step_plan import plan_of
 from xce.worker.store import Store, digest_of, is_digest
@@ -266,6 +267,8 @@ class Launcher:
                 else {},
                 bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
+                limit_code=limit_code(spec.limits),
+                is_counted=spec.limits.is_counted,
                 output_dir=streams.output_directory(launch, elements[0][0], self._host),
                 terminal=spec.terminal.mode if spec.terminal is not None else "",
                 window=(

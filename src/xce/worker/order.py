@@ -55,6 +55,10 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it may leave a last word (`xce.worker.shepherd.rundir.SAID`)."""
     output_dir: str = ""
     """A directory that is made before; empty: none."""
+    limit_code: str = ""
+    """What a shell does to hold itself to limits of each process; empty: there are none."""
+    is_counted: bool = False
+    """Whether it is measured for limits beside that of memory."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
@@ -102,6 +106,8 @@ class PartShared(msgspec.Struct, frozen=True, kw_only=True):
     gid: int
     groups: tuple[int, ...]
     limit_kib: int
+    is_counted: bool = False
+    """As in `SpawnShared`."""
 
 
 class PartOrder(msgspec.Struct, frozen=True, tag="part", array_like=True):

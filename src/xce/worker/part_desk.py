@@ -11,6 +11,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
 from xce.model.task import HoldPart, PartSeen, StartTask, TaskFault
 from xce.net import message as m
+from xce.step.environment import own_devices
 from xce.worker import order as o
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Action, Key, SpawnPart
@@ -21,10 +22,11 @@ from xce.worker.environ import Account
 from xce.worker.gpus import gpu_environment
 from xce.worker.launch_command import launch_programs
 from xce.worker.parts import EARLIER
+from xce.worker.process_limits import limited_command
 from xce.worker.ranks import slots_by_host
 
 _FIRST_HOSTS: Final = re.compile(
-    r"XCE_LAUNCH_\w*|XCE_ATTEMPT_MARK|XCE_JOB_HOST_DIR|LS_JOBPID|CUDA_VISIBLE_DEVICES\w*"
+    r"XCE_LAUNCH_\w*|XCE_ATTEMPT_MARK|XCE_JOB_HOST_DIR|LS_JOBPID|(?:CUDA|ROCR)_VISIBLE_DEVICES\w*"
     r"|LSB_BIND_\w*|RM_CPU_TASK\d+|XCE_BIND_KIND|NVIDIA_VISIBLE_DEVICES|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 )
 """What is true on the first host only."""
@@ -97,6 +99,7 @@ class PartDesk:
         shared = o.PartShared(
             note=_NOTES.encode(launch).decode(), uid=account.uid, gid=account.gid,
             groups=account.groups, limit_kib=launch.spec.mem_limit_kib,
+            is_counted=launch.spec.limits.is_counted,
         )  # fmt: skip
         return o.PartOrder((launch.job, action.index, action.attempt), shared)
 
@@ -117,7 +120,7 @@ class PartDesk:
             self._say(m.TaskPiece(ask.id, fault, trouble))
             return
         start = o.StartShared(
-            argv=[_text(word) for word in ask.order.argv],
+            argv=limited_command([_text(word) for word in ask.order.argv], launch.spec.limits),
             env=part_environment(launch, key[1], self._host, account, ask.order.env),
             cwd=_text(ask.order.cwd), umask=ask.order.umask, has_input=ask.order.has_input,
             binding=binding_order(launch, key[1], entry_of(launch, self._host)),
@@ -173,9 +176,7 @@ def part_environment(
             found[name] = value
     entry = entry_of(launch, host)
     found |= gpu_environment(launch, index, entry) | binding_environment(launch, index, entry)
-    own = found.get("CUDA_VISIBLE_DEVICES" + found.get("XCE_HOST_TASK_INDEX", "-"))
-    if own is not None:
-        found["CUDA_VISIBLE_DEVICES"] = found["NVIDIA_VISIBLE_DEVICES"] = own
+    found |= own_devices(found, found.get("XCE_HOST_TASK_INDEX", "-"))
     found["HOME"], found["SHELL"] = account.home, account.shell
     found["USER"] = found["LOGNAME"] = account.name
     found["HOSTNAME"] = found["XCE_LAUNCH_HOST"] = host

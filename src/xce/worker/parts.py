@@ -100,7 +100,7 @@ class Parts:
         for key, live in self._led.items():
             hold = HoldPart(
                 live.wants_suspended, live.number, live.number_signal, live.cause, live.step,
-                live.launch.spec.mem_limit_kib, HOLD_US,
+                live.launch.spec.mem_limit_kib, HOLD_US, live.launch.spec.limits.cpu_us,
             )  # fmt: skip
             found += [Wanted(key, host, hold) for host in sorted(live.parts)]
         return found
@@ -114,8 +114,12 @@ class Parts:
         if seen.cause and not live.step:
             self._attempts.end(live, seen.cause, now_us, actions)
         if not seen.is_gone:
+            live.part_cpu_us[host] = seen.user_us + seen.system_us
+            if (cause := live.cpu_overrun()) and not live.step:
+                self._attempts.end(live, cause, now_us, actions)
             return actions
         live.parts.discard(host)
+        live.part_cpu_us.pop(host, None)
         live.used = _sum(live.used, seen)
         if not live.parts:
             del self._led[key]
@@ -159,8 +163,9 @@ class Parts:
         if not live.step and order.suspended != live.wants_suspended:
             live.wants_suspended = order.suspended
             actions.append(Suspend(*key, suspended=order.suspended))
-        if order.mem_limit_kib != live.launch.spec.mem_limit_kib:
-            live.set_limits((0, order.mem_limit_kib, live.launch.fence_us))
+        spec, wanted = live.launch.spec, (order.mem_limit_kib, order.cpu_limit_us)
+        if wanted != (spec.mem_limit_kib, spec.limits.cpu_us):
+            live.set_limits((0, order.mem_limit_kib, live.launch.fence_us, order.cpu_limit_us))
             actions.append(SetLimit(*key, order.mem_limit_kib, live.limits))
         return actions
 
@@ -168,7 +173,7 @@ class Parts:
         """Return how a part is here."""
         live = self._attempts.live_of(key)
         if live is not None and live.is_part:
-            return PartSeen(cause=live.cause)
+            return PartSeen(cause=live.cause, user_us=live.cpu_us)
         return self._gone.get(key, PartSeen(is_gone=self._attempts.is_past(key)))
 
     def _remember(self, one: Ended) -> None:

@@ -7,7 +7,7 @@ tasks there are is read off the rows of the allocation.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from xce.model.device import DeviceGrant
+from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Index
 from xce.model.relation import LaunchType, Relation, RelationKind, Role
@@ -20,7 +20,7 @@ from xce.step.plan import (
     TaskPlan,
     Wait,
 )
-from xce.worker.gpus import grants_at, visible_environment
+from xce.worker.gpus import grants_at, own_grants, visible_environment
 from xce.worker.ranks import rows_of
 
 SIDECAR_RESTARTS: Final = 10
@@ -179,10 +179,11 @@ class _Tasks:
     def _placed(self, role: Role) -> tuple[TaskPlan, ...]:
         found = []
         rank = 0
-        for row, grants in zip(self._rows, self._grants, strict=True):
+        wishes = self._launch.row_gpus or (None,) * len(self._rows)
+        for row, grants, wish in zip(self._rows, self._grants, wishes, strict=True):
             for task in range(row.tasks):
                 if row.role == role.name:
-                    env = self._env(_share(grants, row.tasks, task))
+                    env = self._env(_share(grants, row.tasks, task, wish))
                     found.append(TaskPlan(self._places[row.host], rank, env))
                 rank += 1
         return tuple(found)
@@ -210,7 +211,13 @@ class _Tasks:
                 entry, taken, slots = entry + 1, 0, 0
 
 
-def _share(grants: list[DeviceGrant], tasks: int, task: int) -> list[DeviceGrant]:
+def _share(
+    grants: list[DeviceGrant], tasks: int, task: int, wish: GpuWish | None
+) -> list[DeviceGrant]:
     """Return what one of so many tasks has: its part where they can be parted, else all."""
+    if wish is not None and wish.is_blocked:
+        own = own_grants(grants, wish, tasks)
+        if own:
+            return list(own[task])
     each, rest = divmod(len(grants), tasks)
     return grants if rest or not each else grants[task * each : (task + 1) * each]

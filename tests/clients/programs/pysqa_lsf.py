@@ -48,6 +48,10 @@ def main() -> None:
     )  # fmt: skip
     print("second", adapter.get_status_of_job(process_id=other))
     adapter.delete_job(process_id=other)
+    # What is killed is listed until its processes are gone, as with LSF.
+    until = time.monotonic() + 30
+    while len(adapter.get_queue_status()) and time.monotonic() < until:
+        time.sleep(0.5)
     print("left", len(adapter.get_queue_status()))
 
 

@@ -4,24 +4,12 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live import DAEMONISE, Live, Row, is_alive, open_live, pid_in, until
-from other_user import IS_ROOT, NOBODY
+from live import DAEMONISE, Live, Row, is_alive, pid_in, until
 
-MODES = ("root", "user") if IS_ROOT else ("user",)
 FORKS = 1000
-
-
-@pytest.fixture(scope="module", params=MODES)
-def live(request: pytest.FixtureRequest) -> Iterator[Live]:
-    uid = NOBODY if request.param == "user" and IS_ROOT else None
-    with open_live(uid) as live:
-        live.configure("kill_interval_s: 1\n")
-        live.xce("up", "--hosts", "h1", "--slots", "64")
-        yield live
 
 
 def run(live: Live, command: str, *, patience_s: float = 30, **members: object) -> Row:

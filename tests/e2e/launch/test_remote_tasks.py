@@ -126,6 +126,21 @@ def test_stop_resume_signals_and_kill_reach_the_tasks(live: Live) -> None:
     nothing_left(live, job)
 
 
+@pytest.mark.long
+def test_limits_hold_for_tasks_everywhere_and_cpu_time_counts_together(live: Live) -> None:
+    limits = {"cpu_limit_s": 4, "stack_limit_kib": 4096, "core_limit_kib": 0}
+    job = submit(live, "blaunch 'ulimit -S -t; ulimit -S -s' > soft", limits=limits, **ON_BOTH)
+    assert live.until_ended(job)["stat"] == "DONE", live.output(job)
+    assert sorted(live.file("soft").split()) == ["4"] * 4 + ["4096"] * 4
+    # Four tasks on two hosts: together they have used it long before one of them has.
+    (live.home / "busy.sh").write_text("while :; do :; done")
+    job = submit(live, "xce-launch sh busy.sh", limits=limits, **ON_BOTH)
+    row = live.until_ended(job)
+    assert row["cause"] == "TERM_CPULIMIT", row
+    assert 3.5 < row["cpu_s"] < 14
+    nothing_left(live, job)
+
+
 def test_a_launcher_that_is_killed_takes_its_tasks_with_it(live: Live) -> None:
     script = (
         "xce-launch sh -c 'echo $$ >> alone; exec sleep 300' & echo $! > launcher; wait; sleep 1"

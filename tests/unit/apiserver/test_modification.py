@@ -6,6 +6,7 @@ from rest_cluster import run_rest
 from xce.apiserver.modification import ChangeBody, changed_members, render_changes
 from xce.apiserver.problems import ProblemError
 from xce.model.config import QueueConfig
+from xce.model.process_limits import ProcessLimits
 from xce.testing.builders import modify as tell_modify
 from xce.testing.builders import place, report_started
 
@@ -212,3 +213,39 @@ def test_of_a_running_job_the_description_can_be_changed_and_its_mail_cannot():
         assert (await change(rest, job, mail_done=True))["error"]["code"] == "wrong-state"
 
     run_rest(story, queues=QUEUES)
+
+
+def test_limits_of_processes_are_changed_each_on_its_own_and_told():
+    async def story(rest):
+        given = {"cpu_limit_s": 60, "process_limit": 5, "core_limit_kib": 0}
+        job = await rest.submit("true", limits=given)
+        assert (await rest.get(f"/jobs/{job}"))[1]["limits"] == given
+        await change(rest, job, limits={"cpu_limit_s": 1.5, "stack_limit_kib": 8})
+        expected = {**given, "cpu_limit_s": 1.5, "stack_limit_kib": 8}
+        assert (await rest.get(f"/jobs/{job}"))[1]["limits"] == expected
+        await change(rest, job, unset=["core_limit_kib", "process_limit"])
+        assert (await rest.get(f"/jobs/{job}"))[1]["limits"] == {
+            "cpu_limit_s": 1.5, "stack_limit_kib": 8,
+        }  # fmt: skip
+        place(rest.controller, job)
+        rest.link.pump()
+        assert (await change(rest, job, limits={"cpu_limit_s": 9}))["text"] == "modified"
+        error = (await change(rest, job, limits={"stack_limit_kib": 9}))["error"]
+        assert error["code"] == "wrong-state"
+
+    run_rest(story, queues=QUEUES)
+
+
+def test_a_jobs_limits_are_its_new_queues_where_they_were_its_old_ones():
+    loose = QueueConfig(name="loose", limits=ProcessLimits(processes=9))
+    tight = QueueConfig(name="tight", default=True, limits=ProcessLimits(processes=5, threads=7))
+
+    async def story(rest):
+        job = await rest.submit("true", limits={"stack_limit_kib": 8})
+        limits = (await rest.get(f"/jobs/{job}"))[1]["limits"]
+        assert limits == {"process_limit": 5, "thread_limit": 7, "stack_limit_kib": 8}
+        await change(rest, job, queue="loose")
+        limits = (await rest.get(f"/jobs/{job}"))[1]["limits"]
+        assert limits == {"process_limit": 9, "stack_limit_kib": 8}
+
+    run_rest(story, queues=(tight, loose))

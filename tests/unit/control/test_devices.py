@@ -5,8 +5,10 @@ from msgspec.structs import replace
 from xce.model.command import Accepted, ProposePlan, SetDevicesOpen
 from xce.model.config import HostConfig
 from xce.model.device import Device, GpuWish
+from xce.model.effect import Launch
 from xce.model.observation import AttemptSeen
 from xce.model.plan import BulkStart, GangStart, Plan
+from xce.model.processor import made_up
 from xce.model.reason import HostCode
 from xce.model.refusal import Refusal, RefusalCode
 from xce.sched.session import run_session
@@ -46,6 +48,26 @@ def run_once(controller) -> Plan:
 def used(controller, host=0):
     table = controller.state.hosts
     return table.used[table.device_row :, host].tolist()
+
+
+def near_to_gpus(wish: GpuWish, tasks: int, numas: tuple[int, ...]) -> list[str]:
+    gpus = tuple(Device(index, numa=numa) for index, numa in enumerate(numas))
+    cores = made_up({"sockets": 2, "cores": 2, "threads": 1, "numa": 2})
+    controller = world(HostConfig(name="g1", slots=16, gpus=gpus, processors=cores))
+    submit(controller, submission(asks=replace(request(tasks), gpu=wish)))
+    run_once(controller)
+    ((_, launch),) = controller.effects()
+    assert isinstance(launch, Launch)
+    return [task for hosts in launch.bindings for binding in hosts for task in binding.tasks]
+
+
+def test_tasks_are_bound_near_to_their_gpus():
+    assert near_to_gpus(GpuWish(2, per="host", is_near=True), 1, (1, 1, 0, 0)) == ["2-3"]
+    assert near_to_gpus(GpuWish(1, is_near=True), 2, (0, 1)) == ["0-1", "2-3"]
+    # All tasks have all GPUs: they are near to both domains. Nobody said where a GPU is: to all.
+    assert near_to_gpus(GpuWish(2, per="host", is_near=True), 2, (0, 1)) == ["0-3", "0-3"]
+    assert near_to_gpus(GpuWish(1, is_near=True), 1, (-1,)) == ["0-3"]
+    assert near_to_gpus(GpuWish(1), 1, (0, 1)) == []
 
 
 def test_what_is_given_out_is_in_the_record_and_comes_back_at_the_end():

@@ -266,6 +266,34 @@ def test_many_ended_elements_of_one_record_are_stored_with_few_statements(path):
     assert calls < 10 * count
 
 
+@pytest.mark.parametrize("is_remembered", [True, False])
+def test_separate_jobs_withdrawn_together_cost_no_calls_each(path, read, is_remembered):
+    controller = cluster(["h1"])
+    jobs = [submit(controller) for _ in range(200)]
+    array = submit(controller, submission(elements="1-3"))
+    if not is_remembered:
+        keep(path, controller.entries)
+    # A gap, an array among others in a command of its own, and an entry that is all plain jobs.
+    del jobs[100]
+    kill(controller, array)
+    before = len(controller.entries)
+    kill(controller, *jobs)
+    entry = controller.entries[-1]
+    assert len(controller.entries) == before + 1
+    keep(path, controller.entries[:before])
+    writer = HistoryWriter(path)
+    record = Entry(entry.seq, entry.at_us, Cause("tick", "controller", ""), entry.records)
+    assert count_calls(lambda: (writer.take([record], crc=1, epoch=1), writer.commit())) < 300
+    writer.close()
+    for job in (jobs[0], jobs[99], jobs[100], jobs[-1]):
+        (gone,) = read.job(job).withdrawn
+        assert (gone.first, gone.last, gone.by) == (0, 0, "alice")
+        assert read.job(job).is_finished
+    assert read.job(jobs[99] + 1).withdrawn == ()
+    (gone,) = read.job(array).withdrawn
+    assert (gone.first, gone.last) == (1, 3)
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
     controller = cluster(["h1"])

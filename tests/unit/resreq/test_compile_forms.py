@@ -206,6 +206,10 @@ def test_gpus_are_one_wish_beside_the_amounts():
     assert compiled("rusage[gpu=0.25]").gpu == GpuWish(1, 250)
     assert compiled("rusage[gpu=1:gmem=16G:mig=3]").gpu == GpuWish(mem_mib=16384, mig="3")
     assert compiled("rusage[gpu=0]").gpu is None
+    assert compiled("rusage[gpu=1:gvendor=amd]").gpu == GpuWish(vendor="amd")
+    assert compiled("rusage[gpu=1:gvendor=nvidia]").gpu == GpuWish()
+    # As in LSF block=yes wins over aff=yes.
+    assert compiled("rusage[gpu=1:aff=yes:block=yes]").gpu == GpuWish(is_blocked=True)
 
 
 def test_gpus_are_shown_as_they_were_asked_for():
@@ -213,6 +217,8 @@ def test_gpus_are_shown_as_they_were_asked_for():
         "rusage[gpu=0.25]",
         "rusage[ngpus_physical=2.00/host:glink=yes]",
         "rusage[mem=5.00, gpu=4.00:gmem=1024.00:gmodel=H100]",
+        "rusage[ngpus_physical=2.00/host:gvendor=amd:block=yes]",
+        "rusage[gpu=2.00:aff=yes]",
     ):
         assert text in render_request(compiled(text))
         assert compiled(render_request(compiled(text))).gpu == compiled(text).gpu
@@ -227,7 +233,7 @@ def test_gpus_are_shown_as_they_were_asked_for():
         ("rusage[mem=1:gmodel=H100]", "say how many"),
         ("rusage[gpu=1:glink=perhaps]", "glink is yes or no"),
         ("rusage[gpu=1:mps=yes]", "mps=yes"),
-        ("rusage[gpu=1:gvendor=amd]", "gvendor=amd"),
+        ("rusage[gpu=1:gvendor=arm]", "gvendor is nvidia or amd"),
         ("rusage[gpu=5000]", "no host has more"),
     ],
 )

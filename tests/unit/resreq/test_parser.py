@@ -25,6 +25,8 @@ CANONICAL = {
     'select[model == "it\'s"]': 'select[model == "it\'s"]',
     "order[-slots:mem]": "order[-slots:mem]",
     "order[!ncpus]": "order[!ncpus]",
+    "order[!-slots:mem]": "order[!-slots:mem]",
+    "order[slots:!-mem]": "order[!slots:-mem]",
     "rusage[mem=1/task:lic=2/job, swp=3/host]": "rusage[mem=1/task:lic=2/job, swp=3/host]",
     "rusage[swp=50:duration=2h:decay=1, license=1:duration=2]": (
         "rusage[swp=50:duration=2h:decay=1, license=1:duration=2m]"

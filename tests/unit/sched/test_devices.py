@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xce.model.device import Device, GpuWish
+from xce.sched.certify_devices import _is_wanted
 from xce.sched.devices import (
     attempts_by_devices,
     choose_domains,
@@ -49,6 +50,30 @@ def picked(wish: GpuWish, links: list[int], free: list[int], tasks: int = 1, **o
 
 
 W = 1000
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        (GpuWish(), [True, False, False, True]),
+        (GpuWish(vendor="amd"), [False, True, True, False]),
+        (GpuWish(model="MI25"), [False, False, True, False]),
+        (GpuWish(model="H100", vendor="amd"), [False, False, False, False]),
+    ],
+)
+def test_a_device_is_of_whom_its_model_says(wish, expected):
+    models = (
+        "NVIDIA H100 80GB HBM3",
+        "AMD Instinct MI300X",
+        "Advanced Micro Devices, Inc. Vega 10 [Radeon Instinct MI25]",
+        "",
+    )
+    found = DeviceTable()
+    found.add()
+    devices = tuple(Device(index, model=model) for index, model in enumerate(models))
+    found.settle(0, devices, is_idle=True)
+    assert found.columns.match(wish)[:, 0].tolist() == expected
+    assert [_is_wanted(wish, device) for device in devices] == expected
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,43 @@ def test_others_are_used_when_the_preferred_hosts_are_full():
     assert world.spread(array) == [1, 0, 2]
 
 
+def test_a_preference_of_the_others_puts_them_first_or_between():
+    world = scheduled({"h1": 1, "h2": 1, "h3": 1, "h4": 1})
+    wanted = replace(
+        request(),
+        hosts=(HostChoice("h4", 3), HostChoice("h1", 0)),
+        other_hosts=True,
+        others_preference=2,
+    )
+    array = submit(world.controller, submission(elements="1-3", asks=wanted))
+    world.run()
+    assert world.spread(array) == [0, 1, 1, 1]
+
+
+def test_hosts_are_named_by_their_domain_and_left_out_by_it():
+    hosts = [
+        HostConfig(name=f"h{place}", slots=1, labels={"rack": rack})
+        for place, rack in enumerate(("r1", "r2", "r1", "r3"), 1)
+    ]
+    world = scheduled(hosts, levels=("rack",))
+    inside = replace(request(), hosts=(HostChoice("r1"),))
+    beside = replace(request(), hosts_excluded=("h2", "r1"))
+    first = submit(world.controller, submission(elements="1-4", asks=inside))
+    second = submit(world.controller, submission(elements="1-4", asks=beside))
+    world.run()
+    assert world.spread(first) == [1, 0, 1, 0]
+    assert world.spread(second) == [0, 0, 0, 1]
+    assert world.host_codes(second)[HostCode.NOT_ASKED] == 3
+
+
+def test_order_keys_with_a_mark_are_asked_again_for_each_attempt():
+    world = scheduled({"h1": 4, "h2": 2, "h3": 3})
+    again = replace(request(), order="!slots")
+    array = submit(world.controller, submission(elements="1-6", asks=again))
+    world.run()
+    assert world.spread(array) == [3, 1, 2]
+
+
 def test_order_keys_fill_hosts_one_after_another():
     world = scheduled({"h1": 4, "h2": 2, "h3": 3})
     array = submit(

@@ -293,7 +293,7 @@ def test_limits_that_are_set_hold_in_place_of_those_of_the_launch() -> None:
     assert due_us is not None
     began_us = due_us - 60 * S
     wanted = SetLimits(1, 0, 1, 90 * S, 100, 0)
-    set_limit = SetLimit(1, 0, 1, 100, (90 * S, 100, 0))
+    set_limit = SetLimit(1, 0, 1, 100, (90 * S, 100, 0, 0))
     assert state.take_effects(1, [wanted], 30 * S) == [set_limit, Lease([])]
     assert state.take_effects(1, [wanted], 31 * S) == [], "said twice"
     assert state.next_due_us() == began_us + 90 * S

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from xce.model.device import NO_LINK, Device, DeviceGrant, GpuWish
 from xce.model.effect import Launch
 from xce.model.job import JobSpec, Owner
@@ -36,6 +38,28 @@ def test_each_task_is_told_its_own():
     found = gpu_environment(given, 0)
     assert found["CUDA_VISIBLE_DEVICES"] == "4,5,6,7"
     assert (found["CUDA_VISIBLE_DEVICES0"], found["CUDA_VISIBLE_DEVICES1"]) == ("4,5", "6,7")
+
+
+def test_blocks_of_neighbours_share_the_gpus_of_a_host():
+    given = launch(GpuWish(2, per="host", is_blocked=True), (DeviceGrant(4), DeviceGrant(6)), ())
+    given = replace(given, hosts=(("h1", 5), ("h2", 1)))
+    found = gpu_environment(given, 0)
+    assert [found[f"CUDA_VISIBLE_DEVICES{task}"] for task in range(5)] == ["4", "4", "4", "6", "6"]
+    assert found["CUDA_VISIBLE_DEVICES"] == "4,6"
+    # Where there are as many GPUs as tasks, nothing is split.
+    given = replace(given, hosts=(("h1", 2), ("h2", 1)))
+    assert "CUDA_VISIBLE_DEVICES0" not in gpu_environment(given, 0)
+
+
+def test_amds_driver_is_told_by_its_own_variable():
+    model = "AMD Instinct MI300X"
+    grants = tuple(DeviceGrant(index, model=model) for index in (2, 3))
+    found = gpu_environment(launch(GpuWish(1, vendor="amd"), grants, ()), 0)
+    assert found["ROCR_VISIBLE_DEVICES"] == "2,3"
+    assert (found["ROCR_VISIBLE_DEVICES0"], found["ROCR_VISIBLE_DEVICES1"]) == ("2", "3")
+    assert found["XCE_GPU_COUNT"] == "2"
+    # HIP reads CUDA's variable, too, and would count among what is left of ROCR's.
+    assert not [name for name in found if "CUDA" in name or "NVIDIA" in name]
 
 
 def test_a_share_says_how_much_it_is_and_whether_it_is_more_than_advice():

@@ -8,6 +8,7 @@ from aiohttp import web
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer
 from xce.apiserver.loads import sum_loads
+from xce.apiserver.process_limits import limit_row
 from xce.apiserver.tables import values_text
 from xce.state.cluster import ClusterState
 
@@ -38,6 +39,8 @@ class AppRow(msgspec.Struct, frozen=True):
     max_requeues: int
     pre_exec: str
     post_exec: str
+    limits: dict[str, float]
+    """As in the row of a job: ceilings, and what jobs have that say nothing."""
 
 
 class AppsAnswer(msgspec.Struct, frozen=True):
@@ -77,6 +80,7 @@ def app_rows(state: ClusterState) -> list[AppRow]:
             max_requeues=app.max_requeues,
             pre_exec=app.pre_exec,
             post_exec=app.post_exec,
+            limits=limit_row(app.limits),
         )
         for app in state.apps.values()
     ]

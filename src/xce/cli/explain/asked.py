@@ -17,7 +17,7 @@ UNKNOWN_OPTION: Final = 2
 INTERACTIVE: Final = ("-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs", "-IX", "-XF")
 _FLAGS: Final = (*INTERACTIVE, "-tty", "-N", "-Ne", "-B", "-r", "-rn", "--explain")
 _VALUES: Final = (
-    "-u", "-notify", "-outdir", "-G", "-g", "-app", "-c", "-v", "-Q", "-E", "-Ep", "-L",
+    "-u", "-notify", "-outdir", "-G", "-g", "-app", "-Q", "-E", "-Ep", "-L",
 )  # fmt: skip
 OPTIONS: Final = Options(
     {**BSUB.known, **dict.fromkeys(_FLAGS, FLAG), **dict.fromkeys(_VALUES, VALUE)},

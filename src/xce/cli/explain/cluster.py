@@ -21,6 +21,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Its resources; of the rest only what is asked for here."""
     queues: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
+    """Their names, and those of their groups: the domains of the topology."""
     default_queue: str = ""
     applications: frozenset[str] = frozenset()
 
@@ -42,6 +43,14 @@ class _Named(msgspec.Struct):
     name: str
 
 
+class _Group(_Named):
+    kind: str
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] = []
+
+
 class _Queues(msgspec.Struct):
     queues: list[_Named] = []
 
@@ -57,6 +66,7 @@ def load_cluster(environ: Mapping[str, str], *, wait_s: float) -> Cluster:
         about = msgspec.convert(api.call("GET", "/cluster"), _About)
         queues = msgspec.convert(api.call("GET", "/queues"), _Queues).queues
         hosts = msgspec.convert(api.call("GET", "/hosts"), _Hosts).hosts
+        groups = msgspec.convert(api.call("GET", "/groups"), _Groups).groups
     except (UnreachableError, ProblemError, msgspec.ValidationError) as error:
         return Cluster(trouble=str(error))
     finally:
@@ -71,7 +81,9 @@ def load_cluster(environ: Mapping[str, str], *, wait_s: float) -> Cluster:
             levels=about.levels,
         ),
         queues=frozenset(queue.name for queue in queues),
-        hosts=frozenset(host.name for host in hosts),
+        hosts=frozenset(
+            [host.name for host in hosts] + [one.name for one in groups if one.kind != "users"]
+        ),
         default_queue=about.default_queue,
         applications=frozenset(about.applications),
     )

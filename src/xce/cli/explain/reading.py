@@ -10,6 +10,8 @@ from xce.cli.explain.requirement import REFUSED, read_hosts, read_requirement
 from xce.cli.lsf.bsub import OPTIONS as BSUB
 from xce.cli.lsf.environment import split_items
 from xce.cli.lsf.gpu_value import mib, parse_gpu
+from xce.cli.lsf.process_limits import MEMBERS as LIMITS
+from xce.cli.lsf.process_limits import own_limits, parse_limits
 from xce.cli.lsf.submission import add_warning, bare_unit, read_transfers
 from xce.cli.lsf.values import (
     BadValueError,
@@ -150,18 +152,29 @@ class Reader:
         self.flag("exclusive", "-x")
 
     def limits(self) -> None:
-        """Read ``-W -We -c -M -v``."""
-        for member, option in (("run_limit_s", "-W"), ("run_estimate_s", "-We"),
-                               ("cpu_limit_s", "-c")):  # fmt: skip
+        """Read ``-W -We -M``, and those of `xce.cli.lsf.process_limits`."""
+        for member, option in (("run_limit_s", "-W"), ("run_estimate_s", "-We")):
             if self.options.has(option):
                 text, slash, model = self.options.value(option).partition("/")
                 self.result[member] = parse_duration_s(text, option=option)
                 self.note(member, option, "[hours:]minutes")
                 if slash:
                     self.warnings.append(f"{REFUSED}{option} scaled by the speed of {model}")
-        for member, option in (("mem_limit_mib", "-M"), ("swap_limit_mib", "-v")):
-            if self.options.has(option):
-                self.size(member, option)
+        if self.options.has("-M"):
+            self.size("mem_limit_mib", "-M")
+        letter = bare_unit(self.unit)
+        for name, value in parse_limits(self.options, lambda: letter, own_limits).items():
+            member = f"{name.removesuffix('_kib')}_mib" if name.endswith("_kib") else name
+            self.result[member] = mib(value) if member != name else value
+            option = next((one for one, known in LIMITS.items() if known == name), "")
+            if not self.options.has(option):
+                self.note(member, "-ul")
+            elif member == name:
+                self.note(member, option)
+            else:
+                bare = self.options.value(option).strip()[-1:].isdigit()
+                unit = f"{letter}B ({self.unit_from})" if bare else "as written"
+                self.note(member, option, unit=unit)
         for member in ("run_limit_s", "mem_limit_mib"):
             self.result.setdefault(member, None)
 

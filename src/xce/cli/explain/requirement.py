@@ -91,12 +91,12 @@ def read_hosts(text: str, cluster: Cluster) -> tuple[list[str], list[str]]:
     """
     warnings = []
     try:
-        choices, _ = parse_hosts(text)
+        asked = parse_hosts(text)
     except HostListNotBuiltError as error:
         return text.split(), [REFUSED + error.message]
-    for choice in choices:
-        if not cluster.trouble and choice.host not in cluster.hosts:
-            warnings.append(f"no host is called {choice.host!r}")
+    for name in asked.names:
+        if not cluster.trouble and name not in cluster.hosts:
+            warnings.append(f"no host is called {name!r}")
     return text.split(), warnings
 
 

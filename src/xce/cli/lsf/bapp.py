@@ -5,6 +5,7 @@ from __future__ import annotations
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.options import FLAG, Options
+from xce.cli.lsf.process_limits import limit_blocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def _parameters(app: App) -> list[str]:
             lines += [f" {heading}\n", f" {app[member] / 60:.1f} min\n"]
     if app.get("mem_limit_mib"):
         lines += [" MEMLIMIT\n", f"{limit_text(app['mem_limit_mib'] * 1024):>9} \n"]
+    lines += [f"{line}\n" for line in limit_blocks(app.get("limits") or {})]
     least, most = app.get("tasks_min") or 1, app.get("tasks_max")
     if most:
         lines += [" TASKLIMIT\n", f" {least} {most}\n" if least > 1 else f" {most}\n"]

@@ -8,12 +8,15 @@ import time
 from xce.cli.lsf import bsub
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed, UsageError
+from xce.cli.lsf.process_limits import MEMBERS as LIMITS
+from xce.cli.lsf.process_limits import parse_limits
 from xce.cli.lsf.script import split_words
 from xce.cli.lsf.submission import (
     HOOKS,
     TEXTS,
     add_files,
     add_warning,
+    bare_unit,
     check_named,
     memory_kib,
     parse_condition,
@@ -45,10 +48,11 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
   -q -n -R -m -x -P -app -sp -g        where, with how much and in which order it may run
   -W -We -M -b -w -r -rn -Q -E -Ep -wa -wt   limits, estimate, begin, dependency, reruns
+  -c -v -p -T -S -D -F -C               limits of CPU time, swap, processes, sizes
   -gpu -nnodes -G -ti   GPUs, whole hosts, group of shares, end of orphans
   -Jd -B -N -Ne -u -L -outdir           description, mail, login shell, output directory
   -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
-  a job that has started: -W -We -M -r -rn -q -Jd only
+  a job that has started: -W -We -M -c -r -rn -q -Jd only
 """
 _UNSET = {
     "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
@@ -61,6 +65,7 @@ _UNSET = {
     "-un": "mail_to", "-Ln": "login_shell", "-Gn": "user_group", "-gpun": "gpu",
     "-nnodesn": "nodes", "-tin": "ends_as_orphan", "-rnn": "rerunnable", "-oon": "output",
     "-eon": "error",
+    **{f"{option}n": member for option, member in LIMITS.items()},
 }  # fmt: skip
 """Option -> what is as if it had not been said."""
 _SWITCHES = {
@@ -83,7 +88,7 @@ _KNOWN = {
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
             "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z", "-Zs",
-            "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
+            *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
         ),
         VALUE,
     ),
@@ -184,6 +189,9 @@ def _add_limits(change: dict[str, Any], options: Parsed, context: Context) -> No
         change["mem_limit_kib"] = memory_kib(
             options.value("-M"), lambda: bsub.unit_for_limits(context)
         )
+    limits = parse_limits(options, lambda: bare_unit(bsub.unit_for_limits(context)))
+    if limits:
+        change["limits"] = limits
     if options.has("-b"):
         change["begin_at"] = parse_begin(options.value("-b"), time.time())
 

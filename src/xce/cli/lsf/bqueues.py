@@ -20,6 +20,7 @@ from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.host_words import threshold_rows
 from xce.cli.lsf.jobs_fields import limit_text
 from xce.cli.lsf.options import FLAG, VALUE, Options
+from xce.cli.lsf.process_limits import limit_blocks, shown_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,8 +102,11 @@ def render_queue(queue: Queue) -> list[str]:
         values,
         "\n",
     ]
-    if queue.get("default_run_limit_s"):
-        lines += ["DEFAULT LIMITS:\n", *_run_limit(queue["default_run_limit_s"]), "\n"]
+    usual = _run_limit(queue["default_run_limit_s"]) if queue.get("default_run_limit_s") else []
+    if queue.get("default_cpu_limit_s"):
+        usual += _blocks({"cpu_limit_s": queue["default_cpu_limit_s"]})
+    if usual:
+        lines += ["DEFAULT LIMITS:\n", *usual, "\n"]
     most = _maxima(queue)
     if most:
         lines += ["MAXIMUM LIMITS:\n", *most, "\n"]
@@ -141,7 +145,11 @@ def _maxima(queue: Queue) -> list[str]:
         lines += [f"{heading}\n", f" {shown}\n"]
     if queue.get("mem_limit_mib"):
         lines += [" MEMLIMIT\n", f"{limit_text(queue['mem_limit_mib'] * 1024):>9} \n"]
-    return lines
+    return lines + _blocks(queue.get("limits") or {})
+
+
+def _blocks(limits: dict[str, float]) -> list[str]:
+    return [f"{line}\n" for line in limit_blocks(limits)]
 
 
 FIELDS = (
@@ -161,9 +169,18 @@ FIELDS = (
     ("ususp", 10, "", counted("ususp")),
     ("ssusp", 10, "", counted("ssusp")),
     ("nice", 6, "", fixed("0")),
-    ("max_corelimit", 15, "corelimit", nothing),
-    ("max_cpulimit", 15, "cpulimit", nothing),
-    ("default_cpulimit", 30, "def_cpulimit", nothing),
+    (
+        "max_corelimit", 15, "corelimit",
+        lambda queue: shown_size(queue.get("limits"), "core_limit_kib") or "-",
+    ),
+    (
+        "max_cpulimit", 15, "cpulimit",
+        lambda queue: _minutes((queue.get("limits") or {}).get("cpu_limit_s")),
+    ),
+    (
+        "default_cpulimit", 30, "def_cpulimit",
+        lambda queue: _minutes(queue.get("default_cpu_limit_s")),
+    ),
     ("max_runlimit", 15, "runlimit", lambda queue: _minutes(queue.get("run_limit_s"))),
     (
         "default_runlimit", 30, "def_runlimit",

@@ -9,6 +9,7 @@ import time
 
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed
+from xce.cli.lsf.process_limits import OPTIONS as LIMITS
 from xce.cli.lsf.script import directive_lines, parse_directives, unify_line_ends
 from xce.cli.lsf.submission import bare_unit, build_submission, merge_options, read_all, read_file
 from xce.cli.lsf.values import BadValueError
@@ -29,6 +30,10 @@ Usage: bsub [options] command [argument ...]
   -R "request"          resource request; may be repeated
   -W [hours:]minutes    run limit            -We [hours:]minutes  estimate of the run time
   -M size               memory limit, e.g. 500MB
+  -c [hours:]minutes    limit of CPU time       -v size   of memory and swap together
+  -p n  -T n            of processes, of threads
+  -S -D -F -C size      of stack, data, files and core dumps of each process
+  -ul                   limits of processes as they are here
   -o file  -oo file     append / overwrite output; %J is the job id, %I the array index
   -e file  -eo file     append / overwrite error output
   -i file  -is file     input file; -is copies it now
@@ -58,14 +63,10 @@ Usage: bsub [options] command [argument ...]
   --plan                tell whether, where and when it would run, and submit nothing
 """
 _PLAIN = "write the job's options on the command line or as #BSUB lines"
-_ULIMIT = "set it inside of the job with ulimit"
 _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
     "-sla": "there are no service classes; use a queue",
     "-t": "use -W, which counts from the start of the job",
-    "-c": "use -W, which counts real time",
-    "-v": "use -M",
-    **dict.fromkeys(("-S", "-D", "-F", "-C", "-p", "-T", "-ul"), _ULIMIT),
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
@@ -96,7 +97,7 @@ OPTIONS = Options(
     {
         **dict.fromkeys(
             (
-                "-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "-ti", "-B", "-N", "-Ne",
+                "-H", "-x", "-K", "-r", "-rn", "-I", "-Ip", "-Is", "-ti", "-B", "-N", "-Ne", "-ul",
                 "--plan",
             ),
             FLAG,
@@ -106,6 +107,7 @@ OPTIONS = Options(
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
                 "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
+                *LIMITS,
             ),
             VALUE,
         ),
@@ -123,7 +125,7 @@ OPTIONS = Options(
         **_INSTEAD,
     },
     bundled=False,
-    sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp", "-gpu")),
+    sticky=frozenset(("-n", "-R", "-W", "-We", "-M", "-J", "-sp", "-gpu", "-c")),
 )  # fmt: skip
 _SCRIPT_MAX = 1 << 24
 """Bytes up to which a file named as first word is looked into for directives."""

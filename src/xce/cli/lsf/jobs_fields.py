@@ -8,6 +8,7 @@ name is refused.
 from __future__ import annotations
 
 from xce.cli.lsf.gpu_text import alloc_text, count_text
+from xce.cli.lsf.process_limits import shown_count, shown_size
 from xce.cli.lsf.rows import (
     exec_cwd,
     exit_code,
@@ -233,6 +234,13 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("max_mem", 10, "", "max_mem_mib",
      lambda row, view: size_text(row.get("max_mem_mib"), view.unit)),
     ("memlimit", 10, "", "mem_limit_kib", lambda row, _: limit_text(row.get("mem_limit_kib"))),
+    ("swaplimit", 10, "", "limits", lambda row, _: shown_size(row.get("limits"), "swap_limit_kib")),
+    ("stacklimit", 10, "", "limits",
+     lambda row, _: shown_size(row.get("limits"), "stack_limit_kib")),
+    ("filelimit", 10, "", "limits", lambda row, _: shown_size(row.get("limits"), "file_limit_kib")),
+    ("corelimit", 10, "", "limits", lambda row, _: shown_size(row.get("limits"), "core_limit_kib")),
+    ("processlimit", 12, "", "limits",
+     lambda row, _: shown_count(row.get("limits"), "process_limit")),
     ("runtimelimit", 12, "", "run_limit_s", _run_limit),
     ("combined_resreq", 20, "cresreq", "resreq", _text("resreq")),
     ("effective_resreq", 17, "eresreq", "resreq,start_at",
@@ -274,8 +282,8 @@ specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12
 pendstate/9 ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
 eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
-swaplimit/10 nthreads/10
-hrusage/50 network_req/15 filelimit/10 corelimit/10 stacklimit/10 processlimit/12 plimit/10
+nthreads/10
+hrusage/50 network_req/15 plimit/10
 eplimit/10 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time
 srcjobid/8 dstjobid/8 source_cluster/15/srcluster energy/10 gpfsio/10 cpu_peak/10 mem_efficiency/10
 cpu_efficiency/10 cpu_peak_efficiency/10 average_cpu_efficiency/10 cpu_peak_reached_duration/10

@@ -10,6 +10,7 @@ from __future__ import annotations
 from xce.cli.lsf.affinity_text import binding_lines
 from xce.cli.lsf.gpu_text import allocation_lines
 from xce.cli.lsf.jobs_fields import limit_text
+from xce.cli.lsf.process_limits import limit_blocks as process_blocks
 from xce.cli.lsf.rows import (
     counted_hosts,
     ended_line,
@@ -226,6 +227,7 @@ def limit_blocks(row: Row) -> list[str]:
         lines += [" ESTIMATED_RUNTIME       ", f" {row['estimate_s'] / 60:.1f} min"]
     if row.get("mem_limit_kib"):
         lines += [" MEMLIMIT", f"{limit_text(row['mem_limit_kib']):>9} "]
+    lines += process_blocks(row.get("limits") or {})
     return ["", *lines] if lines else []
 
 

@@ -7,6 +7,7 @@ import os
 
 from xce.cli.lsf.environment import choose_environment
 from xce.cli.lsf.options import Parsed, UsageError
+from xce.cli.lsf.process_limits import own_limits, parse_limits
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
@@ -86,11 +87,7 @@ def build_submission(
     check_named(options)
     body = _identity(options, environ)
     body |= _size(options, environ, unit_for_limits)
-    for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
-        if options.has(option):
-            body[member] = parse_duration_s(options.value(option), option=option)
-    if options.has("-M"):
-        body["mem_limit_kib"] = memory_kib(options.value("-M"), unit_for_limits)
+    body |= _limits(options, unit_for_limits)
     if options.has("-ti") and not options.has("-w"):
         raise BadValueError("-ti belongs to -w")
     if options.has("-w"):
@@ -116,6 +113,18 @@ def build_submission(
         body["transfers"] = read_transfers(options)
     _add_surroundings(body, options, environ)
     return body
+
+
+def _limits(options: Parsed, unit_for_limits: Callable[[], str]) -> dict[str, Any]:
+    """Return how long it may run, with how much memory, and its other limits."""
+    body: dict[str, Any] = {}
+    for option, member in (("-W", "run_limit_s"), ("-We", "estimate_s")):
+        if options.has(option):
+            body[member] = parse_duration_s(options.value(option), option=option)
+    if options.has("-M"):
+        body["mem_limit_kib"] = memory_kib(options.value("-M"), unit_for_limits)
+    limits = parse_limits(options, lambda: bare_unit(unit_for_limits()), own_limits)
+    return {**body, "limits": limits} if limits else body
 
 
 def add_warning(body: dict[str, Any], options: Parsed) -> None:

@@ -24,16 +24,16 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
 
 
-def parse_duration_s(text: str, *, option: str) -> int:
+def parse_duration_s(text: str, *, option: str, what: str = "RUNLIMIT") -> int:
     """Return the seconds that ``[hours:]minutes`` means, rounded up; half minutes are taken too."""
-    wrong = BadValueError(
-        f"Bad RUNLIMIT specification: {option} {text} is not [hours:]minutes above 0"
-    )
+    bad = f"Bad {what} specification: {option} {text}"
+    wrong = BadValueError(f"{bad} is not [hours:]minutes above 0")
     value = text.strip()
     if "/" in value:
+        kind = "run limits are real time" if what == "RUNLIMIT" else "CPU time is as measured"
         raise BadValueError(
-            f"Bad RUNLIMIT specification: {option} {text}: run limits are real time in XCE and not "
-            "scaled by a host's or model's speed; leave out the / and what follows"
+            f"{bad}: {kind} in XCE and not scaled by a host's or model's speed; leave out the / "
+            "and what follows"
         )
     hours, colon, minutes = value.rpartition(":")
     whole, dot, fraction = minutes.partition(".")
@@ -47,37 +47,37 @@ def parse_duration_s(text: str, *, option: str) -> int:
     if seconds <= 0:
         raise wrong
     if seconds > SPAN_S_MAX:
-        raise BadValueError(f"Bad RUNLIMIT specification: {option} {text} is over ten years")
+        raise BadValueError(f"{bad} is over ten years")
     return seconds
 
 
-def parse_size_kib(text: str, *, option: str, bare_unit: str = "") -> int | None:
+def parse_size_kib(
+    text: str, *, option: str, bare_unit: str = "", what: str = "MEMLIMIT"
+) -> int | None:
     """Return the KiB of a size, rounded up.
 
     A bare number has the unit of the letter ``bare_unit``; without that, the result is ``None``.
     """
+    bad = f"Bad {what} specification: {option} {text}"
     value = text.strip().upper()
     if value.endswith("!"):
-        raise BadValueError(
-            f"Bad MEMLIMIT specification: {option} {text}: XCE has one kind of memory limit "
-            "only; leave out the !"
-        )
+        raise BadValueError(f"{bad}: XCE has one kind of limit only; leave out the !")
     digits = value.rstrip("KMGTPEZBI")
     unit = value[len(digits) :].removesuffix("B").removesuffix("I") or bare_unit
     number = digits.strip()
     whole, _, fraction = number.partition(".")
     if not _is_number(whole + fraction) or (unit and unit not in UNITS):
         raise BadValueError(
-            f"Bad MEMLIMIT specification: {option} {text} is no size; expected a whole number with "
+            f"{bad} is no size; expected a whole number with "
             "or without KB, MB, GB, TB, PB, EB or ZB"
         )
     if not unit:
         return None
     kib: int = -(-int(whole + fraction) * 1024 ** UNITS[unit] // 10 ** len(fraction))
     if kib <= 0:
-        raise BadValueError(f"Bad MEMLIMIT specification: {option} {text}: more than 0 is needed")
+        raise BadValueError(f"{bad}: more than 0 is needed")
     if kib > SIZE_KIB_MAX:
-        raise BadValueError(f"Bad MEMLIMIT specification: {option} {text} is over an exbibyte")
+        raise BadValueError(f"{bad} is over an exbibyte")
     return kib
 
 

@@ -1,6 +1,6 @@
 """How many tasks hosts can take."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from xce.sched.processor_room import tasks_by_processors
 from xce.sched.processor_room import within as processors_within
 from xce.sched.shape import Shape
 from xce.state.hosts import Column, Flags
+
+_MOST: Final = np.int64(np.iinfo(np.int64).max)
 
 
 class Room(NamedTuple):
@@ -41,8 +43,8 @@ def tasks_on_hosts(free: Column, mask: Flags, each: Column, once: Column) -> Col
         each: Amounts for one; at least one is positive.
         once: Amounts beside them.
     """
-    most = np.where(mask, np.iinfo(np.int64).max, 0)
-    for row in np.flatnonzero(each + once).tolist():
+    most = np.where(mask, _MOST, 0)
+    for row in (each + once).nonzero()[0].tolist():
         left = free[row] - once[row]
         if each[row]:
             np.minimum(most, left // each[row], out=most)

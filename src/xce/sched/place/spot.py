@@ -81,6 +81,8 @@ def _domains_of(shape: Shape, hosts: Column) -> Column:
 
 def _with_idle(numbers: Column, amounts: Column, alone: Column) -> tuple[Column, Column]:
     """Return hosts and amounts with the hosts that are taken without anything of them in use."""
+    if not len(alone):
+        return numbers, amounts
     idle = np.setdiff1d(alone, numbers)
     if not len(idle):
         return numbers, amounts

@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import os
 import struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.hooks import PRE, Course
@@ -33,14 +33,29 @@ _PIDFD_INFO_EXIT: Final = 1 << 3
 _PIDFD_INFO: Final = struct.Struct("=QQ11Ii")
 
 
+CPU_AT: Final = 3
+"""Where the limit of CPU time stands among the worker's own words about limits."""
+
+
+class Now(NamedTuple):
+    """What an attempt uses now."""
+
+    greedy_kib: int = 0
+    """Memory, where that is more than it may use."""
+    cpu_us: int = 0
+    swap_kib: int = 0
+    processes: int = 0
+    threads: int = 0
+
+
 class Attempt:
     """One attempt, from its intent until the worker forgets it."""
 
     __slots__ = (
         "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
-        "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark", "max_mem_kib",
-        "max_processes", "max_threads", "name", "note", "number", "oom", "parts", "path", "pid",
-        "pidfd", "report", "reported", "retry_us", "said", "says", "sent",
+        "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark",
+        "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number", "oom",
+        "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said", "says", "sent",
         "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "terminal", "user_us",
     )  # fmt: skip
@@ -66,6 +81,9 @@ class Attempt:
         self.grouped = False
         self.is_unheld = False
         """The kernel does not hold its memory limit, which came later."""
+        self.is_counted = False
+        """It is measured for limits beside that of memory."""
+        self.now = Now()
         self.limit_kib = 0
         self.limits: list[int] = []
         """Limits that were set since it was started: the worker's own words."""
@@ -96,6 +114,11 @@ class Attempt:
     def is_held(self) -> bool:
         """Whether the kernel may hold its memory limit."""
         return self.grouped and not self.is_unheld
+
+    def hold_to(self, mem_limit_kib: int, limits: list[int]) -> None:
+        """Have other limits than those that it was started with."""
+        self.limit_kib, self.limits = mem_limit_kib, limits
+        self.is_counted = self.is_counted or (len(limits) > CPU_AT and limits[CPU_AT] > 0)
 
     def fail(self, trouble: Trouble, now_us: int) -> None:
         """Let it end without having run."""
@@ -145,18 +168,24 @@ class Attempt:
         """Return the event that it runs."""
         return ["started", *self.key, self.pid, self.started_us]
 
+    def usage(self) -> Event:
+        """Return what it uses: too much memory, or what it is measured for."""
+        return ["usage", *self.key, self.now.greedy_kib, self.oom, *self.now[1:]]
+
     def ended(self) -> Event:
         """Return the event that nothing is left of it."""
         cause, code = self.cause, self.code
         if self.detail and not cause:
             cause, code = CAUSE_OUTPUT, code or 1
         post, said = 0, self.detail or self.said
+        # What was killed with the job shell may have been nobody's child: the last look saw it.
+        user_us = max(self.user_us, self.now.cpu_us - self.system_us)
         if self.course is not None:
             post = self.course.post
             said = "; ".join(filter(None, (said, self.course.post_detail)))
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
-            self.host_fault, printable(said), self.user_us, self.system_us, self.max_mem_kib,
+            self.host_fault, printable(said), user_us, self.system_us, self.max_mem_kib,
             self.max_processes, self.max_threads, self.oom, bool(self.report),
             post,
         ]  # fmt: skip
@@ -173,6 +202,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "gid": attempt.ids.gid,
         "groups": list(attempt.ids.groups),
         "limit_kib": attempt.limit_kib,
+        "counted": attempt.is_counted,
         "grouped": attempt.grouped,
         "report": attempt.report,
         "detail": attempt.detail,
@@ -195,6 +225,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt = Attempt(stored.key, path, ids=ids, note=intent["note"], mark=intent["mark"])
     attempt.is_child = False
     attempt.limit_kib = int(intent["limit_kib"])
+    attempt.is_counted = bool(intent.get("counted"))
     attempt.grouped = bool(intent["grouped"])
     attempt.started_us = int(intent["at"])
     attempt.report, attempt.detail = intent["report"], intent["detail"]
@@ -317,7 +348,7 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
         case ["suspended", bool(suspended), int(at_us)]:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
-            attempt.limit_kib, attempt.limits = mem_limit_kib, limits
+            attempt.hold_to(mem_limit_kib, limits)
         case ["step", str(), list(facts), str(report), str(detail)] if attempt.course is not None:
             attempt.course.recall(facts)
             attempt.report, attempt.detail = report, detail

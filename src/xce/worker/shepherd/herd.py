@@ -253,7 +253,7 @@ class Herd:
         running = [one for one in self._attempts.values() if one.state == RUNNING]
         old = [one for one in running if now_us - one.started_us >= SAMPLE_AGE_US]
         for attempt in self._reach.find_greedy(old):
-            self.events.append(["usage", *attempt.key, attempt.max_mem_kib, attempt.oom])
+            self.events.append(attempt.usage())
 
     def end_leases(self) -> None:
         """Kill what has outlived its lease: somebody else may be about to start it; and hooks."""
@@ -325,7 +325,7 @@ class Herd:
         mark = f"{name_of(key)}.{self._token}{self._spawned:x}"
         path = f"{self._runs}/{name_of(key)}"
         attempt = Attempt(key, path, ids=ids, note=shared["note"], mark=mark)
-        attempt.limit_kib = shared["limit_kib"]
+        attempt.limit_kib, attempt.is_counted = shared["limit_kib"], shared.get("is_counted", False)
         attempt.started_us = clock_us()
         self._attempts[key] = attempt
         return attempt
@@ -435,7 +435,8 @@ class Herd:
         if attempt is None or attempt.state != RUNNING:
             return
         rundir.note(attempt.path, ["limits", mem_limit_kib, limits])
-        attempt.limit_kib, attempt.limits = mem_limit_kib, limits
+        attempt.hold_to(mem_limit_kib, limits)
+        self._reach.limit_cpu(attempt)
         if attempt.grouped and self._groups is not None:
             attempt.is_unheld = not self._groups.limit_memory(attempt.name, mem_limit_kib)
 
@@ -494,5 +495,6 @@ class Herd:
                 rundir.clean(attempt.path, kept="")
 
     def _sample_span_us(self) -> int:
-        limited = any(one.limit_kib and one.state == RUNNING for one in self._attempts.values())
+        running = (one for one in self._attempts.values() if one.state == RUNNING)
+        limited = any(one.limit_kib or one.is_counted for one in running)
         return SAMPLE_LIMITED_US if limited else SAMPLE_US

@@ -37,6 +37,8 @@ class Process(NamedTuple):
     started: int
     """In clock ticks since boot; with the pid it names a process for good."""
     rss_kib: int
+    waited_us: int
+    """CPU time of children that it has waited for, and of theirs."""
 
 
 def load_process(pid: int) -> Process | None:
@@ -55,7 +57,16 @@ def load_process(pid: int) -> Process | None:
         threads=int(fields[17]),
         started=int(fields[19]),
         rss_kib=int(fields[21]) * PAGE_KIB,
+        waited_us=(int(fields[13]) + int(fields[14])) * TICK_US,
     )
+
+
+def load_swap_kib(pid: int) -> int:
+    """Return how much of a process is swapped out."""
+    for line in load_file(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"VmSwap:"):
+            return int(line.split()[1])
+    return 0
 
 
 def load_processes() -> dict[int, Process]:

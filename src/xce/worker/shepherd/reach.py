@@ -11,12 +11,13 @@ After the shepherd itself was killed, orphans are not its children any more; the
 
 import contextlib
 import os
+import resource
 import signal
 from collections.abc import Iterable
 from typing import Final
 
 from xce.worker.shepherd import proc
-from xce.worker.shepherd.attempts import ENDED, RUNNING, Attempt
+from xce.worker.shepherd.attempts import CPU_AT, ENDED, RUNNING, Attempt, Now
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.spawn import CAUGHT
 
@@ -179,7 +180,7 @@ class Reach:
     def measure(self, attempts: Iterable[Attempt]) -> None:
         """Note how much attempts use now; grouped ones cost a file for each process."""
         for attempt in attempts:
-            memory = processes = threads = user = system = 0
+            memory = swap = processes = threads = user = system = waited = 0
             for pid in self.pids(attempt):
                 process = self.process(pid)
                 if process is not None and attempt.state != ENDED:
@@ -188,9 +189,14 @@ class Reach:
                     threads += process.threads
                     user += process.user_us
                     system += process.system_us
+                    waited += process.waited_us
+                    swap += proc.load_swap_kib(pid) if attempt.is_counted else 0
             attempt.max_mem_kib = max(attempt.max_mem_kib, memory)
             attempt.max_processes = max(attempt.max_processes, processes)
             attempt.max_threads = max(attempt.max_threads, threads)
+            own = 0 if attempt.is_part else 1  # the job shell, which is ours
+            cpu_us = self._cpu_us(attempt, user + system + waited)
+            attempt.now = Now(0, cpu_us, memory + swap, processes - own, threads - own)
             if not attempt.is_child:
                 # Nobody will tell us what it used in all, so the last look counts.
                 attempt.user_us = max(attempt.user_us, user)
@@ -198,19 +204,42 @@ class Reach:
             if attempt.grouped and attempt.limit_kib and self.groups is not None:
                 attempt.oom = self.groups.ooms(attempt.name) > 0
 
+    def _cpu_us(self, attempt: Attempt, seen_us: int) -> int:
+        """Return the CPU time of everything that an attempt had; ``seen_us``: of what lives."""
+        if attempt.grouped and self.groups is not None:
+            return sum(self.groups.cpu_us(attempt.name))
+        # Orphans of it that we have reaped are counted already, and in nobody else's time.
+        reaped_us = attempt.user_us + attempt.system_us if attempt.is_child else 0
+        return seen_us + reaped_us
+
     def find_greedy(self, attempts: list[Attempt]) -> list[Attempt]:
-        """Measure attempts, and return those that use more memory than they may."""
+        """Measure attempts, and return those that use more memory than they may, or are measured
+        for other limits.
+        """
         if not attempts:
             return []
         self.begin()
         self.measure(attempts)
         # Where the kernel holds the limit, what it counts is right: pages are shared.
         limits = self.groups is not None and self.groups.limits_memory
-        return [
-            one
-            for one in attempts
-            if one.oom or (0 < one.limit_kib < one.max_mem_kib and not (limits and one.is_held))
-        ]
+        for one in attempts:
+            if 0 < one.limit_kib < one.max_mem_kib and not (limits and one.is_held):
+                one.now = one.now._replace(greedy_kib=one.max_mem_kib)
+        return [one for one in attempts if one.oom or one.now.greedy_kib or one.is_counted]
+
+    def limit_cpu(self, attempt: Attempt) -> None:
+        """Hold each process of an attempt to its present limit of CPU time."""
+        if not attempt.is_counted or len(attempt.limits) <= CPU_AT:
+            return
+        seconds = -(-attempt.limits[CPU_AT] // 1_000_000)
+        self.begin()
+        for pid in self.pids(attempt):
+            if pid == attempt.pid:
+                continue  # the job shell notes the status
+            with contextlib.suppress(OSError, ValueError):
+                _, hard = resource.prlimit(pid, resource.RLIMIT_CPU)
+                soft = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+                resource.prlimit(pid, resource.RLIMIT_CPU, (soft if seconds else hard, hard))
 
     def note_group(self, attempt: Attempt) -> None:
         """Take from the control group what only it knows, before it is removed."""
@@ -221,7 +250,7 @@ class Reach:
             if attempt.oom:
                 peak_kib = self.groups.peak_kib(attempt.name)
                 attempt.max_mem_kib = max(attempt.max_mem_kib, peak_kib)
-        if not attempt.is_child:
+        if not attempt.is_child or attempt.is_counted:
             user_us, system_us = self.groups.cpu_us(attempt.name)
             attempt.user_us = max(attempt.user_us, user_us)
             attempt.system_us = max(attempt.system_us, system_us)

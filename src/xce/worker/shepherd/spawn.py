@@ -43,10 +43,22 @@ CODE: Final = {
 """The job shell's code by the way the script is run."""
 
 
-def _login_code(login: str, way: str) -> str:
-    """Return the job shell's code where the script runs in what login files have made."""
+def _job_code(login: str, way: str, limits: str) -> str:
+    """Return the job shell's code.
+
+    Limits are set in a shell below it: it must be able to note the status.
+
+    ``login`` is the shell in whose login files' surroundings the script runs; empty: in none.
+    ``limits`` are words of the shell that set limits; empty: there are none.
+    """
+    if not login and not limits:
+        return CODE[way]
     runner = "" if way == "exec" else f"{SHELL} "
-    command = f'{login} -l -c \'exec "$0" "$@"\' {runner}"$0" "$@"'
+    if login:
+        command = f'{login} -l -c \'exec "$0" "$@"\' {runner}"$0" "$@"'
+    else:
+        command = '. "$0"' if way == "simple" else f'exec {runner}"$0" "$@"'
+    command = f"({limits}{command})" if limits else command
     return f"{_BEFORE}{command} {STATUS_FD}>&-;{_AFTER}"
 
 
@@ -250,12 +262,14 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
     terminal: str = "",
     login: str = "",
     bound: Bound | None = None,
+    limits: str = "",
 ) -> int:
     """Start the job shell and return its pid.
 
     ``terminal`` is the path of what shall be its controlling terminal; empty: it has none.
     ``login`` is the path of a shell that reads its login files before; empty: none does.
     ``bound`` is what it is bound to.
+    ``limits`` are words of the shell that set limits of processes.
 
     Raises:
         Trouble: It could not be started.
@@ -270,7 +284,7 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
         (os.POSIX_SPAWN_DUP2, opened.error, 2),
         (os.POSIX_SPAWN_DUP2, status, STATUS_FD),
     )
-    arguments = [SHELL, "-c", _login_code(login, way) if login else CODE[way], *script]
+    arguments = [SHELL, "-c", _job_code(login, way, limits), *script]
     try:
         with binding(bound), As(ids, for_program=True):
             return os.posix_spawn(
@@ -312,12 +326,7 @@ def _enter(files: Files, opened: list[int], null: int) -> int:
         opened.append(fd)
         os.set_blocking(fd, True)
     except (OSError, ValueError) as error:
-        raise Trouble(
-            f"cannot open the input file {source}: {_reason(error)}",
-            cause=CAUSE_OUTPUT,
-            exit_code=1,
-            host_fault=False,
-        ) from error
+        raise _file_trouble(f"open the input file {source}", error) from error
     return fd
 
 
@@ -327,12 +336,14 @@ def _make_output_directory(path: str) -> None:
         if path:
             os.makedirs(path, exist_ok=True)  # noqa: PTH103
     except (OSError, ValueError) as error:
-        raise Trouble(
-            f"cannot make the output directory {path}: {_reason(error)}",
-            cause=CAUSE_OUTPUT,
-            exit_code=1,
-            host_fault=False,
-        ) from error
+        raise _file_trouble(f"make the output directory {path}", error) from error
+
+
+def _file_trouble(what: str, error: OSError | ValueError) -> Trouble:
+    """Return why an attempt cannot begin here or anywhere: one of its files cannot be used."""
+    return Trouble(
+        f"cannot {what}: {_reason(error)}", cause=CAUSE_OUTPUT, exit_code=1, host_fault=False
+    )
 
 
 def _open_output(stream: Stream, inside: str, what: str) -> tuple[int, str, str]:

@@ -133,6 +133,7 @@ def plan_of(
     """Return what the steps of an attempt need; ``own``: the variables of the element alone."""
     names = (
         "cwd", "make_cwd", "umask", "script", "way", "login", "window", "bindings", "output_dir",
+        "limit_code",
     )  # fmt: skip
     return {
         "steps": shared["hooks"],

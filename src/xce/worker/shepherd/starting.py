@@ -64,7 +64,7 @@ class Starter:
                     script=shared["script"], way=shared["way"], env=env, mark=attempt.mark,
                     opened=opened, status=status, ids=ids,
                     terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
-                    bound=bound,
+                    bound=bound, limits=shared.get("limit_code", ""),
                 )  # fmt: skip
             finally:
                 self.leave_groups(attempt, bound)

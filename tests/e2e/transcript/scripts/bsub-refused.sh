@@ -35,22 +35,16 @@ $ bsub -a mpich true
 $ bsub -app short true
 $ bsub -G people true
 $ bsub -sla gold true
-$ bsub -c 10 true
 $ bsub -t 10:00 true
-$ bsub -v 1G true
-$ bsub -p 5 true
-$ bsub -T 5 true
 $ bsub -E '' true
 $ bsub -Ep ' ' true
 $ bsub -f 'a > b' true
 $ bsub -k /tmp true
 $ bsub -Q 'all ~256' true
-$ bsub -Jd text true
 $ bsub -U user1#0 true
 $ bsub -hostfile hf true
 $ bsub -data tag:x true
 $ bsub -alloc_flags smt1 true
-$ bsub -outdir d true
 $ bsub -wa URG true
 $ bsub -wa CHKPNT -wt 5 true
 $ bsub -pack jobs

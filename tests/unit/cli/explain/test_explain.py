@@ -33,6 +33,12 @@ CLUSTER = {
     },
     "GET /queues": {"queues": [{"name": "normal", "priority": 30}]},
     "GET /hosts": {"hosts": [{"name": "h1", "status": "ok"}]},
+    "GET /groups": {
+        "groups": [
+            {"name": "r1", "kind": "rack", "members": ["h1"]},
+            {"name": "staff", "kind": "users", "members": ["ann"]},
+        ]
+    },
 }
 
 
@@ -165,7 +171,8 @@ def test_an_empty_job_and_refused_options_are_warned_of():
         (["-W", "soon", "x"], 255, "Bad RUNLIMIT specification: -W soon"),
         (["-J", "a[1-101]", "x"], 255, "Job array index too large"),
         (["-R", "mem>1 &&", "x"], 255, "Error in select section"),
-        (["-m", "h 1!!", "x"], 0, ""),
+        (["-m", "h 1!!", "x"], 255, "'1!!' is no host"),
+        (["-m", "h 1!", "x"], 0, ""),
         (["-w", "done(", "x"], 255, "Dependency condition syntax error"),
         (["-n", "3", "-R", "2*{}+2*{}", "x"], 255, "-n says 3"),
         (["-n", "10000001", "x"], 255, "is no number of tasks"),

@@ -1,5 +1,6 @@
 import base64
 import os
+import resource
 import time
 
 import pytest
@@ -466,3 +467,25 @@ def test_a_plan_is_not_waited_for_and_stands_in_no_script():
     assert (status, err) == (255, "-K has no meaning with --plan. Job not submitted.\n")
     status, _, err, _ = submit([], stdin=b"#BSUB --plan\ntrue\n")
     assert (status, err) == (255, "--plan does not stand in a script. Job not submitted.\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_limits_of_processes_are_sent():
+    words = ["-c", "1:30", "-v", "2GB", "-p", "4", "-T", "9", "-S", "8MB", "-D", "1GB", "-F", "5"]
+    body = body_of([*words, "-C", "0", "true"])
+    assert body["limits"] == {
+        "cpu_limit_s": 5400, "swap_limit_kib": 2 << 20, "process_limit": 4, "thread_limit": 9,
+        "stack_limit_kib": 8192, "data_limit_kib": 1 << 20, "file_limit_kib": 5 << 10,
+        "core_limit_kib": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("folder")
+def test_ul_sends_the_limits_of_this_process_that_are_not_given():
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    try:
+        limits = body_of(["-ul", "-S", "4MB", "true"])["limits"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    assert (limits["core_limit_kib"], limits["stack_limit_kib"]) == (0, 4096)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from xce.model.job import EndCause
 from xce.worker.shepherd.exit_variables import exit_variables
 from xce.worker.shepherd.hooks import CAUSE_PRE_EXEC, Result
 
@@ -56,3 +57,12 @@ def test_a_job_that_waits_again_is_told(main, is_requeued):
 def test_the_jobs_shell_leads_its_group():
     found = told(Result(0, pid=77))
     assert (found["LSB_JOBPIDS"], found["LSB_JOBPGIDS"]) == ("77", "77")
+
+
+def test_its_numbers_are_those_of_the_causes():
+    killed = (EndCause.FORCE_OWNER, EndCause.FORCE_ADMIN, EndCause.OWNER, EndCause.ADMIN)
+    requeued = (EndCause.REQUEUE_OWNER, EndCause.REQUEUE_ADMIN)
+    says = {cause: told(Result(140, 12, cause)).get("LSB_JOBEXIT_INFO") for cause in EndCause}
+    owned = {cause for cause, text in says.items() if text == "SIGNAL -14 SIG_TERM_USER"}
+    anew = {cause for cause, text in says.items() if text == "SIGNAL -23 SIG_KILL_REQUEUE"}
+    assert (owned, anew) == (set(killed), set(requeued))

@@ -3,9 +3,13 @@
 from typing import Any
 
 from xce.cli.xceadmin.lsf.files import Section
-from xce.cli.xceadmin.lsf.queues import (
+from xce.cli.xceadmin.lsf.limits import (
+    PROCESS_LIMITS,
     minutes_of,
     size_of,
+    take_process_limit,
+)
+from xce.cli.xceadmin.lsf.queues import (
     take_exit_values,
     take_hook,
     take_max_requeues,
@@ -45,6 +49,8 @@ class ApplicationImport:
                 verdict, said = Verdict.NONE, "its profile cannot be called so: name it differently"
             elif key == "NAME" or not text:
                 verdict, said = Verdict.TAKEN, "name" if key == "NAME" else "the default"
+            elif key in PROCESS_LIMITS:
+                verdict, said = take_process_limit(app, key, text, self._unit, has_default=False)
             else:
                 verdict, said = self._take(key, app, text)
             self._findings.add(section, key, verdict, said, of=name)

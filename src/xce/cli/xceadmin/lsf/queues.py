@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from xce.cli.xceadmin.lsf.files import Section, list_words
+from xce.cli.xceadmin.lsf.limits import PROCESS_LIMITS, minutes_of, size_of, take_process_limit
 from xce.cli.xceadmin.lsf.report import Findings, Verdict
 from xce.cli.xceadmin.lsf.site import Site, parse_shares
 from xce.cli.xceadmin.lsf.verdicts import QUEUE, find_reason
@@ -264,8 +265,19 @@ def _load_taker(index: str) -> Callable[[QueueImport, Section, Queue, str], tupl
     return take
 
 
+def _limit_taker(key: str) -> Callable[[QueueImport, Section, Queue, str], tuple[Verdict, str]]:
+    """Return what takes a limit of processes."""
+
+    def take(this: QueueImport, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        unit = this._unit  # noqa: SLF001 - it stands for a method
+        return take_process_limit(queue, key, text, unit, has_default=True)
+
+    return take
+
+
 _TAKE: Final = {
     **{index: _load_taker(index) for index in INDICES},
+    **{key: _limit_taker(key) for key in PROCESS_LIMITS},
     "PRIORITY": QueueImport._priority,  # noqa: SLF001 - a table of this class's own methods
     "DESCRIPTION": QueueImport._description,  # noqa: SLF001
     "RUNLIMIT": QueueImport._run_limit,  # noqa: SLF001
@@ -329,20 +341,3 @@ def take_exit_values(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:
         return Verdict.NONE, "EXCLUDE() is for jobs that are started anew"
     entry[key] = " ".join(text.split())
     return Verdict.TAKEN, f"{key}: {entry[key]}"
-
-
-def minutes_of(word: str) -> int | None:
-    """Return the minutes of ``[hours:]minutes``; None: it is no such time."""
-    hours, _, minutes = word.rpartition(":")
-    if not minutes.replace(".", "", 1).isdecimal() or (hours and not hours.isdecimal()):
-        return None
-    total = int(hours or 0) * 60 + -(-float(minutes) // 1)
-    return int(total) or None
-
-
-def size_of(word: str, unit: str) -> str | None:
-    """Return an amount of memory with its unit; None: it is none."""
-    found = re.fullmatch(r"(\d+)\s*([KMGT]?)B?", word.strip(), re.IGNORECASE)
-    if found is None or int(found[1]) == 0:
-        return None
-    return f"{found[1]}{(found[2] or unit).upper()}"

@@ -67,8 +67,6 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
     (r"STOP_COND|RESUME_COND|LOAD.*", "jobs are not suspended for the load of their host"),
     (r"NICE", "jobs run at the priority of their worker"),
     (r"UJOB_LIMIT|PJOB_LIMIT|HJOB_LIMIT|QJOB_LIMIT|JL/.*|MAX|MAX_SLOTS.*|.*_LIMIT", _LIMITS),
-    (r"CPULIMIT|SWAPLIMIT|STACKLIMIT|DATALIMIT|FILELIMIT|CORELIMIT|PROCESSLIMIT|THREADLIMIT",
-     "only the run limit, the memory limit and the number of tasks are limits of queues"),
     (r"DISPATCH_WINDOW|DISPATCH_ORDER", "queues have run windows only"),
     (r"HOST_PRE_EXEC|HOST_POST_EXEC|JOB_STARTER|JOB_CONTROLS|JOB_ACTION.*", _HOOKS),
     (r"TERMINATE_WHEN", "jobs are suspended when a window closes"),
