@@ -3,12 +3,14 @@
 Commands read it too, so nothing is imported that is slow to load.
 """
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from xce.model.errors import TextError
 
-Transfer: TypeAlias = tuple[str, str, str]
-"""``(local, operator, remote)``: a path of who submits, and one of the job."""
+Transfer: TypeAlias = tuple[str, str, str, str]
+"""``(local, operator, remote, place)``: a path of who submits, and one of the job; and which
+directory the first is in, as `xce.step.file_copy.place_of` has it."""
 
 BEFORE: Final = (">", "><", "<>")
 """Operators that copy local to remote before the start."""
@@ -20,8 +22,8 @@ TRANSFERS_MAX: Final = 100
 """Most of one job."""
 
 
-def parse_transfer(text: str) -> Transfer:
-    """Return what one ``-f`` asks for; a missing remote path is the local one.
+def parse_transfer(text: str) -> tuple[str, str, str]:
+    """Return local path, operator and remote path of one ``-f``; a missing one is the local.
 
     Raises:
         TextError: There is no operator with blanks around it, or no local path.
@@ -36,6 +38,6 @@ def parse_transfer(text: str) -> Transfer:
     return words[0], words[1], words[2] if len(words) > 2 else words[0]
 
 
-def render_transfer(transfer: Transfer) -> str:
+def render_transfer(transfer: Sequence[str]) -> str:
     """Return a transfer as `parse_transfer` reads it."""
-    return " ".join(transfer)
+    return " ".join(transfer[:3])

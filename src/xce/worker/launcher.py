@@ -241,8 +241,10 @@ class Launcher:
         command, way = command_of(spec, script, way)
         for elements in _by_directory(launch, held.elements):
             cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
-            before, after = transfer_steps(launch, cwd, makes_cwd=make_cwd)
-            hooks = tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks)
+            hooks = (
+                *transfer_steps(launch, cwd, makes_cwd=make_cwd),
+                *((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
+            )
             shared = SpawnShared(
                 note=note,
                 base=base,
@@ -259,12 +261,10 @@ class Launcher:
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
-                hooks=(*before, *after, *hooks),
+                hooks=hooks,
                 hook_limit_us=launch.hook_limit_us,
                 requeue_codes=launch.requeue_codes,
-                outer=base_environment(b"", account, self._host)
-                if hooks or before or after
-                else {},
+                outer=base_environment(b"", account, self._host) if hooks else {},
                 bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
                 limit_code=limit_code(spec.limits),

@@ -109,9 +109,9 @@ def build_submission(
         body.update(parse_requeue(options.value("-Q")))
     add_files(body, options)
     body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
-    if options.has("-f"):
-        body["transfers"] = read_transfers(options)
     _add_surroundings(body, options, environ)
+    if options.has("-f"):
+        body["transfers"] = read_transfers(options, body["cwd"])
     return body
 
 
@@ -281,19 +281,33 @@ def add_files(body: dict[str, Any], options: Parsed) -> None:
         body["input_data"] = binascii.b2a_base64(content, newline=False).decode("ascii")
 
 
-def read_transfers(options: Parsed) -> list[list[str]]:
-    """Return the files that are to be copied before and after.
+def read_transfers(options: Parsed, cwd: str) -> list[list[str]]:
+    """Return the files that are to be copied before and after, each with its place here.
+
+    Args:
+        options: Some of ``-f`` among them.
+        cwd: Where relative local paths begin; these become absolute.
 
     Raises:
         BadValueError: One is none.
     """
     from xce.model.errors import TextError  # noqa: PLC0415 - of this option only
     from xce.model.transfers import parse_transfer  # noqa: PLC0415
+    from xce.step.file_copy import place_of  # noqa: PLC0415
 
-    try:
-        return [list(parse_transfer(text)) for text in options.given["-f"]]
-    except TextError as error:
-        raise BadValueError(f"Bad file transfer: -f {error}") from None
+    found = []
+    for text in options.given["-f"]:
+        try:
+            local, operator, remote = parse_transfer(text)
+            local = os.path.join(cwd, local)
+            found.append([local, operator, remote, place_of(local)])
+        except TextError as error:
+            raise BadValueError(f"Bad file transfer: -f {error}") from None
+        except OSError as error:
+            raise BadValueError(
+                f"Bad file transfer: -f {text}: {error.strerror or error}"
+            ) from None
+    return found
 
 
 def _path(options: Parsed, option: str) -> str:

@@ -25,9 +25,11 @@ POST_DONE: Final = 1
 POST_FAILED: Final = 2
 _TRANSFER_FAULTS: Final = {
     66: "what is to be copied is no file that can be read",
+    68: "this host does not have the directory of the local file: it is not the machine of the "
+    "submission, and has mounted nothing from the same server there",
     73: "its copy cannot be written",
 }
-"""By the exit status of the step."""
+"""By the exit status of the step (`xce.step.file_copy`)."""
 
 
 class Step(NamedTuple):
@@ -47,8 +49,6 @@ class Step(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called in reasons."""
-        if self.is_transfer:
-            return f"the {self.origin}"
         return f"the {self.kind}-execution command of the {self.origin}"
 
 
@@ -130,8 +130,11 @@ class Course:
         self.at, self.began_us, main, self.post, self.post_detail = facts
         self.main = Result(*main)
 
-    def take(self, result: Result) -> None:
-        """Note how the present step ended, and go to the next; ``is_over``: that was the last."""
+    def take(self, result: Result, *, has_run: bool = True) -> None:
+        """Note how the present step ended, and go to the next; ``is_over``: that was the last.
+
+        A job that has not run has nothing to be copied.
+        """
         step = self.step
         if step.kind == POST:
             self._take_post(step, result)
@@ -139,9 +142,12 @@ class Course:
             pass
         else:
             if step.kind == PRE:
-                result = self._failed(step, result)
+                result, has_run = self._failed(step, result), False
             self.main = result
-            self._go_to(self.steps.index(_MAIN_STEP) + 1)
+            place = self.steps.index(_MAIN_STEP) + 1
+            while not has_run and place < len(self.steps) and self.steps[place].is_transfer:
+                place += 1
+            self._go_to(place)
             return
         self._go_to(self.at + 1)
 
@@ -167,10 +173,13 @@ class Course:
         self.post_detail = "; ".join(filter(None, (self.post_detail, failure)))
 
     def _failure(self, step: Step, result: Result) -> str:
+        late = f"took longer than {int(self.plan['limit_us']) // 1_000_000} s"
+        if step.is_transfer:
+            fault = _TRANSFER_FAULTS.get(result.code, f"exit status {result.code}")
+            what = step.origin.removeprefix(TRANSFER).strip()
+            return f"{TRANSFER} failed: {what}: {late if self.is_late else result.detail or fault}"
         if self.is_late:
-            return f"{step.name} took longer than {int(self.plan['limit_us']) // 1_000_000} s"
+            return f"{step.name} {late}"
         if result.detail:
             return f"{step.name} failed: {result.detail}"
-        if step.is_transfer and result.code in _TRANSFER_FAULTS:
-            return f"{step.name} failed: {_TRANSFER_FAULTS[result.code]}"
         return f"{step.name} ended with exit status {result.code}"
