@@ -20,7 +20,6 @@ $ bjobs -noheader -o 'jobid runtimelimit memlimit delimiter=";"' 1
 % bresume 1; ended 1
 $ cat new.out | head -1
 $ cat kept
-% bsub -H -J lacks -f 'nosuch > x' -f 'kept < y' 'echo ran >y'
 $ bhist -l -UF 1 | sed -n 's/.*: Parameters of Job are changed by user or administrator <[^>]*>: //p'
 
 # What waits for another job waits no more, or for a third one.
@@ -80,3 +79,11 @@ $ bmod -W 5
 $ bmod -K 2
 $ bmod -app x 2
 % bkill 0
+
+# A job whose file cannot be copied does not start, and nothing is copied back.
+% bsub -J lacks -f 'nosuch > x' -f 'kept < y' -o /dev/null 'echo ran >y'
+% bwait -w 'ended(lacks)'
+$ bjobs -a -noheader -o 'stat exit_reason' -J lacks
+$ bjobs -a -l -UF -J lacks | grep transfer
+$ ls y
+$ cat kept
