@@ -60,6 +60,9 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
     host: Text = ""
     group: Text = ""
     """Only of this job group, not of those below it."""
+    app: Text = ""
+    state: Literal["", "pend", "run", "susp"] = ""
+    """Only elements that pend, run or are suspended."""
     newest: bool = False
     all: bool = False
 
@@ -357,10 +360,14 @@ def _selection(
             name=select.name,
             host=select.host,
             group=select.group,
+            app=select.app,
+            state=select.state,
             newest=select.newest,
             all=select.all,
         )
-    filters = (select.user, select.queue, select.name, select.host, select.group)
+    filters = (
+        select.user, select.queue, select.name, select.host, select.group, select.app, select.state,
+    )  # fmt: skip
     if select.all or select.newest or any(filters):
         raise refused(RefusalCode.BAD_REQUEST, "select: jobs stand alone, without filters")
     return Selection(jobs=tuple(item for item in items if not isinstance(item, JobResult)))
