@@ -72,7 +72,7 @@ class Slices:
         selection, found = self.command.selection, self._results
         as_runs = selection.in_runs and not selection.jobs
         if self._was_late or as_runs:
-            # Of jobs that match a filter each is told of once, as they were submitted.
+            # Jobs that match a filter are told of as they were submitted.
             found.sort(key=lambda one: one.job)
         return in_runs(found) if as_runs else found
 

@@ -55,6 +55,10 @@ class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """No job was named: take all that match the filters."""
     group: str = ""
     """Only of this job group, not of those below it."""
+    app: str = ""
+    """Only of this application profile."""
+    state: str = ""
+    """Only elements that are ``pend``, ``run`` or ``susp`` (by whomever); empty: all."""
     in_runs: bool = False
     """Where no job was named: whether what is told of jobs may be told of several as one, see
     `Accepted.last_job`."""

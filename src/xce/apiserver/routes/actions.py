@@ -61,6 +61,9 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
     host: Text = ""
     group: Text = ""
     """Only of this job group, not of those below it."""
+    app: Text = ""
+    state: Literal["", "pend", "run", "susp"] = ""
+    """Only elements that pend, run or are suspended."""
     newest: bool = False
     all: bool = False
 
@@ -336,11 +339,15 @@ def _selection(
             name=select.name,
             host=select.host,
             group=select.group,
+            app=select.app,
+            state=select.state,
             newest=select.newest,
             all=select.all,
             in_runs=True,
         )
-    filters = (select.user, select.queue, select.name, select.host, select.group)
+    filters = (
+        select.user, select.queue, select.name, select.host, select.group, select.app, select.state,
+    )  # fmt: skip
     if select.all or select.newest or any(filters):
         raise refused(RefusalCode.BAD_REQUEST, "select: jobs stand alone, without filters")
     return Selection(jobs=tuple(item for item in items if not isinstance(item, JobResult)))

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 LINES_MAX = 10_000
 """An index run of more elements is told in one line."""
-SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u", "-g"), VALUE)
-REFUSED = dict.fromkeys(("-app", "-sla", "-stat", "-C", "-G"), "select by -J, -q, -m, -u or -g")
+SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u", "-g", "-app", "-stat"), VALUE)
+REFUSED = {
+    **dict.fromkeys(("-sla", "-G"), "select by -J, -q, -m, -u, -g, -app or -stat"),
+    "-C": "the history keeps who asked, without a reason: bpost sends a message to the job",
+}
+STATES = ("pend", "run", "susp")
 SELECTOR_USAGE = """\
   job_ID "job_ID[1-3,7]" 0   these jobs; 0: all own jobs that match the options below
-  -J name  -q queue  -m host  -u user|all  -g /group    without job_ID: the newest that matches
+  -J name  -q queue  -m host  -u user|all  -g /group  -app profile  -stat pend|run|susp
+                             without job_ID: the newest that matches
 """
 
 
@@ -40,20 +45,33 @@ def build_selection(parsed: Parsed) -> dict[str, Any]:
     when 0 is given. The user is always said, so that nobody ends the jobs of others unawares.
 
     Raises:
-        BadValueError: A word is no job id.
+        BadValueError: A word is no job id, or a state none of those to select by.
     """
     ids = [parse_job_id(word) for word in parsed.rest]
     named = [one for one in ids if one != "0"]
     if named:
         return {"jobs": named}
     selection: dict[str, Any] = {"user": parsed.value("-u") or user_name()}
-    for option, member in (("-J", "name"), ("-q", "queue"), ("-m", "host")):
+    for option, member in (("-J", "name"), ("-q", "queue"), ("-m", "host"), ("-app", "app")):
         if parsed.has(option):
             selection[member] = parsed.value(option)
+    if parsed.has("-stat"):
+        selection["state"] = parse_state(parsed.value("-stat"))
     if parsed.has("-g"):
         selection["group"] = parse_group(parsed.value("-g"))
     selection["all" if ids else "newest"] = True
     return selection
+
+
+def parse_state(text: str) -> str:
+    """Return the state that ``-stat`` names.
+
+    Raises:
+        BadValueError: It is none of those that can be selected by.
+    """
+    if text.lower() not in STATES:
+        raise BadValueError(f"-stat {text}: one of {', '.join(STATES)}")
+    return text.lower()
 
 
 def parse_group(text: str) -> str:

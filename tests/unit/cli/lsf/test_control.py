@@ -35,6 +35,15 @@ def sent(module, words):
             {"user": "all", "queue": "q", "host": "h", "all": True},
         ),
         (["-g", "/a/b/", "0"], {"user": ME, "group": "/a/b", "all": True}),
+        (
+            ["-app", "big", "-stat", "PEND"],
+            {
+                "user": ME,
+                "app": "big",
+                "state": "pend",
+                "newest": True,
+            },
+        ),
         (["0", "12"], {"jobs": ["12"]}),
     ],
 )
@@ -139,6 +148,8 @@ def test_a_lost_connection_does_not_end_a_second_newest_job():
 def test_illegal_words_are_refused():
     assert run_command(bkill, ["abc"], {}) == (255, "", "abc: Illegal job ID.\n")
     assert run_command(bkill, ["-s", "9", "-r", "1"], {})[0] == 255
+    wrong_state = run_command(bkill, ["-stat", "done", "0"], {})
+    assert wrong_state == (255, "", "-stat done: one of pend, run, susp.\n")
     assert "USR1 SEGV USR2" in run_command(bkill, ["-l"], {})[1]
 
 
