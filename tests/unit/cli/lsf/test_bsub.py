@@ -7,7 +7,6 @@ import pytest
 from fake_api import FakeApi, run_command
 
 from xce.cli.lsf import bsub
-from xce.step.file_copy import place_of
 
 
 def accept(**members):
@@ -117,14 +116,6 @@ def test_every_option_reaches_the_request():
         "cwd_given": "sub",
         "env": [],
     }
-
-
-def test_files_to_copy_are_sent_with_the_place_of_the_local_one(folder):
-    sent = body_of(["-f", "a > b", "-f", "/x/y <", "ls"])["transfers"]
-    assert sent == [
-        [f"{folder}/a", ">", "b", place_of(f"{folder}/a")],
-        ["/x/y", "<", "/x/y", place_of("/x/y")],
-    ]
 
 
 @pytest.mark.usefixtures("folder")
@@ -348,9 +339,6 @@ def test_refusals_are_said_in_lsfs_words_or_else_in_ours():
         (["-sp", "0", "ls"], "Bad user priority"),
         (["-J", "", "ls"], "Bad job name"),
         (["-o", "", "ls"], "Bad file name: -o"),
-        (["-f", "a>b", "ls"], "Bad file transfer: -f 'a>b': a transfer is LOCAL OPERATOR [REMOTE]"),
-        (["-f", "/ > b", "ls"], "Bad file transfer: -f / > b: / is no file"),
-        (["-b", "25:00", "ls"], "Bad time specification"),
     ],
 )
 def test_values_that_cannot_be_taken_are_refused_before_sending(words, text):
