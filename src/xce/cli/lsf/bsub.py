@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from xce.cli.lsf.interactive import Session
+
 USAGE = """\
 Usage: bsub [options] command [argument ...]
        bsub [options] < script        (lines "#BSUB options" count, the command line wins)
@@ -167,19 +169,26 @@ def _submit(context: Context) -> int:
             raise BadValueError("-K has no meaning with --plan")
         return _plan(context, body, queues)
     result = _send(context, body, queues)
+    job = int(result["jobid"])
+    # Before anything is said: who reads that the job is there may interrupt it.
+    session = _session(context, job, mode, body) if mode else None
     if result.get("warning"):
         context.err(f"Warning: {result['warning'].rstrip('.')}.")
     if not context.environ.get("BSUB_QUIET"):
         kind = "queue" if options.has("-q") else "default queue"
         context.out(f"Job <{result['jobid']}> is submitted to {kind} <{result['queue']}>.")
         context.flush()
-    job = int(result["jobid"])
-    if mode:
-        from xce.cli.lsf.interactive import attach  # noqa: PLC0415 - of these options only
-
-        attach(context, job, mode, takes_input="input" not in body)
+    if session is not None:
+        session.run()
         return exit_status(_wait_for_end(context, job))
     return _wait(context, job) if options.has("-K") else 0
+
+
+def _session(context: Context, job: int, mode: str, body: dict[str, Any]) -> Session:
+    """Return the caller's terminal at an interactive job; signals are the job's from here on."""
+    from xce.cli.lsf.interactive import Session  # noqa: PLC0415 - of these options only
+
+    return Session(context, job, mode, takes_input="input" not in body)
 
 
 def _terminal(context: Context, body: dict[str, Any], options: Parsed) -> str:
