@@ -107,9 +107,13 @@ def act(context: Context, action: dict[str, Any], verb: str) -> int:
         key=make_key(),
         # The newest job of a second try may be another one.
         repeatable="newest" not in selection,
+        in_runs=True,
     )
     status = 0
     for result in answer["results"]:
+        if "count" in result:
+            tell_run(context, result["jobid"], result["count"], verb)
+            continue
         for job in each_label(result.get("job") or ""):
             text = render_result({**result, "job": job}, verb)
             if "error" in result:
@@ -118,6 +122,14 @@ def act(context: Context, action: dict[str, Any], verb: str) -> int:
             else:
                 context.out(text)
     return status
+
+
+def tell_run(context: Context, first: int, count: int, verb: str) -> None:
+    """Print a line about each of the jobs from ``first`` on."""
+    before, _, behind = render_result({"job": "%"}, verb).partition("%")
+    for begin in range(first, first + count, LINES_MAX):
+        end = min(begin + LINES_MAX, first + count)
+        context.out_block([f"{before}{job}{behind}\n" for job in range(begin, end)])
 
 
 def each_label(job: str) -> list[str]:

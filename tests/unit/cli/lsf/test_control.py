@@ -2,7 +2,7 @@ import pytest
 from fake_api import FakeApi, run_command
 
 from xce.cli.lsf import bbot, bkill, bpeek, bresume, bstop, btop
-from xce.cli.lsf.control import user_name
+from xce.cli.lsf.control import LINES_MAX, user_name
 from xce.cli.lsf.options import UsageError
 from xce.cli.lsf.signals import parse_signal
 
@@ -119,6 +119,17 @@ def test_refused_jobs_are_told_on_stderr_and_the_status_is_255():
         "Job <14[2]>: Job has already finished",
         "Job <15>: it is not yours",
     ]
+
+
+def test_each_job_of_a_run_has_its_line():
+    run = {"job": "12", "jobid": 12, "text": "killed", "count": LINES_MAX + 2}
+    results = [run, {"job": "7[1]", "jobid": 7, "text": "killed"}]
+    with FakeApi({ROUTE: {"seq": 1, "results": results}}) as fake:
+        status, out, err = run_command(bkill, ["0"], api=fake)
+        assert fake.requests[0].headers["xce-runs"] == "1"
+    assert (status, err) == (0, "")
+    jobs = [*range(12, 14 + LINES_MAX), "7[1]"]
+    assert out.splitlines() == [f"Job <{job}> is being terminated" for job in jobs]
 
 
 def test_nothing_that_matches_is_said_without_a_job():
