@@ -33,12 +33,6 @@ def _balances_blocks(request: Request) -> bool:
     return is_balanced and (in_blocks or request.hosts_max > 1)
 
 
-def _closes_inside(request: Request) -> bool:
-    inner = [part.request for part in request.parts]
-    inner += [alternative.request for alternative in request.alternatives]
-    return any(one.cu is not None and one.cu.exclusive for one in inner)
-
-
 def _binds_twice(request: Request) -> bool:
     all_parts = [request, *(part.request for part in request.parts)]
     is_near = any(one.gpu is not None and one.gpu.is_near for one in all_parts)
@@ -72,7 +66,6 @@ ROWS: Final = (
         "membind= that is not the same in all parts with affinity[]", "membind", _differs_in_memory
     ),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
-    Row("cu[excl] in parts or alternatives", "excl", _closes_inside),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
     Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
 )

@@ -52,6 +52,8 @@ class Spot(NamedTuple):
     """Hosts that it has for itself by its relations."""
     processors: list[list[int]] = []  # noqa: RUF012 - nobody changes it
     """The processors of each entry, see `xce.model.plan.GangStart`; empty: any."""
+    is_exclusive: bool = False
+    """Whether it has all of ``numbers`` for itself."""
 
 
 def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Spot | None:
@@ -70,7 +72,7 @@ def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Sp
     numbers, amounts = _with_idle(hosts, amounts, alone)
     return Spot(
         hosts, sizes, sizes[:0], shape.alternative, numbers, amounts, needs, devices,
-        tuple(alone.tolist()), bound,
+        tuple(alone.tolist()), bound, shape.is_alone,
     )  # fmt: skip
 
 
@@ -207,7 +209,7 @@ def _find_parts(
         numbers, amounts = _with_idle(numbers, amounts, alone)
     return Spot(
         laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs, devices,
-        tuple(alone.tolist()), bound,
+        tuple(alone.tolist()), bound, shape.is_alone,
     )  # fmt: skip
 
 
@@ -281,6 +283,7 @@ def spot_of_many(shape: Shape, ground: Ground, numbers: Column, shares: Column) 
     return Spot(
         numbers, shares, shares[:0], shape.alternative, numbers, amounts,
         {name: value * taken for name, value in needs.items()}, devices, processors=bound,
+        is_exclusive=shape.is_alone,
     )  # fmt: skip
 
 
@@ -296,9 +299,3 @@ def _bind_each(
         found.append(pick_processors(wanted, number, shape.tasks_max, left))
         amounts[wanted.row : wanted.row + wanted.words] += found[-1][: wanted.words]
     return found
-
-
-def take_spot(shape: Shape, ground: Ground, pools_free: dict[str, int], spot: Spot) -> None:
-    """Give out what an attempt takes."""
-    ground.take(spot.numbers, spot.amounts, exclusive=shape.is_alone)
-    pools.take_needs(spot.pools, pools_free)
