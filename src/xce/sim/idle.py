@@ -43,7 +43,9 @@ def _fits(state: ClusterState, job: Job) -> bool:
     request = state.key(job).request
     if request.alternatives:
         request = request.alternatives[0].request.on_hosts_of(request)
-    if request.ptile or request.select or request.affinity or not _pools_last(state, request):
+    if request.ptile or any(part.request.ptile for part in request.parts):
+        return False
+    if request.select or request.affinity or not _pools_last(state, request):
         return False
     rooms = [_room(state, job, request, host) for host in range(state.hosts.count)]
     if request.tasks_max == 1 or request.one_host:
