@@ -83,7 +83,9 @@ def _crash_at_seam(world: Parts, dice: Random) -> None:
     )
     victim, process = dice.choice(victims)
     if victim is not None:
-        seams = SEAMS[process] + (TASK_SEAMS.get(process, ()) if world.has_tasks else ())
+        seams = SEAMS[process]
+        if world.has_tasks and process in TASK_SEAMS and dice.random() < 0.5:
+            seams = TASK_SEAMS[process]
         victim.doom = Doom(dice.choice(seams), dice.choice((1, 1, 1, 2, 3, 5)))
 
 
