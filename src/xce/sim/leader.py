@@ -290,10 +290,7 @@ class Leader(Process):
         self.seam("heard")
         role, name = gate.role, gate.name
         if role == "worker" and self.workers.get(name) is wire:
-            if isinstance(message, m.Ping):
-                self._watch.hear(name, self.loop.now_us, self.state.config.heartbeat_us)
-            else:
-                self._watch.note(name, self.loop.now_us)
+            self._note_sign(name, message)
         match message:
             case m.Ping(number, load):
                 if load:
@@ -313,6 +310,13 @@ class Leader(Process):
                 self._relay(wire, name, message)
             case _:
                 raise AssertionError(f"a controller is told {message!r}")
+
+    def _note_sign(self, name: str, message: object) -> None:
+        """Note that a worker lives."""
+        if isinstance(message, m.Ping):
+            self._watch.hear(name, self.loop.now_us, self.state.config.heartbeat_us)
+        else:
+            self._watch.note(name, self.loop.now_us)
 
     def _ask(self, wire: Wire, role: str, ask: m.Ask) -> None:
         def answer(reply: Reply) -> None:
