@@ -16,6 +16,7 @@ from xce.model.request import Alternative, Amount, CuWish, HostChoice, Part, Req
 from xce.sched.certify import find_faults, find_shortages
 from xce.sched.session import run_session
 from xce.state.check import check_not_over_committed, check_state
+from xce.state.hosts import HostTable
 from xce.state.needs import Form, Need, compile_forms
 from xce.testing.builders import (
     RecordedController,
@@ -93,6 +94,14 @@ asked_hosts = st.one_of(
     st.just({"hosts": (HostChoice("h2"), HostChoice("r2", 1))}),
     st.just({"hosts": (HostChoice("r1", 1),), "other_hosts": True, "others_preference": 2}),
     st.sampled_from(["h1", "r1", "r2"]).map(lambda name: {"hosts_excluded": (name,)}),
+    st.sampled_from(
+        [
+            {"hosts": (HostChoice("h1"), HostChoice("h2", 1)), "hosts_first": ("h1",)},
+            {"hosts": (HostChoice("r1"),), "hosts_first": ("r1",), "other_hosts": True},
+            {"hosts": tuple(map(HostChoice, ("h1", "h2", "r1"))), "hosts_first": ("h1", "h2")},
+            {"hosts": (HostChoice("h2"), HostChoice("h3")), "hosts_first": ("h2", "h3")},
+        ]
+    ),
 )
 """What ``-m`` may say: names of hosts and of racks, all of which need not be there."""
 
@@ -105,6 +114,10 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
     span = draw(spans)
     wish = draw(st.one_of(st.none(), st.none(), wishes))
     is_plain = not span or "stripe" in span
+    asked = draw(asked_hosts)
+    if wish is not None and "hosts_first" in asked:
+        # Which hosts count as usable then is told by what is found.
+        wish = replace(wish, min_slots=0)
     if wish is not None and can_balance and is_plain and draw(st.booleans()):
         wish = replace(wish, balance=True, min_slots=0)
     return Request(
@@ -116,7 +129,7 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
         select=draw(st.sampled_from(["", "", "", "mem > 2", "hname != 'h1'"])),
         order=draw(st.sampled_from(["", "slots", "-mem:slots", "!slots"])),
         **span,
-        **draw(asked_hosts),
+        **asked,
     )
 
 
@@ -182,6 +195,7 @@ def names_that_are_there(wanted: Request, shape: Sequence[HostShape]) -> Request
         wanted,
         hosts=tuple(choice for choice in wanted.hosts if choice.host in there),
         hosts_excluded=tuple(name for name in wanted.hosts_excluded if name in there),
+        hosts_first=tuple(name for name in wanted.hosts_first if name in there),
     )
 
 
@@ -278,7 +292,8 @@ def role_hosts(
     }
     for number in found:
         key = (domain[number], values[number])
-        room[key] = room.get(key, 0) + alone(role, need, free, number, table)
+        leads = may_lead(role, number, table)
+        room[key] = room.get(key, 0) + alone(role, need, free, number, table, is_first=leads)
     return [n for n in found if room[domain[n], values[n]] >= role.cu.min_slots]
 
 
@@ -291,14 +306,28 @@ def least_share(role: Request, need: Need) -> np.ndarray:
     return need.on_host(least, is_first=False)
 
 
-def alone(role: Request, need: Need, free: np.ndarray, number: int, table: object) -> int:
-    """Return how many tasks a host that is not the first could take."""
+def may_lead(role: Request, number: int, table: HostTable) -> bool:
+    """Return whether ``-m`` wants a host to be the first, if it is used."""
+    names = {table.names[number], table.config[number].labels.get("rack")}
+    return not names.isdisjoint(role.hosts_first)
+
+
+def alone(
+    role: Request,
+    need: Need,
+    free: np.ndarray,
+    number: int,
+    table: HostTable,
+    *,
+    is_first: bool = False,
+) -> int:
+    """Return how many tasks a host could take."""
     ceiling = role.stripe if role.stripe > 0 else 9
     if role.ptile:
         ceiling = role.ptile if role.ptile > 0 else max(int(table.total[0, number]), 1)
     most = 0
     for tasks in range(1, ceiling + 1):
-        wanted = need.on_host(tasks, is_first=False)
+        wanted = need.on_host(tasks, is_first=is_first)
         if ((wanted > 0) & (free[:, number] < wanted)).any():
             break
         most = tasks

@@ -217,7 +217,8 @@ class Reception:
                 # its jobs live on it. Beats below zero only ask whether this process lives.
                 is_beat = guest.gate.role == "worker" and message.number >= 0
                 if not is_beat or self._shell.journal.leads_surely:
-                    peer.send(m.Pong(message.number))
+                    beat_us = self._shell.state.config.heartbeat_us if is_beat else 0
+                    peer.send(m.Pong(message.number, beat_us))
             case _:
                 raise WireError(f"{type(message).__name__} is not for a controller")
 

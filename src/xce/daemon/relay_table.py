@@ -1,8 +1,10 @@
 """What is under way between those who ask something of a worker and the worker that answers.
 
-Numbers are ours, so that nobody can answer, or take, what is another's.
+Numbers are ours, so that nobody can answer, or take, what is another's. They begin anywhere: what a
+worker still answers that an earlier controller had passed on is no answer to anything of ours.
 """
 
+import os
 from typing import Generic, NamedTuple, TypeVar
 
 from xce.net.frame import WireError
@@ -30,7 +32,7 @@ class RelayTable(Generic[Asked]):
         self._most = most
         self._under_way: dict[int, Relayed[Asked]] = {}
         self._count: dict[Peer, int] = {}
-        self._last = 0
+        self._last = int.from_bytes(os.urandom(6), "big")
 
     def is_full(self, asker: Peer) -> bool:
         """Return whether nothing more is taken of somebody now."""

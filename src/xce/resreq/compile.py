@@ -222,6 +222,7 @@ def with_hosts(request: Request, asked: AskedHosts, *, exclusive: bool) -> Reque
         exclusive=exclusive,
         others_preference=asked.others_preference,
         hosts_excluded=asked.excluded,
+        hosts_first=asked.first,
     )
 
     def inner(one: Request) -> Request:

@@ -106,6 +106,8 @@ class Shape:
     """Whether what hosts measure has a say; set by `compile_standing`, too."""
     processors: ProcessorShape | None = None
     """What it wants of processors; None: any. Set by `compile_standing`, too."""
+    leads: Flags | None = None
+    """By host: whether it may be the first one, and then no other; None: any may."""
     fabric: Fabric | None = None
     """What relations between its parts, and to jobs outside, ask of it."""
 
@@ -188,6 +190,11 @@ class Shape:
 
     @property
     def is_spanned(self) -> bool:
+        """Whether it is said how tasks lie on hosts, or which is the first of them."""
+        return self.is_laid or bool(self.request.hosts_first)
+
+    @property
+    def is_laid(self) -> bool:
         """Whether it is said how tasks lie on hosts."""
         request = self.request
         return bool(

@@ -70,13 +70,26 @@ def _fits(state: ClusterState, job: Job, free: _Free) -> bool:
     if request.ptile or request.select or request.affinity or not _pools_last(state, request):
         return False
     rooms = [_room(state, job, request, host, free) for host in range(state.hosts.count)]
+    leads = [host for host in range(len(rooms)) if _may_lead(state, request, host)]
+    first = max((rooms[host] for host in leads), default=0)
     if request.tasks_max == 1 or request.one_host:
-        return max(rooms, default=0) >= request.tasks_min
+        return first >= request.tasks_min
     if any(amount.per != "task" for amount in request.amounts):
         return False
     if request.gpu is not None and request.gpu.per != "task":
         return False
+    if request.hosts_first:
+        others = [room for host, room in enumerate(rooms) if host not in leads]
+        return first > 0 and first + sum(others) >= request.tasks_min
     return sum(rooms) >= request.tasks_min
+
+
+def _may_lead(state: ClusterState, request: Request, host: HostNumber) -> bool:
+    return not request.hosts_first or not _names(state, host).isdisjoint(request.hosts_first)
+
+
+def _names(state: ClusterState, host: HostNumber) -> set[str]:
+    return {state.hosts.names[host], *state.hosts.config[host].labels.values()}
 
 
 def _pools_last(state: ClusterState, request: Request) -> bool:
@@ -96,7 +109,7 @@ def _room(state: ClusterState, job: Job, request: Request, host: HostNumber, fre
     if request.exclusive and not free.idle[host]:
         return 0
     asked = [choice.host for choice in request.hosts]
-    names = {table.names[host], *table.config[host].labels.values()}
+    names = _names(state, host)
     if asked and not request.other_hosts and names.isdisjoint(asked):
         return 0
     if not names.isdisjoint(request.hosts_excluded):

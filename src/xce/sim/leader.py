@@ -272,14 +272,16 @@ class Leader(Process):
         self.seam("heard")
         role, name = gate.role, gate.name
         if role == "worker" and self.workers.get(name) is wire:
-            note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
-            note(name, self.loop.now_us)
+            if isinstance(message, m.Ping):
+                self._watch.hear(name, self.loop.now_us, self.state.config.heartbeat_us)
+            else:
+                self._watch.note(name, self.loop.now_us)
         match message:
             case m.Ping(number, load):
                 if load:
                     self._loads.hear(name, load)
                 if self.leads_surely:
-                    wire.send(self, m.Pong(number))
+                    wire.send(self, m.Pong(number, self.state.config.heartbeat_us))
             case m.Ask():
                 self._ask(wire, role, message)
             case m.Follow():

@@ -23,6 +23,13 @@ def test_who_was_asked_answers_once(table):
     assert table.find(H2, number) is None
 
 
+def test_an_answer_to_what_an_earlier_controller_passed_on_finds_nothing(table):
+    number = table.add(ANN, H1, "before")
+    after = RelayTable(2)
+    after.add(ANN, H1, "after")
+    assert after.find(H1, number) is None
+
+
 def test_one_asker_has_a_bounded_part(table):
     numbers = [table.add(ANN, H1, number) for number in range(2)]
     assert table.is_full(ANN)

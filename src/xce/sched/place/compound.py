@@ -84,7 +84,7 @@ def _find(
     if _exceeds(shapes, free, places):
         return None
     tightness = [
-        int(room.later.sum()) / shape.tasks_min for shape, room in zip(shapes, rooms, strict=True)
+        int(room.most.sum()) / shape.tasks_min for shape, room in zip(shapes, rooms, strict=True)
     ]
     order = sorted(range(len(shapes)), key=lambda place: (tightness[place], place))
     hosts_max = whole.request.hosts_max
@@ -211,11 +211,11 @@ def _variants(shape: Shape, room: Room, trail: Trail) -> list[Room]:
             found.append(piece)
             continue
         if shape.domains is None:
-            found.append(piece.within(piece.later >= max(wish.min_slots, 1)))
+            found.append(piece.within(piece.most >= max(wish.min_slots, 1)))
             continue
         _, of_host = np.unique(shape.domains[piece.numbers], return_inverse=True)
         usable = np.zeros(int(of_host.max(initial=-1)) + 1, np.int64)
-        np.add.at(usable, of_host, piece.later)
+        np.add.at(usable, of_host, piece.most)
         wide = np.flatnonzero(usable >= max(wish.min_slots, 1))
         wide = wide[np.argsort(-usable[wide], kind="stable")]
         most = min(wish.max_domains or len(wide), len(wide))
@@ -238,11 +238,12 @@ def _search_variant(
     steps: Steps,
     quotas: Sequence[Quota],
 ) -> Laid | None:
-    numbers = np.unique(np.concatenate([room.numbers[room.later > 0] for room in rooms]))
+    numbers = np.unique(np.concatenate([room.numbers[room.most > 0] for room in rooms]))
     if len(numbers) > ROWS_MAX:
         # Hosts that are the best for some part stay.
-        best = np.concatenate([room.numbers[: ROWS_MAX // len(rooms)] for room in rooms])
-        numbers = np.unique(best)
+        best = [room.numbers[: ROWS_MAX // len(rooms)] for room in rooms]
+        best += [room.numbers[room.first > room.later] for room in rooms]
+        numbers = np.unique(np.concatenate(best))
         trail.is_cut = True
     parts = [_part(whole.inner[place], rooms[place], numbers) for place in order]
     parts, free = _with_devices([whole.inner[place] for place in order], parts, free)
@@ -300,7 +301,10 @@ def _part(shape: Shape, room: Room, numbers: Column) -> Part:
     tiles = np.ones(len(numbers), np.int64)
     at = np.searchsorted(numbers, room.numbers).clip(max=len(numbers) - 1)
     inside = numbers[at] == room.numbers
-    ceilings[at[inside]], tiles[at[inside]] = room.later[inside], room.tile[inside]
+    ceilings[at[inside]], tiles[at[inside]] = room.most[inside], room.tile[inside]
+    leads: tuple[bool, ...] = ()
+    if shape.leads is not None:
+        leads = tuple(shape.leads[numbers].tolist())
     lie = lie_of(shape)
     hosts_max, wish = lie.hosts_max, shape.request.cu
     if wish is not None and shape.domains is None and wish.max_domains:
@@ -313,6 +317,7 @@ def _part(shape: Shape, room: Room, numbers: Column) -> Part:
         hosts_max,
         tuple(tiles.tolist()),
         tuple(ceilings.tolist()),
+        leads,
     )
 
 

@@ -57,7 +57,7 @@ def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
         return int(reach(room, lie.hosts_max).max(initial=0))
     found = _Domains(room, lie, lie.wish)
     if lie.is_balanced:
-        low, high = 0, int(room.later.sum())
+        low, high = 0, int(room.most.sum())
         while low < high:
             middle = (low + high + 1) // 2
             if found.balanced(middle) is None:
@@ -99,7 +99,7 @@ class _Domains:
         _, self.of_host = np.unique(codes, return_inverse=True)
         self.count = int(self.of_host.max(initial=-1)) + 1
         self.usable = self._sums(room.later)
-        self.is_wide = self.usable >= max(wish.min_slots, 1)
+        self.is_wide = self._sums(room.most) >= max(wish.min_slots, 1)
         lowest = np.full(self.count, np.iinfo(np.int64).max)
         np.minimum.at(lowest, self.of_host, room.numbers)
         self.order = self._preferred(lowest)

@@ -30,11 +30,13 @@ class Part(NamedTuple):
     """By candidate host: blocks of how many tasks; 1: any number."""
     ceilings: tuple[int, ...]
     """By candidate host: at most so many tasks; 0: it may not be used."""
+    leads: tuple[bool, ...] = ()
+    """By candidate host: whether it is the first one or not used; empty: any may be the first."""
 
     @property
     def has_lead(self) -> bool:
-        """Whether its first host carries more than others."""
-        return any(self.lead)
+        """Whether it matters which of its hosts is the first."""
+        return any(self.lead) or bool(self.leads)
 
 
 class Share(NamedTuple):
@@ -132,6 +134,7 @@ def _search_hardest_first(
         part._replace(
             tiles=tuple(part.tiles[row] for row in order),
             ceilings=tuple(part.ceilings[row] for row in order),
+            leads=tuple(part.leads[row] for row in order) if part.leads else (),
         )
         for part in parts
     ]
@@ -303,10 +306,10 @@ class _Search:
                 # What does not matter is the same, so that fewer states are different.
                 count = used + 1 if part.hosts_max else 0
                 after = (wanted - tasks, count, is_odd or breaks, has_lead)
-                if has_lead:
-                    yield tasks, False, after
-                    continue
-                if tasks <= lead and (not breaks or tasks == part.tasks):
+                is_lead = bool(part.leads) and part.leads[row]
+                may_lead = not has_lead and (is_lead or not part.leads)
+                if may_lead and tasks <= lead and (not breaks or tasks == part.tasks):
                     yield tasks, True, (*after[:3], True)
-                yield tasks, False, after
+                if not is_lead:
+                    yield tasks, False, after
         yield 0, False, left
