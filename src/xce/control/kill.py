@@ -15,6 +15,7 @@ from xce.control.selection import (
     waiting_positions,
     whole,
 )
+from xce.control.slices import Results, runs_of
 from xce.model.command import (
     Accepted,
     KillJobs,
@@ -46,6 +47,7 @@ from xce.state.view import is_unknown
 
 SLICE: Final = 10_000
 """Most jobs that one entry of such a command touches."""
+_KILLED: Final = "killed"
 _ENDING_SIGNALS: Final = frozenset({2, 9, 15})
 """A pending job has no process: these signals end it, others have nobody to reach."""
 
@@ -59,8 +61,6 @@ PERMISSIONS: Final[dict[type, Permission]] = {
     SwitchJobs: Permission.JOB_MODIFY,
 }
 """What each command needs of those whose jobs it is not about."""
-
-Results = list[Accepted | Refusal]
 
 
 def actor_of(
@@ -160,27 +160,44 @@ def _over(item: Selected) -> Refusal:
 
 
 def decide_kill(
-    state: ClusterState, command: KillJobs, items: Sequence[Selected], now_us: Micros
+    state: ClusterState,
+    command: KillJobs,
+    items: Sequence[Selected],
+    now_us: Micros,
+    *,
+    late: list[Selected] | None = None,
 ) -> tuple[list[Record], Results]:
-    """Return what ends: waiting elements at once, live ones by a decision that hosts carry out."""
+    """Return what ends: waiting elements at once, live ones by a decision that hosts carry out.
+
+    Args:
+        state: The state.
+        command: The command.
+        items: What of it is decided now.
+        now_us: The present instant.
+        late: Takes the jobs that run, about which nothing is decided then; None: all is decided.
+    """
     killing = _Killing(state, command, now_us)
     jobs = state.jobs
     for item in items:
         job = jobs.get(item.job)
         if job is not None and killing.fresh.takes_whole(job, item):
-            killing.withdrawn(job).add_whole(job.id)
-            killing.results.append(Accepted(item.job, -1, -1, "killed"))
+            killing.take_whole(job)
+        elif late is not None and job is not None and job.live:
+            late.append(item)
         else:
             killing.take(item)
-    return killing.records(), killing.results
+    return killing.records(), killing.told()
 
 
 class _Killing:
     """What a kill comes to, as it grows."""
 
     def __init__(self, state: ClusterState, command: KillJobs, now_us: Micros) -> None:
-        self.results: Results = []
         self.fresh = Fresh()
+        self._results: Results = []
+        self._in_runs = command.selection.in_runs and not command.selection.jobs
+        self._whole: list[JobId] = []
+        """Jobs that are told of in runs."""
         self._state = state
         self._command = command
         self._now_us = now_us
@@ -193,15 +210,19 @@ class _Killing:
     def _cause(self, job: Job) -> EndCause:
         return self._own if job.owner.user == self._command.by else self._others
 
-    def withdrawn(self, job: Job) -> Runs:
-        """Return where the waiting elements of a job belong."""
-        return self._withdrawn[self._cause(job)]
+    def take_whole(self, job: Job) -> None:
+        """Take the only, pending element of a job that is no array."""
+        self._withdrawn[self._cause(job)].add_whole(job.id)
+        if self._in_runs:
+            self._whole.append(job.id)
+        else:
+            self._results.append(Accepted(job.id, -1, -1, _KILLED))
 
     def take(self, item: Selected) -> None:
         """Take what is meant by an item."""
         force = self._command.force
-        for _, job, waiting, live in _each_meant(self._state, (item,), self.results):
-            self.withdrawn(job).add(job, self.fresh.take(job, waiting))
+        for _, job, waiting, live in _each_meant(self._state, (item,), self._results):
+            self._withdrawn[self._cause(job)].add(job, self.fresh.take(job, waiting))
             if live:
                 cause = self._cause(job)
                 news = _live_news(self._state, job, item, live, force=force)
@@ -209,7 +230,11 @@ class _Killing:
                 self._decided[cause].add(job, fresh_news)
                 if force:
                     _remove(self._state, job, fresh_news, self._removed, (cause, self._now_us))
-            self.results.append(Accepted(item.job, item.first, item.last, "killed"))
+            self._results.append(Accepted(item.job, item.first, item.last, _KILLED))
+
+    def told(self) -> Results:
+        """Return what is told of each item, first of those that are told of in runs."""
+        return [*runs_of(self._whole, _KILLED), *self._results]
 
     def records(self) -> list[Record]:
         """Return what is to be written."""
