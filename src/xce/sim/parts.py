@@ -89,10 +89,7 @@ class Parts:
         self.loop = Loop()
         self.truth = Truth()
         self.ledger = Ledger()
-        self.races = Races(
-            self.loop, Random(~(seed ^ _RACES)), most=self.faults.races,
-            until_us=self.faults.until_us, client_of=self._client_of,
-        )  # fmt: skip
+        self.races = self._draw_races()
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
         self.has_tasks = self._draws_tasks(seed)
         """Whether jobs of this world start tasks on their other hosts."""
@@ -163,6 +160,12 @@ class Parts:
                 self.task_books.note(entry)
             self._race(entry)
         self.strikes.note_entries(entries)
+
+    def _draw_races(self) -> Races:
+        return Races(
+            self.loop, Random(~(self.seed ^ _RACES)), most=self.faults.races,
+            until_us=self.faults.until_us, client_of=self._client_of,
+        )  # fmt: skip
 
     def _race(self, entry: Entry) -> None:
         """Let somebody be at it when something is placed."""
