@@ -124,6 +124,11 @@ class Shape:
         )
 
     @functools.cached_property
+    def wants_gpus(self) -> bool:
+        """Whether any form of it wants GPUs, so that what others ask of them has a say."""
+        return self.request.gpu is not None or any(inner.wants_gpus for inner in self.inner)
+
+    @functools.cached_property
     def binds(self) -> bool:
         """Whether any form of it wants processors of its own."""
         return bool(self.request.affinity) or any(inner.binds for inner in self.inner)
@@ -135,6 +140,7 @@ class Shape:
             self.request.exclusive
             or self.closes_domains
             or any(isinstance(item, Exclusive) for item in self.request.constraints)
+            or any(inner.is_alone for inner in self.inner)
         )
 
     @property
