@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is
 from xce.model.command import (
     ApplyConfig,
     DeclareHostsLost,

@@ -77,15 +77,19 @@ def run_session(
     session.start_held()
     if trace is None and until is None:
         session.pass_over()
+    # One whose elements are of several classes has several turns.
+    last = None if until is None or state.jobs[until].variants else until
     queue = session.order()
     session.call_up(queue)
     while queue:
         if session.has_stopped:
             session.resume(-queue[0][0][0])
-        rank, _, front = heapq.heappop(queue)
+        rank, place, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
-        session.place(front, session.turns.limit(rank, before))
-        if until is not None and front.is_past(until):
+        before = session.turns.limit(rank, before)
+        # Elements of one job that are of several classes stand at one place.
+        session.place(front, front.behind if before == place else before)
+        if last is not None and front.is_past(last):
             return session.close()
         if not front.is_over:
             session.push(queue, front)

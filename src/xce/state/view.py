@@ -9,7 +9,7 @@ from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome, Phase, PostStat, Stop
 from xce.model.ranges import Ranges, contains, count, from_runs, intersect, subtract
 from xce.model.reason import Reason, ReasonCode
-from xce.state.cluster import ClusterState
+from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended, Job
 
 _REQUEUED: Final = Reason(ReasonCode.REQUEUED)
@@ -17,6 +17,12 @@ _REQUEUED: Final = Reason(ReasonCode.REQUEUED)
 
 def waiting_groups(job: Job, ranges: Ranges) -> Iterator[Ranges]:
     """Yield the parts of ``ranges`` that wait for the same: each a set of its own."""
+    for _, _, part in job.forms(ranges) if job.variants else ((0, 0, ranges),):
+        yield from _waiting_alike(job, part)
+
+
+def _waiting_alike(job: Job, ranges: Ranges) -> Iterator[Ranges]:
+    """Yield the parts of elements of one form that wait for the same."""
     if not job.awaiting:
         yield ranges
         return
@@ -59,16 +65,26 @@ def pend_reason(
         return Reason(ReasonCode.DEPENDENCY, detail=state.spec(job).dependency)
     if job.array is not None and state.room(job) == 0:
         return Reason(ReasonCode.ARRAY_LIMIT, needed=job.array.limit)
-    queue = state.queues.get(state.key(job).queue)
+    found = _class_waiting(state, job, position)
+    queue = state.queues.get(found.key.queue)
     if queue is None or not queue.active:
-        return Reason(ReasonCode.QUEUE_CLOSED, resource=state.key(job).queue)
+        return Reason(ReasonCode.QUEUE_CLOSED, resource=found.key.queue)
     if not state.is_window_open(queue.name):
         opens_us = state.next_window_us(queue.name)
         return Reason(ReasonCode.WINDOW, resource=queue.name, at_us=opens_us)
-    reason = state.classes[job.cls].reason
+    reason = found.reason
     if reason.code is ReasonCode.NEW and job.requeues:
         return _REQUEUED
     return reason
+
+
+def _class_waiting(state: ClusterState, job: Job, position: int | None) -> RequestClass:
+    """Return the class of an element that waits; None: of one that may start first."""
+    if not job.variants:
+        return state.classes[job.cls]
+    if position is None:
+        position = next((first for first, _ in (*job.ready, *job.pending)), 0)
+    return state.classes[job.form_at(position)[0]]
 
 
 def is_unknown(state: ClusterState, attempt: Attempt) -> bool:

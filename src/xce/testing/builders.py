@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is
 from xce.model.command import (
     Accepted,
     ApplyConfig,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is
 from xce.model.command import (
     Accepted,
     ApplyConfig,
