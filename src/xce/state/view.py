@@ -7,12 +7,38 @@ from xce.model.dependency import COUNTS, EVERY, Condition, Test
 from xce.model.display import stat_word
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome, Phase, PostStat, Stop
-from xce.model.ranges import Ranges, contains, count, from_runs, intersect, subtract
+from xce.model.ranges import (
+    Ranges,
+    contains,
+    count,
+    from_runs,
+    from_sorted,
+    intersect,
+    subtract,
+)
 from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended, Job
 
 _REQUEUED: Final = Reason(ReasonCode.REQUEUED)
+
+
+def shown_forms(state: ClusterState, job: Job, among: Ranges) -> list[tuple[int, int, Ranges]]:
+    """Return class, spec and positions of the elements in ``among``, those alike together: what
+    lives is what it was placed as, and what has ended is what its element is.
+    """
+    if not job.is_modified:
+        return [(job.cls, job.spec_id, among)]
+    live: dict[tuple[int, int], list[int]] = {}
+    for position, attempt in sorted((job.live or {}).items()):
+        own = attempt.cls, state.spec_id_at(job, position)
+        if own != job.form_at(position) and contains(among, position, position):
+            live.setdefault(own, []).append(position)
+    apart = [(*form, from_sorted(places)) for form, places in live.items()]
+    rest = among
+    for _, _, places in apart:
+        rest = subtract(rest, places)
+    return job.forms(rest) + apart
 
 
 def waiting_groups(job: Job, ranges: Ranges) -> Iterator[Ranges]:
