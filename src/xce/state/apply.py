@@ -443,6 +443,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SuspensionAsked: live.apply_suspension_asked,
     r.SuspensionDone: live.apply_suspension_done,
     r.SignalAsked: live.apply_signal_asked,
+    r.CheckpointsSeen: live.apply_checkpoints_seen,
     r.ReasonsChanged: _reasons_changed,
     r.ReservationsChanged: _reservations_changed,
     r.RoomHeld: _room_held,

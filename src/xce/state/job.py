@@ -76,6 +76,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """Its limits are not those that it was launched with."""
     processors: list[list[int]] = []
     """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
+    checkpoints: int = 0
+    """The number of the last of its checkpoints that its host has told of."""
 
     @property
     def shall_stop(self) -> bool:

@@ -409,6 +409,13 @@ def apply_stops_changed(state: ClusterState, record: r.StopsChanged) -> None:
         settle_owed(state, job, position, attempt)
 
 
+def apply_checkpoints_seen(state: ClusterState, record: r.CheckpointsSeen) -> None:
+    """Note which checkpoints of attempts are known."""
+    for job_id, index, number in zip(record.jobs, record.indices, record.numbers, strict=True):
+        _, _, attempt = _live(state, job_id, index)
+        attempt.checkpoints = number
+
+
 def apply_signal_asked(state: ClusterState, record: r.SignalAsked) -> None:
     """Note a signal to attempts."""
     for _owner, _position, attempt in _each_live(state, record):

@@ -55,8 +55,8 @@ class Attempt:
         "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
         "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark",
         "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number", "oom",
-        "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said", "says", "sent",
-        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
+        "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said",
+        "saved_us", "saves", "says", "sent", "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
         "system_us", "terminal", "user_us",
     )  # fmt: skip
 
@@ -96,6 +96,11 @@ class Attempt:
         """The last of the user's signals that was delivered."""
         self.sent = 0
         """Which it was."""
+        self.saves = self.saved_us = 0
+        """How many checkpoints were begun, and when the last was."""
+        self.outcome: list[Any] = [0, False, False, ""]
+        """Of the last one that is over: its number, whether the job ends with it, whether it is
+        good, and what went wrong."""
         self.terminal = ""
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
@@ -155,7 +160,7 @@ class Attempt:
             "present", *self.key, self.note, self._job_pid, self.started_us, self.suspended_us,
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
             self.limits, self.is_part, self.parts,
-            self.course is not None and self.course.is_posting,
+            self.course is not None and self.course.is_posting, self.saved_us, self.outcome,
         ]  # fmt: skip
 
     @property
@@ -345,6 +350,10 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.cause, attempt.step, attempt.step_us = cause, step, at_us
         case ["signal", int(number), *sent]:
             attempt.number, attempt.sent = number, sent[0] if sent else 0
+        case ["saves", int(saves), int(at_us)]:
+            attempt.saves, attempt.saved_us = saves, at_us
+        case ["saved", *outcome]:
+            attempt.outcome = outcome
         case ["suspended", bool(suspended), int(at_us)]:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
