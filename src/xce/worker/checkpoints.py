@@ -36,6 +36,7 @@ def checkpoint_order(action: Checkpoint, host: str, accounts: Accounts) -> Check
     shared = CheckpointShared(
         argv=[program, *flags, "-d", env["LSB_CHKPNT_DIR"]],
         env=env,
+        cwd=cwd,
         umask=spec.umask,
         ends=action.ends,
         limit_us=launch.hook_limit_us,

@@ -158,6 +158,7 @@ class CheckpointShared(msgspec.Struct, frozen=True, kw_only=True):
     argv: list[str]
     """Behind them comes the job shell's pid, which is the job's process group."""
     env: dict[str, str]
+    cwd: str
     umask: int
     ends: bool
     limit_us: Micros

@@ -56,8 +56,8 @@ class Attempt:
         "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark",
         "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number", "oom",
         "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said",
-        "saved_us", "saves", "says", "sent", "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
-        "system_us", "terminal", "user_us",
+        "saved_us", "saves", "says", "sent", "signal", "started_us", "state", "step", "step_us",
+        "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -104,16 +104,14 @@ class Attempt:
         self.terminal = ""
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
-        self.code = self.signal = 0
+        self.code = self.signal = self.kills = self.retry_us = 0
         self.detail = self.report = ""
-        self.says = False
-        """Whether it may leave a last word."""
         self.said = ""
         """Who ended it, in its own words."""
-        self.host_fault = self.reported = self.oom = False
+        self.host_fault = self.reported = self.oom = self.says = False
+        """And whether it may leave a last word."""
         self.user_us = self.system_us = 0
         self.max_mem_kib = self.max_processes = self.max_threads = 0
-        self.kills = self.retry_us = 0
 
     @property
     def is_held(self) -> bool:
@@ -350,10 +348,6 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.cause, attempt.step, attempt.step_us = cause, step, at_us
         case ["signal", int(number), *sent]:
             attempt.number, attempt.sent = number, sent[0] if sent else 0
-        case ["saves", int(saves), int(at_us)]:
-            attempt.saves, attempt.saved_us = saves, at_us
-        case ["saved", *outcome]:
-            attempt.outcome = outcome
         case ["suspended", bool(suspended), int(at_us)]:
             attempt.note_stop(at_us, suspended=suspended)
         case ["limits", int(mem_limit_kib), list(limits)]:
@@ -374,6 +368,16 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             for name, value in fields.items():
                 setattr(attempt, name, value)
             attempt.state = ENDED
+        case _:
+            _read_checkpoint(attempt, note)
+
+
+def _read_checkpoint(attempt: Attempt, note: list[Any]) -> None:
+    match note:
+        case ["saves", int(saves), int(at_us)]:
+            attempt.saves, attempt.saved_us = saves, at_us
+        case ["saved", *outcome]:
+            attempt.outcome = outcome
         case _:
             pass
 

@@ -1,10 +1,10 @@
 """Checkpoints of attempts: programs beside the job that write them, one at a time for each.
 
 The program runs as the job's user in the attempt's control group, is told where to write and which
-process group the job is, and what it prints lies beside what it writes. Each that begins is noted in
-the attempt's intent, and what became of it: where a shepherd was killed meanwhile, the next one says
-that nobody saw it end. A job whose shell ends before the program does is over only then: a program
-may end the job itself when it has written all.
+process group the job is, and what it prints lies beside what it writes. Each that begins is noted
+in the attempt's intent, and what became of it: where a shepherd was killed meanwhile, the next one
+says that nobody saw it end. A job whose shell ends before the program does is over only then: a
+program may end the job itself when it has written all.
 """
 
 import contextlib
@@ -99,15 +99,18 @@ class Checkpoints:
         """
         env = encode_env(asked["env"])
         env[MARK.encode()] = attempt.mark.encode()
-        argv = [*map(os.fsencode, asked["argv"]), str(attempt.pid).encode()]
+        argv: list[str | bytes] = [SHELL, "-c", _RUN, *map(os.fsencode, asked["argv"])]
+        argv.append(str(attempt.pid))
         actions = [(os.POSIX_SPAWN_DUP2, self._null, number) for number in range(3)]
         umask = os.umask(asked["umask"] & 0o777)
         try:
+            with As(attempt.ids), contextlib.suppress(OSError, ValueError):
+                os.chdir(asked["cwd"])
             self._starter.enter_groups(attempt)
             try:
                 with As(attempt.ids, for_program=True):
                     return os.posix_spawn(
-                        SHELL, [SHELL, "-c", _RUN, *argv], env, file_actions=actions,
+                        SHELL, argv, env, file_actions=actions,
                         setsid=True, setsigmask=(),
                     )  # fmt: skip
             finally:
@@ -115,6 +118,7 @@ class Checkpoints:
                 self._starter.go_home()
         finally:
             os.umask(umask)
+            os.chdir("/")
 
     def is_busy(self, attempt: Attempt) -> bool:
         """Whether a checkpoint of an attempt is being written."""

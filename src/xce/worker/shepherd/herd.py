@@ -167,9 +167,9 @@ class Herd:
     def _take_other(self, order: list[Any]) -> None:
         """Carry out an order about a terminal, a checkpoint, or what is on several hosts."""
         match order:
-            case ["checkpoint", job, index, attempt, int(count), dict(asked)]:
-                found = self._attempts.get((job, index, attempt))
-                self.events += self._checkpoints.take(found, count, asked, clock_us())
+            case ["checkpoint", job, index, number, int(count), dict(asked)]:
+                attempt = self._attempts.get((job, index, number))
+                self.events += self._checkpoints.take(attempt, count, asked, clock_us())
             case ["part", list(key), dict(shared)]:
                 self._open_part((key[0], key[1], key[2]), shared)
             case ["lead", job, index, attempt, str(host)]:
@@ -193,9 +193,9 @@ class Herd:
             if pid == 0:
                 break
             saved = self._checkpoints.reap(pid, status)
-            attempt = saved[0] if saved else None
-            attempt = attempt or self.tasks.reap(pid, status) or self._reach.shell_of(pid)
+            attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
             if saved is not None:
+                attempt = saved[0]
                 self.events.append(saved[1])
             elif attempt is not None and attempt.is_part:
                 pass  # it goes on without this task
@@ -406,8 +406,7 @@ class Herd:
 
     def _append(self, key: Key, text: str) -> None:
         """Add the job's report to its output file, once, as the job's user."""
-        attempt = self._attempts.get(key)
-        if attempt is None:
+        if (attempt := self._attempts.get(key)) is None:
             return
         if attempt.report and not attempt.reported:
             attempt.reported = True
@@ -417,8 +416,7 @@ class Herd:
         self.events.append(["appended", *key])
 
     def _forget(self, key: Key, *, keep: bool) -> None:
-        attempt = self._attempts.get(key)
-        if attempt is None or attempt.state != ENDED:
+        if (attempt := self._attempts.get(key)) is None or attempt.state != ENDED:
             return
         del self._attempts[key]
         self._directories.release(attempt.path, attempt.name, uid=attempt.ids.uid, keep=keep)
