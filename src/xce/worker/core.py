@@ -311,15 +311,13 @@ class HostState:
             self._outbox.note_suspension(live.key, suspended=effect.suspended)
 
     def _send_signal(self, effect: SendSignal, actions: list[Action]) -> None:
-        live = self._live.get((effect.job, effect.index))
-        if live is None or live.attempt != effect.attempt or effect.number <= live.number:
+        if (live := self._named(effect)) is None or effect.number <= live.number:
             return
         live.number, live.number_signal = effect.number, effect.signal
         actions.append(live.request(effect.signal, effect.number))
 
     def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
-        live = self._live.get((effect.job, effect.index))
-        if live is None or live.attempt != effect.attempt:
+        if (live := self._named(effect)) is None:
             return
         limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
         if limits != live.limits:
@@ -357,8 +355,8 @@ class HostState:
 
     # News, one by one.
 
-    def _named(self, one: a.News) -> Live | None:
-        """Return the living attempt that news are about."""
+    def _named(self, one: a.News | SendSignal | SetLimits) -> Live | None:
+        """Return the living attempt that something is about."""
         live = self._live.get((one.job, one.index))
         return live if live is not None and live.attempt == one.attempt else None
 
@@ -449,7 +447,7 @@ class HostState:
             self._note_strange_end(one, one.ended, now_us, actions)
             return
         else:
-            live = self._adopt(one, live, now_us)
+            live = self._adopt(one, live, now_us, actions)
         if one.ended is not None:
             self._note_end(one.ended, now_us, actions)
         else:
@@ -475,7 +473,9 @@ class HostState:
         if ended.wants_report:
             actions.append(a.Report(one.launch, over.aged(now_us), now_us))
 
-    def _adopt(self, one: Listing, other: Live | None, now_us: Micros) -> Live:
+    def _adopt(
+        self, one: Listing, other: Live | None, now_us: Micros, actions: list[Action]
+    ) -> Live:
         """Take an attempt that this state did not know."""
         present = one.present
         place = (present.job, present.index)
@@ -488,7 +488,7 @@ class HostState:
         live = Live(one.launch, present.index, present.attempt, is_part=present.is_part)
         self._live[place] = live
         live.wants_suspended = bool(present.suspended_us)
-        self._match(live, present, now_us, [])
+        self._match(live, present, now_us, actions)
         return live
 
     def _match(self, live: Live, present: a.Present, now_us: Micros, actions: list[Action]) -> None:

@@ -17,6 +17,7 @@ from xce.worker.shepherd.attempts import ENDED, LEAVING, Attempt, Event, split_s
 from xce.worker.shepherd.hooks import MAIN
 from xce.worker.shepherd.proc import MARK
 from xce.worker.shepherd.reach import Reach
+from xce.worker.shepherd.rundir import Key
 from xce.worker.shepherd.spawn import SHELL, As, encode_env
 from xce.worker.shepherd.starting import Starter
 
@@ -51,6 +52,8 @@ class Checkpoints:
         self._all: dict[int, _Saving] = {}
         """By pid."""
         self._late: set[int] = set()
+        self._waiting: dict[Key, tuple[int, dict[str, Any]]] = {}
+        """What was asked for while another checkpoint was being written."""
 
     def take(
         self, attempt: Attempt | None, count: int, asked: dict[str, Any], now_us: int
@@ -58,9 +61,15 @@ class Checkpoints:
         """Begin a checkpoint; return what is to be told at once."""
         if attempt is None or attempt.state == ENDED or attempt.is_part:
             return []
+        if 0 < count <= attempt.number:
+            return []
+        if self.is_busy(attempt):
+            # One that is due is written just now. One that was asked for counts when it begins, so
+            # that it comes again should we be killed before.
+            if count:
+                self._waiting[attempt.key] = (count, asked)
+            return []
         if count:
-            if count <= attempt.number:
-                return []
             attempt.number = count
             rundir.note(attempt.path, ["signal", count, attempt.sent])
         attempt.saves, attempt.saved_us = attempt.saves + 1, now_us
@@ -81,9 +90,8 @@ class Checkpoints:
                 return []
         return [_tell(attempt, ends=bool(asked["ends"]), detail=reason)]
 
-    def _why_not(self, attempt: Attempt) -> str:
-        if self.is_busy(attempt):
-            return "another checkpoint is being written"
+    @staticmethod
+    def _why_not(attempt: Attempt) -> str:
         if attempt.state == LEAVING or attempt.step:
             return "the job ends"
         if attempt.suspended_us:
@@ -124,8 +132,8 @@ class Checkpoints:
         """Whether a checkpoint of an attempt is being written."""
         return any(one.attempt is attempt for one in self._all.values())
 
-    def reap(self, pid: int, status: int) -> tuple[Attempt, Event] | None:
-        """Take the end of a program; None: it is none of ours."""
+    def reap(self, pid: int, status: int, now_us: int) -> tuple[Attempt, list[Event]] | None:
+        """Take the end of a program, and begin what waits for it; None: it is none of ours."""
         one = self._all.pop(pid, None)
         if one is None:
             return None
@@ -141,7 +149,9 @@ class Checkpoints:
             fault = f"{one.program} cannot be run on this host"
         elif code == _NO_DIRECTORY:
             fault = "the checkpoint directory cannot be made"
-        return one.attempt, _tell(one.attempt, ends=one.ends, detail=fault if code else "")
+        told = [_tell(one.attempt, ends=one.ends, detail=fault if code else "")]
+        count, asked = self._waiting.pop(one.attempt.key, (0, {}))
+        return one.attempt, told + (self.take(one.attempt, count, asked, now_us) if count else [])
 
     def hold(self, attempt: Attempt) -> bool:
         """Whether an attempt whose shell has ended is not over, since its checkpoint is written.

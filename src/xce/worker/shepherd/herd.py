@@ -192,11 +192,11 @@ class Herd:
                 break
             if pid == 0:
                 break
-            saved = self._checkpoints.reap(pid, status)
+            saved = self._checkpoints.reap(pid, status, now_us)
             attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
             if saved is not None:
                 attempt = saved[0]
-                self.events.append(saved[1])
+                self.events += saved[1]
             elif attempt is not None and attempt.is_part:
                 pass  # it goes on without this task
             elif attempt is None or not attempt.is_child or attempt.state != RUNNING:
