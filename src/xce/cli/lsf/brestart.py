@@ -9,7 +9,7 @@ from shlex import quote
 from xce.cli.lsf import bsub
 from xce.cli.lsf.checkpoint import load_submission, make_directory, store_submission
 from xce.cli.lsf.front import FAILED, Context, run_main
-from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, UsageError
+from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed, UsageError
 from xce.cli.lsf.process_limits import OPTIONS as LIMITS
 from xce.cli.lsf.submission import build_submission
 from xce.cli.lsf.values import BadValueError, parse_job_id
@@ -45,10 +45,9 @@ OPTIONS = Options(
 )
 _OF_HERE = ("cwd", "from_host", "home", "umask", "env")
 """What a submission says of where it was made: that of the job's own holds."""
-_PAST = (
-    "command", "script", "script_data", "script_name", "args", "array", "dependency", "begin_at",
-    "hold", "ends_as_orphan",
-)  # fmt: skip
+_PROGRAM = ("command", "script", "script_data", "script_name", "args")
+_PAST = frozenset(("array", "dependency", "begin_at", "hold", "ends_as_orphan", *_PROGRAM))
+"""What of the job's own submission does not hold any more."""
 _RESTART = """\
 #!/bin/sh
 export LSB_RESTART=Y LSB_OLD_JOBID={job} LSB_ERESTART_USRCMD={command}
@@ -59,7 +58,7 @@ if ! LSB_CHKPNT_DIR=$directory "$program" {flags}"$directory"; then
   echo "brestart: $program has failed" >&2
   exit 1
 fi
-command=$(sed -n 's/^LSB_RESTART_CMD=//p' "$directory/.restart_cmd")
+command=$(sed -n 's/^LSB_RESTART_CMD=//p' "$directory/.restart_cmd" 2>/dev/null)
 if [ -z "$command" ]; then
   echo "brestart: $program has left no LSB_RESTART_CMD in $directory/.restart_cmd" >&2
   exit 1
@@ -130,7 +129,8 @@ def _submit(context: Context, directory: str, job: str) -> int:
     options = context.parsed
     stored = load_submission(directory, job)
     _check_checkpoint(stored, directory, job)
-    asked = build_submission(options, {}, lambda: bsub.unit_for_limits(context), now_s=time.time())
+    given = Parsed({name: values for name, values in options.given.items() if name != "-f"}, [])
+    asked = build_submission(given, {}, lambda: bsub.unit_for_limits(context), now_s=time.time())
     script = build_restart(stored, directory, job, forced=options.has("-f"))
     shown = stored.get("command") or stored.get("script_name") or f"restart of {job}"
     body = {name: value for name, value in stored.items() if name not in _PAST}
@@ -139,7 +139,8 @@ def _submit(context: Context, directory: str, job: str) -> int:
     body["checkpoints"] = {**stored["checkpoints"], "directory": directory}
     make_directory(body)
     result = bsub.send(context, body, options.value("-q").split() or [stored["queue"]])
-    kept = {**body, **{name: stored[name] for name in _PAST[:5] if name in stored}}
+    kept = {name: value for name, value in body.items() if name not in _PROGRAM}
+    kept |= {name: stored[name] for name in _PROGRAM if name in stored}
     trouble = store_submission(kept, int(result["jobid"]), result["queue"])
     if trouble:
         context.err(f"Warning: brestart will not find this job: {trouble}.")
