@@ -278,6 +278,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     transfers: tuple[Transfer, ...] = ()
     """``-f``: files that are copied before its start and after its end."""
     checkpoints: Checkpoints | None = None
+    """``-k``; None: it writes none."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -133,6 +133,7 @@ class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
     gone: tuple[tuple[JobId, Index, int], ...] = ()
     """``(job, index, attempt)`` that were to be forgotten: nothing of them is left."""
     checkpoints: tuple[CheckpointSeen, ...] = ()
+    """What became of them."""
 
 
 class LoadSeen(msgspec.Struct, frozen=True, tag="load-seen", array_like=True):
