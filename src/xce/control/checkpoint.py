@@ -43,7 +43,8 @@ def decide_checkpoint(
 
 def _why_not(state: ClusterState, job: Job, live: Ranges) -> tuple[str, str]:
     """Return why no checkpoint can be written now, in our words and LSF's; empty: it can."""
-    if state.spec(job).checkpoints is None:
+    specs = [state.spec_at(job, place) for place in positions(live)] or [state.spec(job)]
+    if any(spec.checkpoints is None for spec in specs):
         return f"job {job.id} was submitted without -k", "Job is not checkpointable"
     attempts = [job.live[place] for place in positions(live)] if job.live else []
     if not attempts or any(attempt.phase != Phase.RUNNING for attempt in attempts):

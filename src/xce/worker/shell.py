@@ -235,6 +235,7 @@ class Worker:
         self._peer = None
         self._remote.leave_controller()
         self._parts.leave_controller()
+        self._asks.leave_controller()
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})
 
