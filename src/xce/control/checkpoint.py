@@ -7,11 +7,12 @@ from xce.control.kill import Fresh, Runs, each_meant
 from xce.control.selection import Selected
 from xce.control.slices import Results
 from xce.model.command import Accepted, SignalJobs
+from xce.model.host_record import CheckpointsSeen
 from xce.model.ids import Index, JobId
 from xce.model.job import Phase
 from xce.model.observation import CheckpointSeen
 from xce.model.ranges import Ranges, positions
-from xce.model.record import CheckpointsSeen, Record, SignalAsked
+from xce.model.record import Record, SignalAsked
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job

@@ -326,19 +326,6 @@ class SignalAsked(msgspec.Struct, frozen=True, tag="signal-asked", array_like=Tr
     by: str
 
 
-class CheckpointsSeen(msgspec.Struct, frozen=True, tag="checkpoints-seen", array_like=True):
-    """Checkpoints of attempts were written, or could not be. Columns."""
-
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
-
-    jobs: list[JobId]
-    indices: list[Index]
-    numbers: list[int]
-    """Counted for each attempt."""
-    faults: list[str]
-    """Empty: it is written."""
-
-
 class ReasonsChanged(msgspec.Struct, frozen=True, tag="reasons-changed", array_like=True):
     """Why the waiting jobs of these classes wait."""
 
@@ -488,7 +475,6 @@ Record: TypeAlias = (
     | SuspensionAsked
     | SuspensionDone
     | SignalAsked
-    | CheckpointsSeen
     | ReasonsChanged
     | ReservationsChanged
     | SessionRan

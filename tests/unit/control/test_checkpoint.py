@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from xce.model.checkpoint import Checkpoints, is_checkpoint, is_forced, request_number, wants_end
 from xce.model.command import SignalJobs
 from xce.model.effect import Launch, SendSignal
+from xce.model.host_record import CheckpointsSeen
 from xce.model.observation import CheckpointSeen, Reported
-from xce.model.record import CheckpointsSeen
 from xce.model.refusal import Refusal
 from xce.state.check import check_state
 from xce.testing.builders import (

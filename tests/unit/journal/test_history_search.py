@@ -13,9 +13,10 @@ from xce.journal.history_schema import Happening
 from xce.journal.history_search import FOREVER, START, Search
 from xce.model.checkpoint import Checkpoints, request_number
 from xce.model.command import RequeueJobs, ResumeJobs, Selection, SignalJobs, StopJobs, Tick
+from xce.model.host_record import CheckpointsSeen
 from xce.model.job import EndCause, Outcome
 from xce.model.observation import AttemptSeen, HostDisconnected, Reported
-from xce.model.record import CheckpointsSeen, Requeued, SuspensionDone
+from xce.model.record import Requeued, SuspensionDone
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
     chosen,
