@@ -22,7 +22,13 @@ from xce.control.part import (
     rest_of,
 )
 from xce.control.profile import check_profile, find_profile
-from xce.control.selection import basis_of, refuse_denied, refuse_finished, refuse_unknown
+from xce.control.selection import (
+    basis_of,
+    refuse_denied,
+    refuse_elements,
+    refuse_finished,
+    refuse_unknown,
+)
 from xce.control.submit import (
     Draft,
     bound_spec,
@@ -154,7 +160,7 @@ def _find_part(state: ClusterState, command: ModifyJobs, item: Modification) -> 
     for first, last in item.runs:
         found = job.positions(first, last)
         if not found:
-            return msgspec.structs.replace(refuse_unknown(job.id), first=first, last=last)
+            return refuse_elements(job.id, first, last)
         named = unite(named, found)
     parts = parts_of(job, named) if item.runs else [rest_of(job)]
     if not parts:

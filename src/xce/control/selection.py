@@ -129,18 +129,23 @@ def _judge(
     return basis, None
 
 
+def refuse_elements(job_id: JobId, first: Index, last: Index) -> Refusal:
+    """Return the refusal of elements that are not there."""
+    text = f"job {job_id} has no element {first}" + (f"-{last}" if last != first else "")
+    return Refusal(
+        RefusalCode.UNKNOWN_JOB,
+        text,
+        lsf="No matching job found",
+        job=job_id,
+        first=first,
+        last=last,
+    )
+
+
 def _element_run(job: Job, first: Index, last: Index, basis: str) -> Selected | Refusal:
     positions = job.positions(first, last)
     if not positions:
-        text = f"job {job.id} has no element {first}" + (f"-{last}" if last != first else "")
-        return Refusal(
-            RefusalCode.UNKNOWN_JOB,
-            text,
-            lsf="No matching job found",
-            job=job.id,
-            first=first,
-            last=last,
-        )
+        return refuse_elements(job.id, first, last)
     return Selected(job.id, positions, first, last, basis)
 
 
