@@ -177,7 +177,7 @@ class _Domains:
         place[self.order] = np.arange(self.count)
         inside = np.flatnonzero(chosen)
         inside = inside[np.argsort(place[self.of_host[inside]], kind="stable")]
-        part = Room(*(column[inside] for column in self.room))
+        part = self.room.within(inside)
         found = lay(part, tasks, self.hosts_max, is_striped=self.lie.is_striped)
         if found is None:
             return None
