@@ -38,7 +38,7 @@ def test_a_jobspec_is_submitted_shown_and_placed():
         assert rest.link.blobs[job.spec.env] == b"A=1\0MODE=fast"
         _, spec = await rest.get("/jobs/1/spec")
         assert spec["roles"] == [
-            {"name": "router", "count": 1, "resreq": "rusage[mem=1024.00]"},
+            {"name": "router", "count": 1, "resreq": "rusage[mem=1G]"},
             {"name": "decode", "count": 4},
         ]
         assert (spec["output"], spec["run_limit"], spec["command"]) == ("o", "7200s", "serve")
