@@ -106,6 +106,16 @@ class Cluster:
             raise RuntimeError(f"{method} {path}: {answer.status} {text[:500]!r}")
         return json.loads(text) if text else None
 
+    def launcher(self, name: str) -> str:
+        """Return the path of a command as `xce env` puts it on PATH."""
+        words = [VENV / "xce", "env", "--dir", str(self.dir)]
+        text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        for line in text.splitlines():
+            if line.startswith("export PATH="):
+                first = line.partition("=")[2].strip("\"'").split(":")[0]
+                return str(Path(first) / name)
+        raise RuntimeError(text)
+
     def processes(self) -> dict[int, str]:
         """Return the cluster's daemons: pid to kind."""
         found = {}

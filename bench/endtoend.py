@@ -155,7 +155,7 @@ def pending(count=100_000):
         used_kib = cluster.memory_kib("controller") - base_kib
         report("pending-memory", kib_per_job=round(used_kib / count, 2), bar="< 2 KiB")
         env = {**os.environ, "XCE_DIR": str(cluster.dir)}
-        bjobs = _launcher(cluster, "bjobs")
+        bjobs = cluster.launcher("bjobs")
         times = []
         for _ in range(3):
             start = time.monotonic()
@@ -199,18 +199,6 @@ def _restart(cluster):
     )
 
 
-def _launcher(cluster, name):
-    """Return the path of a command as `xce env` puts it on PATH."""
-    text = subprocess.run(
-        [VENV / "xce", "env", "--dir", str(cluster.dir)], capture_output=True, text=True, check=True
-    ).stdout
-    for line in text.splitlines():
-        if line.startswith("export PATH="):
-            first = line.partition("=")[2].strip("\"'").split(":")[0]
-            return str(Path(first) / name)
-    raise RuntimeError(text)
-
-
 def commands(runs=20):
     """CPU of the commands against the bare interpreter's start."""
 
@@ -236,7 +224,7 @@ def commands(runs=20):
         ).stdout.strip()
         bare = cpu_ms([real, "-c", "pass"], env)
         for name, argv in (("bsub -h", ["bsub", "-h"]), ("bjobs ID", ["bjobs", "1"])):
-            used = cpu_ms([_launcher(cluster, argv[0]), *argv[1:]], env)
+            used = cpu_ms([cluster.launcher(argv[0]), *argv[1:]], env)
             report(
                 "command",
                 command=name,

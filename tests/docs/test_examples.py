@@ -86,6 +86,7 @@ def test_the_examples_of_a_page_do_what_it_says(page: Path, place: Path) -> None
         "XCE_DIR": str(state),
         "HOME": str(place),
         "USER": os.environ.get("USER", "root"),
+        "EXAMPLES": str(ROOT / "examples"),
     }
     done = subprocess.run(
         ["bash", "-c", render_script(page)],

@@ -78,7 +78,8 @@ def _operation(
         {"name": name, "in": "path", "required": True, "schema": {"type": "integer"}}
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
-    parameters += [_parameter(item) for item in route.parameters]
+    parameters += [_parameter(item, "query") for item in route.parameters]
+    parameters += [_parameter(item, "header") for item in route.headers]
     if route.method == "POST":
         parameters.append(_KEY)
     elif route.is_read:
@@ -106,10 +107,10 @@ def _operation(
     return operation
 
 
-def _parameter(item: Parameter) -> dict[str, Any]:
+def _parameter(item: Parameter, where: str) -> dict[str, Any]:
     return {
         "name": item.name,
-        "in": "query",
+        "in": where,
         "description": item.text,
         "schema": {"type": item.kind},
     }

@@ -145,8 +145,11 @@ class Api:
         *,
         key: str = "",
         repeatable: bool = True,
+        in_runs: bool = False,
     ) -> Any:  # noqa: ANN401 - any JSON value
         """Send one request below ``/xce/v1``; return the JSON value of the answer.
+
+        ``in_runs``: one result with a ``count`` may stand for jobs with ids that follow each other.
 
         Raises:
             ProblemError: The cluster refused.
@@ -154,6 +157,8 @@ class Api:
         """
         body = render_json(document).encode() if document is not None else None
         headers = [("Idempotency-Key", key)] if key else []
+        if in_runs:
+            headers.append(("XCE-Runs", "1"))
         answer = self.request(method, path, query, body, headers, repeatable=repeatable)
         try:
             value = answer.value()

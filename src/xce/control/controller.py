@@ -33,6 +33,7 @@ from xce.control.effects import Touched, render_effects, render_stale, touch
 from xce.control.load import decide_load
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select
+from xce.control.slices import JobControl, Results, Slices
 from xce.control.submit import basis_of_submit, decide_submit
 from xce.control.trace import decide_start, decide_stop
 from xce.model.command import (
@@ -87,9 +88,6 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.state.apply import apply_records, begin_entry
 from xce.state.cluster import ClusterState
 
-JobControl: TypeAlias = (
-    KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs | SwitchJobs
-)
 Setup: TypeAlias = (
     SetHostsOpen
     | SetDevicesOpen
@@ -112,7 +110,6 @@ Setup: TypeAlias = (
     | StartTrace
     | StopTrace
 )
-Results: TypeAlias = list[Accepted | Refusal]
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -154,17 +151,6 @@ def with_basis(given: Input, basis: str) -> Input:
     return msgspec.structs.replace(given, basis=basis)
 
 
-class _Control:
-    """A job control command of which slices are still to be decided."""
-
-    def __init__(self, given: Input, command: JobControl, items: list[Selected | Refusal]) -> None:
-        self.given = given
-        self.command = command
-        self.items = items
-        self.done = 0
-        self.results: Results = []
-
-
 class Controller:
     """Decides and applies. ``state`` may be read between steps; it is ahead of what is durable."""
 
@@ -178,7 +164,8 @@ class Controller:
         self._touched: Touched = {}
         self._fencing: dict[HostNumber, None] = {}
         """Hosts that came with something stale."""
-        self._controls: deque[_Control] = deque()
+        self._controls: deque[tuple[Input, Slices]] = deque()
+        """Commands about many jobs of which slices are still to be decided."""
 
     @property
     def has_more(self) -> bool:
@@ -371,20 +358,20 @@ class Controller:
             permission=kill.PERMISSIONS[type(command)],
             with_finished=with_finished,
         )
-        control = _Control(given, command, items)
-        self._controls.append(control)
+        self._controls.append((given, Slices(command, items, size=kill.SLICE)))
         if len(self._controls) == 1:
             self._decide_slice(now_us)
 
     def _decide_slice(self, now_us: Micros) -> None:
-        control = self._controls[0]
-        piece = control.items[control.done : control.done + kill.SLICE]
-        control.done += len(piece)
-        command = control.command
+        given, slices = self._controls[0]
+        piece = slices.take()
+        command = slices.command
         chosen = [item for item in piece if isinstance(item, Selected)]
         match command:
             case KillJobs():
-                records, results = kill.decide_kill(self.state, command, chosen, now_us)
+                records, results = kill.decide_kill(
+                    self.state, command, chosen, now_us, late=slices.late
+                )
             case SignalJobs():
                 records, results = kill.decide_signal(self.state, command, chosen, now_us)
             case StopJobs():
@@ -399,14 +386,12 @@ class Controller:
                 records, results = modify.decide_switch(self.state, command, chosen)
             case _:
                 assert_never(command)
-        decided = iter(results)
-        for item in piece:
-            control.results.append(item if isinstance(item, Refusal) else next(decided))
+        slices.note(piece, results)
         bases = ", ".join(sorted({item.basis for item in chosen}))
-        self._take(with_basis(control.given, bases), records, now_us)
-        if control.done >= len(control.items):
+        self._take(with_basis(given, bases), records, now_us)
+        if slices.is_over:
             self._controls.popleft()
-            self._reply(control.given, control.results)
+            self._reply(given, slices.results())
 
     def _take(self, given: Input, records: list[Record], now_us: Micros) -> None:
         """Apply records and what follows from them as one entry."""

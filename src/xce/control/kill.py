@@ -15,6 +15,7 @@ from xce.control.selection import (
     waiting_positions,
     whole,
 )
+from xce.control.slices import Results, runs_of
 from xce.model.command import (
     Accepted,
     KillJobs,
@@ -46,6 +47,7 @@ from xce.state.view import is_unknown
 
 SLICE: Final = 10_000
 """Most jobs that one entry of such a command touches."""
+_KILLED: Final = "killed"
 _ENDING_SIGNALS: Final = frozenset({2, 9, 15})
 """A pending job has no process: these signals end it, others have nobody to reach."""
 
@@ -59,8 +61,6 @@ PERMISSIONS: Final[dict[type, Permission]] = {
     SwitchJobs: Permission.JOB_MODIFY,
 }
 """What each command needs of those whose jobs it is not about."""
-
-Results = list[Accepted | Refusal]
 
 
 def actor_of(
@@ -98,15 +98,11 @@ class Fresh:
     def __init__(self) -> None:
         self._named: dict[JobId, Ranges] = {}
 
-    def takes_whole(self, job: Job, item: Selected) -> bool:
-        """Return whether all that is meant is the only, pending element of a job, named for the
-        first time. By far the most frequent: a command may be about a million of them.
-        """
-        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+    def takes_whole(self, job: JobId) -> bool:
+        """Return whether the only element of a job is named for the first time."""
+        if job in self._named:
             return False
-        if job.array is not None or job.id in self._named:
-            return False
-        self._named[job.id] = ZERO
+        self._named[job] = ZERO
         return True
 
     def take(self, job: Job, positions: Ranges) -> Ranges:
@@ -160,48 +156,80 @@ def _over(item: Selected) -> Refusal:
 
 
 def decide_kill(
-    state: ClusterState, command: KillJobs, items: Sequence[Selected], now_us: Micros
+    state: ClusterState,
+    command: KillJobs,
+    items: Sequence[Selected],
+    now_us: Micros,
+    *,
+    late: list[Selected] | None = None,
 ) -> tuple[list[Record], Results]:
-    """Return what ends: waiting elements at once, live ones by a decision that hosts carry out."""
+    """Return what ends: waiting elements at once, live ones by a decision that hosts carry out.
+
+    Args:
+        state: The state.
+        command: The command.
+        items: What of it is decided now.
+        now_us: The present instant.
+        late: Takes the jobs that run, about which nothing is decided then; None: all is decided.
+    """
     killing = _Killing(state, command, now_us)
     jobs = state.jobs
     for item in items:
         job = jobs.get(item.job)
-        if job is not None and killing.fresh.takes_whole(job, item):
-            killing.withdrawn(job).add_whole(job.id)
-            killing.results.append(Accepted(item.job, -1, -1, "killed"))
+        if job is not None and killing.takes_whole(job, item):
+            continue
+        if late is not None and job is not None and job.live:
+            late.append(item)
         else:
             killing.take(item)
-    return killing.records(), killing.results
+    return killing.records(), killing.told()
 
 
 class _Killing:
     """What a kill comes to, as it grows."""
 
     def __init__(self, state: ClusterState, command: KillJobs, now_us: Micros) -> None:
-        self.results: Results = []
         self.fresh = Fresh()
+        self._results: Results = []
+        self._in_runs = command.selection.in_runs and not command.selection.jobs
+        self._whole: list[JobId] = []
+        """Jobs that are told of in runs."""
         self._state = state
         self._command = command
         self._now_us = now_us
         self._own = _cause(command, is_own=True)
         self._others = _cause(command, is_own=False)
         self._withdrawn: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
+        self._own_waiting = self._withdrawn[self._own]
+        self._others_waiting = self._withdrawn[self._others]
         self._decided: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
         self._removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
 
     def _cause(self, job: Job) -> EndCause:
         return self._own if job.owner.user == self._command.by else self._others
 
-    def withdrawn(self, job: Job) -> Runs:
-        """Return where the waiting elements of a job belong."""
-        return self._withdrawn[self._cause(job)]
+    def takes_whole(self, job: Job, item: Selected) -> bool:
+        """Take the only, pending element of a job that is no array, if that is what is meant and
+        for the first time. By far the most frequent: a command may be about a million of them.
+        """
+        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+            return False
+        job_id = job.id
+        if job.array is not None or not self.fresh.takes_whole(job_id):
+            return False
+        is_own = job.owner.user == self._command.by
+        (self._own_waiting if is_own else self._others_waiting).add_whole(job_id)
+        if self._in_runs:
+            self._whole.append(job_id)
+        else:
+            self._results.append(Accepted(job_id, -1, -1, _KILLED))
+        return True
 
     def take(self, item: Selected) -> None:
         """Take what is meant by an item."""
         force = self._command.force
-        for _, job, waiting, live in _each_meant(self._state, (item,), self.results):
-            self.withdrawn(job).add(job, self.fresh.take(job, waiting))
+        for _, job, waiting, live in _each_meant(self._state, (item,), self._results):
+            self._withdrawn[self._cause(job)].add(job, self.fresh.take(job, waiting))
             if live:
                 cause = self._cause(job)
                 news = _live_news(self._state, job, item, live, force=force)
@@ -209,7 +237,11 @@ class _Killing:
                 self._decided[cause].add(job, fresh_news)
                 if force:
                     _remove(self._state, job, fresh_news, self._removed, (cause, self._now_us))
-            self.results.append(Accepted(item.job, item.first, item.last, "killed"))
+            self._results.append(Accepted(item.job, item.first, item.last, _KILLED))
+
+    def told(self) -> Results:
+        """Return what is told of each item, first of those that are told of in runs."""
+        return [*runs_of(self._whole, _KILLED), *self._results]
 
     def records(self) -> list[Record]:
         """Return what is to be written."""

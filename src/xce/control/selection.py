@@ -6,7 +6,7 @@ from xce.control.dependency import matches
 from xce.model.command import Selection
 from xce.model.ids import Index, JobId
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import Ranges, unite
+from xce.model.ranges import Ranges, from_sorted, unite
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
@@ -42,8 +42,8 @@ def select(
     """
     if not selection.jobs:
         found = list(_matching(state, selection, actor, permission, with_finished=with_finished))
-        if selection.newest:
-            found = found[-1:]
+        if selection.newest and found:
+            found = [one for one in found if one.job == found[-1].job]
         return list(found) or [
             Refusal(RefusalCode.UNKNOWN_JOB, "no job matches", lsf="No matching job found")
         ]
@@ -161,17 +161,7 @@ def _matching(
         ids = sorted(job for user in users for job in all_jobs_of(state.names, user))
     else:
         ids = [job for user in users for job in state.unfinished.get(user, ())]
-    jobs = [state.jobs[job] for job in ids]
-    if selection.host:
-        number = state.hosts.number.get(selection.host)
-        there = {job for job, _ in state.on_host.get(number, ())} if number is not None else set()
-        jobs = [job for job in jobs if job.id in there]
-    if selection.queue:
-        jobs = [job for job in jobs if state.key(job).queue == selection.queue]
-    if selection.group:
-        jobs = [job for job in jobs if state.key(job).group == selection.group]
-    if selection.name:
-        jobs = [job for job in jobs if matches(state.spec(job).name, selection.name)]
+    jobs = _filter(state, [state.jobs[job] for job in ids], selection)
     if len(users) > 1:
         jobs = sorted(jobs, key=lambda job: job.id)
     found: list[Selected] = []
@@ -181,9 +171,44 @@ def _matching(
         basis = bases.get(job.cls)
         if basis is None:
             basis = bases[job.cls] = basis_of(state, job, actor, permission)
-        if basis:
+        if basis and selection.state:
+            found.extend(_in_state(job, selection.state, basis))
+        elif basis:
             found.append(Selected(job.id, None, -1, -1, basis))
     return found
+
+
+def _filter(state: ClusterState, jobs: list[Job], selection: Selection) -> list[Job]:
+    """Return the jobs that match the filters other than the user."""
+    if selection.host:
+        number = state.hosts.number.get(selection.host)
+        there = {job for job, _ in state.on_host.get(number, ())} if number is not None else set()
+        jobs = [job for job in jobs if job.id in there]
+    if selection.queue:
+        jobs = [job for job in jobs if state.key(job).queue == selection.queue]
+    if selection.group:
+        jobs = [job for job in jobs if state.key(job).group == selection.group]
+    if selection.app:
+        jobs = [job for job in jobs if state.key(job).app == selection.app]
+    if selection.name:
+        jobs = [job for job in jobs if matches(state.spec(job).name, selection.name)]
+    return jobs
+
+
+def _in_state(job: Job, state: str, basis: str) -> list[Selected]:
+    """Return the elements of a job that pend, run or are suspended, as runs."""
+    if state == "pend":
+        found = job.pending
+    else:
+        live = job.live or {}
+        wanted = state == "susp"
+        found = from_sorted(sorted(at for at in live if live[at].suspended == wanted))
+        if wanted:
+            found = unite(job.held, found)
+    if job.array is None:
+        return [Selected(job.id, None, basis=basis)] if found else []
+    runs = zip(found, index_runs(job, found), strict=True)
+    return [Selected(job.id, (run,), first, last, basis) for run, (first, last) in runs]
 
 
 def live_positions(job: Job, positions: Ranges | None) -> list[int]:

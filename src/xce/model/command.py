@@ -55,6 +55,13 @@ class Selection(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """No job was named: take all that match the filters."""
     group: str = ""
     """Only of this job group, not of those below it."""
+    app: str = ""
+    """Only of this application profile."""
+    state: str = ""
+    """Only elements that are ``pend``, ``run`` or ``susp`` (by whomever); empty: all."""
+    in_runs: bool = False
+    """Where no job was named: whether what is told of jobs may be told of several as one, see
+    `Accepted.last_job`."""
 
 
 class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
@@ -452,3 +459,6 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted", array_like=True, gc=
     number: int = 0
     """Of a moved job: its position, from 1; of what is traced: the rule's number; of a login: which
     of its tokens counts now."""
+    last_job: JobId = 0
+    """It is about all jobs with ids from ``job`` to this one; 0: about one. Only for who asked for
+    runs."""

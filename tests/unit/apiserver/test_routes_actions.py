@@ -236,3 +236,20 @@ def test_a_job_whose_host_is_away_is_unknown_and_why_says_so():
         assert any("given up" in text for text in document["next"])
 
     run_rest(story)
+
+
+def test_jobs_that_follow_one_another_are_one_result_for_who_asks_for_runs():
+    async def story(rest):
+        jobs = [await rest.submit() for _ in range(3)]
+        body = {"action": "stop", "select": {"all": True}}
+        _, document = await rest.post("/jobs/actions", body)
+        assert document["results"] == [
+            {"job": str(job), "jobid": job, "text": "stopped"} for job in jobs
+        ]
+        body = {"action": "kill", "select": {"all": True}}
+        _, document = await rest.post("/jobs/actions", body, headers={"XCE-Runs": "1"})
+        assert document["results"] == [
+            {"job": str(jobs[0]), "jobid": jobs[0], "text": "killed", "count": 3}
+        ]
+
+    run_rest(story)

@@ -6,9 +6,20 @@ from xce.control.dependency import matches
 from xce.control.selection import Selected, select
 from xce.model.command import Selection
 from xce.model.config import QueueConfig
+from xce.model.observation import SuspensionSeen
 from xce.model.permission import Actor, Permission
 from xce.model.refusal import RefusalCode
-from xce.testing.builders import BOB, cluster, place, run_job, submission, submit
+from xce.testing.builders import (
+    BOB,
+    cluster,
+    place,
+    report,
+    report_started,
+    run_job,
+    stop,
+    submission,
+    submit,
+)
 
 
 @pytest.fixture
@@ -59,6 +70,28 @@ def test_an_administrator_means_those_of_all_or_of_one(controller):
 )
 def test_filters_narrow_it(controller, filters, expected):
     assert ids(controller, **filters) == expected
+
+
+def found_elements(controller, **filters):
+    found = select(
+        controller.state,
+        Selection(user="alice", **filters),
+        actor=Actor("alice"),
+        permission=Permission.JOB_KILL,
+    )
+    return [(one.job, one.positions) for one in found if isinstance(one, Selected)]
+
+
+def test_a_state_means_the_elements_that_are_in_it(controller):
+    stop(controller, 2, (5, 3, 3))
+    assert found_elements(controller, all=True, state="run") == [(5, ((0, 0),))]
+    assert found_elements(controller, all=True, state="pend") == [(1, None), (5, ((1, 1),))]
+    assert found_elements(controller, all=True, state="susp") == [(2, None), (5, ((2, 2),))]
+    report_started(controller, 5, 1)
+    report(controller, "h2", SuspensionSeen(5, 1, 1, suspended=True))
+    assert found_elements(controller, all=True, state="run") == []
+    newest = found_elements(controller, newest=True, state="susp")
+    assert newest == [(5, ((0, 0),)), (5, ((2, 2),))]
 
 
 def test_a_filter_that_nothing_matches_is_one_refusal(controller):

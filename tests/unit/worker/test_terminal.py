@@ -161,3 +161,20 @@ def test_there_is_no_terminal_of_a_job_without_one() -> None:
     every.take(0, 3, [7, 0, 1], [0, 1, 0, 0, "", False, 0, 0, False])
     ((kind, number, *_, is_over, error),) = every.look(0, set())
     assert (kind, number, is_over, error) == ("terminal", 3, True, "there is no terminal")
+
+
+@pytest.mark.parametrize("mode", ["I", "Ip"])
+def test_an_end_that_is_closed_is_watched_no_more_though_a_child_has_a_copy(mode: str) -> None:
+    # So it is from when the kernel lets the shepherd go on until the child has closed its copies.
+    far = Far(mode)
+    (own,) = far.all._all.values()
+    copy = os.dup(own.reading)
+    try:
+        far.ends.close()
+        for _ in range(3):
+            far.all.serve()
+        assert own.reading == -1
+        assert far.all.epoll.poll(0) == []
+    finally:
+        os.close(copy)
+        far.all.drop(KEY)

@@ -12,6 +12,7 @@ from xce.apiserver.access import permission_for
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
+from xce.apiserver.job_results import RUNS, ActionError, JobResult, each_of, job_label, tell_done
 from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import denied, refused
@@ -60,6 +61,9 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
     host: Text = ""
     group: Text = ""
     """Only of this job group, not of those below it."""
+    app: Text = ""
+    state: Literal["", "pend", "run", "susp"] = ""
+    """Only elements that pend, run or are suspended."""
     newest: bool = False
     all: bool = False
 
@@ -84,31 +88,6 @@ class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     """With ``switch``: the queue."""
     change: ChangeBody | None = None
     """With ``modify``: what is changed of the jobs that are named."""
-
-
-class ActionError(msgspec.Struct, frozen=True):
-    """Why something was not done."""
-
-    code: str
-    text: str
-    lsf: str
-    permission: str | UnsetType = UNSET
-    """The permission that is missing."""
-
-
-class JobResult(msgspec.Struct, frozen=True, gc=False):
-    """What was done to a job or element, or why nothing was."""
-
-    job: str
-    """``12`` or ``12[3]``; empty when nothing matched."""
-    jobid: int | UnsetType = UNSET
-    text: str | UnsetType = UNSET
-    error: ActionError | UnsetType = UNSET
-    position: int | UnsetType = UNSET
-    """Of a moved job: where it stands now among the jobs that it could be moved among."""
-    queue: str | UnsetType = UNSET
-    """Of a switched or modified job: in which it is now."""
-    warning: str | UnsetType = UNSET
 
 
 class JobActions(msgspec.Struct, frozen=True):
@@ -195,7 +174,10 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
             results.append(item)
         else:
             results += [_result(backend, caller, one) for one in _next_results(decided, *item)]
-    results += [_result(backend, caller, one) for one in decided]
+    if call.header(RUNS) == "1":
+        results += [_result(backend, caller, one) for one in decided]
+    else:
+        results += [_result(backend, caller, one) for run in decided for one in each_of(run)]
     return answer(backend.replica.seq, JobActions(reply.seq, results))
 
 
@@ -357,33 +339,23 @@ def _selection(
             name=select.name,
             host=select.host,
             group=select.group,
+            app=select.app,
+            state=select.state,
             newest=select.newest,
             all=select.all,
+            in_runs=True,
         )
-    filters = (select.user, select.queue, select.name, select.host, select.group)
+    filters = (
+        select.user, select.queue, select.name, select.host, select.group, select.app, select.state,
+    )  # fmt: skip
     if select.all or select.newest or any(filters):
         raise refused(RefusalCode.BAD_REQUEST, "select: jobs stand alone, without filters")
     return Selection(jobs=tuple(item for item in items if not isinstance(item, JobResult)))
 
 
-def job_label(job: int, first: int, last: int) -> str:
-    """Return ``12``, ``12[3]`` or ``12[3-5]``; ``first`` -1: the whole job."""
-    if first < 0:
-        return str(job)
-    return f"{job}[{first}]" if first == last else f"{job}[{first}-{last}]"
-
-
-def _done(item: Accepted) -> JobResult:
-    label = job_label(item.job, item.first, item.last)
-    return JobResult(
-        label, item.job, item.text, position=item.number or UNSET, queue=item.queue or UNSET,
-        warning=item.warning or UNSET,
-    )  # fmt: skip
-
-
 def _result(backend: Backend, caller: Caller, item: Accepted | Refusal) -> JobResult:
     if isinstance(item, Accepted):
-        return _done(item)
+        return tell_done(item)
     if item.permission:
         backend.denials.note(caller, item.permission, f"job {item.job}")
     return _not_done(backend, caller, item)

@@ -10,6 +10,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
 from xce.apiserver.fields import JobsAnswer, Row
+from xce.apiserver.job_results import RUNS
 from xce.apiserver.routes import (
     actions,
     apps,
@@ -51,6 +52,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     handler: Handler
     summary: str
     parameters: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    """Headers that are its own."""
     takes: tuple[Any, ...] = ()
     """Types that the body may have; none: there is no body."""
     takes_lines: Any = None
@@ -107,6 +110,7 @@ ROUTES: Final = (
         path="/jobs/actions",
         handler=actions.act_on_jobs,
         summary="Kill, stop, resume or signal jobs",
+        headers=(Parameter(RUNS, "1: one result, with a count, may stand for several jobs"),),
         takes=(actions.ActionBody,),
         gives=(actions.JobActions,),
         is_read=False,

@@ -11,9 +11,9 @@ from xce.apiserver.backend import Backend, check_job, unknown_job
 from xce.apiserver.call import ENCODER, Call, answer, decode, raw_answer
 from xce.apiserver.copies import CopyError
 from xce.apiserver.identity import Caller
+from xce.apiserver.job_results import ActionError
 from xce.apiserver.listing import parse_flag, parse_number
 from xce.apiserver.problems import ProblemError, make_problem, refused
-from xce.apiserver.routes.actions import ActionError
 from xce.apiserver.routes.plan import BUSY
 from xce.journal.trace_rows import LIMIT_MAX, TraceAnswer, Wanted, find_traces, session_row
 from xce.model.command import StartTrace, StopTrace

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from xce.cli.lsf.interactive import Session
+
 USAGE = """\
 Usage: bsub [options] command [argument ...]
        bsub [options] < script        (lines "#BSUB options" count, the command line wins)
@@ -37,6 +39,7 @@ Usage: bsub [options] command [argument ...]
   -o file  -oo file     append / overwrite output; %J is the job id, %I the array index
   -e file  -eo file     append / overwrite error output
   -i file  -is file     input file; -is copies it now
+  -f "local op remote"  copy files: > before the start, < (<< adds to it) after the end, <> both
   -w "condition"        start only when e.g. done(12) && ended(name)
   -ti                   with -w: end at once when the condition can never hold
   -b [[[year:]month:]day:]hour:minute   start not before
@@ -68,7 +71,6 @@ _INSTEAD = {
     "-t": "use -W, which counts from the start of the job",
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
-    "-f": "copy the files inside of the job",
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
@@ -111,7 +113,7 @@ OPTIONS = Options(
             ),
             VALUE,
         ),
-        **dict.fromkeys(("-R", "-env"), MANY),
+        **dict.fromkeys(("-R", "-env", "-f"), MANY),
     },
     {
         "-notify": "use -B, -N or -Ne: there is mail about the beginning and the end",
@@ -167,19 +169,26 @@ def _submit(context: Context) -> int:
             raise BadValueError("-K has no meaning with --plan")
         return _plan(context, body, queues)
     result = _send(context, body, queues)
+    job = int(result["jobid"])
+    # Before anything is said: who reads that the job is there may interrupt it.
+    session = _session(context, job, mode, body) if mode else None
     if result.get("warning"):
         context.err(f"Warning: {result['warning'].rstrip('.')}.")
     if not context.environ.get("BSUB_QUIET"):
         kind = "queue" if options.has("-q") else "default queue"
         context.out(f"Job <{result['jobid']}> is submitted to {kind} <{result['queue']}>.")
         context.flush()
-    job = int(result["jobid"])
-    if mode:
-        from xce.cli.lsf.interactive import attach  # noqa: PLC0415 - of these options only
-
-        attach(context, job, mode, takes_input="input" not in body)
+    if session is not None:
+        session.run()
         return exit_status(_wait_for_end(context, job))
     return _wait(context, job) if options.has("-K") else 0
+
+
+def _session(context: Context, job: int, mode: str, body: dict[str, Any]) -> Session:
+    """Return the caller's terminal at an interactive job; signals are the job's from here on."""
+    from xce.cli.lsf.interactive import Session  # noqa: PLC0415 - of these options only
+
+    return Session(context, job, mode, takes_input="input" not in body)
 
 
 def _terminal(context: Context, body: dict[str, Any], options: Parsed) -> str:

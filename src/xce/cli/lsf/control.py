@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 LINES_MAX = 10_000
 """An index run of more elements is told in one line."""
-SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u", "-g"), VALUE)
-REFUSED = dict.fromkeys(("-app", "-sla", "-stat", "-C", "-G"), "select by -J, -q, -m, -u or -g")
+SELECTORS = dict.fromkeys(("-J", "-q", "-m", "-u", "-g", "-app", "-stat"), VALUE)
+REFUSED = {
+    **dict.fromkeys(("-sla", "-G"), "select by -J, -q, -m, -u, -g, -app or -stat"),
+    "-C": "the history keeps who asked, without a reason: bpost sends a message to the job",
+}
+STATES = ("pend", "run", "susp")
 SELECTOR_USAGE = """\
   job_ID "job_ID[1-3,7]" 0   these jobs; 0: all own jobs that match the options below
-  -J name  -q queue  -m host  -u user|all  -g /group    without job_ID: the newest that matches
+  -J name  -q queue  -m host  -u user|all  -g /group  -app profile  -stat pend|run|susp
+                             without job_ID: the newest that matches
 """
 
 
@@ -40,20 +45,33 @@ def build_selection(parsed: Parsed) -> dict[str, Any]:
     when 0 is given. The user is always said, so that nobody ends the jobs of others unawares.
 
     Raises:
-        BadValueError: A word is no job id.
+        BadValueError: A word is no job id, or a state none of those to select by.
     """
     ids = [parse_job_id(word) for word in parsed.rest]
     named = [one for one in ids if one != "0"]
     if named:
         return {"jobs": named}
     selection: dict[str, Any] = {"user": parsed.value("-u") or user_name()}
-    for option, member in (("-J", "name"), ("-q", "queue"), ("-m", "host")):
+    for option, member in (("-J", "name"), ("-q", "queue"), ("-m", "host"), ("-app", "app")):
         if parsed.has(option):
             selection[member] = parsed.value(option)
+    if parsed.has("-stat"):
+        selection["state"] = parse_state(parsed.value("-stat"))
     if parsed.has("-g"):
         selection["group"] = parse_group(parsed.value("-g"))
     selection["all" if ids else "newest"] = True
     return selection
+
+
+def parse_state(text: str) -> str:
+    """Return the state that ``-stat`` names.
+
+    Raises:
+        BadValueError: It is none of those that can be selected by.
+    """
+    if text.lower() not in STATES:
+        raise BadValueError(f"-stat {text}: one of {', '.join(STATES)}")
+    return text.lower()
 
 
 def parse_group(text: str) -> str:
@@ -89,9 +107,13 @@ def act(context: Context, action: dict[str, Any], verb: str) -> int:
         key=make_key(),
         # The newest job of a second try may be another one.
         repeatable="newest" not in selection,
+        in_runs=True,
     )
     status = 0
     for result in answer["results"]:
+        if "count" in result:
+            tell_run(context, result["jobid"], result["count"], verb)
+            continue
         for job in each_label(result.get("job") or ""):
             text = render_result({**result, "job": job}, verb)
             if "error" in result:
@@ -100,6 +122,14 @@ def act(context: Context, action: dict[str, Any], verb: str) -> int:
             else:
                 context.out(text)
     return status
+
+
+def tell_run(context: Context, first: int, count: int, verb: str) -> None:
+    """Print a line about each of the jobs from ``first`` on."""
+    before, _, behind = render_result({"job": "%"}, verb).partition("%")
+    for begin in range(first, first + count, LINES_MAX):
+        end = min(begin + LINES_MAX, first + count)
+        context.out_block([f"{before}{job}{behind}\n" for job in range(begin, end)])
 
 
 def each_label(job: str) -> list[str]:

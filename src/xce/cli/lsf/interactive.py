@@ -12,7 +12,6 @@ import contextlib
 import os
 import select
 import signal
-import sys
 import time
 
 from xce.client.cluster import open_api
@@ -63,7 +62,10 @@ class Session:
     """One interactive job, as its submitter sees it."""
 
     def __init__(self, context: Context, job: int, mode: str, *, takes_input: bool) -> None:
-        """Args: the command; the job; ``-I``, ``-Ip`` or ``-Is``; whether stdin goes to it."""
+        """Args: the command; the job; ``-I``, ``-Ip`` or ``-Is``; whether stdin goes to it.
+
+        From here on a signal is meant for the job: an interrupt before it starts ends it.
+        """
         self.context = context
         self.job = job
         self.is_tty = mode != "-I"
@@ -77,11 +79,13 @@ class Session:
         self._api = self._open()
         self._control: Api | None = None
         self._lifeline = -1
+        for number in (*_SENT, *_ENDING, signal.SIGTSTP):
+            signal.signal(number, self._heed)
 
     def run(self) -> None:
         """Be at the job's terminal until it writes no more."""
-        for number in (*_SENT, *_ENDING, signal.SIGTSTP):
-            signal.signal(number, self._heed)
+        self.context.err("<<Waiting for dispatch ...>>")
+        self.context.flush()
         try:
             self._follow()
         finally:
@@ -287,11 +291,3 @@ def read_frames(parts: Iterator[bytes]) -> Iterator[tuple[bytes, int, bytes]]:
             yield bytes(received[at : at + 1]), place, bytes(received[at + _HEAD : end])
             at = end
         del received[:at]
-
-
-def attach(context: Context, job: int, mode: str, *, takes_input: bool) -> None:
-    """Be at the terminal of a job that was just submitted, until it is over."""
-    context.err("<<Waiting for dispatch ...>>")
-    context.flush()
-    sys.stdout.flush()
-    Session(context, job, mode, takes_input=takes_input).run()

@@ -107,7 +107,7 @@ def _kill_all(layout: Layout, *, force: bool) -> None:
     try:
         select = {"all": True, "user": "all"}
         document = {"action": "kill", "force": force, "select": select}
-        api.call("POST", "/jobs/actions", document=document)
+        api.call("POST", "/jobs/actions", document=document, in_runs=True)
     except ProblemError as error:
         if error.code != "unknown-job":
             raise

@@ -1,6 +1,7 @@
 """``kill``, ``stop``, ``resume``, ``requeue``."""
 
 import argparse
+from collections.abc import Iterator
 from typing import Any, Final
 
 from xce.cli.xcecli.listing import job_ref
@@ -29,10 +30,15 @@ def run_action(session: Session, options: argparse.Namespace) -> int:
         body["force"] = True
     if options.name == "requeue":
         body |= {"states": _states(options.state), "hold": options.hold}
-    answer = session.api.call("POST", "/jobs/actions", (), body)
+    # What is shown as JSON is shown as it came: there each job has a line.
+    answer = session.api.call("POST", "/jobs/actions", (), body, in_runs=not options.json)
     if options.json:
         session.say(render_json(answer["results"]))
-    codes = [_tell(session, item, quiet=options.json) for item in answer["results"]]
+    codes = [
+        _tell(session, one, quiet=options.json)
+        for item in answer["results"]
+        for one in each_of(item)
+    ]
     return next((code for code in codes if code != OK), OK)
 
 
@@ -59,6 +65,15 @@ def _selection(options: argparse.Namespace) -> dict[str, Any]:
     if not options.all:
         raise BadUsageError("name jobs, or say --all")
     return {"all": True, **filters}
+
+
+def each_of(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a result for each job of a run."""
+    if "count" not in item:
+        yield item
+        return
+    for job in range(item["jobid"], item["jobid"] + item["count"]):
+        yield {"job": str(job), "jobid": job, "text": item["text"]}
 
 
 def _tell(session: Session, item: dict[str, Any], *, quiet: bool) -> int:

@@ -117,9 +117,7 @@ class Tasks:
         task = self._all.get((part, name))
         if task is None:
             fault = 0 if what == "end" else OVER
-            self.events.append(
-                _failure(number, fault, "the host does not know this task (any more)")
-            )
+            self.events.append(_failure(number, fault, UNKNOWN))
             return
         if what == "read":
             self._read(task, now_us, number, *rest)
@@ -138,6 +136,8 @@ class Tasks:
     def serve(self) -> None:
         """Move what can be moved."""
         for fd, mask in self.epoll.poll(0):
+            if fd not in self._watched:
+                continue  # what came before in this round has let it go
             task, stream, _ = self._watched[fd]
             if mask & select.EPOLLOUT:
                 stream.transmit()
@@ -240,8 +240,9 @@ class Tasks:
         finally:
             for fd in far:
                 os.close(fd)
-        out = Terminal(part.key, reading, writing, is_tty=False, now_us=0)
-        err = Terminal(part.key, complaining, -1, is_tty=False, now_us=0)
+        stop = self._stop
+        out = Terminal(part.key, reading, writing, is_tty=False, now_us=0, unwatch=stop)
+        err = Terminal(part.key, complaining, -1, is_tty=False, now_us=0, unwatch=stop)
         task = Task(part, name, out, err)
         task.pid = pid
         self._all[part.key, name] = self._by_pid[pid] = task
@@ -338,8 +339,8 @@ class Tasks:
                 self._stop(fd)
 
     def _stop(self, fd: int) -> None:
-        del self._watched[fd]
-        with contextlib.suppress(OSError):  # closing it has ended it
+        """Watch an end no more, before it is closed (see `Terminals`)."""
+        if self._watched.pop(fd, None) is not None:
             self.epoll.unregister(fd)
 
 

@@ -16,7 +16,7 @@ import pty
 import select
 import struct
 import termios
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd.rundir import Key
@@ -58,10 +58,23 @@ class _Waiting(NamedTuple):
 
 
 class Terminal:
-    """The far end of one job's streams."""
+    """The far end of one job's streams.
 
-    def __init__(self, key: Key, reading: int, writing: int, *, is_tty: bool, now_us: int) -> None:
+    Args:
+        key: Whose they are.
+        reading: What the job writes comes here.
+        writing: What it is to read goes here.
+        is_tty: Whether both are one pseudo-terminal.
+        now_us: The monotonic clock.
+        unwatch: Is told of each end before it is closed.
+    """
+
+    def __init__(
+        self, key: Key, reading: int, writing: int, *, is_tty: bool, now_us: int,
+        unwatch: Callable[[int], None] | None = None,
+    ) -> None:  # fmt: skip
         self.key = key
+        self._unwatch = unwatch
         self.reading = reading
         """-1: nothing more will come."""
         self.writing = writing
@@ -168,13 +181,13 @@ class Terminal:
         if self.reading >= 0:
             if self.writing == self.reading:
                 self.writing = -1
-            os.close(self.reading)
+            self._close(self.reading)
             self.reading = -1
 
     def close_writing(self) -> None:
         """Take nothing more; a terminal is closed as a whole."""
         if self.writing >= 0 and self.writing != self.reading:
-            os.close(self.writing)
+            self._close(self.writing)
         self.writing = -1
 
     def lose(self) -> None:
@@ -182,6 +195,11 @@ class Terminal:
         self.is_lost = True
         self.close_writing()
         self.close_reading()
+
+    def _close(self, fd: int) -> None:
+        if self._unwatch is not None:
+            self._unwatch(fd)
+        os.close(fd)
 
 
 class Terminals:
@@ -213,13 +231,13 @@ class Terminals:
             source, typed = os.pipe2(os.O_CLOEXEC)
             written, sink = os.pipe2(os.O_CLOEXEC)
             ends = Ends(source, sink, "")
-            own = Terminal(key, written, typed, is_tty=False, now_us=now_us)
+            own = self._terminal(key, written, typed, is_tty=False, now_us=now_us)
         else:
             near, far = pty.openpty()
             os.set_inheritable(near, False)
             os.set_inheritable(far, False)
             ends = Ends(far, far, os.ttyname(far))
-            own = Terminal(key, near, near, is_tty=True, now_us=now_us)
+            own = self._terminal(key, near, near, is_tty=True, now_us=now_us)
             own.resize(*window)
         for fd in {ends.input, ends.output}:
             if uid != os.geteuid():
@@ -229,6 +247,11 @@ class Terminals:
         self.drop(key)
         self._all[key] = own
         return ends
+
+    def _terminal(
+        self, key: Key, reading: int, writing: int, *, is_tty: bool, now_us: int
+    ) -> Terminal:
+        return Terminal(key, reading, writing, is_tty=is_tty, now_us=now_us, unwatch=self._stop)
 
     def __contains__(self, key: Key) -> bool:
         """Return whether an attempt has a terminal here."""
@@ -272,6 +295,8 @@ class Terminals:
     def serve(self) -> None:
         """Move what can be moved."""
         for fd, mask in self.epoll.poll(0):
+            if fd not in self._watched:
+                continue  # what came before in this round has let it go
             terminal, _ = self._watched[fd]
             if mask & select.EPOLLOUT:
                 terminal.transmit()
@@ -364,8 +389,12 @@ class Terminals:
                 self._stop(fd)
 
     def _stop(self, fd: int) -> None:
-        del self._watched[fd]
-        with contextlib.suppress(OSError):  # closing it has ended it
+        """Watch an end no more.
+
+        It is open still: the kernel wakes whoever has started a program before that has closed its
+        copies, and an end that is closed while a copy lives could never be taken out again.
+        """
+        if self._watched.pop(fd, None) is not None:
             self.epoll.unregister(fd)
 
 

@@ -110,9 +110,15 @@ $ bkill -q nosuch 12
 $ bresume -J 'a*' 0
 % ended 17 18
 $ bstop -J ba
-$ bkill -J 'b*' -u all 0
+$ bkill -stat susp -J 'b*' -u all 0
+% bsub -H -J 'some[1-3]' -o /dev/null true
+$ bresume "$J[2-3]"
+% ended "$J[2-3]"
+$ bkill -stat pend 0
+$ bkill -stat susp -J some
+$ bkill -app nosuch 0
+$ bkill -stat done 0
 $ bkill 0
-$ bkill -stat run 0
 $ bkill -g /group 0
 $ bkill -d 1
 

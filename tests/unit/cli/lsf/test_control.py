@@ -2,7 +2,7 @@ import pytest
 from fake_api import FakeApi, run_command
 
 from xce.cli.lsf import bbot, bkill, bpeek, bresume, bstop, btop
-from xce.cli.lsf.control import user_name
+from xce.cli.lsf.control import LINES_MAX, user_name
 from xce.cli.lsf.options import UsageError
 from xce.cli.lsf.signals import parse_signal
 
@@ -35,6 +35,15 @@ def sent(module, words):
             {"user": "all", "queue": "q", "host": "h", "all": True},
         ),
         (["-g", "/a/b/", "0"], {"user": ME, "group": "/a/b", "all": True}),
+        (
+            ["-app", "big", "-stat", "PEND"],
+            {
+                "user": ME,
+                "app": "big",
+                "state": "pend",
+                "newest": True,
+            },
+        ),
         (["0", "12"], {"jobs": ["12"]}),
     ],
 )
@@ -112,6 +121,17 @@ def test_refused_jobs_are_told_on_stderr_and_the_status_is_255():
     ]
 
 
+def test_each_job_of_a_run_has_its_line():
+    run = {"job": "12", "jobid": 12, "text": "killed", "count": LINES_MAX + 2}
+    results = [run, {"job": "7[1]", "jobid": 7, "text": "killed"}]
+    with FakeApi({ROUTE: {"seq": 1, "results": results}}) as fake:
+        status, out, err = run_command(bkill, ["0"], api=fake)
+        assert fake.requests[0].headers["xce-runs"] == "1"
+    assert (status, err) == (0, "")
+    jobs = [*range(12, 14 + LINES_MAX), "7[1]"]
+    assert out.splitlines() == [f"Job <{job}> is being terminated" for job in jobs]
+
+
 def test_nothing_that_matches_is_said_without_a_job():
     error = {"code": "unknown-job", "text": "x", "lsf": "No matching job found"}
     routes = {ROUTE: {"results": [{"job": "", "error": error}]}}
@@ -128,6 +148,8 @@ def test_a_lost_connection_does_not_end_a_second_newest_job():
 def test_illegal_words_are_refused():
     assert run_command(bkill, ["abc"], {}) == (255, "", "abc: Illegal job ID.\n")
     assert run_command(bkill, ["-s", "9", "-r", "1"], {})[0] == 255
+    wrong_state = run_command(bkill, ["-stat", "done", "0"], {})
+    assert wrong_state == (255, "", "-stat done: one of pend, run, susp.\n")
     assert "USR1 SEGV USR2" in run_command(bkill, ["-l"], {})[1]
 
 

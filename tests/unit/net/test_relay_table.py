@@ -2,8 +2,8 @@
 
 import pytest
 
-from xce.daemon.relay_table import RelayTable
 from xce.net.frame import WireError
+from xce.net.relay_table import RelayTable
 
 ANN, BOB, H1, H2 = (object() for _ in range(4))
 
@@ -21,6 +21,13 @@ def test_who_was_asked_answers_once(table):
     table.end(number)
     assert table.find(H1, number) is None
     assert table.find(H2, number) is None
+
+
+def test_an_answer_to_what_an_earlier_controller_passed_on_finds_nothing(table):
+    number = table.add(ANN, H1, "before")
+    after = RelayTable(2)
+    after.add(ANN, H1, "after")
+    assert after.find(H1, number) is None
 
 
 def test_one_asker_has_a_bounded_part(table):

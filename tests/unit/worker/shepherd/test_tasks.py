@@ -1,0 +1,82 @@
+"""Remote tasks on a host, with real processes and without a herd around them."""
+
+import os
+import select
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from xce.worker.shepherd.attempts import Attempt
+from xce.worker.shepherd.spawn import Ids
+from xce.worker.shepherd.tasks import OVER, UNKNOWN, Tasks
+
+KEY = (1, 0, 1)
+
+
+def nothing(*_: object) -> None:
+    """Stand for what a herd does around tasks."""
+
+
+@pytest.fixture
+def tasks() -> Iterator[Tasks]:
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    reach = SimpleNamespace(add_leader=nothing, drop_leader=nothing)
+    starter = SimpleNamespace(enter_groups=nothing, leave_groups=nothing, go_home=nothing)
+    own = Tasks(reach, starter, null)
+    ids = Ids(os.geteuid(), os.getegid(), tuple(os.getgroups()))
+    own.parts[KEY] = Attempt(KEY, "/nowhere", ids=ids, note="", mark="m")
+    yield own
+    own.drop(KEY)
+    os.close(null)
+
+
+def ask(tasks: Tasks, *fields: Any) -> list[Any]:
+    tasks.take(0, 7, list(KEY), list(fields))
+    return tasks.look(0)
+
+
+def start(tasks: Tasks, command: str) -> int:
+    asked = {
+        "argv": ["/bin/sh", "-c", command], "env": {}, "cwd": "/", "umask": 0o22,
+        "has_input": False,
+    }  # fmt: skip
+    ((kind, number, fault, _, pid, *_),) = ask(tasks, "start", "t", asked)
+    assert (kind, number, fault) == ("task", 7, 0)
+    return pid
+
+
+def test_a_task_says_what_it_wrote_and_how_it_ended_and_is_forgotten_then(tasks: Tasks) -> None:
+    pid = start(tasks, "echo said; exit 3")
+    assert ask(tasks, "read", "t", 0, 0, 0, 0)[0][4] == pid
+    _, status = os.waitpid(pid, 0)
+    tasks.reap(pid, status)
+    assert ask(tasks, "read", "t", 0, 0, 99, 0) == [
+        ["task", 7, 0, "", pid, 0, "c2FpZAo=", 0, "", 0, True, 3]
+    ]
+    ask(tasks, "end", "t")
+    assert ask(tasks, "read", "t", 0, 0, 99, 0)[0][2:4] == [OVER, UNKNOWN]
+
+
+def test_pipes_of_a_task_that_end_while_a_child_has_copies_are_watched_no_more(
+    tasks: Tasks,
+) -> None:
+    # The kernel wakes who has started a program before that has closed the copies it has of all
+    # descriptors; on a busy machine that takes as long as the machine is busy.
+    pid = start(tasks, "true")
+    (task,) = tasks._all.values()
+    copies = [os.dup(task.out.reading), os.dup(task.err.reading)]
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert select.select([tasks.epoll], [], [], 10)[0]
+        for _ in range(3):
+            tasks.serve()
+        assert (task.out.reading, task.err.reading) == (-1, -1)
+        assert tasks.epoll.poll(0) == []
+        _, status = os.waitpid(pid, 0)
+        tasks.reap(pid, status)
+        assert ask(tasks, "read", "t", 0, 0, 99, 0)[0][-2:] == [True, 0]
+    finally:
+        for copy in copies:
+            os.close(copy)
