@@ -15,8 +15,7 @@ _COLOURS: Final[Mapping[str, str]] = {
 _YAML_WORDS: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 """Words that mean a boolean or nothing to some readers of YAML."""
 _ESCAPES: Final = {
-    code: f"\\u{code:04x}"
-    for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+    code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 }
 """Characters that YAML takes for the end of a line, or does not take at all."""
 _CUT: Final = 32
