@@ -124,6 +124,7 @@ def _manner(job: JobSpec) -> dict[str, Any]:
         "notices": [word for word, notice in NOTICE_WORDS.items() if job.notices & notice],
         "mail_to": job.mail_to,
         "limits": _limits(job.limits),
+        "transfers": [list(one) for one in job.transfers],
     }
 
 

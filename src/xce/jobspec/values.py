@@ -18,6 +18,7 @@ from xce.model.device import DEVICES_MAX
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US
 from xce.model.mail import NOTICE_WORDS
+from xce.model.transfers import OPERATORS, TRANSFERS_MAX
 
 TEXT_MAX: Final = 64 * 1024
 AT_S_MAX: Final = 253_402_300_799
@@ -89,6 +90,21 @@ def _read_codes(place: Place) -> list[int]:
 def _read_notices(place: Place) -> list[str]:
     read = read_choice(*NOTICE_WORDS)
     return [str(read(item)) for item in each_item(place, "what mail is wanted about")]
+
+
+def _read_transfers(place: Place) -> list[list[str]]:
+    """Read transfers, each as local path, operator, remote path and the place of the local one."""
+    found = []
+    for item in each_item(place, "transfers"):
+        words = list(map(read_line(8192), each_item(item, "four texts")))
+        if len(words) != 4 or words[1] not in OPERATORS or "" in words:
+            item.problem(
+                "expected [local, operator, remote, place]; operators are " + " ".join(OPERATORS)
+            )
+        found.append(words)
+    if len(found) > TRANSFERS_MAX:
+        raise TextError(f"has {len(found)} transfers: at most {TRANSFERS_MAX} are allowed")
+    return found
 
 
 def read_requirements(place: Place) -> tuple[str, ...]:
@@ -176,5 +192,6 @@ MANNER: Final = {
     "notices": Key("notices", _read_notices),
     "mail_to": Key("mail_to", read_line(TEXT_MAX)),
     "limits": Key("limits", _read_limits),
+    "transfers": Key("transfers", _read_transfers),
 }
 """Keys about how a job runs and what is said of it, each for the member of a submission."""

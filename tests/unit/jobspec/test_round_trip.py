@@ -42,6 +42,7 @@ COMMAND_LINES = """
 -Ne -Q "1 2 EXCLUDE(3 4)" -L /bin/bash true
 -q shared -G dev true
 -Jd "two words: and $a 'quote'" true
+-f "/dev/null > in" -f "/dev/null < out.%J" true
 -app fluent true
 -app fluent -R "rusage[mem=2G]" -n 2 true
 sleep 5 && echo "two  blanks" | cat
