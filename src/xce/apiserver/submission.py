@@ -12,13 +12,21 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.apiserver.checkpoints import read_checkpoints
 from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import ProblemError, refused
 from xce.apiserver.process_limits import read_limits
 from xce.apiserver.profile import choose_app
-from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
+from xce.apiserver.spec_body import (
+    FILE,
+    ask_group,
+    ask_spec,
+    joined_env,
+    members_of,
+    read_body_spec,
+)
 from xce.apiserver.submission_body import (
     ARGS_MAX,
     ENV_MAX,
@@ -123,6 +131,9 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
+            checkpoints=read_checkpoints(
+                body.checkpoints, config, is_interactive=body.terminal is not None
+            ),
             **_manner_of(body),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
@@ -286,9 +297,11 @@ def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
                 else f"{name} stands beside the jobspec: say it there",
             )
     env = joined_env(body.env, spec.env)
-    return msgspec.convert(
-        {**msgspec.structs.asdict(body), **members, "env": env, "spec": None}, SubmissionBody
-    )
+    whole = {**msgspec.structs.asdict(body), **members, "env": env, "spec": None}
+    try:
+        return msgspec.convert(whole, SubmissionBody)
+    except msgspec.ValidationError as error:
+        raise refused(RefusalCode.BAD_SPEC, f"{body.spec_name or FILE}: {error}") from error
 
 
 def read_group(text: str) -> str:

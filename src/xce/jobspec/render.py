@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from xce.jobspec.values import LIMIT_KEYS
+from xce.model.checkpoint import Checkpoints
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import COMMAND_MAX, JobSpec
 from xce.model.mail import NOTICE_WORDS
@@ -125,7 +126,16 @@ def _manner(job: JobSpec) -> dict[str, Any]:
         "mail_to": job.mail_to,
         "limits": _limits(job.limits),
         "transfers": [list(one) for one in job.transfers],
+        "checkpoints": _checkpoints(job.checkpoints),
     }
+
+
+def _checkpoints(found: Checkpoints | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    times = {"period": _span(found.period_us), "first": _span(found.first_us)}
+    given = {name: text for name, text in times.items() if text}
+    return {"directory": found.directory, "method": found.method} | given
 
 
 def _limits(limits: ProcessLimits) -> dict[str, Any]:

@@ -107,6 +107,10 @@ def _read_transfers(place: Place) -> list[list[str]]:
     return found
 
 
+def _read_checkpoints(place: Place) -> dict[str, Any]:
+    return read_mapping(place, _CHECKPOINTS)
+
+
 def read_requirements(place: Place) -> tuple[str, ...]:
     """Read one requirement, or a list of them."""
     if not isinstance(place.node, yaml.SequenceNode):
@@ -134,6 +138,16 @@ def _read_limits(place: Place) -> dict[str, Any]:
     return read_mapping(place, _LIMITS)
 
 
+_CHECKPOINTS: Final = Table(
+    noun="checkpoints",
+    keys={
+        "directory": Key("directory", read_line(4096)),
+        "method": Key("method", read_line(128)),
+        "period": Key("period_s", read_seconds),
+        "first": Key("first_s", read_seconds),
+    },
+    required=("directory",),
+)
 _LIMITS: Final = Table(
     noun="the limits",
     keys={
@@ -193,5 +207,6 @@ MANNER: Final = {
     "mail_to": Key("mail_to", read_line(TEXT_MAX)),
     "limits": Key("limits", _read_limits),
     "transfers": Key("transfers", _read_transfers),
+    "checkpoints": Key("checkpoints", _read_checkpoints),
 }
 """Keys about how a job runs and what is said of it, each for the member of a submission."""

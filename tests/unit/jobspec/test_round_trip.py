@@ -43,6 +43,7 @@ COMMAND_LINES = """
 -q shared -G dev true
 -Jd "two words: and $a 'quote'" true
 -f "/dev/null > in" -f "/dev/null < out.%J" true
+-k "checks 10 init=30 method=mine" true
 -app fluent true
 -app fluent -R "rusage[mem=2G]" -n 2 true
 sleep 5 && echo "two  blanks" | cat
@@ -93,7 +94,7 @@ def body_of(line: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    bench = Bench(lsf_unit_for_limits="GB")
+    bench = Bench(lsf_unit_for_limits="GB", checkpoint_programs="/opt/checkpoints")
     bench.submit({"command": "first"})
     return bench
 
