@@ -98,15 +98,11 @@ class Fresh:
     def __init__(self) -> None:
         self._named: dict[JobId, Ranges] = {}
 
-    def takes_whole(self, job: Job, item: Selected) -> bool:
-        """Return whether all that is meant is the only, pending element of a job, named for the
-        first time. By far the most frequent: a command may be about a million of them.
-        """
-        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+    def takes_whole(self, job: JobId) -> bool:
+        """Return whether the only element of a job is named for the first time."""
+        if job in self._named:
             return False
-        if job.array is not None or job.id in self._named:
-            return False
-        self._named[job.id] = ZERO
+        self._named[job] = ZERO
         return True
 
     def take(self, job: Job, positions: Ranges) -> Ranges:
@@ -131,7 +127,7 @@ def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
     return waiting, from_sorted(live_positions(job, item.positions))
 
 
-def _each_meant(
+def each_meant(
     state: ClusterState, items: Sequence[Selected], results: Results
 ) -> Iterator[tuple[Selected, Job, Ranges, Ranges]]:
     """Yield each item with its job and its waiting and live positions.
@@ -180,9 +176,9 @@ def decide_kill(
     jobs = state.jobs
     for item in items:
         job = jobs.get(item.job)
-        if job is not None and killing.fresh.takes_whole(job, item):
-            killing.take_whole(job)
-        elif late is not None and job is not None and job.live:
+        if job is not None and killing.takes_whole(job, item):
+            continue
+        if late is not None and job is not None and job.live:
             late.append(item)
         else:
             killing.take(item)
@@ -204,24 +200,35 @@ class _Killing:
         self._own = _cause(command, is_own=True)
         self._others = _cause(command, is_own=False)
         self._withdrawn: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
+        self._own_waiting = self._withdrawn[self._own]
+        self._others_waiting = self._withdrawn[self._others]
         self._decided: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
         self._removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
 
     def _cause(self, job: Job) -> EndCause:
         return self._own if job.owner.user == self._command.by else self._others
 
-    def take_whole(self, job: Job) -> None:
-        """Take the only, pending element of a job that is no array."""
-        self._withdrawn[self._cause(job)].add_whole(job.id)
+    def takes_whole(self, job: Job, item: Selected) -> bool:
+        """Take the only, pending element of a job that is no array, if that is what is meant and
+        for the first time. By far the most frequent: a command may be about a million of them.
+        """
+        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+            return False
+        job_id = job.id
+        if job.array is not None or not self.fresh.takes_whole(job_id):
+            return False
+        is_own = job.owner.user == self._command.by
+        (self._own_waiting if is_own else self._others_waiting).add_whole(job_id)
         if self._in_runs:
-            self._whole.append(job.id)
+            self._whole.append(job_id)
         else:
-            self._results.append(Accepted(job.id, -1, -1, _KILLED))
+            self._results.append(Accepted(job_id, -1, -1, _KILLED))
+        return True
 
     def take(self, item: Selected) -> None:
         """Take what is meant by an item."""
         force = self._command.force
-        for _, job, waiting, live in _each_meant(self._state, (item,), self._results):
+        for _, job, waiting, live in each_meant(self._state, (item,), self._results):
             self._withdrawn[self._cause(job)].add(job, self.fresh.take(job, waiting))
             if live:
                 cause = self._cause(job)
@@ -307,7 +314,7 @@ def decide_signal(
     results: Results = []
     signaled, fresh = Runs(), Fresh()
     withdrawn: dict[EndCause, Runs] = {}
-    for item, job, waiting, live in _each_meant(state, items, results):
+    for item, job, waiting, live in each_meant(state, items, results):
         signaled.add(job, fresh.take(job, live))
         if waiting and command.signal in _ENDING_SIGNALS:
             cause = _cause(command, is_own=job.owner.user == command.by)
@@ -345,7 +352,7 @@ def decide_stop(
     results: Results = []
     held, suspended, fresh = Runs(), Runs(), Fresh()
     by_admin = False
-    for item, job, waiting, live in _each_meant(state, items, results):
+    for item, job, waiting, live in each_meant(state, items, results):
         by_admin = by_admin or job.owner.user != command.by
         held.add(job, fresh.take(job, intersect(waiting, job.pending)))
         suspended.add(job, fresh.take(job, live))
@@ -368,7 +375,7 @@ def decide_resume(
     """Return what pends again and what shall run on."""
     results: Results = []
     unheld, resumed, fresh = Runs(), Runs(), Fresh()
-    for item, job, _waiting, live in _each_meant(state, items, results):
+    for item, job, _waiting, live in each_meant(state, items, results):
         if _stopped_by_admin(job, item) and not _may_as_another(state, job, command):
             text = f"job {item.job} was stopped by an administrator"
             results.append(

@@ -16,7 +16,6 @@ from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.host_token import digest_of
 from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.daemon.relays import Relays
-from xce.daemon.task_relays import TaskRelays
 from xce.daemon.terminal_relays import TerminalRelays
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
@@ -40,6 +39,7 @@ from xce.net.allowlist import Gate
 from xce.net.frame import WireError
 from xce.net.handshake import choose_protocol
 from xce.net.peer import Peer
+from xce.net.task_relays import TaskRelays
 
 HISTORY_DELAY_S: Final = 0.05
 
@@ -299,8 +299,8 @@ class Reception:
         state = self._shell.state
         number = state.hosts.number.get(host, -1)
         own: set[str] = set()
-        for job_id, _ in state.on_host.get(number, ()):
-            spec = state.spec(state.jobs[job_id])
+        for job_id, position in state.on_host.get(number, ()):
+            spec = state.spec_at(state.jobs[job_id], position)
             own.update((spec.script, spec.env, spec.files.input_blob))
         return own
 

@@ -67,7 +67,9 @@ def _fits(state: ClusterState, job: Job, free: _Free) -> bool:
     request = state.key(job).request
     if request.alternatives:
         request = request.alternatives[0].request.on_hosts_of(request)
-    if request.ptile or request.select or request.affinity or not _pools_last(state, request):
+    if request.ptile or any(part.request.ptile for part in request.parts):
+        return False
+    if request.select or request.affinity or not _pools_last(state, request):
         return False
     rooms = [_room(state, job, request, host, free) for host in range(state.hosts.count)]
     leads = [host for host in range(len(rooms)) if _may_lead(state, request, host)]

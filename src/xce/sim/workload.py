@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from xce.model.checkpoint import Checkpoints, request_number
 from xce.model.command import (
     KillJobs,
     RequeueJobs,
@@ -29,7 +30,7 @@ from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.processor import made_up
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
-from xce.sim.step_load import draw_role_job
+from xce.sim.step_load import draw_leader, draw_role_job
 
 START_US = 1_800_000_000 * SECOND_US
 """What the clock on the wall says about when a world begins."""
@@ -233,6 +234,10 @@ def draw_submission(
     code = rng.choice((0, 0, 0, 1, 3))
     stubborn = " ignore 2 15" if rng.random() < 0.15 else ""
     command = f"run {micros} {code}{stubborn}"
+    if client.starts_tasks:
+        command, request = draw_leader(
+            Random(rng.getstate()[1][5]), command, request, hosts=len(config.hosts)
+        )
     script = command.encode()
     digest = hashlib.blake2b(script, digest_size=16).hexdigest()
     after = ""
@@ -254,8 +259,14 @@ def draw_submission(
         files=Files(output=rng.choice(("", "out.%J"))),
         dependency=after,
     )
+    other = Random(rng.getstate()[1][5])
+    if other.random() < 0.2:
+        period_us = other.choice((0, SECOND_US // 4, SECOND_US))
+        spec = msgspec.structs.replace(spec, checkpoints=Checkpoints("/ck", period_us=period_us))
     if Random(rng.getstate()[1][3]).random() < 0.12:
-        spec, request = draw_role_job(Random(rng.getstate()[1][4]), spec)
+        spec, request = draw_role_job(
+            Random(rng.getstate()[1][4]), spec, is_spread=client.starts_tasks
+        )
     submission = Submission(
         spec=spec,
         request=request,
@@ -309,7 +320,7 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
 
 def change(rng: Random, config: ClusterConfig, client: Client, job: JobId) -> None:
     """Let a user change a job."""
-    match rng.randrange(4):
+    match rng.randrange(5):
         case 0:
             client.switch(job, rng.choice(("urgent", "normal", "night")))
         case 1:
@@ -317,8 +328,12 @@ def change(rng: Random, config: ClusterConfig, client: Client, job: JobId) -> No
         case 2:
             request = msgspec.structs.replace(draw_request(rng, config), exclusive=False)
             client.modify(job, request=request)
+        case 3:
+            client.modify(
+                job, f"run {rng.choice((20_000, 2_000_000))} {rng.choice((0, 3))}".encode()
+            )
         case _:
-            client.modify(job, rerunnable=rng.random() < 0.5, queue=rng.choice(("", "night")))
+            client.modify(job, rerunnable=rng.random() < 0.5, queue=rng.choice(("normal", "night")))
 
 
 def control(rng: Random, config: ClusterConfig, client: Client) -> None:
@@ -339,4 +354,7 @@ def control(rng: Random, config: ClusterConfig, client: Client) -> None:
     if some is None or rng.random() < 0.1:
         client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
     else:
-        client.control(kind, Selection(jobs=(some,)), signal=rng.choice((10, 15)))
+        signal, other = rng.choice((10, 15)), Random(rng.getstate()[1][6])
+        if other.random() < 0.4:
+            signal = request_number(ends=other.random() < 0.5, forced=False)
+        client.control(kind, Selection(jobs=(some,)), signal=signal)

@@ -13,6 +13,7 @@ from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.group import GroupsDeleted, GroupsSet
+from xce.model.host_record import CheckpointsSeen
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
@@ -38,7 +39,6 @@ from xce.state.index import (
     drop_reservation,
     drop_spec,
     each_run,
-    end_untouched,
     finish,
     forget_left,
     forget_subjects,
@@ -56,6 +56,7 @@ from xce.state.job import (
     Withdrawal,
 )
 from xce.state.switches import apply_queues_switched, keep_switches
+from xce.state.untouched import end_untouched
 
 _GONE_MAX: Final = 1_000
 """So many instants of attempts that are over may stay in the heap."""
@@ -289,15 +290,8 @@ def _jobs_moved(state: ClusterState, record: r.JobsMoved) -> None:
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     only = (Withdrawal(ZERO, record.cause, record.by, record.at_us),)
-    for job, ranges in each_run(state, record):
+    for job, ranges in end_untouched(state, record, only):
         found = state.classes[job.cls]
-        if (
-            ranges is ZERO
-            and job.pending is ZERO
-            and end_untouched(state, job, found, record.at_us)
-        ):
-            job.withdrawn = only
-            continue
         withdrawal = only
         if ranges is not ZERO and ranges != ZERO:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
@@ -443,6 +437,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SuspensionAsked: live.apply_suspension_asked,
     r.SuspensionDone: live.apply_suspension_done,
     r.SignalAsked: live.apply_signal_asked,
+    CheckpointsSeen: live.apply_checkpoints_seen,
     r.ReasonsChanged: _reasons_changed,
     r.ReservationsChanged: _reservations_changed,
     r.RoomHeld: _room_held,
