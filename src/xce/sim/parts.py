@@ -40,7 +40,7 @@ from xce.worker.core import HostState
 
 _TASK_SEED: Final = 0x7A5C0FF5
 _TASK_SHARE: Final = 0.3
-_GROUP_SEED: Final = 0x6209_0000
+_GROUP_SEED: Final = 0x620B_0000
 _GROUP_SHARE: Final = 0.3
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
