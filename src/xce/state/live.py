@@ -7,6 +7,7 @@ import msgspec
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
+from xce.model.host_record import CheckpointsSeen
 from xce.model.ids import HostNumber, JobId
 from xce.model.job import EndCause, Outcome, Phase, Stop
 from xce.model.plan import StartRule
@@ -19,6 +20,7 @@ from xce.state.index import (
     demand,
     drop_hold,
     drop_reservation,
+    drop_spec,
     each_run,
     finish,
     found_job,
@@ -217,6 +219,8 @@ def _release(
     if attempt.started_at_us and attempt.returned < len(found.forms[attempt.alternative].offsets):
         state.returns_gone += 1
     note_released(state, attempt)
+    if attempt.spec_id:
+        drop_spec(state, attempt.spec_id)
     if found.key.request.constraints:
         drop_member(state, found.key.request, job.id, position)
     if attempt.suspended:
@@ -407,6 +411,13 @@ def apply_stops_changed(state: ClusterState, record: r.StopsChanged) -> None:
         else:
             state.stopped.pop((job.id, position), None)
         settle_owed(state, job, position, attempt)
+
+
+def apply_checkpoints_seen(state: ClusterState, record: CheckpointsSeen) -> None:
+    """Note which checkpoints of attempts are known."""
+    for job_id, index, number in zip(record.jobs, record.indices, record.numbers, strict=True):
+        _, _, attempt = _live(state, job_id, index)
+        attempt.checkpoints = number
 
 
 def apply_signal_asked(state: ClusterState, record: r.SignalAsked) -> None:
