@@ -94,8 +94,7 @@ class Parts:
         self.races = self._draw_races()
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
         self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
-        """Whether jobs of this world start tasks on their other hosts, and whether its users make
-        job groups without jobs, and delete them."""
+        """Whether jobs start tasks on their other hosts, and users delete job groups."""
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
         self._contents: dict[Seq, bytes] = {}
         """What is stored, by its last entry."""
