@@ -31,7 +31,6 @@ def refused(*texts, config=CONFIG, tasks=None):
         ),
         ("1*{affinity[core:membind=localonly]} + 1*{affinity[core]}", "membind=", 18),
         ("affinity[core:cpubind=socket]", "cpubind", 15),
-        ("affinity[core:distribute=pack(core=1)]", "distribute=pack(core=n)", 15),
         ("affinity[core(1,same=numa,exclusive=(socket,injob))*2]", "repeats units", 1),
         ("span[gtile=2]", "span[gtile]", 6),
         ("span[gtile='!'] rusage[gpu=1]", "span[gtile]", 6),

@@ -17,7 +17,7 @@ from xce.model.request import (
 )
 from xce.resreq.affinity import parse_affinity
 from xce.resreq.compile import compile_request, render_request
-from xce.resreq.errors import NotBuiltError, ResreqError
+from xce.resreq.errors import ResreqError
 
 CONFIG = ClusterConfig(
     resources=(
