@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.apiserver.checkpoints import read_checkpoints
 from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.notices import read_mail
@@ -123,6 +124,9 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
+            checkpoints=read_checkpoints(
+                body.checkpoints, config, is_interactive=body.terminal is not None
+            ),
             **_manner_of(body),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))

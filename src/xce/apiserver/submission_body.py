@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from xce.apiserver.checkpoints import CheckpointsBody
 from xce.apiserver.gpu_body import GpuBody
 from xce.apiserver.process_limits import LimitsBody
 from xce.model.job import COMMAND_MAX, DESCRIPTION_MAX
@@ -129,6 +130,7 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     transfers: Annotated[list[TransferBody], Meta(max_length=TRANSFERS_MAX)] = []
     """Files that are copied before the start and after the end: a path from ``cwd``, an operator, a
     path from where the job runs, and the place of the first (`xce.step.file_copy`)."""
+    checkpoints: CheckpointsBody | None = None
     description: Description = ""
     """For people."""
     from_host: Annotated[str, Meta(max_length=255)] = ""

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from xce.cli.lsf.checkpoint import make_directory, store_submission
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed
 from xce.cli.lsf.process_limits import OPTIONS as LIMITS
@@ -57,6 +58,7 @@ Usage: bsub [options] command [argument ...]
   -E command            run before the job: if it fails, the job is tried again elsewhere or later
   -wa signal -wt [hours:]minutes        send a signal so long before the run limit
   -Ep command           run after the job, however it ended
+  -k "directory [init=minutes] [minutes] [method=name]"    write checkpoints, so often
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
   -G group              be counted in this group of the queue's shares
@@ -71,7 +73,7 @@ _INSTEAD = {
     "-t": "use -W, which counts from the start of the job",
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
-    **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
+    "-mig": "use bchkpnt -k and brestart -m",
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
     "-s": "what a closing window suspends is stopped as a whole",
@@ -109,7 +111,7 @@ OPTIONS = Options(
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
                 "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
-                *LIMITS,
+                "-k", *LIMITS,
             ),
             VALUE,
         ),
@@ -141,10 +143,15 @@ def execute(context: Context) -> int:
     except BadValueError as error:
         context.err(f"{error}. Job not submitted.")
     except ProblemError as error:
-        context.err(f"{(error.lsf or error.text).rstrip('.')}. Job not submitted.")
-        if error.lsf:  # the line above is LSF's, word for word; clients compare it
-            context.err(f"  {error.text.rstrip('.')}.")
+        complain(context, error)
     return FAILED
+
+
+def complain(context: Context, error: ProblemError) -> None:
+    """Say why the job was refused."""
+    context.err(f"{(error.lsf or error.text).rstrip('.')}. Job not submitted.")
+    if error.lsf:  # the line above is LSF's, word for word; clients compare it
+        context.err(f"  {error.text.rstrip('.')}.")
 
 
 def _submit(context: Context) -> int:
@@ -168,12 +175,17 @@ def _submit(context: Context) -> int:
         if options.has("-K"):
             raise BadValueError("-K has no meaning with --plan")
         return _plan(context, body, queues)
-    result = _send(context, body, queues)
+    if "checkpoints" in body:
+        make_directory(body)
+    result = send(context, body, queues)
     job = int(result["jobid"])
     # Before anything is said: who reads that the job is there may interrupt it.
     session = _session(context, job, mode, body) if mode else None
     if result.get("warning"):
         context.err(f"Warning: {result['warning'].rstrip('.')}.")
+    trouble = store_submission(body, job, result["queue"]) if "checkpoints" in body else ""
+    if trouble:
+        context.err(f"Warning: brestart will not find this job: {trouble}.")
     if not context.environ.get("BSUB_QUIET"):
         kind = "queue" if options.has("-q") else "default queue"
         context.out(f"Job <{result['jobid']}> is submitted to {kind} <{result['queue']}>.")
@@ -207,7 +219,7 @@ def _terminal(context: Context, body: dict[str, Any], options: Parsed) -> str:
     return given[0]
 
 
-def _send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str, Any]:
+def send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str, Any]:
     """Submit to the first of the queues that takes the job; to the default one where none is named.
 
     Raises:

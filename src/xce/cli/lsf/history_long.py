@@ -98,6 +98,9 @@ def _asked(step: Row) -> str:
     words = {
         "end-decided": f"Termination requested{_by(step)}; {step.get('cause_text') or ''};",
         "signaled": f"Signal <{step.get('signal')}> requested{_by(step)};",
+        "checkpoint-asked": f"Checkpoint requested{_by(step)};",
+        "checkpointed": "Checkpoint succeeded;",
+        "checkpoint-failed": f"Checkpoint failed: {step.get('text')};",
         "stop-asked": f"Suspension requested{_by(step)};",
         "resume-asked": f"Resumption requested{_by(step)};",
         "switched": f"Switched to queue <{step.get('text')}>{_by(step)};",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import os
 
+from xce.cli.lsf.checkpoint import parse_checkpoints
 from xce.cli.lsf.environment import choose_environment
 from xce.cli.lsf.options import Parsed, UsageError
 from xce.cli.lsf.process_limits import own_limits, parse_limits
@@ -110,6 +111,8 @@ def build_submission(
     add_files(body, options)
     body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
     _add_surroundings(body, options, environ)
+    if options.has("-k"):
+        body["checkpoints"] = parse_checkpoints(options.value("-k"), body["cwd"], environ)
     if options.has("-f"):
         body["transfers"] = read_transfers(options, body["cwd"])
     return body
