@@ -89,7 +89,7 @@ def render_gpu(body: GpuBody) -> str:
     if body.gmodel:
         words.append(f"gmodel={body.gmodel}")
     if body.gmem:
-        words.append(f"gmem={body.gmem:g}M")
+        words.append(f"gmem={body.gmem:.15g}M")
     if body.glink or body.nvlink:
         words.append("glink=yes")
     if body.mig:

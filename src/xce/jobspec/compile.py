@@ -49,6 +49,7 @@ def compile_spec(
     hosts: str = "",
     exclusive: bool = False,
     group: str = "",
+    request: Request | None = None,
 ) -> Asked:
     """Return what a jobspec asks for.
 
@@ -59,6 +60,7 @@ def compile_spec(
         hosts: As ``-m``.
         exclusive: As ``-x``.
         group: As ``--placement-group``; empty: none.
+        request: What a job without roles asks for, hosts and all; None: read it from the jobspec.
 
     Raises:
         ConfigError: It makes no sense; every problem is named.
@@ -67,13 +69,14 @@ def compile_spec(
     what, where = find_unbuilt(spec)
     if what:
         raise NotBuiltError(f"{what} is not built yet ({where})")
-    request = _request(spec, config, unit)
-    missing = refuse_not_built(request, config=config, texts=[spec.resreq])
-    if missing is not None:
-        raise missing
-    if hosts or exclusive:
-        asked = parse_hosts(hosts) if hosts else AskedHosts()
-        request = with_hosts(request, asked, exclusive=exclusive)
+    if request is None:
+        request = _request(spec, config, unit)
+        missing = refuse_not_built(request, config=config, texts=spec.resreq)
+        if missing is not None:
+            raise missing
+        if hosts or exclusive:
+            asked = parse_hosts(hosts) if hosts else AskedHosts()
+            request = with_hosts(request, asked, exclusive=exclusive)
     if group:
         spec = _with_group(spec, read_group(group, part_names(request, spec.roles)))
     check_spec(spec, request, config)
@@ -191,8 +194,7 @@ def _request(spec: Spec, config: ClusterConfig, unit: str) -> Request:
     """Return the request of roles, or of the requirement of the whole job."""
     placed = [(number, role) for number, role in enumerate(spec.roles) if not role.attach]
     if not placed:
-        texts = [spec.resreq] if spec.resreq else []
-        return compile_request(texts, config=config, tasks=spec.tasks, unit=unit)
+        return compile_request(spec.resreq, config=config, tasks=spec.tasks, unit=unit)
     if len(placed) > PARTS_MAX:
         raise ResreqError(f"a job may have {PARTS_MAX} roles with an allocation")
     schema = Schema(config)
