@@ -61,8 +61,8 @@ def find_device_faults(
 def count_wanted(wish: GpuWish, host: HostDevices) -> int:
     """Return how many GPUs of a host are what is wanted, whoever has them."""
     return sum(
-        host.is_usable(place) and _is_wanted(wish, device)
-        for place, device in enumerate(host.devices)
+        host.is_usable(place) and _is_wanted(wish, host.devices[place])
+        for place in range(len(host.devices))
     )
 
 
