@@ -103,7 +103,10 @@ class SubmissionCompiler:
         name, array, index_list = self.name(body, config)
         blobs = [(self.hash(text), text)]
         check_paths(body)
-        check_warning(body.warning_signal, to_micros(body.warning_s))
+        check_warning(
+            body.warning_signal, to_micros(body.warning_s),
+            has_checkpoints=body.checkpoints is not None,
+        )  # fmt: skip
         app = choose_app(body.app, config)
         asked = self._asked(body, spec, config, app)
         job = JobSpec(
