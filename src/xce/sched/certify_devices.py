@@ -60,10 +60,8 @@ def find_device_faults(
 
 def count_wanted(wish: GpuWish, host: HostDevices) -> int:
     """Return how many GPUs of a host are what is wanted, whoever has them."""
-    return sum(
-        host.is_usable(place) and _is_wanted(wish, host.devices[place])
-        for place in range(len(host.devices))
-    )
+    places = range(len(host.devices))
+    return sum(host.is_usable(one) and _is_wanted(wish, host.devices[one]) for one in places)
 
 
 def _faults_of_entry(
