@@ -48,7 +48,7 @@ GROUPS_SHARE = 0.6
 QUEUES = (
     QueueConfig(name="urgent", priority=50),
     QueueConfig(name="normal", priority=30, default=True),
-    QueueConfig(name="night", priority=10, exclusive=True),
+    QueueConfig(name="night", priority=10, exclusive=True, load_stop={"r1m": 3_000}),
 )
 
 
