@@ -11,6 +11,8 @@ from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US
 from xce.model.refusal import RefusalCode
 
+PERIOD_S_MIN: Final = 5
+"""Between two checkpoints of a job; 0 stands for none."""
 PERIOD_S_MAX: Final = 366 * 86_400
 Period = Annotated[float, Meta(ge=0, le=PERIOD_S_MAX)]
 
@@ -52,6 +54,12 @@ def read_checkpoints(
             RefusalCode.BAD_REQUEST,
             "no checkpoint_programs are named in xce.yaml, so that nothing can write checkpoints: "
             "leave out -k",
+        )
+    if 0 < body.period_s < PERIOD_S_MIN or 0 < body.first_s < PERIOD_S_MIN:
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            f"checkpoints are at least {PERIOD_S_MIN} s apart",
+            lsf="Bad checkpoint period",
         )
     if is_interactive:
         raise refused(RefusalCode.BAD_REQUEST, "interactive jobs write no checkpoints")

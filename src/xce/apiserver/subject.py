@@ -12,6 +12,7 @@ from xce.apiserver.past_rows import past_elements
 from xce.apiserver.problems import refused
 from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s
 from xce.apiserver.veil import Sees
+from xce.jobspec.render import Standing
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
@@ -104,6 +105,18 @@ class Subject:
     def _class(self, job: Job) -> RequestClass:
         position, state = self._position, self._backend.replica.state
         return state.classes[job.cls] if position is None else state.class_at(job, position)
+
+    @property
+    def standing(self) -> Standing:
+        """What its jobspec says beside what it runs and its class."""
+        queue = self._backend.replica.state.queues.get(self.key.queue)
+        array = self.job.array if self.job is not None else self._past.array
+        return Standing(
+            array_limit=array.limit if array is not None else 0,
+            hold=bool(self.job.held) if self.job is not None else self._past.hold,
+            begin_at_us=self.job.begin_at_us if self.job is not None else 0,
+            queue_reruns=queue is not None and queue.rerunnable,
+        )
 
     @property
     def is_array(self) -> bool:

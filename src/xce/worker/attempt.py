@@ -207,7 +207,7 @@ class Live:
         if not number or self.is_warned or not end_us:
             return None
         self.is_warned = True
-        return Signal(*self.key, number)
+        return self.request(number, 0)
 
     def request(self, number: int, count: int) -> Signal | Checkpoint:
         """Return what somebody asked for as a signal."""

@@ -37,12 +37,17 @@ def test_what_was_asked_for_is_shown_and_a_request_reaches_the_attempt():
         ({"checkpoints": {"directory": "/ck", "method": "../m"}}, 400),
         ({"checkpoints": {"directory": "/ck", "period_s": -1}}, 400),
         ({"checkpoints": WANTED, "terminal": {"mode": "I"}}, 400),
+        ({"checkpoints": {"directory": "/ck", "period_s": 4.9}}, 400),
+        ({"warning_signal": 100, "warning_s": 60}, 400),
+        ({"warning_signal": 70, "warning_s": 60}, 400),
+        ({"warning_signal": 70, "warning_s": 60, "checkpoints": WANTED}, 400),
+        ({"warning_signal": 100, "warning_s": 60, "checkpoints": WANTED}, 201),
     ],
 )
 def test_what_makes_no_sense_is_refused(more, status):
     async def story(rest):
-        found, _ = await rest.post("/jobs", {"command": "true", **more})
-        assert found == status
+        found, document = await rest.post("/jobs", {"command": "true", **more})
+        assert found == status, document
         job = await rest.submit()
         body = {"action": "kill", "end": True, "select": {"jobs": [str(job)]}}
         assert (await rest.post("/jobs/actions", body))[0] == 400

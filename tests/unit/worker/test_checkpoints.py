@@ -93,6 +93,14 @@ def test_the_run_limit_and_its_warning_come_in_their_time():
     assert state.tick(70 * S) == [Signal(*KEY, 12, EndCause.RUNLIMIT, STEP_WARN)]
 
 
+def test_one_may_be_what_comes_before_the_run_limit():
+    warned = {"warning_signal": request_number(ends=False, forced=False), "warning_us": 15 * S}
+    state = running(run_limit_us=60 * S, **warned)
+    assert state.next_due_us() == 55 * S
+    assert [of(one) for one in state.tick(55 * S)] == [(False, False, 0)]
+    assert state.next_due_us() == 70 * S
+
+
 @pytest.mark.parametrize(("ends", "forced"), [(False, False), (True, False), (False, True)])
 def test_one_that_is_asked_for_is_ordered_once(ends, forced):
     state = running()

@@ -17,6 +17,7 @@ from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
+from xce.apiserver.submission_checks import SIGNAL_MAX
 from xce.control.hosts import refuse_hosts
 from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied, refuse_unknown
@@ -44,7 +45,6 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
 
-SIGNAL_MAX: Final = 64
 TRIES: Final = 20
 """So often a job is made out again that others are changing, too."""
 POSITION_MAX: Final = 1_000_000_000

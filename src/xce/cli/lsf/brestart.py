@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from shlex import quote
 
 from xce.cli.lsf import bsub
-from xce.cli.lsf.checkpoint import load_submission, make_directory, store_submission
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed, UsageError
 from xce.cli.lsf.process_limits import OPTIONS as LIMITS
@@ -125,7 +123,18 @@ def execute(context: Context) -> int:
     return FAILED
 
 
+def quote(text: str) -> str:
+    """Return a text as one word of the shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
 def _submit(context: Context, directory: str, job: str) -> int:
+    from xce.cli.lsf.checkpoint import (  # noqa: PLC0415 - it loads what `-h` does not need
+        load_submission,
+        make_directory,
+        store_submission,
+    )
+
     options = context.parsed
     stored = load_submission(directory, job)
     _check_checkpoint(stored, directory, job)

@@ -7,7 +7,6 @@ import os
 import sys
 import time
 
-from xce.cli.lsf.checkpoint import make_directory, store_submission
 from xce.cli.lsf.front import FAILED, Context, run_main
 from xce.cli.lsf.options import FLAG, MANY, VALUE, Options, Parsed
 from xce.cli.lsf.process_limits import OPTIONS as LIMITS
@@ -175,17 +174,12 @@ def _submit(context: Context) -> int:
         if options.has("-K"):
             raise BadValueError("-K has no meaning with --plan")
         return _plan(context, body, queues)
-    if "checkpoints" in body:
-        make_directory(body)
-    result = send(context, body, queues)
+    result = _send_with_directory(context, body, queues)
     job = int(result["jobid"])
     # Before anything is said: who reads that the job is there may interrupt it.
     session = _session(context, job, mode, body) if mode else None
     if result.get("warning"):
         context.err(f"Warning: {result['warning'].rstrip('.')}.")
-    trouble = store_submission(body, job, result["queue"]) if "checkpoints" in body else ""
-    if trouble:
-        context.err(f"Warning: brestart will not find this job: {trouble}.")
     if not context.environ.get("BSUB_QUIET"):
         kind = "queue" if options.has("-q") else "default queue"
         context.out(f"Job <{result['jobid']}> is submitted to {kind} <{result['queue']}>.")
@@ -194,6 +188,25 @@ def _submit(context: Context) -> int:
         session.run()
         return exit_status(_wait_for_end(context, job))
     return _wait(context, job) if options.has("-K") else 0
+
+
+def _send_with_directory(
+    context: Context, body: dict[str, Any], queues: list[str]
+) -> dict[str, Any]:
+    """Submit; what writes checkpoints has their directory before, and is kept there behind it."""
+    if "checkpoints" not in body:
+        return send(context, body, queues)
+    from xce.cli.lsf.checkpoint import (  # noqa: PLC0415 - of this option only
+        make_directory,
+        store_submission,
+    )
+
+    make_directory(body)
+    result = send(context, body, queues)
+    trouble = store_submission(body, int(result["jobid"]), result["queue"])
+    if trouble:
+        context.err(f"Warning: brestart will not find this job: {trouble}.")
+    return result
 
 
 def _session(context: Context, job: int, mode: str, body: dict[str, Any]) -> Session:
