@@ -228,7 +228,7 @@ class Controller:
             case Tick():
                 records = decide_tick(self.state, body, now_us)
             case LoadSeen():
-                records = [*decide_load(self.state, body)]
+                records = decide_load(self.state, body)
             case HostJoined() | HostDisconnected() | ReignBegan():
                 records = self._hear_of_host(body, results, now_us)
             case _:

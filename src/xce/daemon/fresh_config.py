@@ -243,6 +243,7 @@ _QUEUES: Final = """\
 #   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
 #   load_sched: {r1m: 2}    # by load index: nothing starts on a host that is worse
+#   load_stop: {r1m: 8}     # where it is worse its jobs are suspended, one by one
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
 """
 

@@ -162,7 +162,7 @@ def constrain(request: Request, constraints: tuple[Constraint, ...]) -> Request:
     """Return a request with constraints: then it is compound, each way to run it too.
 
     Raises:
-        NotBuiltError: It has a range of tasks.
+        NotBuiltError: It wants whole hosts.
     """
     if not constraints:
         return request
@@ -177,12 +177,15 @@ def constrain(request: Request, constraints: tuple[Constraint, ...]) -> Request:
 def _compound(request: Request) -> Request:
     if request.parts:
         return request
-    if request.tasks_min != request.tasks_max:
-        raise NotBuiltError("a range of tasks together with relations is not built yet")
+    if request.whole_hosts:
+        raise NotBuiltError(
+            "-nnodes together with relations is not built yet: use span[ptile=n] and -n"
+        )
+    low, high = request.tasks_min, request.tasks_max
     whole = Request(
-        tasks_min=request.tasks_min,
-        tasks_max=request.tasks_max,
-        parts=(Part(PLAIN_ROLE, request.tasks_max, request),),
+        tasks_min=low,
+        tasks_max=high,
+        parts=(Part(PLAIN_ROLE, low, request, high if high > low else 0),),
     )
     return whole.on_hosts_of(request)
 
@@ -201,13 +204,12 @@ def _request(spec: Spec, config: ClusterConfig, unit: str) -> Request:
         role = placed[0][1]
         request = compile_tree(trees[0], spec.tasks or (role.count, role.count))
     else:
-        if spec.tasks is not None:
-            raise NotBuiltError("a range of tasks together with relations is not built yet")
+        # Only the one role of a job may have a range, which stands with the job.
         parts = tuple(
-            ast.CompoundPart(role.count, tree, role.name)
+            ast.CompoundPart(role.count if spec.tasks is None else 0, tree, role.name)
             for (_, role), tree in zip(placed, trees, strict=True)
         )
-        request = compile_tree(ast.Compound(parts, spec.same), None)
+        request = compile_tree(ast.Compound(parts, spec.same), spec.tasks)
     return request
 
 

@@ -193,7 +193,12 @@ def _roles(job: JobSpec, request: Request) -> dict[str, Any]:
         count = _tasks(request.tasks_min, request.tasks_max)
         return {"roles": [_part(job, role, count, request), *attached]}
     roles = [
-        _part(job, placed.get(part.name, Role(part.name)), part.tasks, part.request)
+        _part(
+            job,
+            placed.get(part.name, Role(part.name)),
+            _tasks(part.tasks, max(part.tasks, part.tasks_max)),
+            part.request,
+        )
         for part in request.parts
     ]
     same = {"same": list(request.same)} if request.same else {}

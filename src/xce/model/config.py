@@ -146,6 +146,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`INTERACTIVES`."""
     load_sched: dict[str, int] = {}
     """By load index, in thousandths: on a host on which it is worse none of its jobs starts."""
+    load_stop: dict[str, int] = {}
+    """Likewise: where it is worse its jobs are suspended, one after the other."""
     requeue_exit_values: ExitValues = ExitValues()
     """Exit statuses for which jobs that do not say are started anew."""
     success_exit_values: ExitValues = ExitValues()

@@ -61,6 +61,8 @@ class Stop(enum.IntFlag):
     """The run windows of its queue are closed."""
     PREEMPTED = 2
     """A job of a queue that may preempt has its room."""
+    LOAD = 4
+    """The load of one of its hosts is beyond what its queue bears."""
 
 
 class EndCause(enum.IntEnum):

@@ -106,6 +106,11 @@ def test_any_job_joins_a_placement_group_of_its_owner():
         status, problem = await rest.post(
             "/jobs", {"command": "x", "tasks": [1, 2], "placement_group": "exp,switch"}
         )
+        assert status == 201
+        assert state.key(state.jobs[2]).request.parts[0].is_ranged
+        status, problem = await rest.post(
+            "/jobs", {"command": "x", "nodes": 2, "placement_group": "exp,switch"}
+        )
         assert problem["code"] == "not-built"
 
     run_rest(story, hosts=HOSTS, levels=("switch",))

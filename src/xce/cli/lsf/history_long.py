@@ -85,7 +85,7 @@ _FIXED = {
     "released": "Pending: Waiting for scheduling after resumed by administrator or user;",
     "suspended": "Suspended;",
     "resumed": "Running;",
-    "system-stopped": "Suspended by the cluster: preempted, or the run windows are closed;",
+    "system-stopped": "Suspended by the cluster: preempted, run windows closed, or load of a host;",
     "system-resumed": "The cluster lets it go on;",
     "unknown": "Unknown; unable to reach the execution host;",
     "known": "Running; the execution host is back;",

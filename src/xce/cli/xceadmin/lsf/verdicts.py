@@ -64,7 +64,7 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"GPU_.*|.*_GPU.*", _GPU),
 )  # fmt: skip
 QUEUE: Final[tuple[tuple[str, str], ...]] = (
-    (r"STOP_COND|RESUME_COND|LOAD.*", "jobs are not suspended for the load of their host"),
+    (r"STOP_COND|RESUME_COND|LOAD.*", "jobs are suspended by load_stop of a queue alone"),
     (r"NICE", "jobs run at the priority of their worker"),
     (r"UJOB_LIMIT|PJOB_LIMIT|HJOB_LIMIT|QJOB_LIMIT|JL/.*|MAX|MAX_SLOTS.*|.*_LIMIT", _LIMITS),
     (r"DISPATCH_WINDOW|DISPATCH_ORDER", "queues have run windows only"),
