@@ -1,6 +1,9 @@
 """Jobs over several hosts with networks and names of their own: a real MPI, torch, and faults."""
 
+import itertools
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,23 +21,14 @@ HOSTS = ("h1", "h2")
 ENTER = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
 TORCH = os.environ.get("XCE_TEST_TORCH", sys.executable)
 """An interpreter that has torch."""
-TRAIN = """\
-import torch, torch.distributed as dist
-dist.init_process_group("gloo")
-torch.manual_seed(0)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-rank, losses = dist.get_rank(), []
-x = torch.randn(64, 4, generator=torch.Generator().manual_seed(rank))
-y = x.sum(dim=1, keepdim=True)
-for _ in range(50):
-    loss = ((model(x) - y) ** 2).mean()
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-    losses.append(loss.item())
-total = torch.tensor([float(rank)]); dist.all_reduce(total)
-print(f"rank {rank} of {dist.get_world_size()}: {losses[-1] < losses[0] / 10} {total.item():.0f}")
-dist.destroy_process_group()
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "training"
+FABRIC = """\
+- {names: h1, slots: 4, labels: {switch: s1, block: b1}, gpus: {count: 4, nvlink: [[0, 1], [2, 3]]}}
+- {names: h2, slots: 4, labels: {switch: s2, block: b1}, gpus: {count: 4, nvlink: [[0, 1], [2, 3]]}}
 """
+PLACE = re.compile(
+    r"rank (\d) of 8: Place\(replica=(\d), stage=(\d), tensor=(\d)\) on (h\d), GPUs (\S+)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +47,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site.install(HOSTS)
         for host in HOSTS:
             site.until_status(host, "ok")
+        (site.live.layout.config / "hosts.yaml").write_text(FABRIC)
+        site.live.xceadmin("apply")
         yield site
 
 
@@ -80,19 +76,31 @@ def has_torch() -> bool:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("starter", ["plain", "torchrun"])
-def test_torch_trains_over_two_hosts(site: Site, starter: str) -> None:
+@pytest.mark.parametrize("spec", ["dp-pp-tp.yaml", "torchrun.yaml"])
+def test_torch_trains_the_example_over_two_hosts(site: Site, spec: str) -> None:
     if not has_torch():
         pytest.skip(f"{TORCH} has no torch; name one that has in XCE_TEST_TORCH")
     live = site.live
-    (live.home / "train.py").write_text(TRAIN)
-    run = "-m torch.distributed.run --nproc-per-node 1" if starter == "torchrun" else ""
-    job = submit(site, "torch", f"export GLOO_SOCKET_IFNAME=eth0\n{TORCH} {run} train.py")
-    row = live.until_ended(job, patience_s=120)
+    shutil.copy(EXAMPLE / "train.py", live.home)
+    path = f"{Path(TORCH).parent}:{live.environ['PATH']}"
+    env = [f"PATH={path}", "GLOO_SOCKET_IFNAME=eth0", "OMP_NUM_THREADS=1", "PYTHONWARNINGS=ignore"]
+    body = {"spec": (EXAMPLE / spec).read_text(), "cwd": str(live.home), "env": env, "umask": 0o022}
+    job = live.submit_all([body])[0]
+    row = live.until_ended(job, patience_s=240)
     text = live.output(job).decode()
     assert row["stat"] == "DONE", text
-    assert "rank 0 of 2: True 1\n" in text
-    assert "rank 1 of 2: True 1\n" in text
+    places = {int(found[0]): found[1:] for found in PLACE.findall(text)}
+    by_rank = [(*map(int, places[rank][:3]),) for rank in range(8)]
+    assert sorted(by_rank) == list(itertools.product(range(2), repeat=3)), text
+    hosts = {(replica, host) for replica, _, _, host, _ in places.values()}
+    assert len(hosts) == 2, "a replica has one host, and each another one"
+    if spec == "dp-pp-tp.yaml":
+        gpus = {(host, gpu) for *_, host, gpu in places.values()}
+        assert gpus == {(host, str(gpu)) for host in HOSTS for gpu in range(4)}
+    losses = re.findall(r"rank \d: loss (\S+) to (\S+)\n", text)
+    assert len(losses) == 4, "those of the last stages"
+    assert all(float(last) < float(first) / 4 for first, last in losses), text
+    assert text.count("all 2 copies of stage") == text.count("equal: True") == 8, text
 
 
 def set_routes(site: Site, action: str) -> None:
