@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from xce.client.ranks import Rank, hosts_of
+from xce.step.environment import Meeting
+from xce.step.plan import TORCH, Plan
 
 TASKS: Final = "tasks"
 MPI: Final = "mpi"
-TORCH: Final = "torch"
 TYPES: Final = (TASKS, MPI, TORCH)
 EXEC: Final = "exec"
 """The way of a script whose first line names its program."""
@@ -57,6 +58,30 @@ def torch_environment(
         "PET_NNODES": str(len(hosts)), "PET_NODE_RANK": node, "PET_NPROC_PER_NODE": str(mates),
         "PET_MASTER_ADDR": address, "PET_MASTER_PORT": port,
     }  # fmt: skip
+
+
+def role_ranks(plan: Plan, number: int) -> list[Rank]:
+    """Return the tasks of a role as if they were all of a job."""
+    role = plan.roles[number]
+    on_host: dict[int, int] = {}
+    found = []
+    for place, task in enumerate(role.tasks):
+        mates = on_host[task.host] = on_host.get(task.host, 0) + 1
+        found.append(Rank(place, plan.hosts[task.host], mates - 1, role.name, place))
+    return found
+
+
+def role_environment(plan: Plan, number: int, place: int, meeting: Meeting) -> dict[str, str]:
+    """Return what the launch type of a role tells a task of the others of its role."""
+    role = plan.roles[number]
+    if role.launch != TORCH:
+        return {}
+    where = {
+        "MASTER_ADDR": meeting.addresses[role.tasks[0].host],
+        "MASTER_PORT": str(meeting.doors.get(number, "")),
+    }
+    ranks = role_ranks(plan, number)
+    return torch_environment(ranks[place], ranks, where)
 
 
 def mpi_hostfile(ranks: Sequence[Rank], program: str) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 from xce.jobspec.document import Spec
 from xce.model.relation import LaunchType
 
-LAUNCHES_BY_ROLES: Final = frozenset({LaunchType.MPI, LaunchType.TORCH})
+LAUNCHES_BY_ROLES: Final = frozenset({LaunchType.MPI})
 """Launch types that roles which run commands of their own have not."""
 
 

@@ -12,6 +12,7 @@ from xce.model.request import Part, Request
 
 TASKS_MAX: Final = 3
 """Most tasks with slots: every world has room for so many."""
+_LAUNCHES: Final = (LaunchType.TASKS, LaunchType.TORCH, LaunchType.TASKS)
 _K: Final = RelationKind
 
 
@@ -23,8 +24,8 @@ def draw_role_job(rng: Random, spec: JobSpec) -> tuple[JobSpec, Request]:
         sizes[rng.randrange(count)] += 1
     names = [f"r{number}" for number in range(count)]
     roles = [
-        Role(name, size, command=_command(rng), launch=LaunchType.TASKS)
-        for name, size in zip(names, sizes, strict=True)
+        Role(name, size, command=_command(rng), launch=launch)
+        for name, size, launch in zip(names, sizes, _LAUNCHES, strict=False)
     ]
     if rng.random() < 0.4:
         beside = rng.choice(names[1:])

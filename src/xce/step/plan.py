@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 RESTART_NEVER: Final = "never"
 RESTART_ON_FAILURE: Final = "on-failure"
 RESTART_ALWAYS: Final = "always"
+TORCH: Final = "torch"
+"""The launch type of a role whose tasks are the processes of one ``torch.distributed`` world."""
 
 
 class ProbePlan(NamedTuple):
@@ -79,6 +81,13 @@ class RolePlan(NamedTuple):
     """A task that has failed for good ends the job."""
     fate: str = "fail-together"
     """The word for people."""
+    launch: str = "tasks"
+    """How its command becomes its tasks."""
+
+    @property
+    def meets(self) -> bool:
+        """Whether its tasks meet at a port on the host of its first one."""
+        return self.launch == TORCH
 
 
 class Plan(NamedTuple):
@@ -100,6 +109,14 @@ class Plan(NamedTuple):
             for index in range(len(role.tasks)):
                 yield number, index
 
+    def meetings(self) -> dict[int, set[int]]:
+        """Return the hosts of each role whose tasks meet, by its number."""
+        return {
+            number: {task.host for task in role.tasks}
+            for number, role in enumerate(self.roles)
+            if role.meets
+        }
+
 
 def encode_plan(plan: Plan) -> str:
     """Return a plan as JSON."""
@@ -113,7 +130,7 @@ def decode_plan(text: str) -> Plan:
 
 
 def _role(fields: list[Any]) -> RolePlan:
-    named = dict(zip(RolePlan._fields, fields, strict=True))
+    named = dict(zip(RolePlan._fields, fields, strict=False))  # of an earlier release, perhaps
     named["tasks"] = tuple(
         TaskPlan(host, rank, tuple((name, value) for name, value in env))
         for host, rank, env in named["tasks"]

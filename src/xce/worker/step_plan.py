@@ -53,6 +53,7 @@ def plan_of(launch: Launch, index: Index, script: str) -> Plan:
             error=role.error,
             probe=_probe(role),
             group=number,
+            launch=role.launch.value,
         )
         for number, role in enumerate(spec.roles)
     ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from launch_jobs import HAS_MPI, build_hello, submit_launch
 from live import is_alive, pid_in, until
 from netns import why_not
@@ -75,8 +76,30 @@ def has_torch() -> bool:
     return done.returncode == 0
 
 
+def beside_data() -> str:
+    """Return the example under torchrun, in a role beside one that serves data to each host."""
+    spec = yaml.safe_load((EXAMPLE / "torchrun.yaml").read_text())
+    (train,) = spec["roles"]
+    url = "http://$XCE_ENDPOINTS_data/train.py"
+    fetch = f"import urllib.request as u; print(len(u.urlopen('{url}').read()), 'bytes')"
+    train["command"] = f'python3 -c "{fetch}" || exit 9\n{spec.pop("command")}'
+    serve = "exec python3 -m http.server $XCE_PORT"
+    data = {"name": "data", "command": serve, "ready": {"http": "$XCE_PORT/train.py"}}
+    beside = {"kind": "sidecar-of", "from": "data", "to": "replica"}
+    return yaml.safe_dump(
+        {**spec, "roles": [data, train], "relations": [*spec["relations"], beside]}
+    )
+
+
+SPECS = {
+    "ranks": (EXAMPLE / "dp-pp-tp.yaml").read_text,
+    "torchrun": (EXAMPLE / "torchrun.yaml").read_text,
+    "beside data": beside_data,
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("spec", ["dp-pp-tp.yaml", "torchrun.yaml"])
+@pytest.mark.parametrize("spec", SPECS)
 def test_torch_trains_the_example_over_two_hosts(site: Site, spec: str) -> None:
     if not has_torch():
         pytest.skip(f"{TORCH} has no torch; name one that has in XCE_TEST_TORCH")
@@ -84,7 +107,7 @@ def test_torch_trains_the_example_over_two_hosts(site: Site, spec: str) -> None:
     shutil.copy(EXAMPLE / "train.py", live.home)
     path = f"{Path(TORCH).parent}:{live.environ['PATH']}"
     env = [f"PATH={path}", "GLOO_SOCKET_IFNAME=eth0", "OMP_NUM_THREADS=1", "PYTHONWARNINGS=ignore"]
-    body = {"spec": (EXAMPLE / spec).read_text(), "cwd": str(live.home), "env": env, "umask": 0o022}
+    body = {"spec": SPECS[spec](), "cwd": str(live.home), "env": env, "umask": 0o022}
     job = live.submit_all([body])[0]
     row = live.until_ended(job, patience_s=240)
     text = live.output(job).decode()
@@ -94,7 +117,8 @@ def test_torch_trains_the_example_over_two_hosts(site: Site, spec: str) -> None:
     assert sorted(by_rank) == list(itertools.product(range(2), repeat=3)), text
     hosts = {(replica, host) for replica, _, _, host, _ in places.values()}
     assert len(hosts) == 2, "a replica has one host, and each another one"
-    if spec == "dp-pp-tp.yaml":
+    assert text.count(" bytes\n") == 2 * (spec == "beside data")
+    if spec == "ranks":
         gpus = {(host, gpu) for *_, host, gpu in places.values()}
         assert gpus == {(host, str(gpu)) for host in HOSTS for gpu in range(4)}
     losses = re.findall(r"rank \d: loss (\S+) to (\S+)\n", text)
@@ -126,6 +150,32 @@ def test_a_member_that_cannot_be_reached_is_named_before_anything_starts(site: S
     assert "No route to host" in said
     assert row["end_at"] - row["start_at"] < 30
     assert not (live.home / "started").exists()
+
+
+MEETING = """\
+version: 1
+roles:
+  - {name: data, command: touch began; sleep 60}
+  - {name: train, count: 2, launch: torch, resreq: "span[ptile=1]", command: touch began}
+"""
+
+
+def test_a_member_of_a_role_that_cannot_be_met_is_named_before_anything_begins(site: Site) -> None:
+    live = site.live
+    set_routes(site, "add")
+    try:
+        body = {"spec": MEETING, "cwd": str(live.home), "umask": 0o022}
+        job = live.submit_all([body])[0]
+        row = live.until_ended(job)
+    finally:
+        set_routes(site, "del")
+    assert row["exit_code"] == 125
+    assert re.fullmatch(
+        r"preflight: host (h1: cannot reach h2|h2: cannot reach h1):\d+: No route to host",
+        row["detail"],
+    )
+    assert row["end_at"] - row["start_at"] < 30
+    assert not (live.home / "began").exists()
 
 
 @pytest.mark.long

@@ -68,6 +68,13 @@ def test_roles_become_tasks_on_hosts_with_their_ranks():
     assert plan.roles[3].tasks == (TaskPlan(0, -1), TaskPlan(1, -1)), "one task on each host"
 
 
+def test_the_launch_type_of_a_role_stands_in_the_plan():
+    text = UNIT.replace("env: {A: 1}", "launch: torch")
+    plan = plan_of(launch(text), 0, "")
+    assert [role.launch for role in plan.roles] == ["tasks", "torch", "script", "tasks"]
+    assert plan.meetings() == {1: {0, 1}}
+
+
 def test_a_role_that_is_launched_as_a_script_has_its_first_task_only():
     text = UNIT.replace("env: {A: 1}", "launch: script")
     assert plan_of(launch(text), 0, "").roles[1].tasks == (TaskPlan(0, 1),)

@@ -14,7 +14,6 @@ from typing import Final
 from xce.client.launching import (
     EXEC,
     MPI,
-    TORCH,
     LaunchError,
     mpi_argv,
     mpi_environment,
@@ -27,9 +26,9 @@ from xce.client.preflight import look_at_hosts
 from xce.client.ranks import Rank, RankFileError, load_ranks, rank_environment
 from xce.client.running import Run
 from xce.client.tasks import LOST_CODE, NoJobError, Tasks
+from xce.step.core import PREFLIGHT_CODE
+from xce.step.plan import TORCH
 
-PREFLIGHT_CODE = 125
-"""The exit code of a job whose preflight has found something."""
 _START: Final = f"{os.path.dirname(os.path.abspath(__file__))}/start.py"  # noqa: PTH100, PTH120
 
 
