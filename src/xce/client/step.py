@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from xce.client import tasks
-from xce.client.launching import role_environment
+from xce.client.launching import rankfile_name, role_arguments, role_environment, role_ranks
+from xce.client.ranks import render_ranks
 from xce.client.step_checks import Preflight
 from xce.client.tasks import Task, TaskEvent, Tasks
 from xce.step import companion, core
@@ -25,10 +26,9 @@ from xce.step.environment import (
     Meeting,
     expand_variables,
     stream_path,
-    task_arguments,
     task_environment,
 )
-from xce.step.plan import Plan, decode_plan
+from xce.step.plan import Plan, TaskPlan, decode_plan
 from xce.step.status import render_status
 from xce.step.streams import Sinks, open_sinks
 
@@ -186,6 +186,8 @@ class Conductor:
             door = self._meeting.doors.get(number) if place == 0 else None
             for port in filter(None, (own, door)):
                 self._ask(host, {"free": port})
+        if role.started:
+            self._store(rankfile_name(role.name), render_ranks(role_ranks(self._plan, number)))
         try:
             sinks = open_sinks(
                 stream_path(role.output, self._plan, role, place),
@@ -198,20 +200,20 @@ class Conductor:
             self.tell(core.Failed(number, place, run, why))
             return
         task = self._starter.start(
-            self._plan.hosts[host], task_arguments(role), env=env,
+            self._plan.hosts[host], role_arguments(self._plan, number), env=env,
             cwd=os.path.join(self._cwd, role.cwd), has_input=False,  # noqa: PTH118
         )  # fmt: skip
         self._runs[task], self._tasks[number, place] = (number, place, run), task
         self._sinks[task] = sinks
 
-    def run_beside(self, host: int, argv: list[str], number: int, place: int) -> Task:
-        """Start a process where a task of a role will be, with its environment."""
-        env = self._environment(number, place)
-        name = self._plan.hosts[host]
+    def run_beside(self, argv: list[str], number: int, member: TaskPlan) -> Task:
+        """Start a process where a member of a role will be, with what that has."""
+        env = self._environment(number, 0) | dict(member.env)
+        name = self._plan.hosts[member.host]
         return self._starter.start(name, argv, env=env, cwd="/", has_input=False)
 
     def _environment(self, number: int, place: int) -> dict[str, str]:
-        world = role_environment(self._plan, number, place, self._meeting)
+        world = role_environment(self._plan, number, place, self._meeting, self._directory)
         return task_environment(self._plan, number, place, self._base, self._meeting, world)
 
     def _probe(self, action: core.Probe) -> None:

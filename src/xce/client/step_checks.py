@@ -13,7 +13,7 @@ from xce.client.preflight import PROBE, REACH_S
 from xce.client.tasks import Task, TaskEvent
 from xce.step import core
 from xce.step.environment import Meeting
-from xce.step.plan import Plan
+from xce.step.plan import Plan, TaskPlan
 
 _SAID_MAX: Final = 1000
 
@@ -25,8 +25,8 @@ class Desk(Protocol):
         """Ask the companion of a host; ``heard`` is given why not, empty: all is well."""
         ...
 
-    def run_beside(self, host: int, argv: list[str], number: int, place: int) -> Task:
-        """Start a process where a task of a role will be, with its environment."""
+    def run_beside(self, argv: list[str], number: int, member: TaskPlan) -> Task:
+        """Start a process where a member of a role will be, with what that has."""
         ...
 
     def tell(self, event: core.Event) -> None:
@@ -98,13 +98,14 @@ class Preflight:
         address = self._meeting.addresses[self._lead(number)]
         port = str(self._meeting.doors[number])
         arguments = [address, port, self._word, str(REACH_S)]
-        places: dict[int, int] = {}
-        for place, task in enumerate(self._plan.roles[number].tasks):
-            places.setdefault(task.host, place)
-        for host, place in places.items():
+        role = self._plan.roles[number]
+        first: dict[int, TaskPlan] = {}
+        for member in (*role.members, *role.tasks):
+            first.setdefault(member.host, member)
+        for member in first.values():
             argv = ["/bin/sh", "-c", PROBE, "probe", *arguments]
-            looker = self._desk.run_beside(host, argv, number, place)
-            self._lookers[looker] = (number, host)
+            looker = self._desk.run_beside(argv, number, member)
+            self._lookers[looker] = (number, member.host)
             self._said[looker] = b""
 
     def _note(self, number: int, host: int, why: str) -> None:

@@ -53,7 +53,7 @@ class Meeting:
         if self._shared is None:
             self._shared = {}
             for number, role in enumerate(self._plan.roles):
-                hosts = " ".join(self._plan.hosts[task.host] for task in role.tasks)
+                hosts = " ".join(self._plan.hosts[task.host] for task in role.members)
                 ends = " ".join(
                     f"{self.addresses[task.host]}:{self.ports[number, place]}"
                     for place, task in enumerate(role.tasks)
@@ -87,7 +87,7 @@ def task_environment(
     found |= {
         "XCE_ROLE": role.name,
         "XCE_ROLE_INDEX": str(place),
-        "XCE_ROLE_NTASKS": str(len(role.tasks)),
+        "XCE_ROLE_NTASKS": str(len(role.members)),
         "XCE_HOST_NTASKS": str(len(mine)),
         "XCE_HOST_TASK_INDEX": str(mine.index((number, place))),
         "XCE_HOST": plan.hosts[task.host],

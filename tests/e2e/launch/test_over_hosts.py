@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from launch_jobs import HAS_MPI, build_hello, submit_launch
+from launch_jobs import BESIDE_MPI, HAS_MPI, build_hello, submit_launch
 from live import is_alive, pid_in, until
 from netns import why_not
 from site_of_hosts import Site, open_site
@@ -67,6 +67,25 @@ def test_a_real_mpi_program_runs_over_the_network(site: Site, tmp_path: Path) ->
     text = live.output(job).decode()
     for rank, (host, _) in enumerate(row["hosts"]):
         assert f"rank {rank} of 2 on {host}: sum 1\n" in text, text
+    assert row["exit_code"] == 7
+    until(lambda: not live.job_processes(), "no daemon of MPI is left")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")
+def test_a_real_mpi_program_runs_over_the_network_as_a_role_beside_others(
+    site: Site, tmp_path: Path
+) -> None:
+    # Two GPUs each, of four on a host: over both of them.
+    live = site.live
+    build_hello(tmp_path, live.home / "hello")
+    body = {"spec": BESIDE_MPI.format(gpu=2), "cwd": str(live.home), "umask": 0o022}
+    job = live.submit_all([body])[0]
+    row = live.until_ended(job)
+    text = live.output(job).decode()
+    sums = sorted(re.findall(r"solve.0: rank (\d) of 3 on (h\d): sum 3\n", text))
+    assert [rank for rank, _ in sums] == ["0", "1", "2"], text
+    assert {host for _, host in sums} == set(HOSTS)
     assert row["exit_code"] == 7
     until(lambda: not live.job_processes(), "no daemon of MPI is left")
 

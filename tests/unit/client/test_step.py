@@ -86,6 +86,33 @@ def test_the_tasks_of_a_torch_role_are_a_world_of_their_own(tmp_path, capfd):
     assert meetings[0] != meetings[1]
 
 
+MPIRUN = """\
+#!/bin/sh
+case "$1" in --version) echo "mpirun (Open MPI) 4.1.4"; exit;; esac
+while read host slots; do echo "host $host $slots"; done <"$2"
+n=$4; shift 4
+for rank in $(seq 0 $((n - 1))); do OMPI_COMM_WORLD_RANK=$rank "$@"; done
+"""
+
+
+@pytest.mark.timeout(60)
+def test_the_members_of_an_mpi_role_are_started_by_one_mpirun_on_the_first_host(tmp_path, capfd):
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(MPIRUN)
+    mpirun.chmod(0o755)
+    command = 'echo "$XCE_ROLE $XCE_ROLE_INDEX/$XCE_ROLE_NTASKS $XCE_RANK [$XCE_HOSTS_solve]"'
+    members = (TaskPlan(1, 1), TaskPlan(1, 2), TaskPlan(0, 3))
+    path = (f"PATH={tmp_path}:{os.environ['PATH']}",)
+    solve = RolePlan("solve", command, (TaskPlan(0, 1),), launch="mpi", started=members, env=path)
+    ran = Ran(tmp_path, [role("data", "true", 0), solve], capfd)
+    assert ran.code == 0, ran.errors
+    assert ran.output.splitlines() == [
+        "solve.0: host h1 slots=2", "solve.0: host h0 slots=1",
+        "solve.0: solve 0/3 1 [h1 h1 h0]", "solve.0: solve 1/3 2 [h1 h1 h0]",
+        "solve.0: solve 2/3 3 [h1 h1 h0]",
+    ]  # fmt: skip
+
+
 @pytest.mark.timeout(60)
 def test_what_is_wrong_where_a_torch_role_runs_is_said_before_anything_begins(tmp_path, capfd):
     gpus = (("XCE_GPUS", "0"), ("XCE_GPU_COUNT", "2"))

@@ -4,7 +4,6 @@ from specs import asked, with_relations
 from xce.jobspec.document import read_spec
 from xce.model.errors import ConfigError
 from xce.model.relation import LaunchType
-from xce.resreq.errors import NotBuiltError
 
 ROLES = "a: 2, b: 2, c: 1"
 TWO = "1*{a: order[mem]} + 1*{b: order[mem]}"
@@ -142,10 +141,12 @@ def test_an_init_role_has_no_probe():
         asked(text)
 
 
-def test_what_is_not_built_of_launch_types_beside_others_is_refused_by_name():
-    text = "version: 1\ncommand: x\nroles: [{name: a, launch: mpi}, {name: b, command: y}]"
-    with pytest.raises(NotBuiltError, match="launch type mpi of a role beside others"):
-        asked(text)
+@pytest.mark.parametrize("launch", ["script", "tasks", "torch", "mpi"])
+def test_each_role_that_has_a_command_of_its_own_has_a_launch_type_of_its_own(launch):
+    text = (
+        f"version: 1\ncommand: x\nroles: [{{name: a, launch: {launch}}}, {{name: b, command: y}}]"
+    )
+    assert [role.launch.value for role in asked(text).roles] == [launch, "tasks"]
 
 
 def test_roles_that_fit_together_are_taken():
