@@ -12,10 +12,19 @@ from xce.model.command import ProposePlan
 from xce.model.config import HostConfig, QueueConfig, ResourceConfig
 from xce.model.plan import Plan
 from xce.model.record import SessionRan
-from xce.model.request import Alternative, Amount, CuWish, HostChoice, Part, Request
+from xce.model.request import (
+    TASKS_MAX,
+    Alternative,
+    Amount,
+    CuWish,
+    HostChoice,
+    Part,
+    Request,
+)
 from xce.sched.certify import find_faults, find_shortages
 from xce.sched.session import run_session
 from xce.state.check import check_not_over_committed, check_state
+from xce.state.hosts import HostTable
 from xce.state.needs import Form, Need, compile_forms
 from xce.testing.builders import (
     RecordedController,
@@ -77,6 +86,7 @@ spans = st.one_of(
     st.sampled_from([-1, 1, 2]).map(lambda n: {"stripe": n}),
     st.integers(1, 3).map(lambda n: {"hosts_max": n}),
     st.just({"ptile": -1}),
+    st.sampled_from([1, 2, 2, 3]).map(lambda n: {"ptile": -1, "whole_hosts": n}),
 )
 sames = st.sampled_from([(), (), (), ("kind",), ("kind", "speed"), ("hname",)])
 wishes = st.builds(
@@ -85,6 +95,7 @@ wishes = st.builds(
     st.sampled_from(["config", "minavail", "maxavail", "bestfit"]),
     st.integers(0, 2),
     st.sampled_from([0, 0, 2, 3]),
+    exclusive=st.sampled_from([False, False, False, True]),
 )
 asked_hosts = st.one_of(
     st.just({}),
@@ -93,6 +104,14 @@ asked_hosts = st.one_of(
     st.just({"hosts": (HostChoice("h2"), HostChoice("r2", 1))}),
     st.just({"hosts": (HostChoice("r1", 1),), "other_hosts": True, "others_preference": 2}),
     st.sampled_from(["h1", "r1", "r2"]).map(lambda name: {"hosts_excluded": (name,)}),
+    st.sampled_from(
+        [
+            {"hosts": (HostChoice("h1"), HostChoice("h2", 1)), "hosts_first": ("h1",)},
+            {"hosts": (HostChoice("r1"),), "hosts_first": ("r1",), "other_hosts": True},
+            {"hosts": tuple(map(HostChoice, ("h1", "h2", "r1"))), "hosts_first": ("h1", "h2")},
+            {"hosts": (HostChoice("h2"), HostChoice("h3")), "hosts_first": ("h2", "h3")},
+        ]
+    ),
 )
 """What ``-m`` may say: names of hosts and of racks, all of which need not be there."""
 
@@ -102,11 +121,20 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
     """Return a request without parts; ``fixed``: of so many tasks."""
     low = fixed or draw(st.integers(1, 7))
     high = low if fixed else draw(st.one_of(st.just(low), st.integers(low, 9)))
-    span = draw(spans)
+    span = draw(spans.filter(lambda found: not (fixed and "whole_hosts" in found)))
     wish = draw(st.one_of(st.none(), st.none(), wishes))
     is_plain = not span or "stripe" in span
+    asked = draw(asked_hosts)
+    if wish is not None and "hosts_first" in asked:
+        # Which hosts count as usable then is told by what is found.
+        wish = replace(wish, min_slots=0)
     if wish is not None and can_balance and is_plain and draw(st.booleans()):
         wish = replace(wish, balance=True, min_slots=0)
+    if wish is not None and fixed:
+        wish = replace(wish, exclusive=False)
+    if "whole_hosts" in span:
+        wish = wish and replace(wish, balance=False)
+        low, high = max(low, span["whole_hosts"]), TASKS_MAX
     return Request(
         tasks_min=low,
         tasks_max=high,
@@ -116,7 +144,7 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
         select=draw(st.sampled_from(["", "", "", "mem > 2", "hname != 'h1'"])),
         order=draw(st.sampled_from(["", "slots", "-mem:slots", "!slots"])),
         **span,
-        **draw(asked_hosts),
+        **asked,
     )
 
 
@@ -182,6 +210,7 @@ def names_that_are_there(wanted: Request, shape: Sequence[HostShape]) -> Request
         wanted,
         hosts=tuple(choice for choice in wanted.hosts if choice.host in there),
         hosts_excluded=tuple(name for name in wanted.hosts_excluded if name in there),
+        hosts_first=tuple(name for name in wanted.hosts_first if name in there),
     )
 
 
@@ -240,8 +269,23 @@ def usable_hosts(controller: RecordedController, form: Form, free: np.ndarray) -
     return [
         number
         for number in range(table.count)
-        if (not request.exclusive or attempts[number] == 0) and _is_asked(controller, form, number)
+        if (not request.exclusive or attempts[number] == 0)
+        and _is_asked(controller, form, number)
+        and _is_closable(form, table, number, attempts)
     ]
+
+
+def _is_closable(form: Form, table: HostTable, number: int, attempts: np.ndarray) -> bool:
+    """Return whether the domain of a host is idle, where ``cu[excl]`` wants it so."""
+    wish = form.request.cu
+    if wish is None or not wish.exclusive:
+        return True
+    if wish.level == "host":
+        return bool(attempts[number] == 0)
+    labels = [table.config[other].labels.get("rack") for other in range(table.count)]
+    return all(
+        attempts[other] == 0 for other in range(table.count) if labels[other] == labels[number]
+    )
 
 
 def _is_asked(controller: RecordedController, form: Form, number: int) -> bool:
@@ -278,7 +322,8 @@ def role_hosts(
     }
     for number in found:
         key = (domain[number], values[number])
-        room[key] = room.get(key, 0) + alone(role, need, free, number, table)
+        leads = may_lead(role, number, table)
+        room[key] = room.get(key, 0) + alone(role, need, free, number, table, is_first=leads)
     return [n for n in found if room[domain[n], values[n]] >= role.cu.min_slots]
 
 
@@ -291,14 +336,28 @@ def least_share(role: Request, need: Need) -> np.ndarray:
     return need.on_host(least, is_first=False)
 
 
-def alone(role: Request, need: Need, free: np.ndarray, number: int, table: object) -> int:
-    """Return how many tasks a host that is not the first could take."""
+def may_lead(role: Request, number: int, table: HostTable) -> bool:
+    """Return whether ``-m`` wants a host to be the first, if it is used."""
+    names = {table.names[number], table.config[number].labels.get("rack")}
+    return not names.isdisjoint(role.hosts_first)
+
+
+def alone(
+    role: Request,
+    need: Need,
+    free: np.ndarray,
+    number: int,
+    table: HostTable,
+    *,
+    is_first: bool = False,
+) -> int:
+    """Return how many tasks a host could take."""
     ceiling = role.stripe if role.stripe > 0 else 9
     if role.ptile:
         ceiling = role.ptile if role.ptile > 0 else max(int(table.total[0, number]), 1)
     most = 0
     for tasks in range(1, ceiling + 1):
-        wanted = need.on_host(tasks, is_first=False)
+        wanted = need.on_host(tasks, is_first=is_first)
         if ((wanted > 0) & (free[:, number] < wanted)).any():
             break
         most = tasks
@@ -355,6 +414,7 @@ def placements(
         for number in range(state.hosts.count)
         if not form.request.exclusive or state.hosts.attempts[number] == 0
         if _is_asked(controller, form, number)
+        and _is_closable(form, state.hosts, number, state.hosts.attempts)
     }
     columns = []
     for role, need in zip(form.roles, form.needs, strict=True):

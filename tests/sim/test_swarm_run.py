@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from xce.journal.codec import decode_batch
-from xce.sim import host, leader, planner, shepherd, swarm
+from xce.sim import host, leader, planner, remote, shepherd, swarm
 from xce.sim.coverage import CALM, EVENTS, Coverage, Strikes, no_coverage, render_table
 from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS, Faults
-from xce.sim.havoc import SEAMS
+from xce.sim.havoc import SEAMS, TASK_SEAMS
 from xce.sim.loop import DiedError, Doom, Loop, Process
 from xce.sim.oracles import UntrueError
 from xce.sim.shrink import live, render_shrunk, shrink
@@ -154,12 +154,18 @@ def test_a_seam_of_another_name_is_passed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("process", "shell"),
-    [("controller", leader), ("scheduler", planner), ("worker", host), ("shepherd", shepherd)],
+    ("process", "shells"),
+    [
+        ("controller", (leader,)),
+        ("scheduler", (planner,)),
+        ("worker", (host, remote)),
+        ("shepherd", (shepherd,)),
+    ],
 )
-def test_every_seam_is_in_the_shell_of_its_process(process: str, shell) -> None:
-    text = Path(shell.__file__).read_text()
-    assert set(re.findall(r'self\.seam\("([^"]+)"\)', text)) == set(SEAMS[process])
+def test_every_seam_is_in_the_shell_of_its_process(process: str, shells) -> None:
+    text = "".join(Path(shell.__file__).read_text() for shell in shells)
+    found = set(re.findall(r'(?:self|shell)\.seam\("([^"]+)"\)', text))
+    assert found == {*SEAMS[process], *TASK_SEAMS.get(process, ())}
 
 
 @pytest.mark.long
@@ -169,7 +175,7 @@ def test_processes_die_at_every_seam() -> None:
     never = [
         f"{process}.{seam}"
         for process, seams in SEAMS.items()
-        for seam in seams
+        for seam in (*seams, *TASK_SEAMS.get(process, ()))
         if not found.seams[f"{process}.{seam}"]
     ]
     assert not never

@@ -97,24 +97,7 @@ def relaxations(
         found.append(_run_limit(wish))
     found += [_queue(name) for name in queues]
     request = wish.request
-    if request.hosts and not request.other_hosts:
-        names = " ".join(choice.host for choice in request.hosts)
-        found.append(
-            _dropped(
-                "hosts",
-                lambda wanted: _everywhere(wanted, hosts=(), other_hosts=False),
-                Change("hosts", f"use other hosts than {names}", f'without -m "{names}"'),
-            )
-        )
-    if request.hosts_excluded:
-        names = " ".join(request.hosts_excluded)
-        found.append(
-            _dropped(
-                "hosts-excluded",
-                lambda wanted: _everywhere(wanted, hosts_excluded=()),
-                Change("hosts", f"use {names} too", "without ~ in -m"),
-            )
-        )
+    found += _asked_hosts(request)
     if request.exclusive:
         found.append(
             _dropped(
@@ -129,6 +112,39 @@ def relaxations(
         found += _of_node(path, at, node)
     if request.alternatives:
         found += _tasks_of_all(request)
+    return found
+
+
+def _asked_hosts(request: Request) -> list[Relaxation]:
+    """Return what ``-m`` says left out, word by word."""
+    found: list[Relaxation] = []
+    if request.hosts and not request.other_hosts:
+        names = " ".join(choice.host for choice in request.hosts)
+        found.append(
+            _dropped(
+                "hosts",
+                lambda wanted: _everywhere(wanted, hosts=(), other_hosts=False, hosts_first=()),
+                Change("hosts", f"use other hosts than {names}", f'without -m "{names}"'),
+            )
+        )
+    if request.hosts_first:
+        names = " ".join(request.hosts_first)
+        found.append(
+            _dropped(
+                "hosts-first",
+                lambda wanted: _everywhere(wanted, hosts_first=()),
+                Change("hosts", f"begin on others than {names}", "without ! in -m"),
+            )
+        )
+    if request.hosts_excluded:
+        names = " ".join(request.hosts_excluded)
+        found.append(
+            _dropped(
+                "hosts-excluded",
+                lambda wanted: _everywhere(wanted, hosts_excluded=()),
+                Change("hosts", f"use {names} too", "without ~ in -m"),
+            )
+        )
     return found
 
 

@@ -41,6 +41,7 @@ from xce.apiserver.submission_body import (
     Span,
     SubmissionBody,
     Text,
+    TransferBody,
 )
 from xce.apiserver.submission_checks import check_paths, check_warning, check_word
 from xce.control.modify import as_it_is
@@ -53,6 +54,7 @@ from xce.model.mail import NOTICE_WORDS, Notice
 from xce.model.process_limits import without
 from xce.model.refusal import RefusalCode
 from xce.model.request import TASKS_MAX, ClassKey, Request
+from xce.model.transfers import TRANSFERS_MAX, render_transfer
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 
@@ -64,7 +66,8 @@ Unsettable = Literal[
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group",
     "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
-    "output_dir", "mail_to", "login_shell", "user_group", "gpu", "nodes", "ends_as_orphan",
+    "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
+    "ends_as_orphan",
     "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
     "data_limit_kib", "file_limit_kib", "core_limit_kib",
 ]  # fmt: skip
@@ -114,6 +117,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     warning_s: Span | UnsetType = UNSET
     description: Description | UnsetType = UNSET
     output_dir: Path | UnsetType = UNSET
+    transfers: Annotated[list[TransferBody], Meta(max_length=TRANSFERS_MAX)] | UnsetType = UNSET
     mail_start: bool | UnsetType = UNSET
     """Whether mail is wanted about its beginning."""
     mail_done: bool | UnsetType = UNSET
@@ -182,6 +186,8 @@ def render_changes(change: ChangeBody) -> str:
                 parts.append(name)
             case [int(least), int(most)]:
                 parts.append(f"{name}={least},{most}")
+            case [(_, _, _, _), *_]:
+                parts.append(f"{name}={'; '.join(map(render_transfer, value))}")
             case list():
                 parts.append(f"{name}={' '.join(map(str, value))}")
             case GpuBody():
@@ -374,6 +380,7 @@ class Composer:
             limits=change_limits(self._change.limits, self._change.unset, spec.limits),
             description=value("description", "", spec.description),
             output_dir=value("output_dir", "", spec.output_dir),
+            transfers=tuple(value("transfers", (), spec.transfers)),
             notices=int(notices),
             mail_to=to if self._is_changed("mail_to") else spec.mail_to,
             login_shell=value("login_shell", "", spec.login_shell),
@@ -423,6 +430,7 @@ class Composer:
             post_exec=self._value("post_exec", "", ""),
             description=self._value("description", "", ""),
             output_dir=self._value("output_dir", "", ""),
+            transfers=self._value("transfers", [], []),
         )
         check_paths(body)
         if self._is_changed("input"):

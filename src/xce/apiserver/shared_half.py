@@ -9,6 +9,7 @@ from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS
 from xce.model.request import ClassKey
+from xce.model.transfers import Transfer
 
 
 def number_s(span_us: Micros) -> float:
@@ -78,6 +79,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
     limits: dict[str, float]
     """Those that it has: ``cpu_limit_s``, ``swap_limit_kib``, ``process_limit``, ..."""
+    transfers: tuple[Transfer, ...]
+    """Files that are copied before and after: local path, operator, the job's path."""
 
 
 class Common:
@@ -183,5 +186,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "description": "spec.description",
     "output_dir": "spec.output_dir",
     "limits": "limits",
+    "transfers": "spec.transfers",
 }
 """Each member of `Shared` and where `Common` has it."""

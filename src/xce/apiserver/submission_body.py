@@ -10,6 +10,8 @@ from xce.apiserver.process_limits import LimitsBody
 from xce.model.job import COMMAND_MAX, DESCRIPTION_MAX
 from xce.model.mail import TEXT_MAX as MAIL_TEXT_MAX
 from xce.model.request import TASKS_MAX
+from xce.model.transfers import TRANSFERS_MAX
+from xce.step.file_copy import PLACE_MAX
 
 SCRIPT_MAX: Final = 16 * 1024 * 1024
 ENV_MAX: Final = 4 * 1024 * 1024
@@ -38,6 +40,12 @@ Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX)]
 LoginShell = Annotated[str, Meta(pattern=LOGIN_SHELL)]
 Notices = Annotated[list[Literal["start", "done", "exit"]], Meta(max_length=3)]
 Addresses = Annotated[str, Meta(max_length=MAIL_TEXT_MAX)]
+TransferBody = tuple[
+    Annotated[str, Meta(min_length=1, max_length=PATH_MAX)],
+    Literal[">", "<", "<<", "><", "<>"],
+    Annotated[str, Meta(min_length=1, max_length=PATH_MAX)],
+    Annotated[str, Meta(min_length=1, max_length=PLACE_MAX)],
+]
 ExitStatus = Annotated[int, Meta(ge=1, le=255)]
 Span = Annotated[float, Meta(ge=0, le=SPAN_S_MAX)]
 
@@ -118,6 +126,9 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     error_append: bool = True
     output_dir: Path = ""
     """Made before the job; relative paths of output and error lie in it. As ``cwd_given``."""
+    transfers: Annotated[list[TransferBody], Meta(max_length=TRANSFERS_MAX)] = []
+    """Files that are copied before the start and after the end: a path from ``cwd``, an operator, a
+    path from where the job runs, and the place of the first (`xce.step.file_copy`)."""
     description: Description = ""
     """For people."""
     from_host: Annotated[str, Meta(max_length=255)] = ""

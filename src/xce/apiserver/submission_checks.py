@@ -71,6 +71,7 @@ def check_paths(body: SubmissionBody) -> None:
     for text in (
         body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name,
         body.pre_exec, body.post_exec, body.output_dir, body.description,
+        *(path for transfer in body.transfers for path in transfer),
     ):  # fmt: skip
         if "\0" in text:
             raise refused(RefusalCode.BAD_REQUEST, f"the path {text!r} holds a NUL character")

@@ -34,6 +34,7 @@ _NEXT = {
     ReasonCode.ARRAY_LIMIT: "elements start as others end; the limit stands behind % in -J",
     ReasonCode.QUEUE_CLOSED: "choose another queue: bqueues lists those that are active",
     ReasonCode.SPAN: "ask for a smaller span[], or wait until hosts come free",
+    ReasonCode.FIRST_HOST: "wait until hosts come free, or name more hosts with ! in -m",
     ReasonCode.JOB_GROUP_LIMIT: "it starts as others of the group end; bgmod -L sets the limit",
     ReasonCode.POOL: "it starts when enough of the pool comes free",
     ReasonCode.AHEAD: "wait; a shorter run limit (-W) or a smaller request may fit earlier",

@@ -101,5 +101,5 @@ def read_api(place: Place) -> dict[str, Any]:
     if ("cert" in found) != ("key" in found):
         place.problem("cert and key belong together: give both or neither")
     if "access_us" in found and "session_us" in found and found["access_us"] > found["session_us"]:
-        place.problem("access_s is above session_s: a token cannot outlive its login")
+        place.at("access_s").problem("is above session_s: a token cannot outlive its login")
     return found

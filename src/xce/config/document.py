@@ -40,6 +40,12 @@ class Place(NamedTuple):
         glue = "" if not self.key or step.startswith("[") else "."
         return Place(self.file, f"{self.key}{glue}{step}", node, self.report)
 
+    def at(self, key: str) -> "Place":
+        """Return the place of a key's value in this mapping; of one that is not given: here."""
+        pairs = self.node.value if isinstance(self.node, yaml.MappingNode) else ()
+        nodes = [value for name, value in pairs if name.value == key]
+        return self.inner(key, nodes[0] if nodes else self.node)
+
 
 Reader: TypeAlias = Callable[[Place], Any]
 """Reads one value. Raises `TextError` with what is wrong, or reports several problems itself."""

@@ -23,13 +23,15 @@ def check_grace(place: Place, fields: dict[str, Any]) -> None:
     least_us = config.silence_us + REJOIN_US
     beats = f"{MISSED_BEATS} beats of {render_span(config.heartbeat_us)}"
     if config.host_grace_us <= least_us:
-        place.problem(
-            f"host_grace_s: {render_span(config.host_grace_us)} is too short: expected more than "
+        is_given = "host_grace_us" in given
+        what = "" if is_given else "host_grace_s: "
+        place.at("host_grace_s" if is_given else "heartbeat_s").problem(
+            f"{what}{render_span(config.host_grace_us)} is too short: expected more than "
             f"{render_span(least_us)}, which is {beats} and {render_span(REJOIN_US)} in which a "
             "worker is started again and comes back"
         )
     if config.fence_after_us and not config.self_fence:
-        place.problem("fence_after_s means nothing without 'self_fence: true'")
+        place.at("fence_after_s").problem("means nothing without 'self_fence: true'")
     elif config.fence_after_us:
         _check_fence(place, config, beats)
 
@@ -37,8 +39,8 @@ def check_grace(place: Place, fields: dict[str, Any]) -> None:
 def _check_fence(place: Place, config: ClusterConfig, beats: str) -> None:
     most_us = config.host_grace_us * 9 // 10
     if not config.silence_us < config.fence_after_us <= most_us:
-        place.problem(
-            f"fence_after_s: {render_span(config.fence_after_us)} is out of range: expected more "
+        place.at("fence_after_s").problem(
+            f"{render_span(config.fence_after_us)} is out of range: expected more "
             f"than {render_span(config.silence_us)} ({beats}) and at most {render_span(most_us)}, "
             "nine tenths of host_grace_s, so that jobs are gone before they are started elsewhere"
         )

@@ -30,10 +30,11 @@ def read_mail_address(place: Place) -> str:
 def make_mail(place: Place, fields: dict[str, Any]) -> MailConfig:
     """Return how mail is sent; both ways at once are a problem."""
     found = MailConfig(**fields)
+    place = place.at("mail")
     if found.sendmail and found.smtp:
-        place.problem("mail: give either sendmail or smtp")
+        place.problem("give either sendmail or smtp")
     if found.starttls and not found.smtp:
-        place.problem("mail.starttls: belongs to smtp")
+        place.at("starttls").problem("belongs to smtp")
     if fields and not found.is_on:
-        place.problem("mail: give sendmail or smtp, without which no mail is sent")
+        place.problem("give sendmail or smtp, without which no mail is sent")
     return found

@@ -103,7 +103,7 @@ def _read_journal(place: Place) -> JournalSite:
     if not site.postgres:
         for key in fields:
             if key != "postgres":
-                place.problem(f"{key} is for a database: give postgres, too")
+                place.at(key).problem("is for a database: give postgres, too")
     if site.password_file and site.password_env:
         place.problem("password_file and password_env exclude each other")
     return site

@@ -50,7 +50,9 @@ def check_topology(place: Place | None, fields: dict[str, Any]) -> None:
     levels = fields.get("levels", LEVELS)
     default = fields.get("default_level", levels[0])
     if place is not None and default not in (OWN_LEVEL, *levels):
-        place.problem(f"default_level {default!r} is no level; {render_allowed(default, levels)}")
+        place.at("default_level").problem(
+            f"{default!r} is no level; {render_allowed(default, levels)}"
+        )
 
 
 def read_labels(place: Place, levels: tuple[str, ...]) -> dict[str, str]:

@@ -12,11 +12,20 @@ class Watch:
 
     def __init__(self) -> None:
         self._heard_us: dict[str, Micros] = {}
+        self._beat_us: dict[str, Micros] = {}
         self._looked_us: Micros = 0
 
-    def hear(self, name: str, now_us: Micros) -> None:
-        """Note a beat, or whatever else somebody says who beats."""
+    def hear(self, name: str, now_us: Micros, beat_us: Micros) -> None:
+        """Note a beat.
+
+        Args:
+            name: Who beats.
+            now_us: The present instant.
+            beat_us: How often he is asked to in the answer: whoever was asked to beat rarely is not
+                silent because the configuration says otherwise since then.
+        """
         self._heard_us[name] = now_us
+        self._beat_us[name] = beat_us
 
     def note(self, name: str, now_us: Micros) -> None:
         """Note that somebody said something; who never beat is not watched for that."""
@@ -26,6 +35,7 @@ class Watch:
     def forget(self, name: str) -> None:
         """Watch somebody no more."""
         self._heard_us.pop(name, None)
+        self._beat_us.pop(name, None)
 
     def silent(self, now_us: Micros, beat_us: Micros) -> list[str]:
         """Return who has missed too many beats.
@@ -35,12 +45,15 @@ class Watch:
         Args:
             now_us: The present instant, by a monotonic clock. To be called more often than once a
                 beat.
-            beat_us: How often beats come.
+            beat_us: How often beats shall come.
         """
         slept_us = now_us - self._looked_us - beat_us if self._looked_us else 0
         self._looked_us = now_us
         if slept_us > 0:
             for name in self._heard_us:
                 self._heard_us[name] += slept_us
-        limit_us = now_us - MISSED_BEATS * beat_us
-        return sorted(name for name, at_us in self._heard_us.items() if at_us < limit_us)
+        return sorted(
+            name
+            for name, at_us in self._heard_us.items()
+            if at_us < now_us - MISSED_BEATS * max(beat_us, self._beat_us[name])
+        )

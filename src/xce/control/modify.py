@@ -62,7 +62,7 @@ OF_STARTED: Final = frozenset(
 """What can be changed of a job of which everything has started."""
 OF_OWNER: Final = frozenset(
     ["command", "script", "args", "input", "output", "error", "cwd_given", "env", "output_dir",
-     "login_shell", "mail_to"]
+     "transfers", "login_shell", "mail_to"]
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 _LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s"])

@@ -201,8 +201,11 @@ class ControllerShell:
     def note_heard(self, link: WorkerLink, *, is_beat: bool = False) -> None:
         """Note that a worker said something."""
         if self.workers.get(link.host) is link:
-            note = self.watch.hear if is_beat else self.watch.note
-            note(link.host, time.monotonic_ns() // 1_000)
+            now_us = time.monotonic_ns() // 1_000
+            if is_beat:
+                self.watch.hear(link.host, now_us, self.state.config.heartbeat_us)
+            else:
+                self.watch.note(link.host, now_us)
 
     def _cut_silent(self) -> None:
         """End the connections of workers of which nothing is heard any more."""

@@ -16,7 +16,6 @@ from xce.daemon.doorkeeper import Doorkeeper
 from xce.daemon.host_token import digest_of
 from xce.daemon.links import FollowerLink, WholeSource, WorkerLink
 from xce.daemon.relays import Relays
-from xce.daemon.task_relays import TaskRelays
 from xce.daemon.terminal_relays import TerminalRelays
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
@@ -40,6 +39,7 @@ from xce.net.allowlist import Gate
 from xce.net.frame import WireError
 from xce.net.handshake import choose_protocol
 from xce.net.peer import Peer
+from xce.net.task_relays import TaskRelays
 
 HISTORY_DELAY_S: Final = 0.05
 
@@ -217,7 +217,8 @@ class Reception:
                 # its jobs live on it. Beats below zero only ask whether this process lives.
                 is_beat = guest.gate.role == "worker" and message.number >= 0
                 if not is_beat or self._shell.journal.leads_surely:
-                    peer.send(m.Pong(message.number))
+                    beat_us = self._shell.state.config.heartbeat_us if is_beat else 0
+                    peer.send(m.Pong(message.number, beat_us))
             case _:
                 raise WireError(f"{type(message).__name__} is not for a controller")
 

@@ -4,10 +4,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from xce.daemon.relay_table import RelayTable
 from xce.net import message as m
 from xce.net.frame import WireError
 from xce.net.peer import Peer
+from xce.net.relay_table import RelayTable
 
 READS_MAX: Final = 64
 """So many reads of one asker may be under way."""

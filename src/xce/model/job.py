@@ -12,6 +12,7 @@ from xce.model.ids import Micros
 from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.relation import Relation, Role
 from xce.model.request import Request
+from xce.model.transfers import Transfer
 
 NAME_MAX: Final = 4094
 COMMAND_MAX: Final = 4094
@@ -271,6 +272,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
     limits: ProcessLimits = NO_LIMITS
     """Of CPU time, swap, processes and sizes."""
+    transfers: tuple[Transfer, ...] = ()
+    """``-f``: files that are copied before its start and after its end."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

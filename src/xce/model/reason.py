@@ -56,6 +56,8 @@ class ReasonCode(enum.StrEnum):
     """As many elements of the job group ``resource`` run as its limit allows."""
     SEARCH = "search-bound"
     """None was found within the bounds of the search, though there may be a placement."""
+    FIRST_HOST = "first-host"
+    """Enough in all, but not beginning on a host that ``-m`` names with ``!``."""
 
 
 class HostCode(enum.StrEnum):
@@ -166,6 +168,7 @@ _LSF: Final[dict[ReasonCode, str]] = {
     ReasonCode.ARRAY_LIMIT: "The job array has reached its running element limit",
     ReasonCode.QUEUE_CLOSED: "The queue is inactivated by the administrator",
     ReasonCode.SPAN: "Not enough processors to meet the job's spanning requirement",
+    ReasonCode.FIRST_HOST: "Not enough processors to meet the job's spanning requirement",
     ReasonCode.AHEAD: "Not enough job slot(s)",
     ReasonCode.RESERVED: "Not enough slots or resources for whole duration of the job",
     ReasonCode.WINDOW: "The queue is inactivated by its time windows",
@@ -295,6 +298,8 @@ _PLAIN: Final[dict[ReasonCode, str]] = {
     ReasonCode.ARRAY_LIMIT: "the array runs at its limit of {needed} elements",
     ReasonCode.QUEUE_CLOSED: "queue {resource} is inactive",
     ReasonCode.SPAN: "no hosts meet span[] (needs {needed} slots, {available} usable)",
+    ReasonCode.FIRST_HOST: "no host that -m wants first (name!) has room with others beside it"
+    " (needs {needed} slots, {available} usable in all)",
     ReasonCode.POOL: "pool {resource} is short (needs {needed}, {available} free)",
     ReasonCode.AHEAD: "what is free goes to jobs in front of it",
     ReasonCode.RESERVED: "it would delay job {detail}, which is in front and has a reservation",

@@ -134,6 +134,9 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     """Where ``other_hosts`` holds: the preference of the hosts that ``hosts`` does not name."""
     hosts_excluded: tuple[str, ...] = ()
     """``-m "all ~name"``: hosts that may not be used. Sorted."""
+    hosts_first: tuple[str, ...] = ()
+    """``-m "name! ..."``: the first host is one of these, and no other of them is used. They stand
+    in ``hosts`` too. Sorted; empty: any host may be the first."""
 
     def on_hosts_of(self, outer: "Request") -> "Request":
         """Return it with what another request says of hosts: of which it is a part, say."""
@@ -144,6 +147,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
             exclusive=outer.exclusive,
             others_preference=outer.others_preference,
             hosts_excluded=outer.hosts_excluded,
+            hosts_first=outer.hosts_first,
         )
 
     @property

@@ -146,6 +146,7 @@ class Gate:
         self._rights = ALLOWED[role]
         self._has_joined = False
         self._last_report = 0
+        self._last_task_ask = 0
 
     def refuse(self, message: m.Message) -> str:
         """Return why the peer may not say this now, for people; empty: it may."""
@@ -156,8 +157,17 @@ class Gate:
             return self._refuse_ask(message.command, message)
         if isinstance(message, m.Observe):
             return self._refuse_observation(message)
+        if isinstance(message, m.TaskAsk):
+            return self._refuse_task_ask(message)
         if isinstance(message, m.Ping) and message.load:
             return self._refuse_load(message)
+        return ""
+
+    def _refuse_task_ask(self, ask: m.TaskAsk) -> str:
+        """Nothing is asked twice on one connection: a task that is over would be started again."""
+        if ask.id <= self._last_task_ask:
+            return f"order {ask.id} about a task came behind {self._last_task_ask}"
+        self._last_task_ask = ask.id
         return ""
 
     def _refuse_load(self, message: m.Ping) -> str:

@@ -283,6 +283,8 @@ class Pong(msgspec.Struct, frozen=True, tag="pong", array_like=True):
     """I am."""
 
     number: int
+    beat_us: Micros = 0
+    """To a worker: how often it shall send a `Ping` from now on; 0: as before."""
 
 
 class Enrol(msgspec.Struct, frozen=True, tag="enrol", array_like=True):

@@ -76,9 +76,3 @@ class HostListError(LanguageError):
     """A host list of ``-m`` cannot be read."""
 
     LSF = "Bad host specification"
-
-
-class HostListNotBuiltError(HostListError, NotBuiltError):
-    """A host list of ``-m`` is right, but uses what this release does not honour yet."""
-
-    LSF = ""

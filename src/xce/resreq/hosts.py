@@ -6,13 +6,13 @@ from itertools import product
 from typing import Final, NamedTuple, NoReturn
 
 from xce.model.request import HostChoice
-from xce.resreq.errors import HostListError, HostListNotBuiltError
+from xce.resreq.errors import HostListError
 
 TEXT_MAX: Final = 16 * 1024
 NAMES_MAX: Final = 20_000
 """Most names that the ranges of one text may stand for."""
 _ITEM: Final = re.compile(
-    r"(?P<name>[A-Za-z0-9_.\-]+(?:\[[0-9,\-]*\][A-Za-z0-9_.\-]*)*)(?P<plus>\+(?P<level>[0-9]{0,9}))?"
+    r"(?P<name>[A-Za-z0-9_.\-]+(?:\[[0-9,\-]*\][A-Za-z0-9_.\-]*)*)(?:(?P<plus>\+(?P<level>[0-9]{0,9}))|(?P<first>!))?"
 )
 _RANGE: Final = re.compile(r"(?P<low>[0-9]{1,9})(?:-(?P<high>[0-9]{1,9}))?")
 _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
@@ -30,6 +30,8 @@ class AskedHosts(NamedTuple):
     """Of those others."""
     excluded: tuple[str, ...] = ()
     """Hosts that may not be used. Sorted."""
+    first: tuple[str, ...] = ()
+    """Those of ``choices`` of which one is the first host, and no other is used. Sorted."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,7 +47,6 @@ def parse_hosts(text: str) -> AskedHosts:
 
     Raises:
         HostListError: The text is no host list.
-        HostListNotBuiltError: It uses a form that is not honoured yet.
     """
     if len(text) > TEXT_MAX:
         raise HostListError(f"a host list may have {TEXT_MAX} characters", column=TEXT_MAX + 1)
@@ -60,6 +61,8 @@ class _Reader:
         """The preferences of ``all`` and ``others``."""
         self.excluded: dict[str, int] = {}
         """The names behind a tilde, and where they stand."""
+        self.is_first: dict[str, bool] = {}
+        """By name: whether it has a ``!``."""
         for word in re.finditer(r"\S+", text):
             self._read(word.group(), word.start() + 1)
 
@@ -87,10 +90,11 @@ class _Reader:
         best_first = sorted(self.levels.items(), key=lambda item: -item[1])
         choices = tuple(HostChoice(name, level) for name, level in best_first)
         excluded = tuple(sorted(self.excluded))
+        first = tuple(sorted(name for name, is_first in self.is_first.items() if is_first))
         if not choices or not self.rest:
-            return AskedHosts(choices, excluded=excluded)
+            return AskedHosts(choices, excluded=excluded, first=first)
         ((_, level),) = self.rest.items()
-        return AskedHosts(choices, True, level, excluded)
+        return AskedHosts(choices, True, level, excluded, first)
 
     def _read(self, word: str, column: int) -> None:
         is_out = word.startswith("~")
@@ -98,7 +102,16 @@ class _Reader:
         if match is None:
             self._refuse(word, column)
         name, has_plus = match["name"], match["plus"] is not None
-        if is_out and (has_plus or name in ("all", "others")):
+        is_first = match["first"] is not None
+        if is_first and name in ("all", "others"):
+            raise HostListError(
+                f"{name}! is no first host: name the hosts of which one shall be the first",
+                text=self.text,
+                column=column,
+                expected="a host name",
+                lsf=f'"{name}" specified as first execution host',
+            )
+        if is_out and (has_plus or is_first or name in ("all", "others")):
             raise HostListError(
                 f"{word!r}: what is left out is a host, without a preference",
                 text=self.text,
@@ -113,6 +126,12 @@ class _Reader:
             if is_out:
                 self.excluded[one] = column
             else:
+                if self.is_first.setdefault(one, is_first) != is_first:
+                    raise HostListError(
+                        f"{one} stands with ! and without: as a first host it is no other",
+                        text=self.text,
+                        column=column,
+                    )
                 self.levels[one] = max(level, self.levels.get(one, 0))
             if len(self.levels) + len(self.excluded) > NAMES_MAX:
                 raise HostListError(f"a host list may name {NAMES_MAX} hosts", column=column)
@@ -147,13 +166,9 @@ class _Reader:
         return found
 
     def _refuse(self, word: str, column: int) -> NoReturn:
-        if word.endswith("!") and _ITEM.fullmatch(word[:-1]):
-            raise HostListNotBuiltError(
-                "a first execution host, name!, in -m is not built yet",
-                text=self.text,
-                column=column + len(word) - 1,
-            )
-        why = f"{word!r} is no host: expected a name, perhaps with +n"
+        why = f"{word!r} is no host: expected a name, perhaps with +n or !"
+        if "!" in word and "+" in word:
+            why = f"{word!r}: a first host takes no preference, so ! and + do not go together"
         if "@" in word:
             why = f"{word!r}: there is one cluster, so no host is named with another"
         raise HostListError(

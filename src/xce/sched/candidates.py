@@ -71,7 +71,7 @@ def _look_at_one(
         fits = bulk.attempts_on_hosts(shape, ground, sieve.left) * shape.tasks_max
     else:
         room = room_on(shape, ground.free, sieve.left, ranked)
-        fits[room.numbers] = room.later
+        fits[room.numbers] = room.most
     keys, scores = _scores(shape, ground, facts)
     return Form(
         label, part, shape.alternative, sieve, ranked, ground.free[0].copy(), fits, scores, keys

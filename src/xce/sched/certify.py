@@ -114,11 +114,26 @@ def _faults_of_all(
             faults.append("a host that -m does not name")
     if any(not _names_of(one, table).isdisjoint(request.hosts_excluded) for one in numbers):
         faults.append("a host that -m leaves out")
+    faults += _faults_of_first(request, numbers, table)
     if request.hosts_max and len(set(numbers)) > request.hosts_max:
         faults.append("more hosts than allowed")
     if len(form.roles) > 1:
         faults += _faults_of_same(request, numbers, table)
     return faults
+
+
+def _faults_of_first(
+    request: Request, numbers: Sequence[HostNumber], table: HostTable
+) -> list[str]:
+    """Return whether a host that ``-m`` wants to be the first is another, or another the first."""
+    if not request.hosts_first:
+        return []
+    first, *others = dict.fromkeys(numbers)
+    if _names_of(first, table).isdisjoint(request.hosts_first):
+        return ["another first host than -m names with !"]
+    if any(not _names_of(one, table).isdisjoint(request.hosts_first) for one in others):
+        return ["a host that -m names with ! is not the first"]
+    return []
 
 
 def _names_of(number: HostNumber, table: HostTable) -> set[str]:

@@ -170,9 +170,10 @@ def conclude(
         return Reason(ReasonCode.SEARCH, tuple(reasons), needed=shape.tasks_min, available=most)
     needed = shape.tasks_min if shape.tasks_min > 1 else 0
     if shape.is_spanned:
-        in_all = int(room.later.sum())
+        in_all = int(room.most.sum())
         if in_all >= max(needed, 1):
-            code, wish, level = ReasonCode.SPAN, shape.request.cu, ""
+            code = ReasonCode.SPAN if shape.is_laid else ReasonCode.FIRST_HOST
+            wish, level = shape.request.cu, ""
             if wish is not None and most_without_domains(shape, room) >= shape.tasks_min:
                 code, level = ReasonCode.DOMAINS, wish.level or "compute unit"
             return Reason(code, tuple(reasons), level, shape.tasks_min, in_all)

@@ -46,7 +46,7 @@ class _Search:
         for part, mask, ranked in zip(shape.inner, places.masks, places.ranked, strict=True):
             room = room_on(part, ground.free, mask, ranked)
             cap = np.zeros(facts.table.count, np.int64)
-            cap[room.numbers] = room.later
+            cap[room.numbers] = room.most
             self.caps.append(cap)
         self.demands = [
             Demand(part.tasks_min, part.per_task, part.is_single) for part in shape.inner

@@ -81,6 +81,8 @@ def filter_asked(sieve: Sieve, shape: Shape, facts: HostFacts) -> None:
     request = shape.request
     if request.hosts and not request.other_hosts:
         sieve.keep(named(facts, tuple(map(_HOST, request.hosts))), HostCode.NOT_ASKED)
+    if request.hosts_first and shape.is_single:
+        sieve.keep(named(facts, request.hosts_first), HostCode.NOT_ASKED)
     if request.hosts_excluded:
         sieve.keep(~named(facts, request.hosts_excluded), HostCode.NOT_ASKED)
 

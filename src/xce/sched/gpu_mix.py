@@ -15,8 +15,11 @@ from xce.state.hosts import Column
 from xce.state.needs import roles_of
 
 
-def mix_of(state: ClusterState) -> Mix:
-    """Return what the waiting and the running jobs of a cluster ask for."""
+def mix_of(state: ClusterState, before: Mix) -> Mix:
+    """Return what the waiting and the running jobs of a cluster ask for; ``before`` if that is it.
+
+    So who remembers what came of a mix need only compare objects.
+    """
     tasks: Counter[Kind] = Counter()
     columns = state.hosts.devices.columns
     for found in state.classes.values():
@@ -30,7 +33,8 @@ def mix_of(state: ClusterState) -> Mix:
             kinds = columns.kinds(role.gpu)
             times = role.tasks_min if role.gpu.per == "task" else 1
             tasks[_slots(role), role.gpu.count, role.gpu.milli, kinds] += size * times
-    return Mix(tasks, columns.kind_count)
+    is_same = before.is_of(tasks, columns.kind_count)
+    return before if is_same else Mix(tasks, columns.kind_count)
 
 
 def _slots(role: Request) -> int:

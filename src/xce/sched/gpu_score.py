@@ -76,6 +76,7 @@ class Mix:
             kinds: How many kinds of hosts there are.
         """
         chosen = _commonest(tasks)
+        self._made_of = dict(tasks), kinds
         self.total = sum(chosen.values())
         """How many tasks count."""
         wishes = sorted({(count, milli) for _, count, milli, _ in chosen if count})
@@ -91,6 +92,10 @@ class Mix:
                 for kind in sorted(where):
                     weights[kind, first:, wish] += size
         self._weights = weights
+
+    def is_of(self, tasks: Mapping[Kind, int], kinds: int) -> bool:
+        """Return whether it is what it would be if it were made of these."""
+        return self._made_of == (tasks, kinds)
 
     def fragments(self, hosts: Hosts) -> Column:
         """Return the expected fragments of each host: thousandths of GPUs, times `total`."""

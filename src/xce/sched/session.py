@@ -235,7 +235,7 @@ class Session:
                 spot = spot or self._find(shape, view, None)
             if spot is not None:
                 self._holds.give(held, self._now)
-                self._reserver.take(found, shape, self._now, spot)
+                self._reserver.take(found, self._now, spot)
                 self._start(found, (job.id, held.hold.index), shape, spot)
                 self._holds.set_aside(held)
             elif self._holds.are_gone(held) or not self._holds.may_start(held):
@@ -327,7 +327,10 @@ class Session:
         return True
 
     def _find(self, shape: Shape, view: View, among: Flags | None) -> Spot | None:
-        """Return where one attempt goes on what is free."""
+        """Return where one attempt goes on what is free, from memory where that knows it."""
+        return self._memory.recall.find(shape, view, among, self._facts, self._search)
+
+    def _search(self, shape: Shape, view: View, among: Flags | None) -> Spot | None:
         self._counts.host_rows += self._facts.table.count
         left = sift(shape, view.ground, self._facts, self._policy, shape.unit).left
         left = left if among is None else left & among
@@ -401,16 +404,15 @@ class Session:
         if self._hurry(front, shape, before):
             return None
         now = self._now
+        window = self._reserver.window(front.found, now)
+        if window.ground is not now.ground and self._find(shape, now, None) is not None:
+            return self._try_window(front, shape, window, before)
         self._counts.host_rows += self._facts.table.count
         sieve = sift(shape, now.ground, self._facts, self._policy, shape.unit)
         place = self._place_bulk if shape.request.is_serial else self._place_gang
-        window = self._reserver.window(front.found, now)
-        if window.ground is now.ground:
-            if place(front, shape, now, sieve.left, before):
-                self._delaying.clear()
-                return None
-        elif find_one(shape, now.ground, now.pools, sieve.left, self._facts, self._policy):
-            return self._try_window(front, shape, window, before)
+        if window.ground is now.ground and place(front, shape, now, sieve.left, before):
+            self._delaying.clear()
+            return None
         reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve, now.pools)
         if not shape.looks_outside:
             # Else another job's start may cure it within the session.
@@ -468,7 +470,7 @@ class Session:
         runs, taken = front.take(wanted, before)
         numbers, shares = self._policy.sharing(shape, view.ground, self._facts, room, taken)
         spot = spot_of_many(shape, view.ground, numbers, shares)
-        self._reserver.take(front.found, shape, self._now, spot)
+        self._reserver.take(front.found, self._now, spot)
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
         self._bulk.append(bulk_of(front.found, runs, spot, rule))
@@ -489,7 +491,7 @@ class Session:
         runs, _ = front.take(1, before)
         started = runs.jobs[0], runs.firsts[0]
         self._gangs.append(self._gang(front.found, started, shape, spot, rule))
-        self._reserver.take(front.found, shape, self._now, spot)
+        self._reserver.take(front.found, self._now, spot)
         self._note(front, 1, int(spot.sizes.sum()))
         self._counts.runs += 1
         return True

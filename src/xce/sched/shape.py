@@ -106,6 +106,8 @@ class Shape:
     """Whether what hosts measure has a say; set by `compile_standing`, too."""
     processors: ProcessorShape | None = None
     """What it wants of processors; None: any. Set by `compile_standing`, too."""
+    leads: Flags | None = None
+    """By host: whether it may be the first one, and then no other; None: any may."""
     fabric: Fabric | None = None
     """What relations between its parts, and to jobs outside, ask of it."""
 
@@ -122,6 +124,11 @@ class Shape:
         )
 
     @functools.cached_property
+    def wants_gpus(self) -> bool:
+        """Whether any form of it wants GPUs, so that what others ask of them has a say."""
+        return self.request.gpu is not None or any(inner.wants_gpus for inner in self.inner)
+
+    @functools.cached_property
     def binds(self) -> bool:
         """Whether any form of it wants processors of its own."""
         return bool(self.request.affinity) or any(inner.binds for inner in self.inner)
@@ -133,6 +140,7 @@ class Shape:
             self.request.exclusive
             or self.closes_domains
             or any(isinstance(item, Exclusive) for item in self.request.constraints)
+            or any(inner.is_alone for inner in self.inner)
         )
 
     @property
@@ -183,6 +191,11 @@ class Shape:
 
     @property
     def is_spanned(self) -> bool:
+        """Whether it is said how tasks lie on hosts, or which is the first of them."""
+        return self.is_laid or bool(self.request.hosts_first)
+
+    @property
+    def is_laid(self) -> bool:
         """Whether it is said how tasks lie on hosts."""
         request = self.request
         return bool(

@@ -118,9 +118,11 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     """Set what a request says of how tasks lie on hosts, host by host."""
     if shape.program is not None:
         shape.select_moves = not facts.moving.isdisjoint(shape.program.names)
-    request, count = shape.request, facts.table.count
+    request = shape.request
     shape.reads_load = reads_load(shape)
     shape.groups = _groups(request.same, facts)
+    if request.hosts_first:
+        shape.leads = filters.named(facts, request.hosts_first)
     if request.gpu is not None and not shape.is_whole:
         shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row)
     if not shape.is_whole:
@@ -132,6 +134,12 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     if request.cu is not None:
         level = facts.level(request.cu.level)
         shape.domains = None if level == OWN_LEVEL else facts.labels(level).astype(np.int64)
+    _lay_out_span(shape, facts)
+
+
+def _lay_out_span(shape: Shape, facts: HostFacts) -> None:
+    """Set in what blocks tasks lie on hosts, and how many may lie there."""
+    request, count = shape.request, facts.table.count
     if request.ptile or request.ptile_by_type:
         slots = np.maximum(facts.idle()[0], 1)
         tiles = np.full(count, request.ptile) if request.ptile > 0 else slots

@@ -8,6 +8,8 @@ A session is exact: it answers from the state alone which requests fit, and why 
   comes is what it was then, to the last unit. Free amounts are compared by content, so a class
   sleeps on when what came free has gone to a class in front of it. A shortage of pools and what
   can never run does not depend on hosts at all, and is not tried on them;
+* where a request goes on what is free or will be, as long as all of that is as it was; see
+  `xce.sched.recall`;
 * whether a session is worth running: `Memory.note` hears every applied entry, and only one that
   brings a kind of change which can cure the reason of a sleeping class, or new work, makes it due.
 
@@ -36,6 +38,7 @@ from xce.sched.ground import Ground
 from xce.sched.order import Rank
 from xce.sched.passed import Passed
 from xce.sched.policy import Policy
+from xce.sched.recall import Recall
 from xce.sched.running import Running
 from xce.sched.shape import Shape, ShapeKey, Verdict, compile_shape
 from xce.sched.standing import compile_standing
@@ -69,6 +72,8 @@ class Memory:
         """When a session is worth running though no record came; 0: never."""
         self.passed = Passed()
         """Classes that did not fit and may be passed over."""
+        self.recall = Recall()
+        """What came of searches."""
         self._has_news = True
         self._awaits_answer = False
         self._wanted = _ALWAYS
@@ -106,7 +111,7 @@ class Memory:
         self._has_news = False
         facts = self._open_facts(state, policy)
         if state.hosts.devices.width and facts.gpu_policy in ("default", "fragmentation"):
-            facts.mix = mix_of(state)
+            facts.mix = mix_of(state, facts.mix)
         return facts
 
     def _open_facts(self, state: ClusterState, policy: Policy) -> HostFacts:
@@ -123,10 +128,12 @@ class Memory:
             self._shapes.clear()
             self._plain.clear()
             self.passed.clear()
+            self.recall.clear()
         elif len(self._shapes) + len(self._plain) > _SHAPES_MAX + 2 * len(state.classes):
             self._shapes.clear()
             self._plain.clear()
             self.passed.clear()
+            self.recall.clear()
         return facts
 
     def close(

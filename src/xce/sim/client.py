@@ -93,6 +93,8 @@ class Client(Process):
         self.jobs: list[JobId] = []
         self.wishes: list[Wish] = []
         self.is_admin = is_admin
+        self.starts_tasks = False
+        """Whether its parallel jobs start tasks on their other hosts."""
         self._role = role
         self._network = network
         self._rng = rng

@@ -75,14 +75,17 @@ def _crash_shepherd(world: Parts, dice: Random) -> None:
 def _crash_at_seam(world: Parts, dice: Random) -> None:
     """Let a process die at a place in its shell to which it comes soon."""
     ground = dice.choice(world.grounds)
-    victims: tuple[tuple[Process | None, tuple[str, ...]], ...] = (
-        (world.leader, SEAMS["controller"]),
-        (world.planner, SEAMS["scheduler"]),
-        (world.workers[ground.name], SEAMS["worker"]),
-        (ground.shepherd, SEAMS["shepherd"]),
+    victims: tuple[tuple[Process | None, str], ...] = (
+        (world.leader, "controller"),
+        (world.planner, "scheduler"),
+        (world.workers[ground.name], "worker"),
+        (ground.shepherd, "shepherd"),
     )
-    victim, seams = dice.choice(victims)
+    victim, process = dice.choice(victims)
     if victim is not None:
+        seams = SEAMS[process]
+        if world.has_tasks and process in TASK_SEAMS and dice.random() < 0.5:
+            seams = TASK_SEAMS[process]
         victim.doom = Doom(dice.choice(seams), dice.choice((1, 1, 1, 2, 3, 5)))
 
 
@@ -250,3 +253,9 @@ SEAMS: Final[dict[str, tuple[str, ...]]] = {
     "shepherd": ("ordered", "started", "told", "signalled", "suspended", "forgotten"),
 }  # fmt: skip
 """By process: the places between two acts of its shell."""
+TASK_SEAMS: Final[dict[str, tuple[str, ...]]] = {
+    "controller": ("task passed on",),
+    "worker": ("part led", "part joined", "task answered", "part gone"),
+    "shepherd": ("part noted", "task started"),
+}
+"""Those that are about remote tasks: only in worlds that have them."""

@@ -11,8 +11,9 @@ from xce.net import message as m
 from xce.sim.keyring import Keyring
 from xce.sim.loop import Process
 from xce.sim.network import Network, Wire
+from xce.sim.remote import Remote
 from xce.sim.shepherd import Ground, Shepherd
-from xce.worker.action import Action, News
+from xce.worker.action import Action, Led, News
 from xce.worker.beat import Beat
 from xce.worker.core import HostState
 
@@ -49,14 +50,50 @@ class Worker(Process):
         self._has_list = False
         self._due_us: Micros = 0
         self._beat = Beat(0, 0)
+        self._remote = Remote(self)
         self.after(self._rng.randrange(20_000), self._find_shepherd)
 
     def kill(self) -> None:
         """Die at once."""
         self.is_alive = False
+        if self.ground.tasks is not None:
+            self.ground.desk = None
+            self.ground.tasks.books.note_trouble(self.ground.name)
         if self._shepherd is not None:
             self._shepherd.detach()
         self._network.cut_all(self)
+
+    # What remote tasks need.
+
+    @property
+    def shepherd(self) -> Shepherd | None:
+        """The shepherd that it knows."""
+        return self._shepherd
+
+    @property
+    def now_us(self) -> Micros:
+        """The time."""
+        return self.loop.now_us
+
+    def carry_out(self, actions: Sequence[Action]) -> None:
+        """Do what the machine wants done, and what follows."""
+        self._do(actions)
+        self.after(0, self._look)
+
+    def say(self, message: m.Message) -> bool:
+        """Send a message to the controller; False: there is none now."""
+        if self._wire is None or not self._is_joined:
+            return False
+        self._wire.send(self, message)
+        return True
+
+    def _open_desk(self) -> None:
+        """Serve the processes that start tasks on other hosts."""
+        self._remote.give_up()
+        if self.ground.tasks is not None and self.ground.desk is not self._remote:
+            self.ground.desk = self._remote
+            for starter in list(self.ground.starters.values()):
+                starter.come_again()
 
     # The shepherd's side.
 
@@ -69,6 +106,7 @@ class Worker(Process):
         self.seam("shepherd found")
         listed = shepherd.attach(self._hear_news)
         self._do(self.core.take_list(listed, self.loop.now_us))
+        self._open_desk()
         self.seam("list taken")
         if not self._has_list:
             self._has_list = True
@@ -80,10 +118,14 @@ class Worker(Process):
         self._shepherd = None
         self.after(self._rng.randrange(50_000), self._find_shepherd)
 
-    def _hear_news(self, news: list[News]) -> None:
+    def _hear_news(self, news: list[News | Led]) -> None:
         if self.is_alive:
             self.seam("news came")
-            self._do(self.core.take_news(news, self.loop.now_us))
+            told = [one for one in news if not isinstance(one, Led)]
+            self._do(self.core.take_news(told, self.loop.now_us))
+            for one in news:
+                if isinstance(one, Led):
+                    self._remote.take_led(one)
             self.seam("news taken")
             self._look()
 
@@ -114,6 +156,7 @@ class Worker(Process):
             self._wire = None
             self._is_joined = False
             self.core.disconnected()
+            self._remote.leave_controller()
             self.after(self._rng.randrange(300_000), self._dial)
 
     def hear(self, wire: Wire, message: object) -> None:
@@ -141,6 +184,10 @@ class Worker(Process):
             case m.ReportsTaken(number):
                 self._do(self.core.acknowledged(number, now_us))
                 self.seam("reports taken")
+            case m.TaskAsk():
+                self._remote.serve(message)
+            case m.TaskPiece():
+                self._remote.take(message)
             case _:
                 raise AssertionError(f"a worker is told {message!r}")
         self._look()
@@ -174,6 +221,8 @@ class Worker(Process):
 
     def _look(self) -> None:
         """Report what is to be reported, and have the clock looked at when something is due."""
+        if self.ground.tasks is not None:
+            self._remote.look()
         wire = self._wire
         while (
             wire is not None

@@ -1,10 +1,29 @@
 """A slow, obvious look for jobs that could start now; it shares no code with the scheduler."""
 
+from typing import NamedTuple
+
 from xce.model.device import WHOLE, GpuWish
 from xce.model.ids import HostNumber, JobId
 from xce.model.request import Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
+
+
+class _Free(NamedTuple):
+    """What is free on hosts."""
+
+    rows: list[list[int]]
+    """Along resources and hosts."""
+    usable: list[bool]
+    """The hosts that may take new work."""
+    idle: list[bool]
+    """The hosts on which nothing runs and nothing is held."""
+
+
+def _look(state: ClusterState) -> _Free:
+    table = state.hosts
+    idle = (table.attempts == 0) & ~table.held.any(axis=0)
+    return _Free(table.free().tolist(), table.usable().tolist(), idle.tolist())
 
 
 def could_start(state: ClusterState) -> list[JobId]:
@@ -13,12 +32,17 @@ def could_start(state: ClusterState) -> list[JobId]:
     Only what is easy to judge is judged: a request with ``ptile``, with processors or with amounts
     for each host or for the job on several hosts is passed over.
     """
-    found = []
+    found, free = [], _look(state)
     for job in state.jobs.values():
         queue = state.queues.get(state.key(job).queue)
         if not job.ready or job.waits or state.room(job) == 0:
             continue
-        if queue is not None and queue.active and _group_lasts(state, job) and _fits(state, job):
+        if (
+            queue is not None
+            and queue.active
+            and _group_lasts(state, job)
+            and _fits(state, job, free)
+        ):
             found.append(job.id)
     return found
 
@@ -39,20 +63,35 @@ def _group_lasts(state: ClusterState, job: Job) -> bool:
     return True
 
 
-def _fits(state: ClusterState, job: Job) -> bool:
+def _fits(state: ClusterState, job: Job, free: _Free) -> bool:
     request = state.key(job).request
     if request.alternatives:
         request = request.alternatives[0].request.on_hosts_of(request)
-    if request.ptile or request.select or request.affinity or not _pools_last(state, request):
+    if request.ptile or any(part.request.ptile for part in request.parts):
         return False
-    rooms = [_room(state, job, request, host) for host in range(state.hosts.count)]
+    if request.select or request.affinity or not _pools_last(state, request):
+        return False
+    rooms = [_room(state, job, request, host, free) for host in range(state.hosts.count)]
+    leads = [host for host in range(len(rooms)) if _may_lead(state, request, host)]
+    first = max((rooms[host] for host in leads), default=0)
     if request.tasks_max == 1 or request.one_host:
-        return max(rooms, default=0) >= request.tasks_min
+        return first >= request.tasks_min
     if any(amount.per != "task" for amount in request.amounts):
         return False
     if request.gpu is not None and request.gpu.per != "task":
         return False
+    if request.hosts_first:
+        others = [room for host, room in enumerate(rooms) if host not in leads]
+        return first > 0 and first + sum(others) >= request.tasks_min
     return sum(rooms) >= request.tasks_min
+
+
+def _may_lead(state: ClusterState, request: Request, host: HostNumber) -> bool:
+    return not request.hosts_first or not _names(state, host).isdisjoint(request.hosts_first)
+
+
+def _names(state: ClusterState, host: HostNumber) -> set[str]:
+    return {state.hosts.names[host], *state.hosts.config[host].labels.values()}
 
 
 def _pools_last(state: ClusterState, request: Request) -> bool:
@@ -64,48 +103,47 @@ def _pools_last(state: ClusterState, request: Request) -> bool:
     return True
 
 
-def _room(state: ClusterState, job: Job, request: Request, host: HostNumber) -> int:
+def _room(state: ClusterState, job: Job, request: Request, host: HostNumber, free: _Free) -> int:
     """Return how many tasks of a request a host could take as the first of its hosts."""
     table = state.hosts
-    usable = table.is_configured[host] and table.reachable()[host] and table.is_open[host]
-    if not usable or table.exclusive[host] or host in job.avoid:
+    if not free.usable[host] or host in job.avoid:
         return 0
-    if request.exclusive and (table.attempts[host] or table.held[:, host].any()):
+    if request.exclusive and not free.idle[host]:
         return 0
     asked = [choice.host for choice in request.hosts]
-    names = {table.names[host], *table.config[host].labels.values()}
+    names = _names(state, host)
     if asked and not request.other_hosts and names.isdisjoint(asked):
         return 0
     if not names.isdisjoint(request.hosts_excluded):
         return 0
-    tasks = int(table.free()[0, host])
+    tasks = free.rows[0][host]
     for resource, row in table.row.items():
-        free = int(table.free()[row, host])
+        left = free.rows[row][host]
         amounts = [amount for amount in request.amounts if amount.resource == resource]
         once = sum(amount.value for amount in amounts if amount.per != "task")
         each = sum(amount.value for amount in amounts if amount.per == "task")
-        if once and free < once:
+        if once and left < once:
             return 0
         if each:
-            tasks = min(tasks, (free - once) // each)
+            tasks = min(tasks, (left - once) // each)
     if request.gpu is not None:
-        groups = _groups(state, request.gpu, host)
+        groups = _groups(state, request.gpu, host, free)
         tasks = min(tasks, groups) if request.gpu.per == "task" else tasks if groups else 0
     return max(tasks, 0)
 
 
-def _groups(state: ClusterState, wish: GpuWish, host: HostNumber) -> int:
+def _groups(state: ClusterState, wish: GpuWish, host: HostNumber, free: _Free) -> int:
     """Return how often the GPUs of a wish are free on a host."""
     table = state.hosts
     devices = table.devices.hosts[host]
     by_link: dict[int, int] = {}
     shares = 0
     for place, device in enumerate(devices.devices):
-        free = int(table.free()[table.device_row + place, host])
+        left = free.rows[table.device_row + place][host]
         if not devices.is_usable(place):
             continue
-        shares += max(0, free) // wish.milli
-        if free == WHOLE:
+        shares += max(0, left) // wish.milli
+        if left == WHOLE:
             by_link[device.link] = by_link.get(device.link, 0) + 1
     if not wish.is_whole:
         return shares

@@ -27,6 +27,7 @@ from xce.model.observation import HostDisconnected, HostJoined, ReignBegan, Repo
 from xce.net import message as m
 from xce.net.allowlist import Gate
 from xce.net.follow import FollowerFeed
+from xce.net.task_relays import TaskRelays
 from xce.sim.disk import Disk
 from xce.sim.loop import Loop, Process
 from xce.sim.network import Network, Wire
@@ -38,6 +39,20 @@ TICK_US = SECOND_US
 REPEAT_US = 3 * SECOND_US
 RETRY_US = SECOND_US // 2
 _MESSAGES = frozenset(get_args(m.Message))
+
+
+class _Line:
+    """A connection, for what is relayed."""
+
+    is_open = True
+    protocol = m.PROTOCOL
+
+    def __init__(self, wire: Wire, end: "Leader") -> None:
+        self._wire, self._end = wire, end
+
+    def send(self, message: m.Message) -> None:
+        """Send a message to its other side."""
+        self._wire.send(self._end, message)
 
 
 class Leader(Process):
@@ -79,6 +94,8 @@ class Leader(Process):
         self._joined: dict[Wire, None] = {}
         """Connections of workers whose join is durable."""
         self._gates: dict[Wire, Gate] = {}
+        self._relays = TaskRelays()
+        self._lines: dict[Wire, _Line] = {}
         self.refused = 0
         """Messages that were not allowed."""
         table = self.state.hosts
@@ -251,6 +268,7 @@ class Leader(Process):
             self._watch.forget(name)
             if earlier is not None:
                 earlier.close(self)
+                self._drop_line(earlier)
         cluster = self.state.config.cluster_name
         beat_us = self.state.config.heartbeat_us
         wire.send(
@@ -272,14 +290,13 @@ class Leader(Process):
         self.seam("heard")
         role, name = gate.role, gate.name
         if role == "worker" and self.workers.get(name) is wire:
-            note = self._watch.hear if isinstance(message, m.Ping) else self._watch.note
-            note(name, self.loop.now_us)
+            self._note_sign(name, message)
         match message:
             case m.Ping(number, load):
                 if load:
                     self._loads.hear(name, load)
                 if self.leads_surely:
-                    wire.send(self, m.Pong(number))
+                    wire.send(self, m.Pong(number, self.state.config.heartbeat_us))
             case m.Ask():
                 self._ask(wire, role, message)
             case m.Follow():
@@ -289,8 +306,17 @@ class Leader(Process):
                 self._report(wire, name, seen)
             case m.Observe(observation=HostJoined() as seen):
                 self._join(wire, name, seen)
+            case m.TaskAsk() | m.TaskPiece():
+                self._relay(wire, name, message)
             case _:
                 raise AssertionError(f"a controller is told {message!r}")
+
+    def _note_sign(self, name: str, message: object) -> None:
+        """Note that a worker lives."""
+        if isinstance(message, m.Ping):
+            self._watch.hear(name, self.loop.now_us, self.state.config.heartbeat_us)
+        else:
+            self._watch.note(name, self.loop.now_us)
 
     def _ask(self, wire: Wire, role: str, ask: m.Ask) -> None:
         def answer(reply: Reply) -> None:
@@ -299,6 +325,26 @@ class Leader(Process):
 
         by = "scheduler" if role == "scheduler" else ask.by
         self.give(ask.command, by=by, basis=ask.basis or "component", on_reply=answer)
+
+    def _relay(self, wire: Wire, name: str, message: m.TaskAsk | m.TaskPiece) -> None:
+        """Pass on what the worker of one host asks of that of another, or the answer."""
+        line = self._line(wire)
+        if isinstance(message, m.TaskPiece):
+            self._relays.answer(line, message)
+        else:
+            asked = self.workers.get(message.host)
+            worker = self._line(asked) if asked is not None else None
+            self._relays.ask(line, message, self.state, by=name, worker=worker)
+        self.seam("task passed on")
+
+    def _line(self, wire: Wire) -> _Line:
+        return self._lines.setdefault(wire, _Line(wire, self))
+
+    def _drop_line(self, wire: Wire) -> None:
+        line = self._lines.pop(wire, None)
+        if line is not None:
+            line.is_open = False
+            self._relays.drop(line)
 
     def _join(self, wire: Wire, name: str, seen: HostJoined) -> None:
         def joined(reply: Reply) -> None:
@@ -318,6 +364,7 @@ class Leader(Process):
     def lose(self, wire: Wire) -> None:
         """Learn that a connection has ended."""
         gate = self._gates.pop(wire, None)
+        self._drop_line(wire)
         if gate is None:
             return  # it was never taken
         role, name = gate.role, gate.name

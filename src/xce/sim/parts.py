@@ -31,11 +31,15 @@ from xce.sim.network import Network, Wire
 from xce.sim.oracles import Truth, demand
 from xce.sim.planner import Planner
 from xce.sim.schedule import Item, draw_schedule
-from xce.sim.shepherd import Ground, Shepherd
+from xce.sim.shepherd import OWN_CPU_US, Ground, Shepherd
+from xce.sim.task_books import TaskBooks
+from xce.sim.tasks import TASK_CPU_US, HostTasks
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import digest
 from xce.worker.core import HostState
 
+_TASK_SEED: Final = 0x7A5C0FF5
+_TASK_SHARE: Final = 0.3
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 
@@ -78,6 +82,9 @@ class Parts:
         self.loop = Loop()
         self.truth = Truth()
         self.ledger = Ledger()
+        self.has_tasks = self._draws_tasks(seed)
+        """Whether jobs of this world start tasks on their other hosts."""
+        self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
         self._contents: dict[Seq, bytes] = {}
         """What is stored, by its last entry."""
         self.strikes = Strikes(self.loop)
@@ -109,13 +116,21 @@ class Parts:
         self.keeper = self._client(ROOT, role="admin")
 
     def _ground(self, name: str, *, is_bad: bool) -> Ground:
-        return Ground(
+        tasks = HostTasks(self.loop, name, self.task_books) if self.has_tasks else None
+        ground = Ground(
             self.loop, self._fork(), self.faults, self.truth, name,
-            is_bad=is_bad, strikes=self.strikes,
+            is_bad=is_bad, strikes=self.strikes, tasks=tasks,
         )  # fmt: skip
+        ground.others = [host.name for host in self.config.hosts]
+        return ground
 
     def _fork(self) -> Random:
         return Random(self._rng.getrandbits(64))
+
+    @staticmethod
+    def _draws_tasks(seed: int) -> bool:
+        """Return whether jobs start tasks, by dice that nothing else is drawn from."""
+        return Random(seed ^ _TASK_SEED).random() < _TASK_SHARE
 
     def _draw_config(self) -> ClusterConfig:
         """Return the cluster to begin with."""
@@ -130,7 +145,10 @@ class Parts:
         self._contents[batch.last] = batch.content
         self.trust_oracle.note(entries)
         self.truth.note_stored(entries)
-        self.ledger.note(entries)
+        for entry in entries:
+            self.ledger.note((entry,))
+            if self.has_tasks:
+                self.task_books.note(entry)
         self.strikes.note_entries(entries)
 
     # Processes.
@@ -157,10 +175,12 @@ class Parts:
                     demand(known >= attempt, f"{effect.job}[{index}] is launched, not placed")
 
     def _client(self, owner: Owner, *, role: str = "apiserver") -> Client:
-        return Client(
+        client = Client(
             self.loop, self.network, self._fork(), self.truth,
             owner=owner, wall_us=self.wall_us, is_admin=owner is ROOT, role=role,
         )  # fmt: skip
+        client.starts_tasks = self.has_tasks
+        return client
 
     def start_leader(self) -> None:
         """Begin a reign."""

@@ -11,16 +11,21 @@ from typing import Final, Protocol
 import msgspec
 
 from xce.model.effect import Launch
-from xce.model.ids import Micros
+from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
+from xce.model.task import TaskOrder
 from xce.sim.coverage import Strikes
 from xce.sim.faults import Faults
 from xce.sim.loop import Loop, Process
+from xce.sim.starter import LEAD, Desk, Leader, Starter
 from xce.sim.step import SimStep
+from xce.sim.tasks import TASK_CPU_US, Answer, HostTasks, KnownTasks
 from xce.worker import action as a
 from xce.worker.core import Listing
 from xce.worker.ending import STEP_KILL
 
+OWN_CPU_US: Final = 1_500
+"""What each attempt uses on its first host."""
 LOCAL_US: Final = 300
 """Longest way between a worker and its shepherd."""
 _INT, _KILL, _TERM = 2, 9, 15
@@ -73,17 +78,24 @@ class RunDirectory(msgspec.Struct):
     reported: bool = False
     signals: list[int] = []
     limits: tuple[int, ...] = ()
+    is_part: bool = False
+    """It has tasks that another host leads, and no process of its own."""
+    parts: list[str] = []
+    """Other hosts that may have a part of it."""
+    tasks: int = 0
+    """Of a part: how many were started."""
 
 
 class Ground:
     """What survives the shepherd: the host's processes and its run directories.
 
-    A command line says what its process does: ``run MICROS EXIT_CODE [ignore SIGNAL...]``.
+    A command line says what its process does: ``run MICROS EXIT_CODE [ignore SIGNAL...]``, or
+    that of `xce.sim.starter.LEAD`.
     """
 
     def __init__(
         self, loop: Loop, rng: Random, faults: Faults, oracle: Oracle, name: str, *, is_bad: bool,
-        strikes: Strikes | None = None,
+        strikes: Strikes | None = None, tasks: HostTasks | None = None,
     ) -> None:  # fmt: skip
         self.loop = loop
         self.name = name
@@ -98,10 +110,22 @@ class Ground:
         self._pid = 100
         self._steps: dict[a.Key, SimStep] = {}
         """Of living attempts that run by roles."""
+        self.tasks = tasks
+        """Those of parts; None: no job of this world starts any."""
+        self.others: list[str] = []
+        """The hosts of the cluster."""
+        self.desk: Desk | None = None
+        """Where processes ask for tasks on other hosts; None: there is no worker."""
+        self.starters: dict[a.Key, Starter] = {}
+        """Of living attempts that start tasks."""
+        if tasks is not None:
+            tasks.on_end = self._look_at_part
 
     def start(self, launch: Launch, key: a.Key) -> RunDirectory:
         """Start a process, or fail to."""
-        _, micros, code, *rest = launch.spec.command.split()
+        words = launch.spec.command.split()
+        is_leader = words[0] == LEAD
+        micros, code, *rest = words[2:4] if is_leader else words[1:]
         self._pid += 1
         one = RunDirectory(
             key, launch, self.boot, self._pid, self.loop.now_us,
@@ -116,11 +140,29 @@ class Ground:
             one.ended_us = self.loop.now_us
             return one
         self._oracle.note_process(self.name, self.boot, key, launch)
+        if self.tasks is not None:
+            self.tasks.books.note_process(self.name, key)
+            self.starters[key] = Starter(key, lambda: self.desk)
         if launch.spec.runs_by_roles:
             self._start_step(one)
-        else:
+            return one
+        if not is_leader or words[1] != "wait":
             self._plan_end(one)
+        if is_leader:
+            starter = self.starters[key]
+            Leader(
+                self.loop, launch, key[1], self.others, starter, lambda code: self._leave(one, code)
+            )
         return one
+
+    def _leave(self, one: RunDirectory, code: int) -> None:
+        """Let a process end by itself, now or when it is not stopped any more."""
+        if one.is_over or one.boot != self.boot:
+            return
+        if one.suspended_us:
+            self.loop.after(SECOND_US, self._leave, one, code)
+        else:
+            self._end(one, code, 0)
 
     def _start_step(self, one: RunDirectory) -> None:
         def end(code: int, detail: str) -> None:
@@ -128,7 +170,8 @@ class Ground:
             self._end(one, code, 0)
 
         key, rng = one.key, Random(self._rng.random())
-        self._steps[key] = SimStep(self.loop, rng, one.launch, key[1], end)
+        starter = self.starters.get(key)
+        self._steps[key] = SimStep(self.loop, rng, one.launch, key[1], end, starter)
 
     def _plan_end(self, one: RunDirectory) -> None:
         one.life += 1
@@ -159,10 +202,43 @@ class Ground:
         step = self._steps.pop(one.key, None)
         if step is not None:
             step.kill()
+        starter = self.starters.pop(one.key, None)
+        if starter is not None:
+            starter.leave()
+
+    # Parts.
+
+    def open_part(self, launch: Launch, key: a.Key) -> None:
+        """Have a place for tasks."""
+        now_us = self.loop.now_us
+        self.directories[key] = RunDirectory(
+            key, launch, self.boot, 0, now_us, left_us=0, exit_code=0, ignores=frozenset(),
+            resumed_us=now_us, is_part=True,
+        )  # fmt: skip
+
+    def look_at_part(self, one: RunDirectory) -> None:
+        """Let a part be over that is being ended and has nothing left."""
+        assert self.tasks is not None
+        if one.step and not one.is_over and not self.tasks.has_any(one.key):
+            one.is_over, one.ended_us = True, self.loop.now_us
+            if self.shepherd is not None:
+                self.shepherd.tell_end(one)
+
+    def _look_at_part(self, key: a.Key) -> None:
+        if self.shepherd is not None:
+            self.shepherd.note_task_end(key)
+        one = self.directories.get(key)
+        if one is not None and one.is_part:
+            self.look_at_part(one)
 
     def send_signal(self, one: RunDirectory, signal: int) -> None:
         """Send a signal to a living process; a stopped one dies of KILL only."""
         one.signals.append(signal)
+        if one.is_part:
+            assert self.tasks is not None
+            self.tasks.signal(one.key, signal)
+            self.look_at_part(one)
+            return
         step = self._steps.get(one.key)
         if step is not None and signal in {_INT, _TERM}:
             if not one.suspended_us:
@@ -175,8 +251,13 @@ class Ground:
 
     def suspend(self, one: RunDirectory, *, suspended: bool) -> None:
         """Stop a living process, or let it go on."""
-        self._oracle.note_stopped(one.key, suspended=suspended)
         now_us = self.loop.now_us
+        if one.is_part:
+            assert self.tasks is not None
+            self.tasks.suspend(one.key, suspended=suspended)
+            one.suspended_us = now_us if suspended else 0
+            return
+        self._oracle.note_stopped(one.key, suspended=suspended)
         step = self._steps.get(one.key)
         if step is not None:
             step.suspend(suspended=suspended)
@@ -187,13 +268,17 @@ class Ground:
         elif not suspended and one.suspended_us:
             one.stopped_us += now_us - one.suspended_us
             one.suspended_us, one.resumed_us = 0, now_us
-            if step is None:
+            if step is None and not one.launch.spec.command.startswith(f"{LEAD} wait"):
                 self._plan_end(one)
 
     def reboot(self) -> None:
         """Lose every process, and some run directories that were not on the disk yet."""
+        self.desk = None
+        if self.tasks is not None:
+            self.tasks.books.note_trouble(self.name)
+            self.tasks.lose_all()
         for one in list(self.directories.values()):
-            if not one.is_over:
+            if not one.is_over and not one.is_part:
                 self._drop_step(one)
                 self._oracle.note_gone(self.name, one.key, 0, is_known=False)
             if self._rng.random() < 0.3:
@@ -208,7 +293,7 @@ class Ground:
         self.boot += 1
 
 
-Hear = Callable[[list[a.News]], object]
+Hear = Callable[[list[a.News | a.Led]], object]
 
 
 class Shepherd(Process):
@@ -222,10 +307,18 @@ class Shepherd(Process):
         self._hear: Hear | None = None
         self._arrives_us = 0
         self._leases: dict[a.Key, Micros] = {}
+        tasks = ground.tasks
+        self._tasks = KnownTasks(self, tasks) if tasks is not None else None
+        for one in ground.directories.values() if tasks is not None else ():
+            if one.is_part and not one.is_over and tasks is not None:
+                # Their streams went with the last shepherd.
+                tasks.signal(one.key, _KILL)
 
     def kill(self) -> None:
         """Die at once; what it was about to tell is not told."""
         self.is_alive = False
+        if self.ground.tasks is not None:
+            self.ground.tasks.books.note_trouble(self.ground.name, loses_tasks=True)
         self._hear = None
         self.ground.shepherd = None
 
@@ -241,7 +334,7 @@ class Shepherd(Process):
         """Note that the worker is gone."""
         self._hear = None
 
-    def _tell(self, news: a.News) -> None:
+    def _tell(self, news: a.News | a.Led) -> None:
         hear = self._hear
         if hear is None:
             return
@@ -256,7 +349,25 @@ class Shepherd(Process):
 
     def tell_end(self, one: RunDirectory) -> None:
         """Tell that nothing is left of an attempt."""
+        if one.is_part and self._tasks is not None:
+            self._tasks.drop(one.key)
         self._tell(_ended(one))
+
+    def note_task_end(self, key: a.Key) -> None:
+        """Answer those who wait for a task that has ended."""
+        if self._tasks is not None:
+            self._tasks.look()
+
+    def serve(self, key: a.Key, order: TaskOrder, answer: Answer) -> None:
+        """Carry out an order about a task of a part."""
+        assert self._tasks is not None, "no task is started in this world"
+        part = self._living(key)
+        is_open = part is not None and part.is_part and not part.step
+        if self._tasks.serve(key, order, answer, is_open=is_open) and part is not None:
+            part.tasks += 1
+            if part.suspended_us:
+                self.ground.suspend(part, suspended=True)
+            self.seam("task started")
 
     def take(self, action: a.Action) -> None:
         """Carry out an order; one that was carried out before changes nothing."""
@@ -282,8 +393,18 @@ class Shepherd(Process):
                 self._note(action)
 
     def _note(self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead) -> None:
-        """Note what changes nothing about a process now. Remote tasks are not simulated."""
+        """Note what changes nothing about a process now."""
         match action:
+            case a.SpawnPart(launch, index, attempt):
+                key = (launch.job, index, attempt)
+                if key not in self.ground.directories:
+                    self.ground.open_part(launch, key)
+            case a.Lead(job, index, attempt, host):
+                one = self.ground.directories.get((job, index, attempt))
+                if one is not None:
+                    one.parts.append(host)
+                    self.seam("part noted")
+                    self._tell(a.Led(job, index, attempt, host))
             case a.Lease(until):
                 self._leases = {(job, index, number): at_us for job, index, number, at_us in until}
                 for at_us in set(self._leases.values()):
@@ -341,12 +462,15 @@ class Shepherd(Process):
 def _present(one: RunDirectory) -> a.Present:
     return a.Present(
         *one.key, "", one.pid, one.started_us, one.suspended_us, one.stopped_us, one.number,
-        one.cause, one.step, one.step_us, one.reported, one.limits,
+        one.cause, one.step, one.step_us, one.reported, one.limits, one.is_part, tuple(one.parts),
     )  # fmt: skip
 
 
 def _ended(one: RunDirectory) -> a.Ended:
+    if one.is_part:
+        return a.Ended(*one.key, one.started_us, one.ended_us, user_us=one.tasks * TASK_CPU_US)
     return a.Ended(
         *one.key, one.started_us, one.ended_us, one.code, one.signal, one.cause, one.host_fault,
-        one.detail, 1_000, 500, 2_048, wants_report=bool(one.launch.spec.files.output),
+        one.detail, 1_000, OWN_CPU_US - 1_000, 2_048,
+        wants_report=bool(one.launch.spec.files.output),
     )  # fmt: skip

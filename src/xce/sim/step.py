@@ -8,12 +8,15 @@ from random import Random
 from typing import Final
 
 from xce.model.effect import Launch
-from xce.model.ids import Index, Micros
+from xce.model.ids import HOUR_US, Index, Micros
 from xce.model.relation import Relation, RelationKind
 from xce.sim.loop import Loop
+from xce.sim.starter import OwnTask, Starter, Told
 from xce.step import core
 from xce.worker.step_plan import plan_of
 
+COMPANION_US: Final = 24 * HOUR_US
+"""A companion does not end by itself."""
 ANSWER_US: Final = 2_000
 """Longest way to another host of the job."""
 _LOST_PERMILLE: Final = 15
@@ -132,13 +135,16 @@ class SimStep:
         launch: Of the job.
         index: Which element.
         end: Called at its end with exit code and detail.
+        starter: Starts tasks on other hosts; None: they, too, only take time.
     """
 
     def __init__(
         self, loop: Loop, rng: Random, launch: Launch, index: Index,
-        end: Callable[[int, str], object],
+        end: Callable[[int, str], object], starter: Starter | None = None,
     ) -> None:  # fmt: skip
         self._loop, self._rng, self._end = loop, rng, end
+        self._starter = starter
+        self._remote: dict[Run, OwnTask] = {}
         self.plan = plan_of(launch, index, launch.spec.command)
         self.books = StepBooks(launch, [len(role.tasks) for role in self.plan.roles])
         self._step = core.Step(self.plan)
@@ -166,6 +172,8 @@ class SimStep:
         """Let it and all its tasks be sent a signal that ends them."""
         self.books.told = True
         for (role, task), run in list(self._runs.items()):
+            if (role, task) in self._remote:
+                continue  # its host sends it, and tells of its end
             self._tell(core.Exited(role, task, run, 128 + signal, signal))
         self._take(core.EndAsked(signal))
 
@@ -202,6 +210,11 @@ class SimStep:
                 del self._runs[role, task]
                 code = event.code if isinstance(event, core.Exited) else 1
                 self.books.note_end((role, task), code)
+            case core.HostLost(host):
+                for role, task in list(self._runs):
+                    if self.plan.roles[role].tasks[task].host == host:
+                        del self._runs[role, task]
+                        self.books.note_end((role, task), 1)
             case _:
                 pass
         return True
@@ -210,7 +223,7 @@ class SimStep:
         for action in actions:
             match action:
                 case core.OpenHost(host):
-                    self._tell(core.HostReady(host))
+                    self._open(host)
                 case core.CheckHost(host):
                     is_bad = self._rng.random() * 1000 < _LOST_PERMILLE
                     self._tell(core.HostChecked(host, "cannot reach another" if is_bad else ""))
@@ -219,6 +232,9 @@ class SimStep:
                 case core.Probe(role, task, run):
                     is_ready = self._rng.random() * 100 < _READY_PERCENT
                     self._tell(core.Probed(role, task, run, is_ready, "not yet"))
+                case core.Signal(role, task, _, number) if (role, task) in self._remote:
+                    assert self._starter is not None
+                    self._starter.signal(self._remote[role, task], number)
                 case core.Signal(role, task, run, number):
                     self._tell(core.Exited(role, task, run, 128 + number, number))
                 case core.Finish(code, detail):
@@ -234,6 +250,12 @@ class SimStep:
         self._runs[role, task] = run
         _, micros, code, *_ = self.plan.roles[role].command.split()
         span_us = int(micros) // 2 + self._rng.randrange(int(micros) + 1)
+        host = self.plan.roles[role].tasks[task].host
+        if host and self._starter is not None:
+            # A restart may go better than the run before it.
+            worst = int(code) if run == 1 or self._rng.random() < 0.5 else 0
+            self._start_remote(action, host, span_us, worst)
+            return
         if self._rng.random() * 1000 < _LOST_PERMILLE:
             self._tell(core.Failed(role, task, run, "its host was lost"), span_us)
             return
@@ -241,6 +263,37 @@ class SimStep:
         # A restart may go better than the run before it.
         worst = int(code) if run == 1 or self._rng.random() < 0.5 else 0
         self._tell(core.Exited(role, task, run, worst), ANSWER_US + span_us)
+
+    def _open(self, host: int) -> None:
+        """Have a companion on a host."""
+        if not host or self._starter is None:
+            self._tell(core.HostReady(host))
+            return
+
+        def hear(what: str, _: int) -> None:
+            if what == Told.STARTED:
+                self._tell(core.HostReady(host))
+            else:
+                self._tell(core.HostLost(host, "its companion is gone"))
+
+        self._starter.start(self.plan.hosts[host], COMPANION_US, 0, hear)
+
+    def _start_remote(self, action: core.Start, host: int, span_us: Micros, code: int) -> None:
+        assert self._starter is not None
+        role, task, run = action
+
+        def hear(what: str, code: int) -> None:
+            if what == Told.STARTED:
+                self._tell(core.Started(*action), 0)
+                return
+            if self._runs.get((role, task)) == run:
+                self._remote.pop((role, task), None)
+            if what == Told.OVER:
+                self._tell(core.Exited(*action, code, code - 128 if code > 128 else 0), 0)
+            else:
+                self._tell(core.Failed(*action, "it was lost"), 0)
+
+        self._remote[role, task] = self._starter.start(self.plan.hosts[host], span_us, code, hear)
 
     def _plan(self) -> None:
         due_us = self._step.next_due_us()

@@ -9,15 +9,44 @@ from xce.model.ids import SECOND_US
 from xce.model.job import JobSpec
 from xce.model.relation import LaunchType, Probe, Relation, RelationKind, Role
 from xce.model.request import Part, Request
+from xce.sim.starter import LEAD
 
 TASKS_MAX: Final = 3
 """Most tasks with slots: every world has room for so many."""
+SLOTS_MIN: Final = 2
+"""Every host has so many slots."""
 _LAUNCHES: Final = (LaunchType.TASKS, LaunchType.TORCH, LaunchType.TASKS)
 _K: Final = RelationKind
 
 
-def draw_role_job(rng: Random, spec: JobSpec) -> tuple[JobSpec, Request]:
-    """Return a job with roles, and what it asks for: it waits for earlier roles only."""
+def draw_leader(rng: Random, command: str, request: Request, *, hosts: int) -> tuple[str, Request]:
+    """Return a job as it is or, where it has several tasks, mostly one that starts them itself.
+
+    Such a job is spread over the cluster's ``hosts``, so that it has others.
+    """
+    if request.tasks_max < 2 or rng.random() < 0.2:
+        return command, request
+    _, micros, code, *_ = command.split()
+    span_us = rng.choice((50_000, 500_000, 2_000_000))
+    way = rng.choice(("wait", "wait", "leave"))
+    task_code = rng.choice((0, 0, 0, 4))
+    found = f"{LEAD} {way} {micros} {code} {span_us} {task_code}"
+    ptile = -(-request.tasks_min // hosts)
+    if request.one_host or request.alternatives or request.affinity or ptile > SLOTS_MIN:
+        return found, request
+    return found, msgspec.structs.replace(request, ptile=ptile)
+
+
+def draw_role_job(
+    rng: Random, spec: JobSpec, *, is_spread: bool = False
+) -> tuple[JobSpec, Request]:
+    """Return a job with roles, and what it asks for: it waits for earlier roles only.
+
+    Args:
+        rng: The dice.
+        spec: The rest of the job.
+        is_spread: Each task of a role has a host of its own.
+    """
     count = rng.randint(2, TASKS_MAX)
     sizes = [1] * count
     if count < TASKS_MAX:
@@ -40,7 +69,7 @@ def draw_role_job(rng: Random, spec: JobSpec) -> tuple[JobSpec, Request]:
         for role in roles
     ]
     parts = tuple(
-        Part(name, size, Request(tasks_min=size, tasks_max=size))
+        Part(name, size, Request(tasks_min=size, tasks_max=size, ptile=int(is_spread)))
         for name, size in zip(names, sizes, strict=True)
     )
     made = msgspec.structs.replace(

@@ -19,7 +19,7 @@ import msgspec
 import xce
 from xce.sim.coverage import Coverage, no_coverage, render_table
 from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS
-from xce.sim.havoc import SEAMS
+from xce.sim.havoc import SEAMS, TASK_SEAMS
 from xce.sim.shrink import Failure, Shrunk, live, render_shrunk, shrink
 
 CHUNK: Final = 25
@@ -221,7 +221,8 @@ def render_result(result: Result, shrunk: Sequence[Shrunk]) -> list[str]:
     lines = ["How often each event was written while a fault was at work (2 s after it struck):"]
     lines += render_table(result.coverage, FAULTS)
     lines.append("Deaths at seams:")
-    for process, seams in SEAMS.items():
+    for process, own in SEAMS.items():
+        seams = own + TASK_SEAMS.get(process, ())
         counts = (f"{seam} {result.coverage.seams[f'{process}.{seam}']}" for seam in seams)
         lines.append(f"  {process}: " + ", ".join(counts))
     for one in shrunk:

@@ -29,7 +29,7 @@ from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.processor import made_up
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
-from xce.sim.step_load import draw_role_job
+from xce.sim.step_load import draw_leader, draw_role_job
 
 START_US = 1_800_000_000 * SECOND_US
 """What the clock on the wall says about when a world begins."""
@@ -233,6 +233,10 @@ def draw_submission(
     code = rng.choice((0, 0, 0, 1, 3))
     stubborn = " ignore 2 15" if rng.random() < 0.15 else ""
     command = f"run {micros} {code}{stubborn}"
+    if client.starts_tasks:
+        command, request = draw_leader(
+            Random(rng.getstate()[1][5]), command, request, hosts=len(config.hosts)
+        )
     script = command.encode()
     digest = hashlib.blake2b(script, digest_size=16).hexdigest()
     after = ""
@@ -255,7 +259,9 @@ def draw_submission(
         dependency=after,
     )
     if Random(rng.getstate()[1][3]).random() < 0.12:
-        spec, request = draw_role_job(Random(rng.getstate()[1][4]), spec)
+        spec, request = draw_role_job(
+            Random(rng.getstate()[1][4]), spec, is_spread=client.starts_tasks
+        )
     submission = Submission(
         spec=spec,
         request=request,

@@ -201,6 +201,7 @@ class World(Parts):
         if not self.faults.repeats:
             demand(not self.leader.refused, "something that is allowed was refused")
         self.truth.check_quiet()
+        self.task_books.check_quiet()
         self.truth.check_recovery(self.disk)
         check_books(self.ledger, self.truth.state)
         for _ in range(50):

@@ -125,8 +125,10 @@ def roles_of(form: Request) -> tuple[Request, ...]:
             tasks_min=part.tasks,
             tasks_max=part.tasks,
             thresholds=tuple(sorted(thresholds.union(part.request.thresholds))),
+            # The first host of the job is that of its first part.
+            hosts_first=() if place else form.hosts_first,
         )
-        for part in form.parts
+        for place, part in enumerate(form.parts)
     )
 
 

@@ -132,6 +132,15 @@ class Asks:
         for asked in (self._reads, self._terminals, self._tasks):
             asked.clear()
 
+    def leave_controller(self) -> None:
+        """Note that who asked hears no answer any more.
+
+        Another controller counts anew: what is answered late would be taken for the answer to what
+        it asks.
+        """
+        for asked in (self._reads, self._terminals, self._tasks):
+            asked.clear()
+
     def _note(self, asked: dict[int, int], ask_id: int) -> int:
         self._last += 1
         asked[self._last] = ask_id

@@ -28,6 +28,18 @@ class Beat:
         """Return when `take` has something to do; 0: never."""
         return self._next_us if self._beat_us else 0
 
+    def ask(self, beat_us: Micros) -> bool:
+        """Take how often the controller wants beats now; return whether that is another span.
+
+        The next one is due so long after the last one. 0 leaves it as it is: a controller of an
+        older release says nothing.
+        """
+        if not beat_us or not self._beat_us or beat_us == self._beat_us:
+            return False
+        self._next_us += beat_us - self._beat_us
+        self._beat_us = beat_us
+        return True
+
     def take(self, now_us: Micros) -> int:
         """Return the number of the beat to send now; 0: none is due."""
         if not self._beat_us or now_us < self._next_us:

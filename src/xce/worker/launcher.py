@@ -33,6 +33,7 @@ from xce.worker.process_limits import limit_code
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.step_plan import plan_of
 from xce.worker.store import Store, digest_of, is_digest
+from xce.worker.transfers import transfer_steps
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
@@ -240,6 +241,10 @@ class Launcher:
         command, way = command_of(spec, script, way)
         for elements in _by_directory(launch, held.elements):
             cwd, make_cwd = streams.working_directory(launch, elements[0][0], self._host)
+            hooks = (
+                *transfer_steps(launch, cwd, makes_cwd=make_cwd),
+                *((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
+            )
             shared = SpawnShared(
                 note=note,
                 base=base,
@@ -256,10 +261,10 @@ class Launcher:
                 way=way,
                 limit_kib=spec.mem_limit_kib,
                 login=spec.login_shell,
-                hooks=tuple((hook.kind, hook.command, hook.origin) for hook in launch.hooks),
+                hooks=hooks,
                 hook_limit_us=launch.hook_limit_us,
                 requeue_codes=launch.requeue_codes,
-                outer=base_environment(b"", account, self._host) if launch.hooks else {},
+                outer=base_environment(b"", account, self._host) if hooks else {},
                 bindings=_bindings(launch, elements),
                 says=spec.runs_by_roles,
                 limit_code=limit_code(spec.limits),

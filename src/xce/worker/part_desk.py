@@ -155,6 +155,8 @@ class PartDesk:
         for one in self._holding:
             one.timer.cancel()
         self._holding.clear()
+        for task in self._lookups:
+            task.cancel()
 
 
 def part_environment(

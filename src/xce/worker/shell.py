@@ -215,9 +215,14 @@ class Worker:
         if number:
             peer.send(m.Ping(number, self._meter.look() if self._meter is not None else ()))
         if self._beat.next_us():
-            delay_s = max(0.0, (self._beat.next_us() - now_us) / 1e6)
-            loop = asyncio.get_running_loop()
-            self._beat_timer = loop.call_later(delay_s, self._send_beat, peer)
+            self._time_beat(peer)
+
+    def _time_beat(self, peer: Peer) -> None:
+        """Send the next beat when it is due."""
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        delay_s = max(0.0, (self._beat.next_us() - clock_us()) / 1e6)
+        self._beat_timer = asyncio.get_running_loop().call_later(delay_s, self._send_beat, peer)
 
     def _lose(self, reason: str) -> None:
         if self._gather_timer is not None:
@@ -228,6 +233,7 @@ class Worker:
         self._peer = None
         self._remote.leave_controller()
         self._parts.leave_controller()
+        self._asks.leave_controller()
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})
 
@@ -244,7 +250,9 @@ class Worker:
                     self._take_blobs(message)
                 case m.ReadOutput() | m.TerminalAsk() | m.TaskAsk() | m.TaskPiece():
                     self._relay(message)
-                case m.Pong(number):
+                case m.Pong(number, beat_us):
+                    if self._beat.ask(beat_us) and self._peer is not None:
+                        self._time_beat(self._peer)
                     contact_us = self._beat.answered(number)
                     if contact_us:
                         actions += self._state.contact(contact_us)

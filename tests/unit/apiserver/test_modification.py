@@ -5,6 +5,7 @@ from rest_cluster import run_rest
 
 from xce.apiserver.modification import ChangeBody, changed_members, render_changes
 from xce.apiserver.problems import ProblemError
+from xce.control.modify import OF_OWNER
 from xce.model.config import QueueConfig
 from xce.model.process_limits import ProcessLimits
 from xce.testing.builders import modify as tell_modify
@@ -249,3 +250,21 @@ def test_a_jobs_limits_are_its_new_queues_where_they_were_its_old_ones():
         assert limits == {"process_limit": 9, "stack_limit_kib": 8}
 
     run_rest(story, queues=(tight, loose))
+
+
+def test_files_to_copy_are_changed_as_a_whole_by_the_owner():
+    async def story(rest):
+        before, after = ["/a", ">", "b", "1 x"], ["/c", "<<", "d", "1 y"]
+        job = await rest.submit("true", transfers=[before])
+        assert (await rest.get(f"/jobs/{job}"))[1]["transfers"] == [before]
+        assert (await change(rest, job, transfers=[after, before]))["text"] == "modified"
+        assert (await rest.get(f"/jobs/{job}"))[1]["transfers"] == [after, before]
+        assert (await change(rest, job, priority=3))["text"] == "modified"
+        assert (await rest.get(f"/jobs/{job}"))[1]["transfers"] == [after, before]
+        assert (await change(rest, job, unset=["transfers"]))["text"] == "modified"
+        assert (await rest.get(f"/jobs/{job}"))[1]["transfers"] == []
+
+    run_rest(story)
+    body = ChangeBody(transfers=[("/a", ">", "b", "1 x"), ("c", "<", "c", "1 x")])
+    assert render_changes(body) == "transfers=/a > b; c < c"
+    assert "transfers" in OF_OWNER

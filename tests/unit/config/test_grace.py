@@ -27,11 +27,18 @@ def test_rerunnable_jobs_are_fenced_before_the_grace_is_over():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("host_grace_s: 20", "host_grace_s: 20s is too short: expected more than 20s"),
+        (
+            "# x\nhost_grace_s: 20",
+            "xce.yaml:2: host_grace_s: 20s is too short: expected more than 20s",
+        ),
+        ("# x\nheartbeat_s: 60", "xce.yaml:2: heartbeat_s: host_grace_s: 2m is too short"),
         ("heartbeat_s: 60", "expected more than 3m 5s"),
         ("heartbeat_s: 0.01", "expected 0.1 to 3600 seconds"),
         ("fence_after_s: 60", "means nothing without 'self_fence: true'"),
-        ("self_fence: true\nfence_after_s: 110", "at most 1m 48s"),
+        (
+            "self_fence: true\nfence_after_s: 110",
+            "xce.yaml:2: fence_after_s: 1m 50s is out of range",
+        ),
         ("self_fence: true\nfence_after_s: 10", "expected more than 15s"),
         ("losses_max: 0", "expected 1 to"),
     ],

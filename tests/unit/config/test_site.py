@@ -41,7 +41,7 @@ def test_controllers_of_other_machines_are_named_by_address():
         ("journal: {postgres: 'postgresql://xce:secret@db/xce'}", "holds a password"),
         ("journal: {postgres: 'postgresql://db/xce?password=x'}", "holds a password"),
         ("journal: {postgres: 'postgresql:/xce:secret@db/xce'}", r"postgresql:/xce:\.\.\.@db/xce"),
-        ("journal: {lease_s: 9}", "lease_s is for a database: give postgres, too"),
+        ("journal: {lease_s: 9}", "lease_s: is for a database: give postgres, too"),
         ("journal: {postgres: 'postgresql://db/x', lease_s: 1}", "1 is out of range"),
         ("journal: {postgres: 'postgresql://db/x', password_file: pw}", "no absolute path"),
         ("journal: {postgres: 'postgresql://db/x', password_env: XCE_PW}", "belong to jobs"),

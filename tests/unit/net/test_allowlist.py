@@ -34,6 +34,7 @@ from xce.model.observation import (
     Reported,
 )
 from xce.model.plan import Plan
+from xce.model.task import EndTask
 from xce.net import message as m
 from xce.net.allowlist import ALLOWED, OF_ADMINS, OF_USERS, Gate
 
@@ -136,6 +137,15 @@ def test_a_worker_reports_about_its_own_host_only():
     assert "that host only" in gate.refuse(m.Observe(Reported("h1", 1)))
     for seen in (HostDisconnected("h2"), ReignBegan(), LoadSeen(("h2",), ())):
         assert "may not report" in gate.refuse(m.Observe(seen))
+
+
+def test_an_order_about_a_task_comes_once_on_a_connection():
+    gate = Gate("worker", "h1")
+    for number in (1, 2, 5):
+        ask = m.TaskAsk(number, "h2", 1, 0, 1, EndTask("t"))
+        assert gate.refuse(ask) == ""
+        assert "came behind" in gate.refuse(ask)
+    assert "may not send" in Gate("apiserver", "a").refuse(ask)
 
 
 def test_only_a_worker_tells_a_load_and_it_must_be_one():

@@ -3,7 +3,7 @@
 import pytest
 
 from xce.model.request import HostChoice
-from xce.resreq.errors import HostListError, HostListNotBuiltError
+from xce.resreq.errors import HostListError
 from xce.resreq.hosts import NAMES_MAX, AskedHosts, parse_hosts
 
 
@@ -59,6 +59,14 @@ def test_hosts_are_left_out_of_all():
         ("a h[1", 3),
         ("a@other", 1),
         ("a!!", 1),
+        ("a!+2", 1),
+        ("b a+2!", 3),
+        ("b all!", 3),
+        ("b others!", 3),
+        ("a! a", 4),
+        ("a! a+1", 4),
+        ("all b ~a!", 7),
+        ("all a! ~a", 8),
         (f"h[0-{NAMES_MAX}]", 1),
         (f"h[1-{NAMES_MAX}] h[1-2]x", 12 + len(str(NAMES_MAX)) - 5),
         ("h[1-999]n[1-999]", 1),
@@ -68,13 +76,27 @@ def test_a_wrong_list_is_refused(text, column):
     with pytest.raises(HostListError) as caught:
         parse_hosts(text)
     assert caught.value.column == column
-    assert caught.value.lsf.startswith("Bad host")
-    assert not isinstance(caught.value, HostListNotBuiltError)
+    assert caught.value.lsf.startswith(("Bad host", '"'))
 
 
-@pytest.mark.parametrize("text", ["a!", "b a[1-2]!"])
-def test_what_is_not_honoured_yet_is_refused_by_name(text):
-    with pytest.raises(HostListNotBuiltError, match="not built yet") as caught:
-        parse_hosts(text)
-    assert caught.value.lsf == ""
-    assert caught.value.column == text.index("!") + 1
+@pytest.mark.parametrize(
+    ("text", "names", "first", "others"),
+    [
+        ("a!", ["a"], ["a"], None),
+        ("b a[1-2]! c+1", ["c", "b", "a1", "a2"], ["a1", "a2"], None),
+        ("b! others", ["b"], ["b"], -1),
+        ("all b! c! ~d", ["b", "c"], ["b", "c"], 0),
+    ],
+)
+def test_an_exclamation_mark_says_which_hosts_may_be_the_first(text, names, first, others):
+    found = parse_hosts(text)
+    assert [choice.host for choice in found.choices] == names
+    assert found.first == tuple(first)
+    assert found.others == (others is not None)
+    assert found.others_preference == (-1 if others is None else others)
+
+
+def test_lsf_tells_of_names_that_cannot_be_first():
+    with pytest.raises(HostListError) as caught:
+        parse_hosts("others!")
+    assert caught.value.lsf == '"others" specified as first execution host'

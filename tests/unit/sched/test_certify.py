@@ -36,6 +36,7 @@ def asks(tasks: int, **more: object) -> Request:
 
 
 WHOLE = Request(tasks_min=2, tasks_max=99, ptile=-1, whole_hosts=2)
+FIRST = {"hosts": (HostChoice("r1"), HostChoice("h4")), "hosts_first": ("r1",)}
 PAIR = asks(5, parts=(Part("a", 3, asks(3)), Part("b", 2, asks(2, one_host=True))))
 
 
@@ -55,6 +56,8 @@ PAIR = asks(5, parts=(Part("a", 3, asks(3)), Part("b", 2, asks(2, one_host=True)
         (asks(2, cu=CuWish("host", max_domains=2)), [(5, 1), (6, 1)], ()),
         (PAIR, [(1, 3), (1, 2)], (0, 1)),
         (WHOLE, [(1, 8), (2, 8)], ()),
+        (asks(3, **FIRST), [(2, 2), (4, 1)], ()),
+        (asks(5, parts=PAIR.parts, **FIRST), [(1, 2), (4, 1), (1, 2)], (0, 0, 1)),
     ],
 )
 def test_what_was_asked_for_passes(wanted, entries, parts):
@@ -91,6 +94,14 @@ def test_what_was_asked_for_passes(wanted, entries, parts):
         (PAIR, [(1, 2), (1, 3)], (1, 0), "the parts"),
         (PAIR, [(1, 4), (1, 1)], (0, 1), "part 0: 4 tasks"),
         (PAIR, [(1, 3), (1, 1), (2, 1)], (0, 1, 1), "part 1: more hosts"),
+        (asks(3, **FIRST), [(4, 2), (2, 1)], (), "another first host"),
+        (asks(3, **FIRST), [(1, 2), (2, 1)], (), "is not the first"),
+        (
+            asks(5, parts=PAIR.parts, **FIRST),
+            [(1, 2), (4, 1), (2, 2)],
+            (0, 0, 1),
+            "is not the first",
+        ),
     ],
 )
 def test_anything_else_does_not(wanted, entries, parts, complaint):

@@ -37,3 +37,17 @@ def test_a_controller_that_wants_no_beats_gets_none() -> None:
     assert beat.take(100 * S) == 0
     assert beat.next_us() == 0
     assert not beat.is_silent(1_000 * S)
+
+
+def test_another_span_counts_from_the_last_beat() -> None:
+    beat = Beat(5 * S, 10 * S)
+    beat.take(10 * S)
+    assert not beat.ask(0)
+    assert not beat.ask(5 * S)
+    assert beat.ask(S)
+    assert beat.next_us() == 11 * S
+    assert beat.take(12 * S) == 2
+    assert beat.is_silent(13 * S)
+    assert beat.ask(5 * S)
+    assert beat.next_us() == 17 * S
+    assert not Beat(0, 0).ask(S)

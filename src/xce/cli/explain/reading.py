@@ -12,7 +12,7 @@ from xce.cli.lsf.environment import split_items
 from xce.cli.lsf.gpu_value import mib, parse_gpu
 from xce.cli.lsf.process_limits import MEMBERS as LIMITS
 from xce.cli.lsf.process_limits import own_limits, parse_limits
-from xce.cli.lsf.submission import add_warning, bare_unit
+from xce.cli.lsf.submission import add_warning, bare_unit, read_transfers, submission_directory
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
@@ -304,11 +304,15 @@ class Reader:
                 self.text(member, option)
 
     def surroundings(self) -> None:
-        """Read ``-cwd -outdir -env``."""
+        """Read ``-cwd -outdir -f -env``."""
         if self.options.has("-cwd") or self.environ.get("LSB_JOB_CWD"):
             self.text("cwd", "-cwd", "LSB_JOB_CWD")
         if self.options.has("-outdir"):
             self.text("outdir", "-outdir")
+        if self.options.has("-f"):
+            cwd = submission_directory(self.environ)
+            self.result["transfers"] = [one[:3] for one in read_transfers(self.options, cwd)]
+            self.note("transfers", "-f")
         if self.options.has("-env"):
             items = [item for text in self.options.given["-env"] for item in split_items(text)]
             self.result["env"] = _environment(items)

@@ -11,7 +11,7 @@ from xce.model.request import Request
 from xce.resreq import ast
 from xce.resreq.built import refuse_not_built
 from xce.resreq.compile import compile_tree
-from xce.resreq.errors import HostListNotBuiltError, NotBuiltError
+from xce.resreq.errors import NotBuiltError
 from xce.resreq.hosts import parse_hosts
 from xce.resreq.merge import merge_requirements
 from xce.resreq.render import render_requirement
@@ -90,11 +90,7 @@ def read_hosts(text: str, cluster: Cluster) -> tuple[list[str], list[str]]:
         HostListError: It is no host list.
     """
     warnings = []
-    try:
-        asked = parse_hosts(text)
-    except HostListNotBuiltError as error:
-        return text.split(), [REFUSED + error.message]
-    for name in asked.names:
+    for name in parse_hosts(text).names:
         if not cluster.trouble and name not in cluster.hosts:
             warnings.append(f"no host is called {name!r}")
     return text.split(), warnings

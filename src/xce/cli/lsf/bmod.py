@@ -24,6 +24,8 @@ from xce.cli.lsf.submission import (
     parse_mail_to,
     parse_priority,
     read_file,
+    read_transfers,
+    submission_directory,
 )
 from xce.cli.lsf.values import (
     BadValueError,
@@ -51,7 +53,7 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   -c -v -p -T -S -D -F -C               limits of CPU time, swap, processes, sizes
   -gpu -nnodes -G -ti   GPUs, whole hosts, group of shares, end of orphans
   -Jd -B -N -Ne -u -L -outdir           description, mail, login shell, output directory
-  -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo    what runs, and its files
+  -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo -f   what runs, and its files
   a job that has started: -W -We -M -c -r -rn -q -Jd only
 """
 _UNSET = {
@@ -62,6 +64,7 @@ _UNSET = {
     "-wan": "warning_signal", "-wtn": "warning_s",
     "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
     "-cwdn": "cwd_given", "-Qn": "requeue_codes", "-Jdn": "description", "-outdirn": "output_dir",
+    "-fn": "transfers",
     "-un": "mail_to", "-Ln": "login_shell", "-Gn": "user_group", "-gpun": "gpu",
     "-nnodesn": "nodes", "-tin": "ends_as_orphan", "-rnn": "rerunnable", "-oon": "output",
     "-eon": "error",
@@ -92,7 +95,7 @@ _KNOWN = {
         ),
         VALUE,
     ),
-    "-R": MANY,
+    **dict.fromkeys(("-R", "-f"), MANY),
 }  # fmt: skip
 _SETTLED = "it cannot be changed after the submission"
 _REFUSED = {
@@ -140,6 +143,8 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
             change |= members
     _add_words(change, options)
     add_files(change, options)
+    if options.has("-f"):
+        change["transfers"] = read_transfers(options, submission_directory(context.environ))
     _add_program(change, options)
     unset = [member for option, member in _UNSET.items() if options.has(option)]
     if unset:

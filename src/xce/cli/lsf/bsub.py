@@ -39,6 +39,7 @@ Usage: bsub [options] command [argument ...]
   -o file  -oo file     append / overwrite output; %J is the job id, %I the array index
   -e file  -eo file     append / overwrite error output
   -i file  -is file     input file; -is copies it now
+  -f "local op remote"  copy files: > before the start, < (<< adds to it) after the end, <> both
   -w "condition"        start only when e.g. done(12) && ended(name)
   -ti                   with -w: end at once when the condition can never hold
   -b [[[year:]month:]day:]hour:minute   start not before
@@ -70,7 +71,6 @@ _INSTEAD = {
     "-t": "use -W, which counts from the start of the job",
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
-    "-f": "copy the files inside of the job",
     **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
@@ -113,7 +113,7 @@ OPTIONS = Options(
             ),
             VALUE,
         ),
-        **dict.fromkeys(("-R", "-env"), MANY),
+        **dict.fromkeys(("-R", "-env", "-f"), MANY),
     },
     {
         "-notify": "use -B, -N or -Ne: there is mail about the beginning and the end",

@@ -182,6 +182,7 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
             parts.append(f"{name} File{over} <{path}>")
     if row.get("output_dir"):
         parts.append(f"Output Directory <{under_home(row['output_dir'], row)}>")
+    parts += [f"Copy Files <{' '.join(one[:3])}>" for one in row.get("transfers") or ()]
     parts += [text for member, text in _SWITCHED_ON if row.get(member)]
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")

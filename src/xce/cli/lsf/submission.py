@@ -110,6 +110,8 @@ def build_submission(
     add_files(body, options)
     body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
     _add_surroundings(body, options, environ)
+    if options.has("-f"):
+        body["transfers"] = read_transfers(options, body["cwd"])
     return body
 
 
@@ -277,6 +279,35 @@ def add_files(body: dict[str, Any], options: Parsed) -> None:
         content = _spool(path)
         body["input"] = path
         body["input_data"] = binascii.b2a_base64(content, newline=False).decode("ascii")
+
+
+def read_transfers(options: Parsed, cwd: str) -> list[list[str]]:
+    """Return the files that are to be copied before and after, each with its place here.
+
+    Args:
+        options: Some of ``-f`` among them.
+        cwd: Where relative local paths begin; these become absolute.
+
+    Raises:
+        BadValueError: One is none.
+    """
+    from xce.model.errors import TextError  # noqa: PLC0415 - of this option only
+    from xce.model.transfers import parse_transfer  # noqa: PLC0415
+    from xce.step.file_copy import place_of  # noqa: PLC0415
+
+    found = []
+    for text in options.given["-f"]:
+        try:
+            local, operator, remote = parse_transfer(text)
+            local = os.path.join(cwd, local)
+            found.append([local, operator, remote, place_of(local)])
+        except TextError as error:
+            raise BadValueError(f"Bad file transfer: -f {error}") from None
+        except OSError as error:
+            raise BadValueError(
+                f"Bad file transfer: -f {text}: {error.strerror or error}"
+            ) from None
+    return found
 
 
 def _path(options: Parsed, option: str) -> str:

@@ -19,11 +19,16 @@ class Room(NamedTuple):
     numbers: Column
     """The hosts."""
     later: Column
-    """Tasks that each can take as a host that is not the first."""
+    """Tasks that each can take as a host that is not the first; 0 where it may be no other."""
     first: Column
-    """As the first host, which carries what is needed once for the job; never more."""
+    """As the first host, which carries what is needed once for the job; else never more."""
     tile: Column
     """Tasks lie on it in blocks of so many, but for a remainder on the last host."""
+
+    @property
+    def most(self) -> Column:
+        """Tasks that each can take, as the first host or another."""
+        return self.later if self.first is self.later else np.maximum(self.first, self.later)
 
     def within(self, mask: Flags) -> "Room":
         """Return the room of some of the hosts; ``mask`` is along the columns."""
@@ -81,4 +86,7 @@ def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
     if shape.ceilings is not None:
         later = np.minimum(later, shape.ceilings[numbers])
         first = np.minimum(first, shape.ceilings[numbers])
+    if shape.leads is not None:
+        leads = shape.leads[numbers]
+        later, first = np.where(leads, 0, later), np.where(leads, first, 0)
     return Room(numbers, later, first, tile)

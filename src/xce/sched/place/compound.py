@@ -16,6 +16,8 @@ from xce.sched.place.capacity import Room, room_on
 from xce.sched.place.domains import EXACT_DOMAINS, Trail
 from xce.sched.place.search import ROWS_MAX, Cap, CutError, Part, Share, Steps, search
 from xce.sched.place.simple import find_simple, lie_of, most_of, pieces_of
+from xce.sched.processor_mix import Mix
+from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
 from xce.sched.ties import Quota
 from xce.state.hosts import Column, Flags
@@ -84,7 +86,7 @@ def _find(
     if _exceeds(shapes, free, places):
         return None
     tightness = [
-        int(room.later.sum()) / shape.tasks_min for shape, room in zip(shapes, rooms, strict=True)
+        int(room.most.sum()) / shape.tasks_min for shape, room in zip(shapes, rooms, strict=True)
     ]
     order = sorted(range(len(shapes)), key=lambda place: (tightness[place], place))
     hosts_max = whole.request.hosts_max
@@ -133,10 +135,11 @@ def _one_by_one(
 
 
 def amounts_with_devices(shape: Shape, found: tuple[Column, Column], free: Column) -> Column | None:
-    """Return what an attempt takes with its GPUs, along resources and its hosts; None: there are
-    not enough.
+    """Return what an attempt takes with its GPUs and processors, along resources and its hosts;
+    None: there are not enough.
     """
     amounts = amounts_on(shape, found[1])
+    bind(shape, *found, free, amounts)
     if shape.gpu is not None:
         numbers, sizes = found[0].tolist(), found[1].tolist()
         devices = pick_for_entries((shape.gpu,), numbers, sizes, (), free)
@@ -145,6 +148,23 @@ def amounts_with_devices(shape: Shape, found: tuple[Column, Column], free: Colum
         for place, picked in enumerate(devices):
             amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
     return amounts
+
+
+def bind(
+    shape: Shape, numbers: Column, sizes: Column, free: Column, amounts: Column
+) -> list[list[int]]:
+    """Return the processors of each entry of a simple request, and add what it holds to its
+    amounts.
+    """
+    wanted = shape.processors
+    if wanted is None:
+        return []
+    found = []
+    for place, (number, size) in enumerate(zip(numbers.tolist(), sizes.tolist(), strict=True)):
+        left = free[wanted.row : wanted.row + wanted.words, number].copy()
+        found.append(pick_processors(wanted, number, size, left))
+        amounts[wanted.row : wanted.row + wanted.words, place] += found[-1][: wanted.words]
+    return found
 
 
 def amounts_on(shape: Shape, sizes: Column) -> Column:
@@ -211,11 +231,11 @@ def _variants(shape: Shape, room: Room, trail: Trail) -> list[Room]:
             found.append(piece)
             continue
         if shape.domains is None:
-            found.append(piece.within(piece.later >= max(wish.min_slots, 1)))
+            found.append(piece.within(piece.most >= max(wish.min_slots, 1)))
             continue
         _, of_host = np.unique(shape.domains[piece.numbers], return_inverse=True)
         usable = np.zeros(int(of_host.max(initial=-1)) + 1, np.int64)
-        np.add.at(usable, of_host, piece.later)
+        np.add.at(usable, of_host, piece.most)
         wide = np.flatnonzero(usable >= max(wish.min_slots, 1))
         wide = wide[np.argsort(-usable[wide], kind="stable")]
         most = min(wish.max_domains or len(wide), len(wide))
@@ -238,13 +258,15 @@ def _search_variant(
     steps: Steps,
     quotas: Sequence[Quota],
 ) -> Laid | None:
-    numbers = np.unique(np.concatenate([room.numbers[room.later > 0] for room in rooms]))
+    numbers = np.unique(np.concatenate([room.numbers[room.most > 0] for room in rooms]))
     if len(numbers) > ROWS_MAX:
         # Hosts that are the best for some part stay.
-        best = np.concatenate([room.numbers[: ROWS_MAX // len(rooms)] for room in rooms])
-        numbers = np.unique(best)
+        best = [room.numbers[: ROWS_MAX // len(rooms)] for room in rooms]
+        best += [room.numbers[room.first > room.later] for room in rooms]
+        numbers = np.unique(np.concatenate(best))
         trail.is_cut = True
     parts = [_part(whole.inner[place], rooms[place], numbers) for place in order]
+    mix = Mix([whole.inner[place].processors for place in order], free)
     parts, free = _with_devices([whole.inner[place] for place in order], parts, free)
     rows = np.flatnonzero(sum(np.abs(np.asarray(part[1:4])).sum(axis=0) for part in parts))
     parts = [
@@ -264,7 +286,16 @@ def _search_variant(
         )
         for quota in quotas
     ]
-    shares = search(parts, columns, whole.request.hosts_max, steps, caps)
+
+    def fits(row: int, shares: Sequence[Share]) -> bool:
+        return mix.fits(int(numbers[row]), [(share.part, share.tasks) for share in shares])
+
+    try:
+        shares = search(
+            parts, columns, whole.request.hosts_max, steps, caps, fits if mix.matters else None
+        )
+    finally:
+        trail.is_cut = trail.is_cut or mix.is_cut
     if shares is None:
         return None
     return join(
@@ -300,7 +331,10 @@ def _part(shape: Shape, room: Room, numbers: Column) -> Part:
     tiles = np.ones(len(numbers), np.int64)
     at = np.searchsorted(numbers, room.numbers).clip(max=len(numbers) - 1)
     inside = numbers[at] == room.numbers
-    ceilings[at[inside]], tiles[at[inside]] = room.later[inside], room.tile[inside]
+    ceilings[at[inside]], tiles[at[inside]] = room.most[inside], room.tile[inside]
+    leads: tuple[bool, ...] = ()
+    if shape.leads is not None:
+        leads = tuple(shape.leads[numbers].tolist())
     lie = lie_of(shape)
     hosts_max, wish = lie.hosts_max, shape.request.cu
     if wish is not None and shape.domains is None and wish.max_domains:
@@ -313,6 +347,7 @@ def _part(shape: Shape, room: Room, numbers: Column) -> Part:
         hosts_max,
         tuple(tiles.tolist()),
         tuple(ceilings.tolist()),
+        leads,
     )
 
 

@@ -150,7 +150,7 @@ class _Search:
         """Return how many tasks of a part each host can take."""
         room = room_on(self.shapes[part], free, mask, self.puzzle.ranked[part])
         cap = np.zeros(len(mask), np.int64)
-        cap[room.numbers] = room.later
+        cap[room.numbers] = room.most
         return cap
 
     def _within_links(self, bond: Bond, caps: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -286,8 +286,9 @@ class _Search:
                     numbers, sizes = placed[other]
                     np.subtract.at(budget, quota.codes[numbers], sizes)
             room = room.within(quota.codes[room.numbers] >= 0)
-            most = _within_budget(quota.codes[room.numbers], room.later, budget)
-            room = room._replace(later=most, first=np.minimum(room.first, most))
+            most = _within_budget(quota.codes[room.numbers], room.most, budget)
+            first = np.minimum(room.first, most)
+            room = room._replace(later=np.minimum(room.later, most), first=first)
             room = room.within(most > 0)
         found = find_simple(shape, room, shape.tasks_max, Trail())
         if found is None:
@@ -350,6 +351,10 @@ class _Search:
             codes += [column for column in (shape.groups, shape.domains) if column is not None]
             plain = (shape.tiles, shape.ceilings)
             rows += [column[used] for column in plain if column is not None]
+            if shape.processors is not None:
+                rows.append(shape.processors.codes[used])
+            if shape.leads is not None:
+                rows.append(shape.leads[used].astype(np.int64))
             if shape.gpu is not None:
                 # Its devices differ from host to host in more than is free of them.
                 rows.append(used)
@@ -367,7 +372,7 @@ class _Search:
             for shape, mask, ranked in zip(self.shapes, masks, self.puzzle.ranked, strict=True)
         ]
         if any(
-            int(room.later.sum()) < shape.tasks_min
+            int(room.most.sum()) < shape.tasks_min
             for room, shape in zip(rooms, self.shapes, strict=True)
         ):
             return None

@@ -5,7 +5,7 @@ possible first; what led nowhere is remembered, and what the hosts behind cannot
 begun. It is asked only when parts cannot be placed one after the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
@@ -30,11 +30,13 @@ class Part(NamedTuple):
     """By candidate host: blocks of how many tasks; 1: any number."""
     ceilings: tuple[int, ...]
     """By candidate host: at most so many tasks; 0: it may not be used."""
+    leads: tuple[bool, ...] = ()
+    """By candidate host: whether it is the first one or not used; empty: any may be the first."""
 
     @property
     def has_lead(self) -> bool:
-        """Whether its first host carries more than others."""
-        return any(self.lead)
+        """Whether it matters which of its hosts is the first."""
+        return any(self.lead) or bool(self.leads)
 
 
 class Share(NamedTuple):
@@ -55,6 +57,8 @@ class Cap(NamedTuple):
     most: int
 
 
+Fits: TypeAlias = Callable[[int, Sequence[Share]], bool]
+"""Whether what parts have on a candidate host fits together in what no amounts tell."""
 _Own: TypeAlias = tuple[int, int, bool, bool]
 _Open: TypeAlias = tuple[tuple[tuple[int, int], int], ...]
 """Tasks by cap and domain, of domains with hosts that were not looked at yet."""
@@ -89,6 +93,7 @@ def search(
     hosts_max: int,
     steps: Steps,
     caps: Sequence[Cap] = (),
+    fits: Fits | None = None,
 ) -> list[Share] | None:
     """Return what each part has on each host, or None: there is no placement.
 
@@ -98,18 +103,19 @@ def search(
         hosts_max: How many hosts all parts may use together; 0: any number.
         steps: The bound.
         caps: How many tasks may lie in domains.
+        fits: What else must hold on each host; None: nothing.
 
     Raises:
         CutError: The bound was hit before a placement was found.
     """
     if steps.left < TWICE_MIN:
-        return _Search(parts, free, hosts_max, steps, caps).run()
+        return _Search(parts, free, hosts_max, steps, caps, fits).run()
     half = Steps(steps.left // 2)
     steps.left -= half.left
     try:
-        found = _Search(parts, free, hosts_max, half, caps).run()
+        found = _Search(parts, free, hosts_max, half, caps, fits).run()
     except CutError:
-        return _search_hardest_first(parts, free, hosts_max, steps, caps)
+        return _search_hardest_first(parts, free, hosts_max, steps, caps, fits)
     steps.left += half.left
     return found
 
@@ -120,6 +126,7 @@ def _search_hardest_first(
     hosts_max: int,
     steps: Steps,
     caps: Sequence[Cap],
+    fits: Fits | None,
 ) -> list[Share] | None:
     """Search once more, beginning with the hosts that are of use to the fewest parts."""
 
@@ -132,12 +139,17 @@ def _search_hardest_first(
         part._replace(
             tiles=tuple(part.tiles[row] for row in order),
             ceilings=tuple(part.ceilings[row] for row in order),
+            leads=tuple(part.leads[row] for row in order) if part.leads else (),
         )
         for part in parts
     ]
     other_caps = [cap._replace(domains=tuple(cap.domains[row] for row in order)) for cap in caps]
+    turned_fits: Fits | None = None
+    if fits is not None:
+        own = fits
+        turned_fits = lambda row, shares: own(order[row], shares)  # noqa: E731 - one line of glue
     found = _Search(
-        turned, [free[row] for row in order], hosts_max, steps, other_caps
+        turned, [free[row] for row in order], hosts_max, steps, other_caps, turned_fits
     ).run()  # fmt: skip
     if found is None:
         return None
@@ -152,7 +164,9 @@ class _Search:
         hosts_max: int,
         steps: Steps,
         caps: Sequence[Cap],
+        fits: Fits | None,
     ) -> None:
+        self.fits = fits
         self.parts, self.free, self.hosts_max = parts, free, hosts_max
         self.steps, self.caps = steps, caps
         self.used: dict[tuple[int, int], int] = {}
@@ -225,6 +239,8 @@ class _Search:
         is_full = bool(self.hosts_max) and used == self.hosts_max
         for shares, following in self._ways(row, left, is_full=is_full):
             self.steps.take()
+            if self.fits is not None and not self.fits(row, shares):
+                continue
             before = len(self.found)
             self.found.extend(shares)
             self._count(shares, 1)
@@ -303,10 +319,10 @@ class _Search:
                 # What does not matter is the same, so that fewer states are different.
                 count = used + 1 if part.hosts_max else 0
                 after = (wanted - tasks, count, is_odd or breaks, has_lead)
-                if has_lead:
-                    yield tasks, False, after
-                    continue
-                if tasks <= lead and (not breaks or tasks == part.tasks):
+                is_lead = bool(part.leads) and part.leads[row]
+                may_lead = not has_lead and (is_lead or not part.leads)
+                if may_lead and tasks <= lead and (not breaks or tasks == part.tasks):
                     yield tasks, True, (*after[:3], True)
-                yield tasks, False, after
+                if not is_lead:
+                    yield tasks, False, after
         yield 0, False, left

@@ -91,7 +91,7 @@ def find_simple(
     pieces = [
         (piece, most_tasks(piece, lie, trail))
         for piece in pieces_of(shape.groups, room)
-        if int(piece.later.sum()) >= shape.tasks_min
+        if int(piece.most.sum()) >= shape.tasks_min
     ]
     tasks = min(tasks_max, max((most for _, most in pieces), default=0))
     if tasks < max(shape.tasks_min, 1):

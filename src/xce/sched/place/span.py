@@ -99,15 +99,18 @@ def lay_whole(room: Room, count: int, least: int) -> tuple[Column, Column] | Non
 
     The best hosts count; where they have fewer than ``least`` tasks together, the largest ones.
     """
-    is_whole = (room.later >= room.tile) & (room.later > 0)
-    leads = np.flatnonzero(is_whole & (room.first >= room.tile))
-    places = np.flatnonzero(is_whole)
-    if len(places) < count or not len(leads):
+    leads = np.flatnonzero((room.first >= room.tile) & (room.first > 0))
+    is_other = (room.later >= room.tile) & (room.later > 0)
+    if not len(leads):
         return None
-    by_size = places[np.argsort(-room.tile[places], kind="stable")]
-    for order in (places, by_size):
+    everyone = np.arange(len(room.numbers))
+    by_size = np.argsort(-room.tile, kind="stable")
+    for order in (everyone, by_size):
         first = order[np.isin(order, leads)][:1]
-        chosen = np.concatenate((first, order[order != first[0]]))[:count]
+        others = order[is_other[order] & (order != first[0])]
+        chosen = np.concatenate((first, others))[:count]
+        if len(chosen) < count:
+            return None
         if int(room.tile[chosen].sum()) >= least:
             return room.numbers[chosen], room.tile[chosen]
     return None

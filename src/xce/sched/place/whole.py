@@ -1,4 +1,9 @@
-"""All parts of a compound request: with relations or without."""
+"""All parts of a compound request: with relations or without, on a certain first host or any."""
+
+import copy
+from typing import Final
+
+import numpy as np
 
 from xce.sched.ground import Ground
 from xce.sched.place.compound import Candidates, Laid, find_compound
@@ -6,6 +11,10 @@ from xce.sched.place.domains import Trail
 from xce.sched.place.related import find_related
 from xce.sched.shape import Shape
 from xce.sched.ties import preferred_wishes, required_wish
+from xce.state.hosts import Flags
+
+LEADS_MAX: Final = 32
+"""So many of the hosts that may be the first one are tried, the best ones."""
 
 
 def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -> Laid | None:
@@ -17,6 +26,33 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
         places: Where the parts may go.
         trail: Hears of a search that gave up.
     """
+    if whole.leads is None:
+        return _find(whole, ground, places, trail)
+    ranked = places.ranked[0]
+    leads = ranked[(places.masks[0] & whole.leads)[ranked]]
+    for number in leads[:LEADS_MAX].tolist():
+        is_first = np.zeros_like(whole.leads)
+        is_first[number] = True
+        usable = ~whole.leads | is_first
+        masks = tuple(mask & usable for mask in places.masks)
+        found = _find(_led_by(whole, is_first), ground, Candidates(masks, places.ranked), trail)
+        if found is not None:
+            return found
+    trail.is_cut = trail.is_cut or len(leads) > LEADS_MAX
+    return None
+
+
+def _led_by(whole: Shape, is_first: Flags) -> Shape:
+    """Return a request whose first part begins on a certain host."""
+    inner = [copy.copy(part) for part in whole.inner]
+    for place, part in enumerate(inner):
+        part.leads = None if place else is_first
+    found = copy.copy(whole)
+    found.inner = tuple(inner)
+    return found
+
+
+def _find(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -> Laid | None:
     fabric = whole.fabric
     if fabric is None:
         return find_compound(whole, ground.free, places, trail)

@@ -15,11 +15,21 @@ from typing import Any, Final, NamedTuple
 PRE: Final = "pre"
 MAIN: Final = "main"
 POST: Final = "post"
+TRANSFER: Final = "file transfer"
+"""So begins the origin of a step that copies a file."""
 CAUSE_PRE_EXEC: Final = 28
 CAUSE_STATUS_LOST: Final = 100
+CAUSE_OUTPUT: Final = 104
 """Numbers of `xce.model.job.EndCause`, which this program cannot import."""
 POST_DONE: Final = 1
 POST_FAILED: Final = 2
+_TRANSFER_FAULTS: Final = {
+    66: "what is to be copied is no file that can be read",
+    68: "this host does not have the directory of the local file: it is not the machine of the "
+    "submission, and has mounted nothing from the same server there",
+    73: "its copy cannot be written",
+}
+"""By the exit status of the step (`xce.step.file_copy`)."""
 
 
 class Step(NamedTuple):
@@ -29,7 +39,12 @@ class Step(NamedTuple):
     command: str
     """Of a hook: what the user's shell runs."""
     origin: str
-    """Who asks for it: ``queue``, ``application`` or ``job``."""
+    """Who asks for it: ``queue``, ``application`` or ``job``; or a `TRANSFER`."""
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it copies a file."""
+        return self.origin.startswith(TRANSFER)
 
     @property
     def name(self) -> str:
@@ -115,8 +130,11 @@ class Course:
         self.at, self.began_us, main, self.post, self.post_detail = facts
         self.main = Result(*main)
 
-    def take(self, result: Result) -> None:
-        """Note how the present step ended, and go to the next; ``is_over``: that was the last."""
+    def take(self, result: Result, *, has_run: bool = True) -> None:
+        """Note how the present step ended, and go to the next; ``is_over``: that was the last.
+
+        A job that has not run has nothing to be copied.
+        """
         step = self.step
         if step.kind == POST:
             self._take_post(step, result)
@@ -124,9 +142,12 @@ class Course:
             pass
         else:
             if step.kind == PRE:
-                result = self._failed(step, result)
+                result, has_run = self._failed(step, result), False
             self.main = result
-            self._go_to(self.steps.index(_MAIN_STEP) + 1)
+            place = self.steps.index(_MAIN_STEP) + 1
+            while not has_run and place < len(self.steps) and self.steps[place].is_transfer:
+                place += 1
+            self._go_to(place)
             return
         self._go_to(self.at + 1)
 
@@ -140,7 +161,8 @@ class Course:
         if result.cause not in (0, CAUSE_STATUS_LOST):
             return result
         detail = self._failure(step, result)
-        return result._replace(cause=CAUSE_PRE_EXEC, code=result.code or 1, detail=detail)
+        cause = CAUSE_OUTPUT if step.is_transfer else CAUSE_PRE_EXEC
+        return result._replace(cause=cause, code=result.code or 1, detail=detail)
 
     def _take_post(self, step: Step, result: Result) -> None:
         if not result.code and not self.is_late:
@@ -151,8 +173,13 @@ class Course:
         self.post_detail = "; ".join(filter(None, (self.post_detail, failure)))
 
     def _failure(self, step: Step, result: Result) -> str:
+        late = f"took longer than {int(self.plan['limit_us']) // 1_000_000} s"
+        if step.is_transfer:
+            fault = _TRANSFER_FAULTS.get(result.code, f"exit status {result.code}")
+            what = step.origin.removeprefix(TRANSFER).strip()
+            return f"{TRANSFER} failed: {what}: {late if self.is_late else result.detail or fault}"
         if self.is_late:
-            return f"{step.name} took longer than {int(self.plan['limit_us']) // 1_000_000} s"
+            return f"{step.name} {late}"
         if result.detail:
             return f"{step.name} failed: {result.detail}"
         return f"{step.name} ended with exit status {result.code}"

@@ -117,7 +117,8 @@ class Stages:
         if is_main:
             attempt.host_fault = trouble.host_fault
         cause = trouble.cause if is_main else 0
-        course.take(Result(trouble.exit_code, 0, cause, now_us, now_us, trouble.detail))
+        result = Result(trouble.exit_code, 0, cause, now_us, now_us, trouble.detail)
+        course.take(result, has_run=False)
 
     def _finish(self, attempt: Attempt) -> None:
         """Let an attempt whose steps are over be as its job was."""

@@ -38,7 +38,7 @@ $ bsub -sla gold true
 $ bsub -t 10:00 true
 $ bsub -E '' true
 $ bsub -Ep ' ' true
-$ bsub -f 'a > b' true
+$ bsub -f 'a>b' true
 $ bsub -k /tmp true
 $ bsub -Q 'all ~256' true
 $ bsub -U user1#0 true

@@ -11,12 +11,15 @@
 # A pending job becomes another one.
 % bsub -H -J old -n 2 -W 30 -o old.out 'echo old'
 $ bmod -J new -n 1 -W 10 -M 100MB -R 'rusage[mem=10]' -sp 5 1
-$ bmod -Z 'echo "new with $LSB_DJOB_NUMPROC"' -oo new.out 1
+$ bmod -Z 'echo "new with $LSB_DJOB_NUMPROC"; cat copied.1 >back' -oo new.out 1
+% echo copied >given; echo before >kept
+$ bmod -f 'given > copied.%J' -f 'kept << back' 1
 $ bjobs -noheader -o 'jobid stat queue job_name min_req_proc runtimelimit memlimit command delimiter=";"' 1
 $ bmod -Wn -Mn -spn 1
 $ bjobs -noheader -o 'jobid runtimelimit memlimit delimiter=";"' 1
 % bresume 1; ended 1
 $ cat new.out | head -1
+$ cat kept
 $ bhist -l -UF 1 | sed -n 's/.*: Parameters of Job are changed by user or administrator <[^>]*>: //p'
 
 # What waits for another job waits no more, or for a third one.
@@ -76,3 +79,11 @@ $ bmod -W 5
 $ bmod -K 2
 $ bmod -app x 2
 % bkill 0
+
+# A job whose file cannot be copied does not start, and nothing is copied back.
+% bsub -J lacks -f 'nosuch > x' -f 'kept < y' -o /dev/null 'echo ran >y'
+% bwait -w 'ended(lacks)'
+$ bjobs -a -noheader -o 'stat exit_reason' -J lacks
+$ bjobs -a -l -UF -J lacks | grep transfer
+$ ls y
+$ cat kept

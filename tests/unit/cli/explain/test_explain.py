@@ -141,6 +141,12 @@ def test_a_named_script_is_a_command_where_the_cluster_says_so(tmp_path):
     assert (result["n"], result["command"]) == ([1, 1], str(script))
 
 
+def test_files_to_copy_are_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = result_of("-f", "a << b", "-f", "/c >", "./app")["transfers"]
+    assert found == [[f"{tmp_path}/a", "<<", "b"], ["/c", ">", "/c"]]
+
+
 def test_the_begin_is_an_instant_with_its_zone():
     begin = result_of("-b", "2030:7:1:12:30", "./app")["begin"]
     assert begin.startswith("2030-07-01T12:30:00")

@@ -6,6 +6,7 @@ from fake_api import FakeApi, run_command
 from xce.cli.lsf import bmod, bswitch
 from xce.cli.lsf.control import user_name
 from xce.cli.lsf.gpu_value import parse_gpu
+from xce.step.file_copy import place_of
 
 ROUTE = "POST /jobs/actions"
 ME = user_name()
@@ -73,6 +74,7 @@ def changed(words):
         (["-Z", "echo b"], {"command": "echo b"}),
         (["-x", "-r", "-sp", "9"], {"exclusive": True, "rerunnable": True, "priority": 9}),
         (["-rn"], {"rerunnable": False}),
+        (["-fn"], {"unset": ["transfers"]}),
         (["-Wn", "-wn", "-nn", "-xn", "-in", "-isn"],
          {"unset": ["dependency", "exclusive", "input", "run_limit_s", "tasks"]}),
     ],
@@ -80,6 +82,13 @@ def changed(words):
 def test_options_are_what_is_changed(words, change):
     found = changed(words)
     assert found == change if change is not None else list(found) == ["begin_at"]
+
+
+def test_files_to_copy_are_those_of_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ((local, operator, remote, place),) = changed(["-f", "a << b"])["transfers"]
+    assert (local, operator, remote) == (f"{tmp_path}/a", "<<", "b")
+    assert place == place_of(f"{tmp_path}/a")
 
 
 def test_a_script_is_read_now(tmp_path):

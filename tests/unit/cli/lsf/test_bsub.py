@@ -339,7 +339,6 @@ def test_refusals_are_said_in_lsfs_words_or_else_in_ours():
         (["-sp", "0", "ls"], "Bad user priority"),
         (["-J", "", "ls"], "Bad job name"),
         (["-o", "", "ls"], "Bad file name: -o"),
-        (["-b", "25:00", "ls"], "Bad time specification"),
     ],
 )
 def test_values_that_cannot_be_taken_are_refused_before_sending(words, text):

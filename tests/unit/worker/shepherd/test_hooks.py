@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from xce.worker.shepherd.hooks import CAUSE_PRE_EXEC, Course, Result
+from xce.worker.shepherd.hooks import CAUSE_OUTPUT, CAUSE_PRE_EXEC, Course, Result
 
 KILLED = Result(130, 2, 14, 5, 9)
 STEPS = [["pre", "a", "queue"], ["pre", "b", "job"], ["post", "c", "job"], ["post", "d", "queue"]]
@@ -90,3 +90,54 @@ def test_what_was_noted_is_known_to_another_shepherd():
     assert (other.step, other.main, other.post, other.post_detail, other.began_us) == (
         made.step, KILLED, 2, made.post_detail, 77,
     )  # fmt: skip
+
+
+COPIES = [
+    ["pre", "in", "file transfer a > b"],
+    ["pre", "hook", "job"],
+    ["post", "out", "file transfer a < b"],
+    ["post", "last", "job"],
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (66, "what is to be copied is no file that can be read"),
+        (68, ("this host does not have the directory of the local file: it is not the machine of "
+         "the submission, and has mounted nothing from the same server there")),
+        (73, "its copy cannot be written"),
+        (127, "exit status 127"),
+    ],
+)  # fmt: skip
+def test_a_copy_that_fails_keeps_the_job_from_running_and_is_not_copied_back(code, text):
+    made = course(COPIES)
+    assert go(made, Result(code), Result(0)) == ["in", "last"]
+    assert (made.main.cause, made.main.code) == (CAUSE_OUTPUT, code)
+    assert made.main.detail == f"file transfer failed: a > b: {text}"
+    assert made.is_over
+
+
+def test_nothing_is_copied_back_where_the_job_has_not_run():
+    made = course(COPIES)
+    assert go(made, Result(0), Result(1), Result(0)) == ["in", "hook", "last"]
+    made = course(COPIES)
+    go(made, Result(0), Result(0))
+    made.take(Result(1), has_run=False)
+    assert made.step.command == "last"
+
+
+def test_a_copy_back_that_fails_is_told_and_changes_nothing_of_the_jobs_end():
+    made = course(COPIES)
+    ran = go(made, Result(0), Result(0), Result(3), Result(73), Result(0))
+    assert ran == ["in", "hook", "", "out", "last"]
+    assert (made.main, made.post) == (Result(3), 2)
+    assert made.post_detail == "file transfer failed: a < b: its copy cannot be written"
+
+
+def test_a_copy_that_takes_too_long_has_failed():
+    made = course(COPIES)
+    made.begin(1)
+    made.is_late = True
+    made.take(Result(137, 9))
+    assert made.main.detail == "file transfer failed: a > b: took longer than 60 s"

@@ -9,12 +9,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from xce.control.effects import render_part
-from xce.daemon.relay_table import RelayTable
 from xce.model.job import EndCause
 from xce.model.task import FeedTask, ReadTask, StartTask, TaskFault
 from xce.net import message as m
 from xce.net.frame import WireError
-from xce.net.peer import Peer
+from xce.net.relay_table import Peered, RelayTable
 from xce.state.cluster import ClusterState
 
 ASKS_MAX: Final = 16_384
@@ -35,7 +34,7 @@ class TaskRelays:
         self._asks: RelayTable[int] = RelayTable(ASKS_MAX)
 
     def ask(
-        self, asker: Peer, ask: m.TaskAsk, state: ClusterState, *, by: str, worker: Peer | None
+        self, asker: Peered, ask: m.TaskAsk, state: ClusterState, *, by: str, worker: Peered | None
     ) -> None:
         """Pass an order on to the worker of its host.
 
@@ -66,7 +65,7 @@ class TaskRelays:
             launch = render_part(state, ask.job, ask.index)
         worker.send(replace(ask, id=self._asks.add(asker, worker, ask.id), launch=launch))
 
-    def answer(self, worker: Peer, piece: m.TaskPiece) -> None:
+    def answer(self, worker: Peered, piece: m.TaskPiece) -> None:
         """Pass an answer back to who asked.
 
         Raises:
@@ -80,7 +79,7 @@ class TaskRelays:
         self._asks.end(piece.id)
         found.asker.send(replace(piece, id=found.asked))
 
-    def drop(self, gone: Peer) -> None:
+    def drop(self, gone: Peered) -> None:
         """Note that a connection has ended."""
         for found in self._asks.drop(gone):
             text = "the host's worker is gone"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from xce.daemon.relay_table import RelayTable
 from xce.net.frame import WireError
+from xce.net.relay_table import RelayTable
 
 ANN, BOB, H1, H2 = (object() for _ in range(4))
 

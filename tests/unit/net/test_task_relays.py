@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from xce.daemon.task_relays import NAME_MAX, PIECE_MAX, START_MAX, TaskRelays
 from xce.model.job import EndCause
 from xce.model.task import EndTask, HoldPart, ReadTask, StartTask, TaskFault, TaskSeen
 from xce.net.frame import WireError
 from xce.net.message import TaskAsk, TaskPiece
+from xce.net.task_relays import NAME_MAX, PIECE_MAX, START_MAX, TaskRelays
 from xce.testing.builders import (
     cluster,
     gang,

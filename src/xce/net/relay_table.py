@@ -5,19 +5,37 @@ worker still answers that an earlier controller had passed on is no answer to an
 """
 
 import os
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from xce.net.frame import WireError
-from xce.net.peer import Peer
+from xce.net.message import Message
 
 Asked = TypeVar("Asked")
+
+
+class Peered(Protocol):
+    """A connection, as far as something is passed on between two of them."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it stands."""
+        ...
+
+    @property
+    def protocol(self) -> int:
+        """What its other side speaks."""
+        ...
+
+    def send(self, message: Message) -> None:
+        """Send a message to its other side."""
+        ...
 
 
 class Relayed(NamedTuple, Generic[Asked]):
     """Something that was passed on."""
 
-    asker: Peer
-    worker: Peer
+    asker: Peered
+    worker: Peered
     asked: Asked
 
 
@@ -31,21 +49,21 @@ class RelayTable(Generic[Asked]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._under_way: dict[int, Relayed[Asked]] = {}
-        self._count: dict[Peer, int] = {}
+        self._count: dict[Peered, int] = {}
         self._last = int.from_bytes(os.urandom(6), "big")
 
-    def is_full(self, asker: Peer) -> bool:
+    def is_full(self, asker: Peered) -> bool:
         """Return whether nothing more is taken of somebody now."""
         return self._count.get(asker, 0) >= self._most
 
-    def add(self, asker: Peer, worker: Peer, asked: Asked) -> int:
+    def add(self, asker: Peered, worker: Peered, asked: Asked) -> int:
         """Note that something is passed on; return the number under which it is."""
         self._last += 1
         self._under_way[self._last] = Relayed(asker, worker, asked)
         self._count[asker] = self._count.get(asker, 0) + 1
         return self._last
 
-    def find(self, worker: Peer, number: int) -> Relayed[Asked] | None:
+    def find(self, worker: Peered, number: int) -> Relayed[Asked] | None:
         """Return what a worker answers; None: whoever asked is gone.
 
         Raises:
@@ -63,7 +81,7 @@ class RelayTable(Generic[Asked]):
         if not self._count[asker]:
             del self._count[asker]
 
-    def drop(self, gone: Peer) -> list[Relayed[Asked]]:
+    def drop(self, gone: Peered) -> list[Relayed[Asked]]:
         """Note that a connection has ended; return what will have no answer."""
         over = {
             number: item
