@@ -149,6 +149,8 @@ class TaskBooks:
         if allocation is None:
             return
         key = (job, index, allocation.attempt)
+        # Whatever was decided before, its first host can say nothing of it.
+        is_given_up = is_given_up or (allocation.hosts[0], key) in self._given_up
         self._over[key] = (allocation, is_given_up)
         most_us = self._own_cpu_us + self._task_cpu_us * self._counts[key]
         check(cpu_us <= most_us, f"{key} has used {cpu_us} us, of {most_us} at most")
