@@ -139,7 +139,7 @@ def end_or_requeue(
     again = Requeued([], [], [], [])
     for job, position, attempt in places:
         is_open = attempt.end_cause == EndCause.NONE
-        if attempt.requeue or (is_open and state.spec(job).rerunnable):
+        if attempt.requeue or (is_open and state.spec_at(job, position).rerunnable):
             if is_open and detail:
                 again.details.append((len(again.jobs), detail))
             again.jobs.append(job.id)
@@ -218,7 +218,8 @@ def end_parts(
             if attempt is None or attempt.end_cause or gone.isdisjoint(attempt.hosts):
                 continue
             job = state.jobs[job_id]
-            found[state.spec(job).rerunnable].append((job_id, job.index(position)))
+            rerunnable = state.spec_at(job, position).rerunnable
+            found[rerunnable].append((job_id, job.index(position)))
     return [
         EndDecided(
             [job for job, _ in sorted(places)],
