@@ -183,7 +183,8 @@ class TaskBooks:
         """
         self._troubles[host] += 1
         if loses_tasks:
-            self._lost.update(place for place in self._running if place[0] == host)
+            # Also with what had ended: whoever asked for it may not have heard that it began.
+            self._lost.update(place for place, _ in self._ever if place[0] == host)
 
     def note_process(self, host: str, key: Key) -> None:
         """Learn that the process of an attempt is started on its first host."""
