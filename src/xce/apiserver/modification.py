@@ -352,7 +352,7 @@ class Composer:
         signal: int = self._value("warning_signal", 0, spec.warning_signal)
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
-        check_warning(signal, before_us)
+        check_warning(signal, before_us, has_checkpoints=spec.checkpoints is not None)
         return replace(
             spec,
             warning_signal=signal,

@@ -203,6 +203,7 @@ def _launch(
         hook_limit_us=config.hook_limit_us,
         mails_report=config.mail.is_on and bool(spec.notices & ENDS),
         requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
+        checkpoint_programs=config.checkpoint_programs if spec.checkpoints is not None else "",
     )
 
 

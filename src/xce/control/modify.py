@@ -407,7 +407,8 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
 
 def _asked(request: Request, tasks: tuple[int, int]) -> Request:
     """Return a request with the tasks that were asked for, which its queue may have cut."""
-    if tasks == (0, 0) or request.parts or request.alternatives or request.whole_hosts:
+    is_fixed = bool(request.parts) and not request.parts[-1].is_ranged
+    if tasks == (0, 0) or is_fixed or request.alternatives or request.whole_hosts:
         return request
     return msgspec.structs.replace(request, tasks_min=tasks[0], tasks_max=tasks[1])
 

@@ -43,6 +43,10 @@ class Happening(enum.IntEnum):
     MODIFIED = 17
     SWITCHED = 18
     """To another queue."""
+    CHECKPOINT_ASKED = 19
+    CHECKPOINTED = 20
+    """A checkpoint is written."""
+    CHECKPOINT_FAILED = 21
 
 
 TO_HOLD: Final = "hold"

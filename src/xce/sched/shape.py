@@ -203,6 +203,7 @@ class Shape:
             or request.ptile
             or request.block
             or request.stripe
+            or request.gtile
             or request.hosts_max
             or request.same
             or request.cu

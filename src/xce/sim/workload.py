@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from xce.model.checkpoint import Checkpoints, request_number
 from xce.model.command import (
     KillJobs,
     RequeueJobs,
@@ -45,7 +46,7 @@ GROUPS = ("/a", "/a/b", "/c")
 QUEUES = (
     QueueConfig(name="urgent", priority=50),
     QueueConfig(name="normal", priority=30, default=True),
-    QueueConfig(name="night", priority=10, exclusive=True),
+    QueueConfig(name="night", priority=10, exclusive=True, load_stop={"r1m": 3_000}),
 )
 
 
@@ -258,6 +259,10 @@ def draw_submission(
         files=Files(output=rng.choice(("", "out.%J"))),
         dependency=after,
     )
+    other = Random(rng.getstate()[1][5])
+    if other.random() < 0.2:
+        period_us = other.choice((0, SECOND_US // 4, SECOND_US))
+        spec = msgspec.structs.replace(spec, checkpoints=Checkpoints("/ck", period_us=period_us))
     if Random(rng.getstate()[1][3]).random() < 0.12:
         spec, request = draw_role_job(
             Random(rng.getstate()[1][4]), spec, is_spread=client.starts_tasks
@@ -349,4 +354,7 @@ def control(rng: Random, config: ClusterConfig, client: Client) -> None:
     if some is None or rng.random() < 0.1:
         client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
     else:
-        client.control(kind, Selection(jobs=(some,)), signal=rng.choice((10, 15)))
+        signal, other = rng.choice((10, 15)), Random(rng.getstate()[1][6])
+        if other.random() < 0.4:
+            signal = request_number(ends=other.random() < 0.5, forced=False)
+        client.control(kind, Selection(jobs=(some,)), signal=signal)
