@@ -63,6 +63,7 @@ OF_STARTED: Final = frozenset(
         "queue",
         "description",
         "cpu_limit_s",
+        "checkpoint_period_s",
     ]
 )
 """What can be changed of a job of which everything has started."""
@@ -75,7 +76,9 @@ OF_JOB: Final = frozenset(
     ["array_limit", "begin_at", "dependency", "ends_as_orphan", "group", "name", "user_group"]
 )
 """What a whole job has, and no element of its own; so it is with what is mailed."""
-_LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s"])
+_LIMITS: Final = frozenset(
+    ["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s", "checkpoint_period_s"]
+)
 Decided = tuple[list[Record], Accepted | Refusal]
 
 

@@ -24,6 +24,7 @@ _SPEC_OF_STARTED: Final = {
     "rerunnable": "rerunnable",
     "description": "description",
     "cpu_limit_s": "limits",
+    "checkpoint_period_s": "checkpoints",
 }
 """What becomes another of the spec of something that has started, by what is changed."""
 
