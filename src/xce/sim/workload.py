@@ -43,6 +43,8 @@ MINUTE_US = 60 * SECOND_US
 HOPELESS_TASKS = 999
 GROUPS = ("/a", "/a/b", "/c")
 """Job groups, one of them in another."""
+GROUPS_SHARE = 0.6
+"""So often who keeps groups does something about them."""
 QUEUES = (
     QueueConfig(name="urgent", priority=50),
     QueueConfig(name="normal", priority=30, default=True),
@@ -306,6 +308,11 @@ def hopeless() -> Submission:
 
 def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None:
     """Let a user wish something."""
+    if client.keeps_groups:
+        # Dice of its own: what is drawn here changes nothing else in the world.
+        dice = Random(rng.getstate()[1][5])
+        if dice.random() < GROUPS_SHARE:
+            client.keep_groups(dice)
     what = rng.random()
     if what < 0.62:
         count = rng.choice((1, 1, 1, 2, 4))
