@@ -28,8 +28,8 @@ from xce.worker.action import (
 )
 
 _TICKS_OFF: Final = 2
-"""The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may be
-far more than the exact time that its last account tells."""
+"""The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may
+be far more than the exact time that its last account tells."""
 
 
 class Live:
