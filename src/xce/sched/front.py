@@ -108,6 +108,8 @@ class Front:
 
     def is_past(self, job_id: JobId) -> bool:
         """Return whether the turn of a job is over, if this is where it waits."""
+        if self._state.jobs[job_id].variants:
+            return False  # its elements are of several classes: it has several turns
         among = self.found.moved if self._is_moved else self.found.waiting
         if job_id not in among or (self._is_moved and job_id != self._moved):
             return False

@@ -77,8 +77,6 @@ def run_session(
     session.start_held()
     if trace is None and until is None:
         session.pass_over()
-    # One whose elements are of several classes has several turns.
-    last = None if until is None or state.jobs[until].variants else until
     queue = session.order()
     session.call_up(queue)
     while queue:
@@ -89,7 +87,7 @@ def run_session(
         before = session.turns.limit(rank, before)
         # Elements of one job that are of several classes stand at one place.
         session.place(front, front.behind if before == place else before)
-        if last is not None and front.is_past(last):
+        if until is not None and front.is_past(until):
             return session.close()
         if not front.is_over:
             session.push(queue, front)

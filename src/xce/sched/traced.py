@@ -84,7 +84,8 @@ class Trace:
         found: dict[int, list[JobId]] = {}
         for item in self.named:
             if item in state.jobs:
-                for cls in state.jobs[item].classes():
+                numbers = state.jobs[item].classes()
+                for cls in numbers:
                     found.setdefault(cls, []).append(item)
         self._classes = {cls: tuple(ids) for cls, ids in found.items()}
         return _TracedSession(state, now_us, memory, policy, counts, self)
@@ -310,7 +311,8 @@ class _TracedSession(Session):
         for item in self._trace.named:
             job = self._state.jobs.get(item)
             if job is not None and not job.is_finished and (job.pending or job.held):
-                classes = [self._state.classes[cls] for cls in job.classes()]
+                numbers = job.classes()
+                classes = [self._state.classes[cls] for cls in numbers]
                 if not any(item in found.waiting or item in found.moved for found in classes):
                     self._tell_left_out(classes[0], item)
         self._trace.close(self._state, self._now_us, self._turn)
