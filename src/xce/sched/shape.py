@@ -5,7 +5,7 @@ those of the hosts that any of them may use, and its own amounts are empty.
 """
 
 import functools
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,12 +36,15 @@ class ShapeKey(NamedTuple):
     """Load indices with the worst values on hosts on which it may start, in thousandths."""
 
 
+Content: TypeAlias = tuple[int, int, tuple[int, ...]]
+"""The number of a ground's content, as `Memory` numbers it; of the load of hosts, and what pools
+have, where that has a say."""
+
+
 class Verdict(NamedTuple):
     """A request was found not to fit on this ground, and why."""
 
-    content: tuple[int, int]
-    """The number of the ground's content, as `Memory` numbers it, and of the load of hosts, where
-    that has a say."""
+    content: Content
     reason: Reason
 
 
@@ -176,8 +179,17 @@ class Shape:
     @functools.cached_property
     def plain_rows(self) -> tuple[tuple[int, int, int], ...]:
         """Of each resource that it takes: its row, for each task, and once on a host."""
-        rows = self.asked.tolist()
-        return tuple((row, int(self.per_task[row]), int(self.per_host[row])) for row in rows)
+        return _rows_of(self.per_task, self.per_host)
+
+    @functools.cached_property
+    def first_rows(self) -> tuple[tuple[int, int, int], ...]:
+        """As `plain_rows`, on the first host."""
+        return _rows_of(self.per_task, self.per_first)
+
+    @functools.cached_property
+    def unit_rows(self) -> tuple[tuple[int, int, int], ...]:
+        """As `plain_rows`, where each task is a whole serial attempt."""
+        return _rows_of(self.unit, self.unit * 0)
 
     @functools.cached_property
     def is_loose(self) -> bool:
@@ -208,6 +220,11 @@ class Shape:
             or request.same
             or request.cu
         )
+
+
+def _rows_of(each: Column, once: Column) -> tuple[tuple[int, int, int], ...]:
+    rows = (each + once).nonzero()[0].tolist()
+    return tuple((row, int(each[row]), int(once[row])) for row in rows)
 
 
 def compile_shape(key: ShapeKey, found: RequestClass) -> Shape:

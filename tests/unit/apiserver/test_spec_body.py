@@ -82,11 +82,11 @@ def test_nothing_is_said_twice():
 
 def test_what_is_not_built_is_refused_by_name():
     async def story(rest):
-        spec = {**UNIT, "roles": [{"name": "a", "launch": "mpi"}, {"name": "b", "cwd": "d"}]}
+        spec = {**UNIT, "roles": [{"name": "a", "launch": "mpi"}, {"name": "b"}]}
         status, problem = await rest.post("/jobs", {"spec": {**spec, "relations": []}})
         assert (status, problem["code"]) == (422, "not-built")
         assert problem["detail"] == (
-            "launch type mpi of a role beside others is not built yet (roles[1])"
+            "launch type mpi beside another one of the same command is not built yet (roles[1])"
         )
 
     run_rest(story, hosts=HOSTS, levels=("switch",))
