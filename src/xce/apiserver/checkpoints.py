@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from xce.apiserver.problems import refused
 from xce.model.checkpoint import METHOD, METHOD_FORM, Checkpoints
@@ -55,18 +56,38 @@ def read_checkpoints(
             "no checkpoint_programs are named in xce.yaml, so that nothing can write checkpoints: "
             "leave out -k",
         )
-    if 0 < body.period_s < PERIOD_S_MIN or 0 < body.first_s < PERIOD_S_MIN:
-        raise refused(
-            RefusalCode.BAD_REQUEST,
-            f"checkpoints are at least {PERIOD_S_MIN} s apart",
-            lsf="Bad checkpoint period",
-        )
+    _check_period(body.period_s)
+    _check_period(body.first_s)
     if is_interactive:
         raise refused(RefusalCode.BAD_REQUEST, "interactive jobs write no checkpoints")
     return Checkpoints(
         body.directory, body.method, round(body.period_s * SECOND_US),
         round(body.first_s * SECOND_US),
     )  # fmt: skip
+
+
+def _check_period(period_s: float) -> None:
+    if 0 < period_s < PERIOD_S_MIN:
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            f"checkpoints are at least {PERIOD_S_MIN} s apart",
+            lsf="Bad checkpoint period",
+        )
+
+
+def change_period(found: Checkpoints | None, period_s: float) -> Checkpoints:
+    """Return a job's checkpoints with another period.
+
+    Raises:
+        ProblemError: It is too short, or the job writes none.
+    """
+    _check_period(period_s)
+    if found is None:
+        raise refused(
+            RefusalCode.BAD_REQUEST, "the job was submitted without -k",
+            lsf="Job is not checkpointable",
+        )  # fmt: skip
+    return replace(found, period_us=round(period_s * SECOND_US))
 
 
 def checkpoints_row(found: Checkpoints | None) -> CheckpointsRow | None:

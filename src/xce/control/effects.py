@@ -254,6 +254,7 @@ def _limits(state: ClusterState, job: Job, position: int, attempt: Attempt) -> S
     return SetLimits(
         job.id, job.index(position), attempt.number, key.run_limit_us, spec.mem_limit_kib,
         _fence_us(state, spec), spec.limits.cpu_us,
+        spec.checkpoints.period_us if spec.checkpoints is not None else 0,
     )  # fmt: skip
 
 

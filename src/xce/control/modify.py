@@ -57,6 +57,7 @@ OF_STARTED: Final = frozenset(
         "queue",
         "description",
         "cpu_limit_s",
+        "checkpoint_period_s",
     ]
 )
 """What can be changed of a job of which everything has started."""
@@ -65,13 +66,16 @@ OF_OWNER: Final = frozenset(
      "transfers", "login_shell", "mail_to"]
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
-_LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s"])
+_LIMITS: Final = frozenset(
+    ["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s", "checkpoint_period_s"]
+)
 _SPEC_OF_STARTED: Final = {
     "run_limit_s": "run_limit_asked_us",
     "mem_limit_kib": "mem_limit_kib",
     "rerunnable": "rerunnable",
     "description": "description",
     "cpu_limit_s": "limits",
+    "checkpoint_period_s": "checkpoints",
 }
 """What becomes another of the spec of something that has started, by what is changed."""
 Decided = tuple[list[Record], Accepted | Refusal]

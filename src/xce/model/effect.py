@@ -131,6 +131,8 @@ class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
     """As in `Launch`."""
     cpu_limit_us: Micros = 0
     """0: none."""
+    checkpoint_period_us: Micros = 0
+    """0: checkpoints are written only when somebody asks."""
 
 
 Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits

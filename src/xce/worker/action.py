@@ -116,8 +116,8 @@ class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=Tr
     attempt: int
     mem_limit_kib: int
     limits: tuple[int, ...]
-    """Of the effect: run limit, memory limit, fence, CPU limit; given back to a worker that has
-    just come."""
+    """As `xce.worker.attempt.Live.limits_of` makes them; given back to a worker that has just
+    come."""
 
 
 Action: TypeAlias = (

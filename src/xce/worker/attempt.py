@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from xce.model.checkpoint import is_checkpoint, is_forced, wants_end
-from xce.model.effect import Launch
+from xce.model.effect import Launch, SetLimits
 from xce.model.ids import SECOND_US, Index, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
@@ -27,8 +27,9 @@ from xce.worker.action import (
     Usage,
 )
 
-_ROUNDING_US: Final = SECOND_US // 10
-"""So much less the last account of a process may tell than the kernel has counted."""
+_TICKS_OFF: Final = 2
+"""The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may
+be far more than the exact time that its last account tells."""
 
 
 class Live:
@@ -96,14 +97,25 @@ class Live:
         return Signal(*self.key, ending.signal_of(self.step, self.cause), self.cause, self.step)
 
     def set_limits(self, limits: tuple[int, ...]) -> None:
-        """Have other limits than those of the launch: run limit, memory limit, fence, CPU limit."""
+        """Have other limits than those of the launch, as `limits_of` gives them."""
         run_limit_us, mem_limit_kib, fence_us, *rest = limits
+        self.is_warned = self.is_warned and run_limit_us == self.launch.run_limit_us
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
         if rest:
             spec = replace(spec, limits=replace(spec.limits, cpu_us=rest[0]))
+        if rest[1:] and spec.checkpoints is not None:
+            spec = replace(spec, checkpoints=replace(spec.checkpoints, period_us=rest[1]))
         self.launch = replace(self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us)
         self.limits = limits
-        self.is_warned = False
+
+    def limits_of(self, effect: SetLimits) -> tuple[int, ...]:
+        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, and
+        the period of checkpoints where the job writes any.
+        """
+        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
+        if self.launch.spec.checkpoints is None:
+            return limits
+        return (*limits, effect.checkpoint_period_us)
 
     def overrun(self, one: Usage) -> EndCause:
         """Return which limit it goes beyond; NONE: none."""
@@ -261,7 +273,7 @@ def over_of(one: Ended, cause: EndCause, limits: ProcessLimits = NO_LIMITS) -> O
         found = EndCause.MEMLIMIT
     if not found and limits.cpu_us and ending.XCPU in (one.signal, one.exit_code - 128):
         used_us = one.user_us + one.system_us
-        found = EndCause.CPULIMIT if used_us >= limits.cpu_us - _ROUNDING_US else found
+        found = EndCause.CPULIMIT if used_us * _TICKS_OFF >= limits.cpu_us else found
     end = AttemptEnded(
         one.job, one.index, one.attempt, exit_code=one.exit_code, signal=one.signal, cause=found,
         host_fault=one.host_fault, detail=one.detail, user_us=one.user_us,

@@ -319,8 +319,7 @@ class HostState:
     def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
         if (live := self._named(effect)) is None:
             return
-        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
-        if limits != live.limits:
+        if (limits := live.limits_of(effect)) != live.limits:
             live.set_limits(limits)
             actions.append(a.SetLimit(*live.key, effect.mem_limit_kib, limits))
             self._schedule(live)

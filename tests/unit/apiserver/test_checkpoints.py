@@ -4,6 +4,7 @@ import pytest
 from rest_cluster import run_rest
 
 from xce.model.checkpoint import Checkpoints, request_number
+from xce.model.effect import SetLimits
 from xce.testing.builders import place, report_started
 
 WANTED = {"directory": "/ck", "method": "m", "period_s": 90, "first_s": 30}
@@ -26,6 +27,23 @@ def test_what_was_asked_for_is_shown_and_a_request_reaches_the_attempt():
             _, document = await rest.post("/jobs/actions", body)
             assert document["results"] == [{"job": str(job), "jobid": job, "text": "checkpointed"}]
             assert rest.controller.attempt(job).signals[-1] == number
+        select = {"jobs": [str(job)]}
+        for period_s, status in ((600, 200), (0, 200), (3, 400)):
+            change = {"checkpoint_period_s": period_s}
+            body = {"action": "modify", "select": select, "change": change}
+            assert (await rest.post("/jobs/actions", body))[0] == status
+            if status == 200:
+                told = [one for _, one in rest.controller.effects() if isinstance(one, SetLimits)]
+                assert told[-1].checkpoint_period_us == period_s * 1_000_000
+                rest.link.pump()
+                row = (await rest.get(f"/jobs/{job}"))[1]
+                assert row["checkpoints"] == {**WANTED, "period_s": period_s}
+        other = await rest.submit()
+        select = {"jobs": [str(other)]}
+        body = {"action": "modify", "select": select, "change": {"checkpoint_period_s": 60}}
+        _, document = await rest.post("/jobs/actions", body)
+        found = document.get("lsf") or document["results"][0]["error"]["lsf"]
+        assert found == "Job is not checkpointable"
 
     run_rest(story, checkpoint_programs="/programs")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from xce.model.checkpoint import Checkpoints, request_number
-from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
+from xce.model.effect import Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
 from xce.model.observation import CheckpointSeen
 from xce.worker.accounts import Accounts
@@ -13,6 +13,7 @@ from xce.worker.action import (
     Ended,
     Outcome,
     Present,
+    SetLimit,
     Signal,
     Started,
     Suspended,
@@ -168,3 +169,27 @@ def test_the_program_is_told_where_to_write_and_how_and_finds_a_clean_environmen
     assert (shared.env["LSB_CHKPNT_DIR"], shared.env["LS_EXEC_T"]) == ("/ck/1", "CHKPNT")
     action = Checkpoint(launch(Checkpoints("/ck")), 1, 7, 1)
     assert checkpoint_order(action, "h1", Accounts()).shared.env["LSB_CHKPNT_DIR"] == "/ck/1[7]"
+
+
+def test_another_period_counts_from_the_last_one_and_outlives_the_worker():
+    state = running(Checkpoints("/ck", period_us=20 * S))
+    state.tick(30 * S)
+    limits = SetLimits(*KEY, 0, 0, 0, 0, checkpoint_period_us=60 * S)
+    order, *_ = state.take_effects(1, [limits], 31 * S)
+    assert order == SetLimit(*KEY, 0, (0, 0, 0, 0, 60 * S))
+    assert state.next_due_us() == 90 * S
+    assert state.take_effects(1, [limits], 32 * S) == []
+    state.take_effects(1, [SetLimits(*KEY, 0, 0, 0, 0)], 33 * S)
+    assert state.next_due_us() is None
+    state = HostState()
+    state.take_list([present(saved_us=30 * S, limits=order.limits)], 45 * S)
+    assert state.next_due_us() == 90 * S
+
+
+def test_another_period_does_not_repeat_the_warning():
+    state = running(Checkpoints("/ck"), run_limit_us=60 * S, warning_signal=10, warning_us=30 * S)
+    assert state.tick(40 * S) == [Signal(*KEY, 10)]
+    state.take_effects(1, [SetLimits(*KEY, 60 * S, 0, 0, 0, 500 * S)], 41 * S)
+    assert state.next_due_us() == 70 * S
+    state.take_effects(1, [SetLimits(*KEY, 90 * S, 0, 0, 0, 500 * S)], 42 * S)
+    assert state.tick(70 * S) == [Signal(*KEY, 10)]

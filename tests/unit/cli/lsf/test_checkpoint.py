@@ -103,6 +103,40 @@ def test_bchkpnt_asks_for_checkpoints(words, action):
     assert found[3] == {"action": "checkpoint", "select": {"jobs": ["12"]}, **action}
 
 
+def test_bchkpnt_sets_the_period_before_it_asks():
+    answer = {"seq": 1, "results": [{"job": "12", "jobid": 12, "text": "x"}]}
+    with FakeApi({"POST /jobs/actions": answer}) as fake:
+        found = run_command(bchkpnt, ["-p", "10", "12"], api=fake)
+        first, second = [request.json() for request in fake.requests]
+    assert found == (0, "Job <12> is being checkpointed\n", "")
+    assert (first["action"], first["change"]) == ("modify", {"checkpoint_period_s": 600})
+    assert second == {"action": "checkpoint", "select": {"jobs": ["12"]}}
+
+
+def test_a_period_that_cannot_be_set_is_told_and_nothing_is_asked():
+    error = {"code": "bad-request", "text": "t", "lsf": "Job is not checkpointable"}
+    answer = {"seq": 1, "results": [{"job": "12", "error": error}]}
+    with FakeApi({"POST /jobs/actions": answer}) as fake:
+        found = run_command(bchkpnt, ["-p", "0", "12"], api=fake)
+        assert len(fake.requests) == 1
+    assert found == (255, "", "Job <12>: Job is not checkpointable\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["-p", "1:30", "12"], "-p 1:30: expected minutes, or 0"),
+        (["-p", "5"], "-p is for jobs that are named by their ID"),
+        (["-p", "5", "0"], "-p is for jobs that are named by their ID"),
+        (["-p", "5", "x"], "x: Illegal job ID"),
+    ],
+)
+def test_a_period_is_minutes_of_jobs_that_are_named(words, text):
+    status, _, err, sent = run(bchkpnt, words, route="POST /jobs/actions")
+    assert (status, sent) == (255, None)
+    assert err.startswith(f"bchkpnt: {text}")
+
+
 def submitted(tmp_path, monkeypatch, *words, job="12"):
     """Submit a job that has written a checkpoint since."""
     monkeypatch.chdir(tmp_path)
