@@ -64,6 +64,7 @@ _WORD_OF: Final = {
     Happening.KNOWN: "known",
     Happening.MODIFIED: "modified",
     Happening.SWITCHED: "switched",
+    Happening.HOST_LEFT_OUT: "host-left-out",
 }
 
 

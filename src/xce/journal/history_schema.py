@@ -43,6 +43,8 @@ class Happening(enum.IntEnum):
     MODIFIED = 17
     SWITCHED = 18
     """To another queue."""
+    HOST_LEFT_OUT = 19
+    """It has lost a host that is not its first: that of the amount's number."""
 
 
 TO_HOLD: Final = "hold"

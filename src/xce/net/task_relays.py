@@ -95,6 +95,8 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
     if attempt is None or attempt.number != ask.attempt or names[attempt.hosts[0]] != by:
         return m.TaskPiece(0, TaskFault.OVER, f"host {by} does not lead this attempt")
     number = state.hosts.number.get(ask.host)
+    if number in attempt.left_out:
+        return m.TaskPiece(0, TaskFault.OVER, f"host {ask.host} was lost")
     if number is None or number not in attempt.hosts or ask.host == by:
         text = f"host {ask.host} is none of the job's other hosts"
         return m.TaskPiece(0, TaskFault.REFUSED, text)

@@ -186,7 +186,7 @@ class Ledger:
                 self._take_live(record)
             case (
                 h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun()
-                | h.PartsLeft()
+                | h.PartsLeft() | h.HostsLeftOut()
             ):  # fmt: skip
                 self._take_host(record)
             case _:
@@ -227,7 +227,7 @@ class Ledger:
 
     def _take_host(
         self,
-        record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun | h.PartsLeft,
+        record: h.HostRecord,
     ) -> None:
         match record:
             case h.HostUp(host=host):
@@ -250,6 +250,22 @@ class Ledger:
                 rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
                 for host, *key in rows:
                     self._stale.setdefault(host, set()).add((key[0], key[1], key[2]))
+            case h.HostsLeftOut():
+                left = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+                for host, job, index, attempt in left:
+                    self._leave_out(self.jobs[job].elements[index], host, attempt)
+
+    def _leave_out(self, one: Element, host: HostNumber, attempt: int) -> None:
+        """Let an element have a host no more."""
+        name = f"{one.job}[{one.index}]"
+        is_live = one.place == LIVE and one.attempt == attempt
+        check(is_live, f"attempt {attempt} of {name} leaves host {host}, and does not live")
+        is_other = host in dict(one.hosts[1:]) and one.hosts[0][0] != host
+        check(is_other, f"{name} is left without host {host}, which is none of its others")
+        self._use(one, -1)
+        one.hosts = tuple(pair for pair in one.hosts if pair[0] != host)
+        self._use(one, 1)
+        self._guests[host].discard((one.job, one.index))
 
     # Jobs.
 

@@ -21,6 +21,7 @@ from xce.sim import workload
 from xce.sim.client import Client
 from xce.sim.coverage import Strikes
 from xce.sim.disk import Disk
+from xce.sim.fate_books import FateBooks
 from xce.sim.faults import Faults, add_trust_faults, draw_faults
 from xce.sim.host import Worker
 from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
@@ -82,6 +83,7 @@ class Parts:
         self.loop = Loop()
         self.truth = Truth()
         self.ledger = Ledger()
+        self.fate_books = FateBooks()
         self.has_tasks = self._draws_tasks(seed)
         """Whether jobs of this world start tasks on their other hosts."""
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
@@ -147,6 +149,7 @@ class Parts:
         self.truth.note_stored(entries)
         for entry in entries:
             self.ledger.note((entry,))
+            self.fate_books.note(entry)
             if self.has_tasks:
                 self.task_books.note(entry)
         self.strikes.note_entries(entries)

@@ -76,6 +76,12 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """Its limits are not those that it was launched with."""
     processors: list[list[int]] = []
     """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
+    left_out: list[HostNumber] = []
+    """Hosts that it had and has lost."""
+    headless: list[int] = []
+    """Parts that have lost their first host: what is once for them was held there."""
+    ranks: list[int] = []
+    """The first rank of each entry of ``hosts``, where some were left out; empty: all are there."""
 
     @property
     def shall_stop(self) -> bool:
