@@ -52,7 +52,7 @@ def test_a_host_that_does_not_answer_is_named_before_anything_has_begun():
 BEARS = """
 version: 1
 roles:
-  - {name: a, resreq: "select[hname==h1]", command: until [ -e go ]; do sleep 0.2; done}
+  - {name: a, resreq: "select[hname==h1]", command: "until [ -e go ]; do sleep 0.2; done"}
   - name: b
     count: 2
     resreq: span[ptile=1]
