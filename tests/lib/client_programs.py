@@ -60,8 +60,9 @@ def run_program(
 
 
 def jobs(live: Live) -> str:
-    """Return all jobs of the cluster."""
-    return live.run("bjobs", "-a", "-w", status=None).stdout
+    """Return all jobs of the cluster, and what became of each."""
+    listings = (["bjobs", "-a", "-w"], ["bhist", "-a", "-l"])
+    return "\n".join(live.run(*words, status=None).stdout for words in listings)
 
 
 def field(live: Live, name: str, wanted: str) -> list[str]:

@@ -12,7 +12,15 @@ from xce.model.command import ProposePlan
 from xce.model.config import HostConfig, QueueConfig, ResourceConfig
 from xce.model.plan import Plan
 from xce.model.record import SessionRan
-from xce.model.request import Alternative, Amount, CuWish, HostChoice, Part, Request
+from xce.model.request import (
+    TASKS_MAX,
+    Alternative,
+    Amount,
+    CuWish,
+    HostChoice,
+    Part,
+    Request,
+)
 from xce.sched.certify import find_faults, find_shortages
 from xce.sched.session import run_session
 from xce.state.check import check_not_over_committed, check_state
@@ -78,6 +86,7 @@ spans = st.one_of(
     st.sampled_from([-1, 1, 2]).map(lambda n: {"stripe": n}),
     st.integers(1, 3).map(lambda n: {"hosts_max": n}),
     st.just({"ptile": -1}),
+    st.sampled_from([1, 2, 2, 3]).map(lambda n: {"ptile": -1, "whole_hosts": n}),
 )
 sames = st.sampled_from([(), (), (), ("kind",), ("kind", "speed"), ("hname",)])
 wishes = st.builds(
@@ -86,6 +95,7 @@ wishes = st.builds(
     st.sampled_from(["config", "minavail", "maxavail", "bestfit"]),
     st.integers(0, 2),
     st.sampled_from([0, 0, 2, 3]),
+    exclusive=st.sampled_from([False, False, False, True]),
 )
 asked_hosts = st.one_of(
     st.just({}),
@@ -111,7 +121,7 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
     """Return a request without parts; ``fixed``: of so many tasks."""
     low = fixed or draw(st.integers(1, 7))
     high = low if fixed else draw(st.one_of(st.just(low), st.integers(low, 9)))
-    span = draw(spans)
+    span = draw(spans.filter(lambda found: not (fixed and "whole_hosts" in found)))
     wish = draw(st.one_of(st.none(), st.none(), wishes))
     is_plain = not span or "stripe" in span
     asked = draw(asked_hosts)
@@ -120,6 +130,11 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
         wish = replace(wish, min_slots=0)
     if wish is not None and can_balance and is_plain and draw(st.booleans()):
         wish = replace(wish, balance=True, min_slots=0)
+    if wish is not None and fixed:
+        wish = replace(wish, exclusive=False)
+    if "whole_hosts" in span:
+        wish = wish and replace(wish, balance=False)
+        low, high = max(low, span["whole_hosts"]), TASKS_MAX
     return Request(
         tasks_min=low,
         tasks_max=high,
@@ -254,8 +269,23 @@ def usable_hosts(controller: RecordedController, form: Form, free: np.ndarray) -
     return [
         number
         for number in range(table.count)
-        if (not request.exclusive or attempts[number] == 0) and _is_asked(controller, form, number)
+        if (not request.exclusive or attempts[number] == 0)
+        and _is_asked(controller, form, number)
+        and _is_closable(form, table, number, attempts)
     ]
+
+
+def _is_closable(form: Form, table: HostTable, number: int, attempts: np.ndarray) -> bool:
+    """Return whether the domain of a host is idle, where ``cu[excl]`` wants it so."""
+    wish = form.request.cu
+    if wish is None or not wish.exclusive:
+        return True
+    if wish.level == "host":
+        return bool(attempts[number] == 0)
+    labels = [table.config[other].labels.get("rack") for other in range(table.count)]
+    return all(
+        attempts[other] == 0 for other in range(table.count) if labels[other] == labels[number]
+    )
 
 
 def _is_asked(controller: RecordedController, form: Form, number: int) -> bool:
@@ -384,6 +414,7 @@ def placements(
         for number in range(state.hosts.count)
         if not form.request.exclusive or state.hosts.attempts[number] == 0
         if _is_asked(controller, form, number)
+        and _is_closable(form, state.hosts, number, state.hosts.attempts)
     }
     columns = []
     for role, need in zip(form.roles, form.needs, strict=True):

@@ -99,3 +99,54 @@ def _may_have(
         mine = [unit for unit in units if unit <= way]
         return all(sum(1 for unit in mine if unit <= domain) <= 1 for domain in domains)
     return wish.scope == "injob" or all(domain <= free for domain in domains)
+
+
+def fit_by_force(wants: Sequence[tuple[Affinity, int]], found: Layout, free: int) -> bool:
+    """Return whether tasks of several parts fit on a host together, by trying everything.
+
+    Args:
+        wants: What each task of a part wants, and how many tasks it has.
+        found: The host.
+        free: Processors that nobody has.
+    """
+    there = frozenset(numbers_in(free))
+    tasks = [place for place, (_, count) in enumerate(wants) for _ in range(count)]
+    ways = [_ways(wish, found, there) for wish, _ in wants]
+    seen: set[tuple[object, ...]] = set()
+
+    def place(done: int, used: Numbers, closed: Numbers, own: Numbers, touched: Numbers) -> bool:
+        if done == len(tasks):
+            return True
+        part = tasks[done]
+        if done and tasks[done - 1] != part:
+            own = touched = frozenset()
+        state = (done, used, closed, own, touched)
+        if state in seen:
+            return False
+        seen.add(state)
+        wish = wants[part][0]
+        for way in ways[part]:
+            if way & (used | closed | own):
+                continue
+            around = _around(found, wish.exclusive, way) if _keeps_others_out(wish) else frozenset()
+            is_alone = bool(around) and wish.scope != "injob"
+            if (is_alone and around & used) or (around and around & touched):
+                continue
+            narrow = _domains(found, wish.distribute_level) if wish.distribute_count else []
+            if sum(1 for one in narrow if one & (touched | way)) > (wish.distribute_count or 0):
+                continue
+            if place(
+                done + 1,
+                used | way,
+                closed | around if is_alone else closed,
+                own | around,
+                touched | way,
+            ):
+                return True
+        return False
+
+    return place(0, frozenset(), frozenset(), frozenset(), frozenset())
+
+
+def _around(found: Layout, level: str, way: Numbers) -> Numbers:
+    return frozenset().union(*(domain for domain in _domains(found, level) if domain & way))

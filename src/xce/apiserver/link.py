@@ -208,6 +208,7 @@ class ControllerLink:
             TimeoutError: There is none yet.
         """
         asked = self._requests.start(peer, make)
+        peer.flush()
         self._asking.add(asked)
         if self.trouble:
             self._tell_later(asked)

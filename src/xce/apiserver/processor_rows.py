@@ -80,6 +80,8 @@ def _each(state: ClusterState, attempt: Attempt) -> Iterator[JobProcessorsRow]:
     parts = attempt.parts or [0] * len(attempt.hosts)
     rows = zip(attempt.hosts, parts, attempt.tasks, attempt.processors, strict=True)
     for host, part, tasks, words in rows:
+        if not words:
+            continue
         wish = parse_affinity(roles[part].affinity)
         layout = state.hosts.processors.layout(host)
         for task, bound in enumerate(split_sets(words, tasks)[1]):

@@ -15,7 +15,7 @@ from xce.control.processors import bindings_of, near_gpus
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
-from xce.model.job import EndCause, Phase
+from xce.model.job import EndCause, JobSpec, Phase
 from xce.model.mail import ENDS
 from xce.model.record import (
     BulkPlaced,
@@ -36,7 +36,10 @@ from xce.state.needs import on_hosts
 
 Touched: TypeAlias = dict[HostNumber, dict[tuple[JobId, int], None]]
 """Attempts ``(job, position)`` about which something new is owed, by host."""
-_Launches: TypeAlias = dict[tuple[JobId, tuple[tuple[str, int], ...], tuple[int, ...]], Launch]
+_Launches: TypeAlias = dict[
+    tuple[JobId, int, int, tuple[tuple[str, int], ...], tuple[int, ...]], Launch
+]
+"""By job, class, spec, hosts and parts."""
 
 
 def touch(state: ClusterState, records: Iterable[Record], touched: Touched) -> None:
@@ -107,10 +110,10 @@ def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> 
             continue
         index = job.index(position)
         if attempt.phase == Phase.STARTING and attempt.end_cause == EndCause.NONE:
-            _add_launch(state, launches, job, index, attempt)
+            _add_launch(state, launches, job, position, attempt)
         others.extend(_wanted(state, job_id, index, attempt))
         if attempt.has_new_limits:
-            others.append(_limits(state, job, index, attempt))
+            others.append(_limits(state, job, position, attempt))
     return (*launches.values(), *others)
 
 
@@ -118,18 +121,19 @@ def _add_launch(
     state: ClusterState,
     launches: _Launches,
     job: Job,
-    index: int,
+    position: int,
     attempt: Attempt,
 ) -> None:
-    names = state.hosts.names
+    names, index = state.hosts.names, job.index(position)
     hosts = tuple(
         (names[host], sum(tasks))
         for host, tasks in _neighbours(zip(attempt.hosts, attempt.tasks, strict=True))
     )
-    place = job.id, hosts, tuple(attempt.parts)
+    spec_id = state.spec_id_at(job, position)
+    place = job.id, attempt.cls, spec_id, hosts, tuple(attempt.parts)
     launch = launches.get(place)
     if launch is None:
-        launch = launches[place] = _launch(state, job, attempt, hosts)
+        launch = launches[place] = _launch(state, job, attempt, state.specs[spec_id], hosts)
     launch.indices.append(index)
     launch.attempts.append(attempt.number)
     if attempt.devices:
@@ -140,7 +144,7 @@ def _add_launch(
         launch.bindings.extend([()] * missing)
         launch.bindings.append(bindings)
     if job.requeues:
-        requeue = job.requeues.get(job.position(index) or 0)
+        requeue = job.requeues.get(position)
         if requeue is not None and requeue.has_run:
             launch.restarted.append(index)
 
@@ -154,7 +158,11 @@ def _neighbours(
 
 
 def _launch(
-    state: ClusterState, job: Job, attempt: Attempt, hosts: tuple[tuple[str, int], ...]
+    state: ClusterState,
+    job: Job,
+    attempt: Attempt,
+    spec: JobSpec,
+    hosts: tuple[tuple[str, int], ...],
 ) -> Launch:
     found = state.classes[attempt.cls]
     key, config = found.key, state.config
@@ -162,7 +170,6 @@ def _launch(
     needs = found.forms[attempt.alternative].needs
     amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
     mem = int(sum(needed[1] for needed in amounts.values()))
-    spec = state.spec(job)
     hooks = hooks_of(state, spec, key)
     return Launch(
         job=job.id,
@@ -184,11 +191,11 @@ def _launch(
         array_step=last[2],
         mem_request_mib=mem,
         restarted=[],
-        fence_us=_fence_us(state, job),
+        fence_us=_fence_us(state, spec),
         devices=[],
         bindings=[],
         gpu=_wish_of(found.forms[attempt.alternative].roles),
-        rows=rows_of(state, job, attempt),
+        rows=rows_of(state, spec, attempt),
         group=key.group,
         success_codes=success_codes(state, key),
         row_gpus=row_wishes(state, attempt),
@@ -204,14 +211,16 @@ def render_part(state: ClusterState, job_id: JobId, index: int) -> Launch | None
     job = state.jobs.get(job_id)
     position = job.position(index) if job is not None else None
     attempt = state.attempt(job_id, position) if position is not None else None
-    if job is None or attempt is None:
+    if job is None or attempt is None or position is None:
         return None
     launches: _Launches = {}
-    _add_launch(state, launches, job, index, attempt)
+    _add_launch(state, launches, job, position, attempt)
     return next(iter(launches.values()))
 
 
-def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str, str, int], ...]:
+def rows_of(
+    state: ClusterState, spec: JobSpec, attempt: Attempt
+) -> tuple[tuple[str, str, int], ...]:
     """Return which tasks of which role are where, in rank order; nothing without roles."""
     names = state.hosts.names
     parts = state.classes[attempt.cls].forms[attempt.alternative].request.parts
@@ -220,7 +229,7 @@ def rows_of(state: ClusterState, job: Job, attempt: Attempt) -> tuple[tuple[str,
             (parts[part].name, names[host], tasks)
             for host, tasks, part in zip(attempt.hosts, attempt.tasks, attempt.parts, strict=True)
         )
-    first = next((role.name for role in state.spec(job).roles if not role.attach), "")
+    first = next((role.name for role in spec.roles if not role.attach), "")
     if not first:
         return ()
     placed = zip(attempt.hosts, attempt.tasks, strict=True)
@@ -235,15 +244,15 @@ def row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, .
     return tuple(roles[part].gpu for part in attempt.parts or [0] * len(attempt.hosts))
 
 
-def _fence_us(state: ClusterState, job: Job) -> Micros:
-    return state.config.fence_us if state.spec(job).rerunnable else 0
+def _fence_us(state: ClusterState, spec: JobSpec) -> Micros:
+    return state.config.fence_us if spec.rerunnable else 0
 
 
-def _limits(state: ClusterState, job: Job, index: int, attempt: Attempt) -> SetLimits:
-    key, spec = state.classes[attempt.cls].key, state.spec(job)
+def _limits(state: ClusterState, job: Job, position: int, attempt: Attempt) -> SetLimits:
+    key, spec = state.classes[attempt.cls].key, state.spec_at(job, position)
     return SetLimits(
-        job.id, index, attempt.number, key.run_limit_us, spec.mem_limit_kib, _fence_us(state, job),
-        spec.limits.cpu_us,
+        job.id, job.index(position), attempt.number, key.run_limit_us, spec.mem_limit_kib,
+        _fence_us(state, spec), spec.limits.cpu_us,
     )  # fmt: skip
 
 

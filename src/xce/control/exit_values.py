@@ -52,11 +52,12 @@ def start_anew(
 ) -> Again | None:
     """Return how an element is started anew for its exit status; None: it is not."""
     key = state.classes[attempt.cls].key
-    values = requeue_values(state, state.spec(job), key)
+    position = job.position(index) or 0
+    values = requeue_values(state, state.spec_at(job, position), key)
     if exit_code not in values.codes:
         return None
     most = requeues_max(state, key)
-    before = (job.requeues or {}).get(job.position(index) or 0)
+    before = (job.requeues or {}).get(position)
     is_held = before is not None and before.times >= most
     detail = f"exit code {exit_code}"
     if is_held:

@@ -10,7 +10,7 @@ from xce.model.ids import HostNumber
 from xce.model.job import JobSpec, Phase
 from xce.model.relation import RelationKind
 from xce.state.cluster import ClusterState
-from xce.state.job import Attempt, Job
+from xce.state.job import Job
 
 
 def tolerated_roles(spec: JobSpec) -> frozenset[str]:
@@ -26,15 +26,13 @@ def tolerated_roles(spec: JobSpec) -> frozenset[str]:
     return frozenset(found)
 
 
-def bears_loss(
-    state: ClusterState, job: Job, attempt: Attempt, lost: Collection[HostNumber]
-) -> bool:
-    """Return whether an attempt goes on without hosts of which none is its first.
+def bears_loss(state: ClusterState, job: Job, position: int, lost: Collection[HostNumber]) -> bool:
+    """Return whether a live element goes on without hosts of which none is its first.
 
     Not before it runs: until then all of it starts, or nothing.
     """
-    spec = state.spec(job)
-    if not spec.runs_by_roles or attempt.phase != Phase.RUNNING:
+    spec, attempt = state.spec_at(job, position), state.attempt(job.id, position)
+    if attempt is None or not spec.runs_by_roles or attempt.phase != Phase.RUNNING:
         return False
     parts = state.classes[attempt.cls].forms[attempt.alternative].request.parts
     first = next((role.name for role in spec.roles if not role.attach), "")

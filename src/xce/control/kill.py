@@ -98,15 +98,11 @@ class Fresh:
     def __init__(self) -> None:
         self._named: dict[JobId, Ranges] = {}
 
-    def takes_whole(self, job: Job, item: Selected) -> bool:
-        """Return whether all that is meant is the only, pending element of a job, named for the
-        first time. By far the most frequent: a command may be about a million of them.
-        """
-        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+    def takes_whole(self, job: JobId) -> bool:
+        """Return whether the only element of a job is named for the first time."""
+        if job in self._named:
             return False
-        if job.array is not None or job.id in self._named:
-            return False
-        self._named[job.id] = ZERO
+        self._named[job] = ZERO
         return True
 
     def take(self, job: Job, positions: Ranges) -> Ranges:
@@ -180,9 +176,9 @@ def decide_kill(
     jobs = state.jobs
     for item in items:
         job = jobs.get(item.job)
-        if job is not None and killing.fresh.takes_whole(job, item):
-            killing.take_whole(job)
-        elif late is not None and job is not None and job.live:
+        if job is not None and killing.takes_whole(job, item):
+            continue
+        if late is not None and job is not None and job.live:
             late.append(item)
         else:
             killing.take(item)
@@ -204,19 +200,30 @@ class _Killing:
         self._own = _cause(command, is_own=True)
         self._others = _cause(command, is_own=False)
         self._withdrawn: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
+        self._own_waiting = self._withdrawn[self._own]
+        self._others_waiting = self._withdrawn[self._others]
         self._decided: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
         self._removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
 
     def _cause(self, job: Job) -> EndCause:
         return self._own if job.owner.user == self._command.by else self._others
 
-    def take_whole(self, job: Job) -> None:
-        """Take the only, pending element of a job that is no array."""
-        self._withdrawn[self._cause(job)].add_whole(job.id)
+    def takes_whole(self, job: Job, item: Selected) -> bool:
+        """Take the only, pending element of a job that is no array, if that is what is meant and
+        for the first time. By far the most frequent: a command may be about a million of them.
+        """
+        if job.pending is not ZERO or item.positions is not None or job.live or job.held:
+            return False
+        job_id = job.id
+        if job.array is not None or not self.fresh.takes_whole(job_id):
+            return False
+        is_own = job.owner.user == self._command.by
+        (self._own_waiting if is_own else self._others_waiting).add_whole(job_id)
         if self._in_runs:
-            self._whole.append(job.id)
+            self._whole.append(job_id)
         else:
-            self._results.append(Accepted(job.id, -1, -1, _KILLED))
+            self._results.append(Accepted(job_id, -1, -1, _KILLED))
+        return True
 
     def take(self, item: Selected) -> None:
         """Take what is meant by an item."""

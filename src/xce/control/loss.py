@@ -140,7 +140,7 @@ def end_or_requeue(
     again = Requeued([], [], [], [])
     for job, position, attempt in places:
         is_open = attempt.end_cause == EndCause.NONE
-        if attempt.requeue or (is_open and state.spec(job).rerunnable):
+        if attempt.requeue or (is_open and state.spec_at(job, position).rerunnable):
             if is_open and detail:
                 again.details.append((len(again.jobs), detail))
             again.jobs.append(job.id)
@@ -226,8 +226,8 @@ def end_parts(
             left.jobs.append(job.id)
             left.indices.append(index)
             left.attempts.append(attempt.number)
-        if not (attempt.end_cause or bears_loss(state, job, attempt, lost)):
-            found[state.spec(job).rerunnable].append((job.id, index))
+        if not (attempt.end_cause or bears_loss(state, job, position, lost)):
+            found[state.spec_at(job, position).rerunnable].append((job.id, index))
     if not left.jobs:
         return []
     return [

@@ -37,7 +37,7 @@ from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
 from xce.model.config import AppConfig, QueueConfig
 from xce.model.dependency import Dependency
 from xce.model.ids import Micros
-from xce.model.job import Stop, Submission
+from xce.model.job import JobSpec, Stop, Submission
 from xce.model.permission import Actor, Permission
 from xce.model.ranges import Ranges, from_sorted, subtract, unite
 from xce.model.record import Record, StopsChanged
@@ -66,6 +66,14 @@ OF_OWNER: Final = frozenset(
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 _LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s"])
+_SPEC_OF_STARTED: Final = {
+    "run_limit_s": "run_limit_asked_us",
+    "mem_limit_kib": "mem_limit_kib",
+    "rerunnable": "rerunnable",
+    "description": "description",
+    "cpu_limit_s": "limits",
+}
+"""What becomes another of the spec of something that has started, by what is changed."""
 Decided = tuple[list[Record], Accepted | Refusal]
 
 
@@ -118,14 +126,14 @@ def decide_modification(
     before, after = _map_live(
         state, draft, job, lambda live: _restrict(live, wanted, command.changed)
     )
+    spec = bound_spec(item.submission, queue, find_profile(state, item.submission.app))
+    specs = _map_specs(state, draft, job, spec, command.changed)
     begins = item.submission.begin_at_us if "begin_at" in command.changed else job.begin_at_us
     limit = job.array.limit if job.array is not None else 0
     record = JobModified(
         job=job.id,
         cls=draft.class_of(key),
-        spec_id=draft.spec_of(
-            bound_spec(item.submission, queue, find_profile(state, item.submission.app))
-        ),
+        spec_id=draft.spec_of(spec),
         begin_at_us=begins if begins > now_us or "begin_at" not in command.changed else 0,
         dependency=dependency,
         array_limit=item.array_limit if "array_limit" in command.changed else limit,
@@ -135,6 +143,9 @@ def decide_modification(
         queue=queue.name if "queue" in command.changed else "",
         changes=command.changes,
         keeps_elements=bool(job.awaiting) and "dependency" not in command.changed,
+        keeps_specs=True,
+        specs_before=list(specs),
+        specs_after=list(specs.values()),
     )
     warning = describe_misfit(state, key) if waits else ""
     accepted = Accepted(job.id, text="modified", queue=queue.name, warning=warning)
@@ -294,6 +305,26 @@ def _map_live(
     return before, after
 
 
+def _map_specs(
+    state: ClusterState, draft: Draft, job: Job, wanted: JobSpec, changed: Sequence[str]
+) -> dict[int, int]:
+    """Return the specs of live attempts that change, and which they become: what runs is what was
+    started, and only its limits and whether it is started anew are others.
+    """
+    names = [name for word, name in _SPEC_OF_STARTED.items() if word in changed]
+    found: dict[int, int] = {}
+    for spec_id in sorted({state.spec_id_at(job, place) for place in job.live or ()}):
+        before = state.specs[spec_id]
+        members = {name: getattr(wanted, name) for name in names}
+        if "limits" in members:
+            cpu_us = wanted.limits.cpu_us
+            members["limits"] = msgspec.structs.replace(before.limits, cpu_us=cpu_us)
+        after = msgspec.structs.replace(before, **members)
+        if after != before:
+            found[spec_id] = draft.spec_of(after)
+    return found
+
+
 def _stops(state: ClusterState, job: Job, queue: str) -> list[Record]:
     """Return what the run windows of a job's queue do to what runs of it."""
     is_open = state.is_window_open(queue)
@@ -367,7 +398,7 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
             job.id, job.spec_id, cls, job.begin_at_us,
             job.dependency if job.is_conditional else None,
             job.array.limit if job.array is not None else 0, *live, queue=queue.name,
-            keeps_elements=bool(job.awaiting),
+            keeps_elements=bool(job.awaiting), keeps_specs=True,
         )
     )  # fmt: skip
     draft.records.extend(_stops(state, job, queue.name))

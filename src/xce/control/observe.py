@@ -165,7 +165,8 @@ def _requeue_cause(state: ClusterState, attempt: Attempt, item: AttemptEnded) ->
         return EndCause.NONE if ended_well and cause is EndCause.PREEMPT else cause
     is_host = item.cause in (EndCause.HOST_RESTARTED, EndCause.HOST_LOST)
     if attempt.end_cause == EndCause.NONE and is_host:
-        rerunnable = state.spec(state.jobs[item.job]).rerunnable
+        job = state.jobs[item.job]
+        rerunnable = state.spec_at(job, job.position(item.index) or 0).rerunnable
         return item.cause if rerunnable else EndCause.NONE
     return EndCause.NONE
 

@@ -70,6 +70,11 @@ def bindings_of(state: ClusterState, attempt: Attempt) -> tuple[Binding, ...]:
         sets: list[int] = []
         policy = ""
         for _, part, tasks, processors in same:
+            if not processors:
+                # Tasks of a part that asks for none run on any.
+                layout = state.hosts.processors.layout(host)
+                sets += [layout.all if layout is not None else 0] * tasks
+                continue
             sets += split_sets(processors, tasks)[1]
             policy = parse_affinity(roles[part].affinity).membind
         bindings.append(_binding(state, host, sets, policy))

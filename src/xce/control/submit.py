@@ -26,6 +26,7 @@ from xce.model.units import render_span
 from xce.resreq.compile import render_request
 from xce.state.cluster import ClusterState, key_time_us
 from xce.state.job import Job
+from xce.state.needs import forms_of
 
 
 class Draft:
@@ -443,8 +444,9 @@ def check_limits(state: ClusterState, submission: Submission, queue: QueueConfig
             f"queue {queue.name} takes no exclusive jobs, so no relations of kind isolate",
             lsf="Queue does not accept EXCLUSIVE jobs",
         )
-    cu = submission.request.cu
-    if cu is not None and cu.exclusive and not queue.exclusive:
+    if not queue.exclusive and any(
+        form.cu is not None and form.cu.exclusive for form in forms_of(submission.request)
+    ):
         return Refusal(
             RefusalCode.QUEUE_REFUSES_EXCLUSIVE,
             f"queue {queue.name} takes no exclusive jobs, so no cu[excl]",

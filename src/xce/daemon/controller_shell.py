@@ -157,6 +157,8 @@ class ControllerShell:
             for link in self.followers:
                 link.note_batch(stored.first, stored.last, frame)
         self.reign.tell(batch)
+        for link in self.followers:
+            link.peer.flush()  # somebody waits for these answers, and the rest here takes a while
         self.on_look(self._now_us)
         self.reign.pump()
 

@@ -299,8 +299,8 @@ class Reception:
         state = self._shell.state
         number = state.hosts.number.get(host, -1)
         own: set[str] = set()
-        for job_id, _ in state.on_host.get(number, ()):
-            spec = state.spec(state.jobs[job_id])
+        for job_id, position in state.on_host.get(number, ()):
+            spec = state.spec_at(state.jobs[job_id], position)
             own.update((spec.script, spec.env, spec.files.input_blob))
         return own
 

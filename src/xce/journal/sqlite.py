@@ -38,7 +38,7 @@ from xce.journal.sqlite_tables import (
     create_schema,
     errors_named,
 )
-from xce.journal.wal import check_log_was_read_to_its_end
+from xce.journal.wal import LogRoom, check_log_was_read_to_its_end
 from xce.model.errors import CorruptJournalError, XceError
 from xce.model.ids import Epoch, Seq
 
@@ -201,6 +201,7 @@ class SqliteJournal(SqliteReader):
         self._lock: DirectoryLock | None = None
         self._writing: sqlite3.Connection | None = None
         self._archive: Archive | None = None
+        self._room: LogRoom | None = None
         self._log_pages = 0
         self._files: dict[Path, tuple[int, int]] = {}
         self.last_seq: Seq = 0
@@ -271,6 +272,8 @@ class SqliteJournal(SqliteReader):
                     connection.execute("ROLLBACK")
                 raise
         self._check_still_there()
+        if self._room is not None:
+            self._room.keep()
         for append in appends:
             self._log_pages += 2 + len(append.batch.content) // 4096 + 3 * len(append.blobs)
         last = appends[-1].batch
@@ -328,6 +331,9 @@ class SqliteJournal(SqliteReader):
             with contextlib.suppress(sqlite3.Error):
                 self._writing.close()
             self._writing = None
+        if self._room is not None:
+            self._room.close()
+            self._room = None
         if self._archive is not None:
             self._archive.close()
             self._archive = None
@@ -372,6 +378,7 @@ class SqliteJournal(SqliteReader):
         self._reading = connect_reading(self._database)
         log = self._database.with_name(f"{DATABASE}-wal")
         self._files = {path: _identity(path) for path in (self._database, log)}
+        self._room = LogRoom(log)
         return int(row[0])
 
     def _check_still_there(self) -> None:

@@ -1,4 +1,9 @@
-"""Did SQLite leave something out that was durable?
+"""SQLite's write-ahead log: room ahead of what is written, and whether it was read to its end.
+
+A commit that makes the log longer has to make the new length durable, too: that doubles the time
+it takes. So the file is always a little longer than what is in it; zeros are no frames.
+
+Did SQLite leave something out that was durable?
 
 After a crash SQLite reads its write-ahead log up to the first frame whose checksum is wrong and
 takes it for the torn end of an unfinished commit. That is right for the last commit only: every
@@ -9,6 +14,8 @@ Source: https://sqlite.org/fileformat2.html#the_write_ahead_log and
 https://sqlite.org/walformat.html#the_wal_index_file_format (``mxFrame`` at offset 16).
 """
 
+import contextlib
+import os
 import struct
 from pathlib import Path
 from typing import Final
@@ -19,6 +26,34 @@ _WAL_HEAD: Final = struct.Struct(">8I")
 _FRAME_HEAD: Final = struct.Struct(">6I")
 _INDEX_HEAD_BYTES: Final = 48
 _MAGICS: Final = (0x377F0682, 0x377F0683)
+ROOM_BYTES: Final = 1024 * 1024
+
+
+class LogRoom:
+    """Keeps the log longer than what is in it. For the thread that writes.
+
+    SQLite begins at the front again when everything was moved to the database, so this costs
+    something only until the log is as long as it ever gets.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self._file = os.open(log, os.O_WRONLY | os.O_CLOEXEC)
+        self._size = 0
+        self.keep()
+
+    def keep(self) -> None:
+        """Add room when the last commit has used up what there was."""
+        size = os.fstat(self._file).st_size
+        if size <= self._size:
+            return
+        # In vain on a full disk: then a commit takes longer, or fails as it would have.
+        with contextlib.suppress(OSError):
+            size += os.pwrite(self._file, bytes(ROOM_BYTES), size)
+        self._size = size
+
+    def close(self) -> None:
+        """End."""
+        os.close(self._file)
 
 
 def check_log_was_read_to_its_end(database: Path) -> None:

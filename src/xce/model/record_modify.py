@@ -37,3 +37,9 @@ class JobModified(msgspec.Struct, frozen=True, tag="job-modified", array_like=Tr
     """What was changed, for people; empty: only the queue."""
     keeps_elements: bool = False
     """What its elements wait for of other arrays stays as it is; else it begins anew."""
+    keeps_specs: bool = False
+    """Live attempts have the specs that they were placed with, but for the next two columns. False
+    in records of before 2027: what an attempt has is what its job has."""
+    specs_before: list[int] = []
+    """Specs of live attempts, and in ``specs_after`` which ones these attempts have now."""
+    specs_after: list[int] = []

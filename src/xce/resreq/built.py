@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from xce.model.config import ClusterConfig
 from xce.model.request import Request
 from xce.resreq import ast
-from xce.resreq.affinity import find_gap
+from xce.resreq.affinity import find_gap, parse_affinity
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.expression import parts_of
 from xce.resreq.merge import find_column
@@ -33,25 +33,39 @@ def _balances_blocks(request: Request) -> bool:
     return is_balanced and (in_blocks or request.hosts_max > 1)
 
 
-def _closes_inside(request: Request) -> bool:
-    inner = [part.request for part in request.parts]
-    inner += [alternative.request for alternative in request.alternatives]
-    return any(one.cu is not None and one.cu.exclusive for one in inner)
-
-
-def _binds_parts(request: Request) -> bool:
-    return any(part.request.affinity for part in request.parts)
-
-
 def _binds_twice(request: Request) -> bool:
-    return bool(request.affinity) and request.gpu is not None and request.gpu.is_near
+    all_parts = [request, *(part.request for part in request.parts)]
+    is_near = any(one.gpu is not None and one.gpu.is_near for one in all_parts)
+    return is_near and any(one.affinity for one in all_parts)
+
+
+def _wishes_of_parts(request: Request) -> list[ast.Affinity]:
+    """Return what the parts of a compound form want of processors, if several do."""
+    texts = [part.request.affinity for part in request.parts if part.request.affinity]
+    return [parse_affinity(text) for text in texts] if len(texts) > 1 else []
+
+
+def _keeps_parts_apart(request: Request) -> bool:
+    return any(
+        wish.scope == "injob" and wish.exclusive != wish.unit for wish in _wishes_of_parts(request)
+    )
+
+
+def _differs_in_memory(request: Request) -> bool:
+    return len({wish.membind for wish in _wishes_of_parts(request)}) > 1
 
 
 ROWS: Final = (
     Row("aff=yes of GPUs beside affinity[]", "aff", _binds_twice),
-    Row("affinity[] in the parts of a compound form", "affinity", _binds_parts),
+    Row(
+        "exclusive=(level, injob) where several parts have affinity[] (use alljobs or intask)",
+        "injob",
+        _keeps_parts_apart,
+    ),
+    Row(
+        "membind= that is not the same in all parts with affinity[]", "membind", _differs_in_memory
+    ),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
-    Row("cu[excl] in parts or alternatives", "excl", _closes_inside),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
     Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
 )

@@ -201,8 +201,12 @@ def _on_whole_hosts(request: Request, count: int) -> Request:
         raise ResreqError("-nnodes and span[] both say how tasks lie on hosts", word="span")
     if request.parts or request.alternatives:
         raise ResreqError("-nnodes is of a request without parts or alternatives", word="{")
-    if request.cu is not None:
-        raise NotBuiltError("cu[] with -nnodes is not built yet", word="cu")
+    if request.cu is not None and request.cu.balance:
+        raise ResreqError(
+            "cu[balance] is about tasks, and -nnodes takes hosts whole: use cu[maxcus=n] or"
+            " cu[pref=...], or span[ptile=n] in place of -nnodes",
+            word="balance",
+        )
     if not 1 <= count <= TASKS_MAX:
         raise ResreqError(f"-nnodes {count}: expected 1 to {TASKS_MAX}", lsf=_TASKS)
     return msgspec.structs.replace(

@@ -42,6 +42,7 @@ def find_processor_faults(
     if len(processors) != len(numbers):
         return ["processors are not said for each entry"]
     faults: list[str] = []
+    given: dict[HostNumber, Numbers] = {}
     for number, size, owner, words in zip(numbers, sizes, owners, processors, strict=True):
         text = roles[owner].affinity
         name = table.names[number]
@@ -56,6 +57,9 @@ def find_processor_faults(
             faults.append(f"processors of host {name} are not said for each task")
             continue
         held, *bound = _sets(words, size)
+        if held & given.get(number, frozenset()):
+            faults.append(f"processors of host {name} are given to two parts")
+        given[number] = held | given.get(number, frozenset())
         there = table.processors.by_number(number)
         if not all(some <= there.keys() for some in (held, *bound)):
             faults.append(f"processors of host {name} are not there")

@@ -31,17 +31,17 @@ Pool = list[int]
 @functools.lru_cache(maxsize=65536)
 def most_tasks(wish: Affinity, layout: Layout, free: int) -> int:
     """Return how many tasks of an attempt find their processors in ``free``."""
-    if wish.distribute_count or _is_exclusive(wish):
+    if wish.distribute_count or is_exclusive(wish):
         return len(place_tasks(wish, layout, free, free.bit_count()))
     free &= layout.all
-    rooms = (units_in(layout, wish.unit, domain & free) for domain in _pools(wish, layout))
+    rooms = (units_in(layout, wish.unit, domain & free) for domain in pools_of(wish, layout))
     return sum(len(units) // wish.count for units in rooms) // wish.repeat
 
 
 @functools.lru_cache(maxsize=65536)
 def most_attempts(wish: Affinity, layout: Layout, free: int, tasks: int) -> int:
     """Return how many attempts of so many tasks find theirs, one after the other."""
-    if not wish.distribute_count and not _is_exclusive(wish):
+    if not wish.distribute_count and not is_exclusive(wish):
         return most_tasks(wish, layout, free) // tasks
     count = 0
     while True:
@@ -55,7 +55,7 @@ def most_attempts(wish: Affinity, layout: Layout, free: int, tasks: int) -> int:
 def held_by(wish: Affinity, layout: Layout, tasks: Sequence[int]) -> int:
     """Return what an attempt keeps others from: its units, or whole domains for itself."""
     mask = functools.reduce(int.__or__, tasks, 0)
-    is_wide = _is_exclusive(wish) and wish.scope in ("alljobs", "")
+    is_wide = is_exclusive(wish) and wish.scope in ("alljobs", "")
     return layout.around(mask, wish.exclusive) if is_wide else mask
 
 
@@ -65,7 +65,7 @@ def bound_to(wish: Affinity, layout: Layout, task: int) -> int:
     return layout.around(task, wish.cpubind) if is_wider else task
 
 
-def _is_exclusive(wish: Affinity) -> bool:
+def is_exclusive(wish: Affinity) -> bool:
     """Return whether a wish for domains says more than that units are not shared."""
     return bool(wish.exclusive) and _RANK[wish.exclusive] < _RANK[wish.unit]
 
@@ -83,7 +83,7 @@ def place_tasks(wish: Affinity, layout: Layout, free: int, tasks: int) -> list[i
     if not wish.distribute_count:
         return _place(wish, layout, free, free, tasks)
     best: list[int] = []
-    for within in _choices(wish, layout, free):
+    for within in choices(wish, layout, free):
         found = _place(wish, layout, free, free & within, tasks)
         if len(found) > len(best):
             best = found
@@ -92,22 +92,22 @@ def place_tasks(wish: Affinity, layout: Layout, free: int, tasks: int) -> list[i
     return best
 
 
-def _choices(wish: Affinity, layout: Layout, free: int) -> list[int]:
+def choices(wish: Affinity, layout: Layout, free: int) -> list[int]:
     """Return the sets of domains that ``pack(level=n)`` allows, those with least free first."""
     domains = layout.domains[wish.distribute_level]
     size = min(wish.distribute_count, len(domains))
     if math.comb(len(domains), size) > _CHOICES_MAX:
         fullest = sorted(domains, key=lambda domain: -(domain & free).bit_count())[:size]
         return [functools.reduce(int.__or__, fullest, 0)]
-    choices = [
-        functools.reduce(int.__or__, some, 0) for some in itertools.combinations(domains, size)
+    some = [
+        functools.reduce(int.__or__, chosen, 0) for chosen in itertools.combinations(domains, size)
     ]
-    return sorted(choices, key=lambda choice: (choice & free).bit_count())
+    return sorted(some, key=lambda choice: (choice & free).bit_count())
 
 
 def _place(wish: Affinity, layout: Layout, free: int, within: int, tasks: int) -> list[int]:
     """Place tasks on units in ``within``; domains for them alone must be idle in ``free``."""
-    if not _is_exclusive(wish):
+    if not is_exclusive(wish):
         return _place_plain(wish, layout, within, tasks)
     if wish.scope == "intask":
         return _place_apart(wish, layout, within, tasks)
@@ -119,7 +119,7 @@ def units_in(layout: Layout, unit: str, mask: int) -> Pool:
     return [domain for domain in layout.domains[unit] if domain & mask == domain]
 
 
-def _pools(wish: Affinity, layout: Layout) -> Sequence[int]:
+def pools_of(wish: Affinity, layout: Layout) -> Sequence[int]:
     """Return the domains of which a group must not leave one."""
     return layout.domains[wish.same] if wish.same else (layout.all,)
 
@@ -128,7 +128,7 @@ def _place_plain(wish: Affinity, layout: Layout, within: int, tasks: int) -> lis
     wanted = tasks * wish.repeat
     pools = [
         _ordered(wish, layout, units_in(layout, wish.unit, domain & within), wanted)
-        for domain in _pools(wish, layout)
+        for domain in pools_of(wish, layout)
     ]
     groups = _take_groups(wish, pools, wanted)
     return [
@@ -191,7 +191,7 @@ def _dealt(blocks: list[Pool]) -> Pool:
 def _place_apart(wish: Affinity, layout: Layout, within: int, tasks: int) -> list[int]:
     """Place tasks no two of whose units share a domain; see `_RANK` for what is wider."""
     size, found = wish.count * wish.repeat, list[int]()
-    for pool in _pools(wish, layout):
+    for pool in pools_of(wish, layout):
         left = [
             units_in(layout, wish.unit, domain & pool & within)
             for domain in _own_domains(wish, layout)
@@ -213,7 +213,7 @@ def _place_alone(wish: Affinity, layout: Layout, free: int, within: int, tasks: 
         any(own & room == room for own in every) for room in layout.domains[wish.same]
     )
     found: list[int] = []
-    for pool in _pools(wish, layout) if is_around else (layout.all,):
+    for pool in pools_of(wish, layout) if is_around else (layout.all,):
         mine = [domain for domain in domains if domain & pool == domain]
         groups = [_groups_in(wish, layout, domain & within, is_around=is_around) for domain in mine]
         demand = wish.repeat if wish.same and not is_around else wish.count * wish.repeat

@@ -67,9 +67,9 @@ class Reserver:
         """Return whether one more job of its queue may get a reservation."""
         return self._room.get(found.key.queue, 0) > 0
 
-    def take(self, found: RequestClass, shape: Shape, now: View, spot: Spot) -> None:
+    def take(self, found: RequestClass, now: View, spot: Spot) -> None:
         """Give out what starts now."""
-        exclusive = shape.is_alone
+        exclusive = spot.is_exclusive
         piece = Piece(spot.numbers, spot.amounts, spot.pools, exclusive)
         span_us = expected_span(found)
         if self._timeline is not None:
@@ -132,7 +132,7 @@ class Reserver:
         if before is not None:
             # The hosts of the last promise, where they do: those behind planned around them.
             spot = find(timeline.view(start_us, span_us), self.mask(before)) or spot
-        piece = Piece(spot.numbers, spot.amounts, spot.pools, shape.is_alone)
+        piece = Piece(spot.numbers, spot.amounts, spot.pools, spot.is_exclusive)
         timeline.reserve(piece, start_us, told_us, span_us)
         told = Reservation(
             found.cls,

@@ -235,7 +235,7 @@ class Session:
                 spot = spot or self._find(shape, view, None)
             if spot is not None:
                 self._holds.give(held, self._now)
-                self._reserver.take(found, shape, self._now, spot)
+                self._reserver.take(found, self._now, spot)
                 self._start(found, (job.id, held.hold.index), shape, spot)
                 self._holds.set_aside(held)
             elif self._holds.are_gone(held) or not self._holds.may_start(held):
@@ -470,7 +470,7 @@ class Session:
         runs, taken = front.take(wanted, before)
         numbers, shares = self._policy.sharing(shape, view.ground, self._facts, room, taken)
         spot = spot_of_many(shape, view.ground, numbers, shares)
-        self._reserver.take(front.found, shape, self._now, spot)
+        self._reserver.take(front.found, self._now, spot)
         self._note(front, taken, shape.tasks_max * taken)
         self._counts.runs += len(runs.jobs)
         self._bulk.append(bulk_of(front.found, runs, spot, rule))
@@ -491,7 +491,7 @@ class Session:
         runs, _ = front.take(1, before)
         started = runs.jobs[0], runs.firsts[0]
         self._gangs.append(self._gang(front.found, started, shape, spot, rule))
-        self._reserver.take(front.found, shape, self._now, spot)
+        self._reserver.take(front.found, self._now, spot)
         self._note(front, 1, int(spot.sizes.sum()))
         self._counts.runs += 1
         return True

@@ -140,6 +140,7 @@ class Shape:
             self.request.exclusive
             or self.closes_domains
             or any(isinstance(item, Exclusive) for item in self.request.constraints)
+            or any(inner.is_alone for inner in self.inner)
         )
 
     @property

@@ -1,6 +1,7 @@
 """A user of a world: submits and controls jobs, and asks again until there is an answer."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
@@ -40,7 +41,7 @@ from xce.model.command import (
     TrustKey,
 )
 from xce.model.config import ClusterConfig
-from xce.model.ids import SECOND_US, Index, JobId, Micros
+from xce.model.ids import SECOND_US, Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Owner, Submission
 from xce.model.permission import Denial
 from xce.model.refusal import Refusal, RefusalCode
@@ -61,6 +62,16 @@ REQUEUED: Final = (
 """In which states users requeue jobs."""
 
 
+_TOLD: Final = {"run_limit_us": "run_limit_s", "request": "resreq"}
+"""What a user calls members of a submission."""
+
+
+def _program(script: bytes) -> dict[str, str]:
+    """Return what of a spec says that a script runs."""
+    digest = hashlib.blake2b(script, digest_size=16).hexdigest()
+    return {"command": script.decode(), "script": digest}
+
+
 class Wish(msgspec.Struct):
     """One thing that a user wants, until it is answered."""
 
@@ -71,6 +82,10 @@ class Wish(msgspec.Struct):
     results: tuple[Accepted | Refusal, ...] | None = None
     is_doubted: bool = False
     """It was answered, and is asked once more all the same."""
+    change: tuple[JobId, frozenset[str], Mapping[str, object]] | None = None
+    """What of a job is changed: in the words of a submission, and to what."""
+    asked_seq: Seq = 0
+    """The last durable entry when it was asked last."""
 
 
 class Client(Process):
@@ -155,25 +170,31 @@ class Client(Process):
         """Wish that a job is in another queue."""
         by, admin = self.owner.user, self.is_admin
         selection = Selection(jobs=((job, ()),))
-        self._wish(Wish(lambda: SwitchJobs(by, admin, selection, queue)))
+        change = (job, frozenset({"queue"}), {"queue": queue})
+        self._wish(Wish(lambda: SwitchJobs(by, admin, selection, queue), change=change))
 
-    def modify(self, job: JobId, **changed: object) -> None:
-        """Wish that members of a job's submission are others."""
+    def modify(self, job: JobId, script: bytes = b"", **changed: object) -> None:
+        """Wish that members of a job's submission are others, or that it runs another script."""
         by, admin, state = self.owner.user, self.is_admin, self._truth.state
-        names = {"run_limit_us": "run_limit_s", "request": "resreq"}
+        of_spec = _program(script) if script else {}
+        words = (*changed, "command") if script else tuple(changed)
+        told = tuple(_TOLD.get(word, word) for word in words)
 
         def make() -> ModifyJobs:
             found = state.jobs.get(job)
             if found is None:
                 wanted = Submission(JobSpec())
                 return ModifyJobs(by, admin, (Modification(job, 0, 0, wanted),), ("queue",))
-            wanted = msgspec.structs.replace(as_it_is(state, found), **changed)
+            before = as_it_is(state, found)
+            spec = msgspec.structs.replace(before.spec, **of_spec)
+            wanted = msgspec.structs.replace(before, spec=spec, **changed)
             limit = found.array.limit if found.array is not None else 0
             item = Modification(job, found.spec_id, found.cls, wanted, limit)
-            told = tuple(names.get(name, name) for name in changed)
-            return ModifyJobs(by, admin, (item,), told, ", ".join(told))
+            blobs = ((str(of_spec["script"]), script),) if script else ()
+            return ModifyJobs(by, admin, (item,), told, ", ".join(told), blobs)
 
-        self._wish(Wish(make))
+        change = (job, frozenset(told), {**changed, **of_spec})
+        self._wish(Wish(make, change=change))
 
     def regroup(self, name: str, limit: int | None, rng: Random) -> None:
         """Wish that a job group is there, has another limit, or (None) is there no more."""
@@ -259,7 +280,7 @@ class Client(Process):
         if self._wire is None or not self._is_welcome:
             return
         self._asked += 1
-        wish.asked = self._asked
+        wish.asked, wish.asked_seq = self._asked, self._truth.state.seq
         self._by_id[self._asked] = wish
         self._wire.send(self, m.Ask(self._asked, wish.make(), self.owner.user, "owner"))
         self.after(PATIENCE_US, self._lose_patience, wish, self._asked)
@@ -311,6 +332,8 @@ class Client(Process):
             return
         demand(answer.seq <= truth.state.seq, "an answer came before its entry was durable")
         demand(RefusalCode.KEY_EXPIRED not in codes, "a key of now is said to be too old")
+        if wish.change is not None and all(isinstance(one, Accepted) for one in answer.results):
+            truth.forms.check_told(*wish.change, wish.asked_seq, answer.seq)
         if not wish.key:
             wish.results = answer.results
             return

@@ -62,6 +62,8 @@ class Faults(msgspec.Struct):
     """Times in which the disk takes very long."""
     late_permille: int = 0
     """Of commits: they are said to have failed, and are stored all the same, now or later."""
+    races: int = 0
+    """Commands about a job that come when something of it is placed, starts or ends."""
     linger_permille: int = 0
     """Of connections that break: what is under way still arrives, beside what is said on the next
     connection."""
@@ -87,6 +89,7 @@ DIALS: Final = {
     "lost_status_permille": 0,
     "late_permille": 0,
     "linger_permille": 0,
+    "races": 0,
 }
 """What is no count, and where it does least."""
 COUNTED: Final = (
@@ -119,6 +122,11 @@ def add_trust_faults(faults: Faults, rng: Random) -> None:
     for name, most in (("revocations", 4), ("expiries", 3), ("repeats", 25), ("enrolments", 4)):
         if rng.random() < 0.35:
             setattr(faults, name, rng.randint(1, most))
+
+
+def add_races(faults: Faults, rng: Random) -> None:
+    """Let users of most lives be at it when something happens to their jobs."""
+    faults.races = rng.choice((0, 3, 6, 12))
 
 
 def draw_faults(rng: Random) -> Faults:

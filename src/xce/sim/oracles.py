@@ -4,6 +4,7 @@ Nothing here asks the controller what it believes.
 """
 
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
@@ -29,6 +30,7 @@ from xce.model.record_modify import JobModified
 from xce.model.request import Request
 from xce.sim.device_oracle import overfull_devices, shared_processors
 from xce.sim.disk import Disk
+from xce.sim.forms import Forms
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
 from xce.state.check import check_not_over_committed, check_state
@@ -69,6 +71,11 @@ class Truth:
         and nothing else may start on its host."""
         self.fencing_is_sure = True
         """Whether whoever ends jobs that have lost the controller always lives."""
+        self.forms = Forms()
+        self.on_start: Callable[[Key, Launch], object] = lambda *_: None
+        """Is told of each process that starts."""
+        self.on_end: Callable[[Key], object] = lambda _: None
+        """Is told of each that is gone."""
         self.jobs: dict[JobId, JobSubmitted] = {}
         self.ends: Counter[JobId] = Counter()
         """Ended elements of each job."""
@@ -99,6 +106,7 @@ class Truth:
 
     def note_stored(self, entries: list[Entry]) -> None:
         """Learn that entries are durable."""
+        self.forms.note(entries)
         for entry in entries:
             begin_entry(self.state, seq=entry.seq, at_us=entry.at_us)
             for record in entry.records:
@@ -252,6 +260,7 @@ class Truth:
     def note_process(self, host: str, boot: int, key: Key, launch: Launch) -> None:
         """Learn that a process was started."""
         demand((host, boot, key) not in self._started, f"{key} was started twice")
+        self.on_start(key, launch)
         if self._is_late(host, key):
             # It was launched before its host was given up, and nobody could tell the host.
             self.running[key] = (host, launch)
@@ -295,6 +304,7 @@ class Truth:
         self.stale.discard(key)
         self.stopped.discard(key)
         self._codes[key] = (exit_code, is_known)
+        self.on_end(key)
 
     def _is_late(self, host: str, key: Key) -> bool:
         """Whether a host was given up and does what it was told before that."""

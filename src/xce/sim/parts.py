@@ -14,15 +14,17 @@ from xce.model.command import EnrolHost
 from xce.model.config import ClusterConfig
 from xce.model.effect import Launch
 from xce.model.entry import Entry
-from xce.model.ids import Micros, Seq
+from xce.model.ids import JobId, Micros, Seq
 from xce.model.job import Owner
+from xce.model.plan import Plan
+from xce.model.record import BulkPlaced, GangPlaced
 from xce.net import message as m
 from xce.sim import workload
 from xce.sim.client import Client
 from xce.sim.coverage import Strikes
 from xce.sim.disk import Disk
 from xce.sim.fate_books import FateBooks
-from xce.sim.faults import Faults, add_trust_faults, draw_faults
+from xce.sim.faults import Faults, add_races, add_trust_faults, draw_faults
 from xce.sim.host import Worker
 from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
 from xce.sim.leader import Leader
@@ -31,18 +33,22 @@ from xce.sim.loop import Loop, Process
 from xce.sim.network import Network, Wire
 from xce.sim.oracles import Truth, demand
 from xce.sim.planner import Planner
+from xce.sim.races import Races
 from xce.sim.schedule import Item, draw_schedule
 from xce.sim.shepherd import OWN_CPU_US, Ground, Shepherd
 from xce.sim.task_books import TaskBooks
 from xce.sim.tasks import TASK_CPU_US, HostTasks
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import digest
+from xce.worker.action import Key
 from xce.worker.core import HostState
 
 _TASK_SEED: Final = 0x7A5C0FF5
 _TASK_SHARE: Final = 0.3
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
+_RACES: Final = 0x5ACE
+"""Sets the dice of races apart from the others."""
 
 
 class Parts:
@@ -72,6 +78,7 @@ class Parts:
         self._trust_rng = Random(~seed)
         if faults is None:
             add_trust_faults(self.faults, self._trust_rng)
+            add_races(self.faults, Random(seed ^ _RACES))
         self.start_us, self.zone = workload.draw_start(self._rng)
         self.config = self._draw_config()
         items = draw_schedule(self._fork(), self._trust_rng, self.faults, users=len(USERS))
@@ -84,6 +91,8 @@ class Parts:
         self.truth = Truth()
         self.ledger = Ledger()
         self.fate_books = FateBooks()
+        self.races = self._draw_races()
+        self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
         self.has_tasks = self._draws_tasks(seed)
         """Whether jobs of this world start tasks on their other hosts."""
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
@@ -152,7 +161,39 @@ class Parts:
             self.fate_books.note(entry)
             if self.has_tasks:
                 self.task_books.note(entry)
+            self._race(entry)
         self.strikes.note_entries(entries)
+
+    def _draw_races(self) -> Races:
+        return Races(
+            self.loop, Random(~(self.seed ^ _RACES)), most=self.faults.races,
+            until_us=self.faults.until_us, client_of=self._client_of,
+        )  # fmt: skip
+
+    def _race(self, entry: Entry) -> None:
+        """Let somebody be at it when something is placed."""
+        for record in entry.records:
+            match record:
+                case GangPlaced():
+                    self.races.note(record.job, record.index, self.config)
+                case BulkPlaced():
+                    for job, first in zip(record.jobs, record.firsts, strict=True):
+                        self.races.note(job, first, self.config)
+                case _:
+                    pass
+
+    def _note_start(self, key: Key, launch: Launch) -> None:
+        self.truth.forms.check_start(key, launch)
+        self.races.note(*key[:2], self.config)
+
+    def _note_end(self, key: Key) -> None:
+        self.races.note(*key[:2], self.config)
+
+    def _note_plan(self, plan: Plan) -> None:
+        self.races.note_plan(plan, self.config)
+
+    def _client_of(self, job: JobId) -> Client | None:
+        return next((client for client in self.clients if job in client.jobs), None)
 
     # Processes.
 
@@ -199,6 +240,7 @@ class Parts:
         """Start the scheduler."""
         self.planner = self.planner_class(self.loop, self.network, self._fork(), self.wall_us)
         self.planner.on_death = self._lose_planner
+        self.planner.on_plan = self._note_plan
 
     def start_shepherd(self, ground: Ground) -> None:
         """Start the shepherd of a host."""

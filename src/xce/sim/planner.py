@@ -31,6 +31,8 @@ class Planner(Process):
         super().__init__(loop)
         self.state = ClusterState()
         self.sessions = 0
+        self.on_plan: Callable[[Plan], object] = lambda _: None
+        """Is told of each plan that is proposed."""
         self._network = network
         self._rng = rng
         self._wall_us = wall_us
@@ -140,6 +142,7 @@ class Planner(Process):
         self._planned_seq = plan.seq
         self._asked += 1
         wire.send(self, m.Ask(self._asked, ProposePlan(plan)))
+        self.on_plan(plan)
         self.seam("proposed")
 
     def make_plan(self, now_us: Micros) -> Plan:

@@ -90,9 +90,11 @@ class Element:
         if placement is None:
             return {}
         rows = zip(placement.hosts, placement.tasks, placement.processors, strict=False)
-        return {
-            run.state.hosts.names[host]: _processors(words, tasks) for host, tasks, words in rows
-        }
+        found: dict[str, list[int]] = {}
+        for host, tasks, words in rows:
+            if words:
+                found.setdefault(run.state.hosts.names[host], []).extend(_bound(words, tasks))
+        return {host: render_list(set(numbers)) for host, numbers in found.items()}
 
 
 def elements(run: ScenarioRun, outcome: Outcome) -> Iterator[Element]:
@@ -243,8 +245,12 @@ def _gpus(run: ScenarioRun, host: HostNumber, places: Iterable[int]) -> list[str
 
 def _processors(words: Sequence[int], tasks: int) -> str:
     """Return what the tasks of an entry are bound to together."""
+    return render_list(_bound(words, tasks))
+
+
+def _bound(words: Sequence[int], tasks: int) -> list[int]:
     _, bound = split_sets(words, tasks)
-    return render_list(number for one in bound for number in numbers_in(one))
+    return [number for one in bound for number in numbers_in(one)]
 
 
 def _gpu_count(run: ScenarioRun) -> int:

@@ -315,7 +315,7 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
 
 def change(rng: Random, config: ClusterConfig, client: Client, job: JobId) -> None:
     """Let a user change a job."""
-    match rng.randrange(4):
+    match rng.randrange(5):
         case 0:
             client.switch(job, rng.choice(("urgent", "normal", "night")))
         case 1:
@@ -323,8 +323,12 @@ def change(rng: Random, config: ClusterConfig, client: Client, job: JobId) -> No
         case 2:
             request = msgspec.structs.replace(draw_request(rng, config), exclusive=False)
             client.modify(job, request=request)
+        case 3:
+            client.modify(
+                job, f"run {rng.choice((20_000, 2_000_000))} {rng.choice((0, 3))}".encode()
+            )
         case _:
-            client.modify(job, rerunnable=rng.random() < 0.5, queue=rng.choice(("", "night")))
+            client.modify(job, rerunnable=rng.random() < 0.5, queue=rng.choice(("normal", "night")))
 
 
 def control(rng: Random, config: ClusterConfig, client: Client) -> None:

@@ -80,6 +80,7 @@ class World(Parts):
             if self.loop.now_us > limit_us:
                 raise StuckError(self._describe_stuck())
             self._run_until(self.loop.now_us + SETTLE_US)
+            self.truth.forms.check_counts(self.ledger, self.truth.state)
             self._check_nothing_idles()
         # Much later: what is kept for a while is forgotten.
         self.wall_shift_us += LATER_US
@@ -204,6 +205,7 @@ class World(Parts):
         self.task_books.check_quiet()
         self.truth.check_recovery(self.disk)
         check_books(self.ledger, self.truth.state)
+        self.truth.forms.check_counts(self.ledger, self.truth.state)
         for _ in range(50):
             if self.leader.state.seq == self.truth.state.seq == self.planner.state.seq:
                 break

@@ -39,7 +39,6 @@ from xce.state.index import (
     drop_reservation,
     drop_spec,
     each_run,
-    end_untouched,
     finish,
     forget_left,
     forget_subjects,
@@ -57,6 +56,7 @@ from xce.state.job import (
     Withdrawal,
 )
 from xce.state.switches import apply_queues_switched, keep_switches
+from xce.state.untouched import end_untouched
 
 _GONE_MAX: Final = 1_000
 """So many instants of attempts that are over may stay in the heap."""
@@ -290,15 +290,8 @@ def _jobs_moved(state: ClusterState, record: r.JobsMoved) -> None:
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     only = (Withdrawal(ZERO, record.cause, record.by, record.at_us),)
-    for job, ranges in each_run(state, record):
+    for job, ranges in end_untouched(state, record, only):
         found = state.classes[job.cls]
-        if (
-            ranges is ZERO
-            and job.pending is ZERO
-            and end_untouched(state, job, found, record.at_us)
-        ):
-            job.withdrawn = only
-            continue
         withdrawal = only
         if ranges is not ZERO and ranges != ZERO:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)

@@ -1,5 +1,7 @@
 """Every invariant of the state in one function per structure. Slow: for tests and start-up."""
 
+from collections import Counter
+
 import numpy as np
 
 from xce.model.job import EndCause, Phase
@@ -21,6 +23,7 @@ def check_state(state: ClusterState) -> None:
     check_usage(state)
     check_classes(state)
     check_indexes(state)
+    check_specs(state)
     check_reservations(state)
     check_shares(state)
     check_holds(state)
@@ -208,6 +211,16 @@ def check_shares(state: ClusterState) -> None:
         real = account.slots, account.running, account.started
         expected = slots[name], running[name], started[name]
         assert real == expected, f"account {name}: holds {real}, expected {expected}"
+
+
+def check_specs(state: ClusterState) -> None:
+    """Each spec is there as long as it is used, and its uses are counted."""
+    uses = Counter(
+        spec for job in state.jobs.values() for spec in (job.spec_id, *job.other_specs())
+    )
+    assert uses.keys() == state.specs.keys(), "specs are kept that nobody uses, or missing"
+    counted = {spec: count for spec, count in uses.items() if count > 1}
+    assert counted == state.spec_uses, f"specs: uses {counted}, counted are {state.spec_uses}"
 
 
 def check_reservations(state: ClusterState) -> None:

@@ -254,6 +254,15 @@ class ClusterState:
         """Return what ``job`` runs."""
         return self.specs[job.spec_id]
 
+    def spec_at(self, job: Job, position: int) -> JobSpec:
+        """Return what the element at ``position`` runs, or is to run when it starts."""
+        return self.specs[self.spec_id_at(job, position)]
+
+    def spec_id_at(self, job: Job, position: int) -> int:
+        """Return the id of that."""
+        attempt = job.live.get(position) if job.live else None
+        return (attempt.spec_id if attempt is not None else 0) or job.spec_id
+
     def key(self, job: Job) -> ClassKey:
         """Return the key of the class of ``job``."""
         return self.classes[job.cls].key

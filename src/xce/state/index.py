@@ -7,11 +7,11 @@ from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Phase
-from xce.model.ranges import EMPTY, ZERO, Ranges, contains
+from xce.model.ranges import ZERO, Ranges, contains
 from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.resreq.dependency import subjects_of
 from xce.state import usage
-from xce.state.cluster import ClusterState, RequestClass
+from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
 
 
@@ -180,33 +180,6 @@ def _note_finished(state: ClusterState, job: Job, at_us: Micros) -> None:
     last = finished[-1][0] if finished else 0
     ended_at_us = job.finished_at_us = max(at_us, 1, job.submit_at_us, last)
     finished.append((ended_at_us, job.id, state.seq))
-
-
-def end_untouched(state: ClusterState, job: Job, found: RequestClass, at_us: Micros) -> bool:
-    """End a job that is no array and pends, if nothing else was ever said of it: by far the most
-    frequent, and a command may be about a million of them.
-
-    Returns:
-        Whether it was such a job; its `Job.withdrawn` is the caller's.
-    """
-    if job.waits or job.held or job.live or job.avoid or job.awaiting or job.withdrawn:
-        return False
-    job_id = job.id
-    if job_id not in found.waiting or job_id in state.reservations or state.holds:
-        return False
-    unfinished = state.unfinished[job.owner.user]
-    del unfinished[job_id], found.waiting[job_id]
-    if not unfinished:
-        del state.unfinished[job.owner.user]
-    if not found.has_waiting:
-        del state.waiting[job.cls]
-    found.pending -= 1
-    job.pending = EMPTY
-    job.exited += 1
-    job.revision += 1
-    job.waiting_since_us = 0
-    _note_finished(state, job, at_us)
-    return True
 
 
 def forget_subjects(state: ClusterState, job: Job) -> None:

@@ -76,6 +76,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """Its limits are not those that it was launched with."""
     processors: list[list[int]] = []
     """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
+    spec_id: int = 0
+    """What it runs, where its job was changed since; 0: what its job is to run."""
     left_out: list[HostNumber] = []
     """Hosts that it had and has lost."""
     headless: list[int] = []
@@ -267,6 +269,10 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """Those of ``avoid`` that it does not use again, for its exit status there."""
     post_stats: dict[int, int] | None = None
     """`xce.model.job.PostStat` of ended elements that had post-execution commands, by position."""
+
+    def other_specs(self) -> list[int]:
+        """Return the specs beside its own one that it uses, each as often as it does."""
+        return [attempt.spec_id for attempt in (self.live or {}).values() if attempt.spec_id]
 
     @property
     def live_count(self) -> int:

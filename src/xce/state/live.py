@@ -20,6 +20,7 @@ from xce.state.index import (
     demand,
     drop_hold,
     drop_reservation,
+    drop_spec,
     each_run,
     finish,
     found_job,
@@ -229,6 +230,8 @@ def _release(
     if attempt.started_at_us and attempt.returned < len(found.forms[attempt.alternative].offsets):
         state.returns_gone += 1
     note_released(state, attempt)
+    if attempt.spec_id:
+        drop_spec(state, attempt.spec_id)
     if found.key.request.constraints:
         drop_member(state, found.key.request, job.id, position)
     if attempt.suspended:

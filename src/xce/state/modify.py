@@ -32,12 +32,17 @@ def apply_job_modified(state: ClusterState, record: JobModified) -> None:
     _set_waits(state, job, record)
     if job.array is not None:
         job.array = msgspec.structs.replace(job.array, limit=record.array_limit)
+    # First: it may be one that only attempts of it have had.
+    use_spec(state, record.spec_id)
+    if record.keeps_specs:
+        _keep_specs(state, job, record)
     if record.spec_id != job.spec_id:
         state.forget_name(job)
         old_spec, job.spec_id = job.spec_id, record.spec_id
-        use_spec(state, record.spec_id)
-        drop_spec(state, old_spec)
         state.note_name(job)
+        drop_spec(state, old_spec)
+    else:
+        drop_spec(state, job.spec_id)
     old_class, job.cls = job.cls, record.cls
     _enter_class(state, job)
     _move_live(state, job, record)
@@ -92,6 +97,20 @@ def _set_waits(state: ClusterState, job: Job, record: JobModified) -> None:
         job.awaiting, job.dooms = EMPTY, ()
     if job.is_conditional:
         index_dependency(state, job)
+
+
+def _keep_specs(state: ClusterState, job: Job, record: JobModified) -> None:
+    """Let live attempts run what they were placed with, whatever their job is to run."""
+    moves = dict(zip(record.specs_before, record.specs_after, strict=True))
+    for attempt in (job.live or {}).values():
+        before = attempt.spec_id or job.spec_id
+        after = moves.get(before, before)
+        own = 0 if after == record.spec_id else after
+        if own:
+            use_spec(state, own)
+        if attempt.spec_id:
+            drop_spec(state, attempt.spec_id)
+        attempt.spec_id = own
 
 
 def _move_live(state: ClusterState, job: Job, record: JobModified) -> None:

@@ -98,6 +98,8 @@ def split_sets(processors: Sequence[int], tasks: int) -> tuple[int, tuple[int, .
     """Return what an entry of a placement holds, and what each of its tasks is bound to, as sets;
     see `add_held`.
     """
+    if not processors:
+        return 0, ()
     words = len(processors) // (tasks + 1)
     held, *bound = (
         join_words(processors[first : first + words])

@@ -194,6 +194,9 @@ def dump(state: ClusterState) -> list[bytes]:
     written: set[int] = set()
     while chunk := list(islice(jobs, JOBS_IN_PART)):
         fresh = {job.spec_id: None for job in chunk if job.spec_id not in written}
+        for job in chunk:
+            if job.live:
+                fresh.update((one, None) for one in job.other_specs() if one not in written)
         written.update(fresh)
         specs = [(spec_id, state.specs[spec_id]) for spec_id in fresh]
         parts.append(_ENCODER.encode(_Part(specs, chunk)))
@@ -305,17 +308,24 @@ def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
         unused = _load_specs(state, body)
         for job in body.jobs:
             jobs[job.id] = job
-            if job.spec_id in unused:
-                unused.discard(job.spec_id)
-            else:
-                use_spec(state, job.spec_id)
+            _use_spec(state, job.spec_id, unused)
             share_job(job)
             index_job(state, job)
             if job.live:
+                for spec_id in job.other_specs():
+                    _use_spec(state, spec_id, unused)
                 for position in job.live:
                     _index_live(state, job, position, serial)
     for (cls, stage), counts in serial.items():
         usage.take_bulk(state, state.classes[cls], list(counts), list(counts.values()), stage=stage)
+
+
+def _use_spec(state: ClusterState, spec_id: int, unused: set[int]) -> None:
+    """Count a use of a spec; that of one that has just been loaded is counted already."""
+    if spec_id in unused:
+        unused.discard(spec_id)
+    else:
+        use_spec(state, spec_id)
 
 
 def _load_specs(state: ClusterState, body: _Part) -> set[int]:

@@ -1,5 +1,6 @@
 """Damage in SQLite's log, which SQLite itself takes for a torn end and drops without a word."""
 
+import resource
 import shutil
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from journals import batches
 
 from xce.journal.sqlite import SqliteJournal
 from xce.journal.verify import verify
+from xce.journal.wal import ROOM_BYTES, LogRoom
 from xce.model.errors import CorruptJournalError
 
+HEAD_BYTES = 32
 FRAME_BYTES = 24 + 4096
 COMMITS = 8
 
@@ -29,8 +32,13 @@ def damage(directory: Path, frame: int) -> None:
     """Flip a bit in a frame, counted from 0 from the end."""
     log = directory / "journal.db-wal"
     content = bytearray(log.read_bytes())
-    content[len(content) - frame * FRAME_BYTES - 100] ^= 1
+    content[HEAD_BYTES + (frames(content) - frame) * FRAME_BYTES - 100] ^= 1
     log.write_bytes(content)
+
+
+def frames(log: bytes) -> int:
+    """Return how many frames there are in a log; zeros behind them are room."""
+    return -((HEAD_BYTES - len(log.rstrip(b"\0"))) // FRAME_BYTES)
 
 
 def led(directory: Path) -> int:
@@ -83,3 +91,47 @@ def test_with_the_log_moved_away_it_starts_from_what_was_before(tmp_path: Path) 
     damage(directory, frame=3)
     (directory / "journal.db-wal").rename(tmp_path / "aside")
     assert led(directory) == 0
+
+
+def test_the_log_is_longer_than_what_is_in_it_and_commits_do_not_make_it_grow(
+    tmp_path: Path,
+) -> None:
+    journal = SqliteJournal(tmp_path)
+    epoch = journal.lead("test")
+    log = tmp_path / "journal.db-wal"
+    sizes = set()
+    for made in batches(*[1] * COMMITS):
+        journal.append(epoch, made)
+        sizes.add(log.stat().st_size)
+    assert len(sizes) == 1
+    used = HEAD_BYTES + frames(log.read_bytes()) * FRAME_BYTES
+    assert used < sizes.pop() <= used + ROOM_BYTES
+    journal.close()
+
+
+def test_what_grows_gets_room_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"head")
+    room = LogRoom(log)
+    assert log.read_bytes() == b"head" + bytes(ROOM_BYTES)
+    room.keep()
+    assert log.stat().st_size == 4 + ROOM_BYTES
+    with log.open("ab") as file:
+        file.write(b"frame")
+    room.keep()
+    assert log.stat().st_size == 9 + 2 * ROOM_BYTES
+    room.close()
+
+
+def test_a_full_disk_is_no_trouble_of_the_room(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"head")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+    try:
+        room = LogRoom(log)
+        room.keep()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert log.read_bytes() == b"head"
+    room.close()

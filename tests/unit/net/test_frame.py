@@ -17,7 +17,7 @@ MESSAGES: list[Message] = [
 
 
 def test_a_frame_is_a_length_and_a_message() -> None:
-    assert encode_frame(Pong(7)) == b"\x00\x00\x00\x07" + b"\x92\xa4pong\x07"
+    assert encode_frame(Pong(7)) == b"\x00\x00\x00\x08" + b"\x93\xa4pong\x07\x00"
 
 
 def test_frames_that_come_together_are_read_together() -> None:
@@ -115,5 +115,5 @@ def test_no_changed_frame_raises_anything_else(data: st.DataObject) -> None:
 
 
 def test_a_field_that_a_later_release_added_is_passed_over() -> None:
-    payload = msgspec.msgpack.encode(["pong", 5, "added later"])
+    payload = msgspec.msgpack.encode(["pong", 5, 0, "added later"])
     assert FrameReader().feed(len(payload).to_bytes(4, "big") + payload) == [Pong(5)]

@@ -113,7 +113,7 @@ def test_a_client_stays_connected(run: Run, path: Path) -> None:
         listening = await open_unix_server(path, 0o600, server.accept)
         for number in (1, 2):
             assert await heard.get() == "welcome 3"
-            assert await heard.get() == f"[Pong(number={number})]"
+            assert await heard.get() == f"[Pong(number={number}, beat_us=0)]"
             server.peers[-1].abort("server restarts")
             assert (await heard.get()).startswith("lost: ")
         assert await heard.get() == "welcome 3"

@@ -24,7 +24,12 @@ def refused(*texts, config=CONFIG, tasks=None):
 @pytest.mark.parametrize(
     ("text", "what", "column"),
     [
-        ("2*{affinity[core]} + 1*{mem>1}", "affinity[] in the parts", 4),
+        (
+            "1*{affinity[core(1,exclusive=(socket,injob))]} + 1*{affinity[core]}",
+            "use alljobs or intask",
+            36,
+        ),
+        ("1*{affinity[core:membind=localonly]} + 1*{affinity[core]}", "membind=", 18),
         ("affinity[core:cpubind=socket]", "cpubind", 15),
         ("affinity[core:distribute=pack(core=1)]", "distribute=pack(core=n)", 15),
         ("affinity[core(1,same=numa,exclusive=(socket,injob))*2]", "repeats units", 1),
@@ -50,6 +55,8 @@ def test_what_is_not_honoured_yet_is_refused_by_name(text, what, column):
         "",
         "mem>1 && rack == ut && gpu32gb order[-mem:slots] rusage[mem=1:lic=1/job] span[ptile=2]",
         "rusage[seats=1/job:ngpus_physical=0] span[hosts=1]",
+        "2*{affinity[core]} + 1*{mem>1} + 3*{affinity[core(2,same=socket)]}",
+        "1*{affinity[core(1,exclusive=(socket,injob))]} + 1*{mem>1}",
         "select[type == any && hname != model && !defined(rack)]",
     ],
 )

@@ -7,7 +7,7 @@ from xce.model.config import HostConfig, QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.reason import HostCode
 from xce.model.refusal import RefusalCode
-from xce.model.request import CuWish, Request
+from xce.model.request import Alternative, CuWish, Request
 from xce.testing.builders import (
     RecordedController,
     cluster,
@@ -104,6 +104,19 @@ def test_hosts_as_domains_are_ones_own_hosts():
     submit(world.controller, submission(asks=alone(2, "host")))
     world.run()
     assert len(own(world.controller, 1)) == len(own(world.controller, 2)) == 1
+
+
+def test_an_alternative_with_domains_of_its_own_keeps_others_out_and_another_does_not():
+    world = racks(2, 1)
+    either = Request(2, 2, alternatives=(Alternative(alone()), Alternative(request(2))))
+    first = submit(world.controller, submission(asks=either))
+    submit(world.controller, submission(asks=request(1)))
+    world.run()
+    assert len(own(world.controller, first)) == 2
+    assert world.controller.state.hosts.exclusive.tolist() == [1, 1, 0]
+    other = submit(world.controller, submission(asks=either))
+    world.run()
+    assert not world.controller.job(other).live
 
 
 def test_a_plan_that_claims_other_hosts_than_it_may_is_dropped():

@@ -16,6 +16,8 @@ from xce.sched.place.capacity import Room, room_on
 from xce.sched.place.domains import EXACT_DOMAINS, Trail
 from xce.sched.place.search import ROWS_MAX, Cap, CutError, Part, Share, Steps, search
 from xce.sched.place.simple import find_simple, lie_of, most_of, pieces_of
+from xce.sched.processor_mix import Mix
+from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
 from xce.sched.ties import Quota
 from xce.state.hosts import Column, Flags
@@ -133,10 +135,11 @@ def _one_by_one(
 
 
 def amounts_with_devices(shape: Shape, found: tuple[Column, Column], free: Column) -> Column | None:
-    """Return what an attempt takes with its GPUs, along resources and its hosts; None: there are
-    not enough.
+    """Return what an attempt takes with its GPUs and processors, along resources and its hosts;
+    None: there are not enough.
     """
     amounts = amounts_on(shape, found[1])
+    bind(shape, *found, free, amounts)
     if shape.gpu is not None:
         numbers, sizes = found[0].tolist(), found[1].tolist()
         devices = pick_for_entries((shape.gpu,), numbers, sizes, (), free)
@@ -145,6 +148,23 @@ def amounts_with_devices(shape: Shape, found: tuple[Column, Column], free: Colum
         for place, picked in enumerate(devices):
             amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
     return amounts
+
+
+def bind(
+    shape: Shape, numbers: Column, sizes: Column, free: Column, amounts: Column
+) -> list[list[int]]:
+    """Return the processors of each entry of a simple request, and add what it holds to its
+    amounts.
+    """
+    wanted = shape.processors
+    if wanted is None:
+        return []
+    found = []
+    for place, (number, size) in enumerate(zip(numbers.tolist(), sizes.tolist(), strict=True)):
+        left = free[wanted.row : wanted.row + wanted.words, number].copy()
+        found.append(pick_processors(wanted, number, size, left))
+        amounts[wanted.row : wanted.row + wanted.words, place] += found[-1][: wanted.words]
+    return found
 
 
 def amounts_on(shape: Shape, sizes: Column) -> Column:
@@ -246,6 +266,7 @@ def _search_variant(
         numbers = np.unique(np.concatenate(best))
         trail.is_cut = True
     parts = [_part(whole.inner[place], rooms[place], numbers) for place in order]
+    mix = Mix([whole.inner[place].processors for place in order], free)
     parts, free = _with_devices([whole.inner[place] for place in order], parts, free)
     rows = np.flatnonzero(sum(np.abs(np.asarray(part[1:4])).sum(axis=0) for part in parts))
     parts = [
@@ -265,7 +286,16 @@ def _search_variant(
         )
         for quota in quotas
     ]
-    shares = search(parts, columns, whole.request.hosts_max, steps, caps)
+
+    def fits(row: int, shares: Sequence[Share]) -> bool:
+        return mix.fits(int(numbers[row]), [(share.part, share.tasks) for share in shares])
+
+    try:
+        shares = search(
+            parts, columns, whole.request.hosts_max, steps, caps, fits if mix.matters else None
+        )
+    finally:
+        trail.is_cut = trail.is_cut or mix.is_cut
     if shares is None:
         return None
     return join(

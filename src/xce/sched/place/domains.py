@@ -51,7 +51,7 @@ class Lie(NamedTuple):
 def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
     """Return the largest number of tasks for which `lay_in_domains` finds a placement."""
     if lie.whole_hosts:
-        found_whole = lay_whole(room, lie.whole_hosts, lie.tasks_min)
+        found_whole = _lay_whole(room, lie, trail)
         return 0 if found_whole is None else int(found_whole[1].sum())
     if lie.wish is None or not len(room.numbers):
         return int(reach(room, lie.hosts_max).max(initial=0))
@@ -76,7 +76,7 @@ def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
 def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | None:
     """Return hosts in rank order, domain by domain, and the tasks on each; None: none found."""
     if lie.whole_hosts:
-        whole = lay_whole(room, lie.whole_hosts, lie.tasks_min)
+        whole = _lay_whole(room, lie, Trail())
         return whole if whole is not None and int(whole[1].sum()) <= tasks else None
     if lie.wish is None:
         return lay(room, tasks, lie.hosts_max, is_striped=lie.is_striped)
@@ -87,6 +87,21 @@ def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | 
         part = room.within(chosen)
         if int(reach(part, found.hosts_max).max(initial=0)) >= tasks:
             return found.lay(chosen, tasks)
+    return None
+
+
+def _lay_whole(room: Room, lie: Lie, trail: Trail) -> tuple[Column, Column] | None:
+    """Return whole hosts in rank order, in few enough domains; None: none found."""
+    if lie.wish is None or not len(room.numbers):
+        return lay_whole(room, lie.whole_hosts, lie.tasks_min)
+    domains = _Domains(room, lie, lie.wish)
+    if 0 < domains.hosts_max < lie.whole_hosts:
+        return None
+    for chosen in domains.sets_of_whole(lie.tasks_min):
+        found = domains.lay_whole(chosen)
+        if found is not None:
+            return found
+    trail.is_cut = trail.is_cut or not domains.is_exact
     return None
 
 
@@ -143,6 +158,14 @@ class _Domains:
         else:
             yield from self._promising(order)
 
+    def sets_of_whole(self, tasks: int) -> Iterator[Flags]:
+        """Yield sets of domains for whole hosts: those with the most of them or of tasks, too."""
+        yield from self.sets(tasks)
+        order = self.order[self.is_wide[self.order]]
+        is_whole = (self.room.first >= self.room.tile) | (self.room.later >= self.room.tile)
+        for size in (self._sums(is_whole.astype(np.int64)), self._sums(self.room.most)):
+            yield self._mask(order[np.argsort(-size[order], kind="stable")][: self.most].tolist())
+
     def _promising(self, order: Column) -> Iterator[Flags]:
         """Yield the sets in which the most tasks should fit, each domain with another role."""
         yield self._mask(order[: self.most].tolist())
@@ -173,15 +196,21 @@ class _Domains:
 
     def lay(self, chosen: Flags, tasks: int) -> tuple[Column, Column] | None:
         """Lay an attempt into some of the domains, one after the other."""
+        found = lay(self._inside(chosen), tasks, self.hosts_max, is_striped=self.lie.is_striped)
+        return None if found is None else self._together(*found)
+
+    def lay_whole(self, chosen: Flags) -> tuple[Column, Column] | None:
+        """Lay an attempt on whole hosts in some of the domains."""
+        found = lay_whole(self._inside(chosen), self.lie.whole_hosts, self.lie.tasks_min)
+        return None if found is None else self._together(*found)
+
+    def _inside(self, chosen: Flags) -> Room:
+        """Return the hosts in some of the domains, one domain after the other."""
         place = np.empty(self.count, np.int64)
         place[self.order] = np.arange(self.count)
         inside = np.flatnonzero(chosen)
         inside = inside[np.argsort(place[self.of_host[inside]], kind="stable")]
-        part = Room(*(column[inside] for column in self.room))
-        found = lay(part, tasks, self.hosts_max, is_striped=self.lie.is_striped)
-        if found is None:
-            return None
-        return self._together(*found)
+        return Room(*(column[inside] for column in self.room))
 
     def _together(self, numbers: Column, sizes: Column) -> tuple[Column, Column]:
         """Let the ranks of a domain stand together: the first host's first, the last one's last."""

@@ -95,9 +95,3 @@ def take(shape: Shape, pools: dict[str, int], *, tasks: int, attempts: int) -> N
     """Give out what ``attempts`` attempts of ``tasks`` tasks take."""
     for name, value in pool_needs(shape, tasks).items():
         pools[name] = pools.get(name, 0) - value * attempts
-
-
-def take_needs(needs: Mapping[str, int], pools: dict[str, int]) -> None:
-    """Give out what an attempt takes."""
-    for name, value in needs.items():
-        pools[name] = pools.get(name, 0) - value

@@ -351,6 +351,8 @@ class _Search:
             codes += [column for column in (shape.groups, shape.domains) if column is not None]
             plain = (shape.tiles, shape.ceilings)
             rows += [column[used] for column in plain if column is not None]
+            if shape.processors is not None:
+                rows.append(shape.processors.codes[used])
             if shape.leads is not None:
                 rows.append(shape.leads[used].astype(np.int64))
             if shape.gpu is not None:

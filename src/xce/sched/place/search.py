@@ -5,7 +5,7 @@ possible first; what led nowhere is remembered, and what the hosts behind cannot
 begun. It is asked only when parts cannot be placed one after the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 STEPS_MAX: Final = 30_000
@@ -57,6 +57,8 @@ class Cap(NamedTuple):
     most: int
 
 
+Fits: TypeAlias = Callable[[int, Sequence[Share]], bool]
+"""Whether what parts have on a candidate host fits together in what no amounts tell."""
 _Own: TypeAlias = tuple[int, int, bool, bool]
 _Open: TypeAlias = tuple[tuple[tuple[int, int], int], ...]
 """Tasks by cap and domain, of domains with hosts that were not looked at yet."""
@@ -91,6 +93,7 @@ def search(
     hosts_max: int,
     steps: Steps,
     caps: Sequence[Cap] = (),
+    fits: Fits | None = None,
 ) -> list[Share] | None:
     """Return what each part has on each host, or None: there is no placement.
 
@@ -100,18 +103,19 @@ def search(
         hosts_max: How many hosts all parts may use together; 0: any number.
         steps: The bound.
         caps: How many tasks may lie in domains.
+        fits: What else must hold on each host; None: nothing.
 
     Raises:
         CutError: The bound was hit before a placement was found.
     """
     if steps.left < TWICE_MIN:
-        return _Search(parts, free, hosts_max, steps, caps).run()
+        return _Search(parts, free, hosts_max, steps, caps, fits).run()
     half = Steps(steps.left // 2)
     steps.left -= half.left
     try:
-        found = _Search(parts, free, hosts_max, half, caps).run()
+        found = _Search(parts, free, hosts_max, half, caps, fits).run()
     except CutError:
-        return _search_hardest_first(parts, free, hosts_max, steps, caps)
+        return _search_hardest_first(parts, free, hosts_max, steps, caps, fits)
     steps.left += half.left
     return found
 
@@ -122,6 +126,7 @@ def _search_hardest_first(
     hosts_max: int,
     steps: Steps,
     caps: Sequence[Cap],
+    fits: Fits | None,
 ) -> list[Share] | None:
     """Search once more, beginning with the hosts that are of use to the fewest parts."""
 
@@ -139,8 +144,12 @@ def _search_hardest_first(
         for part in parts
     ]
     other_caps = [cap._replace(domains=tuple(cap.domains[row] for row in order)) for cap in caps]
+    turned_fits: Fits | None = None
+    if fits is not None:
+        own = fits
+        turned_fits = lambda row, shares: own(order[row], shares)  # noqa: E731 - one line of glue
     found = _Search(
-        turned, [free[row] for row in order], hosts_max, steps, other_caps
+        turned, [free[row] for row in order], hosts_max, steps, other_caps, turned_fits
     ).run()  # fmt: skip
     if found is None:
         return None
@@ -155,7 +164,9 @@ class _Search:
         hosts_max: int,
         steps: Steps,
         caps: Sequence[Cap],
+        fits: Fits | None,
     ) -> None:
+        self.fits = fits
         self.parts, self.free, self.hosts_max = parts, free, hosts_max
         self.steps, self.caps = steps, caps
         self.used: dict[tuple[int, int], int] = {}
@@ -228,6 +239,8 @@ class _Search:
         is_full = bool(self.hosts_max) and used == self.hosts_max
         for shares, following in self._ways(row, left, is_full=is_full):
             self.steps.take()
+            if self.fits is not None and not self.fits(row, shares):
+                continue
             before = len(self.found)
             self.found.extend(shares)
             self._count(shares, 1)

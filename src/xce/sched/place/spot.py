@@ -17,11 +17,12 @@ from xce.sched.ground import Ground
 from xce.sched.outside import waited_for
 from xce.sched.place import bulk, pools
 from xce.sched.place.capacity import room_on
-from xce.sched.place.compound import Candidates, Laid, amounts_on
+from xce.sched.place.compound import Candidates, Laid, amounts_on, bind
 from xce.sched.place.domains import Trail
 from xce.sched.place.simple import find_loose, find_simple
 from xce.sched.place.whole import find_whole
 from xce.sched.policy import Policy, sift
+from xce.sched.processor_mix import Mix
 from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
 from xce.sched.ties import closed_hosts
@@ -51,6 +52,8 @@ class Spot(NamedTuple):
     """Hosts that it has for itself by its relations."""
     processors: list[list[int]] = []  # noqa: RUF012 - nobody changes it
     """The processors of each entry, see `xce.model.plan.GangStart`; empty: any."""
+    is_exclusive: bool = False
+    """Whether it has all of ``numbers`` for itself."""
 
 
 def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Spot | None:
@@ -64,12 +67,12 @@ def _simple_spot(shape: Shape, hosts: Column, sizes: Column, free: Column) -> Sp
         devices = found
         for place, picked in enumerate(devices):
             amounts[:, place] += amounts_of(shape.gpu, picked, len(free))
-    bound = _bind(shape, hosts, sizes, free, amounts)
+    bound = bind(shape, hosts, sizes, free, amounts)
     alone = _domains_of(shape, hosts) if shape.closes_domains else hosts[:0]
     numbers, amounts = _with_idle(hosts, amounts, alone)
     return Spot(
         hosts, sizes, sizes[:0], shape.alternative, numbers, amounts, needs, devices,
-        tuple(alone.tolist()), bound,
+        tuple(alone.tolist()), bound, shape.is_alone,
     )  # fmt: skip
 
 
@@ -87,21 +90,6 @@ def _with_idle(numbers: Column, amounts: Column, alone: Column) -> tuple[Column,
     if not len(idle):
         return numbers, amounts
     return np.concatenate((numbers, idle)), np.pad(amounts, ((0, 0), (0, len(idle))))
-
-
-def _bind(
-    shape: Shape, numbers: Column, sizes: Column, free: Column, amounts: Column
-) -> list[list[int]]:
-    """Return the processors of each entry, and add what it holds to its amounts."""
-    wanted = shape.processors
-    if wanted is None:
-        return []
-    found = []
-    for place, (number, size) in enumerate(zip(numbers.tolist(), sizes.tolist(), strict=True)):
-        left = free[wanted.row : wanted.row + wanted.words, number].copy()
-        found.append(pick_processors(wanted, number, size, left))
-        amounts[wanted.row : wanted.row + wanted.words, place] += found[-1][: wanted.words]
-    return found
 
 
 def find_one(
@@ -207,9 +195,13 @@ def _find_parts(
     if laid is None:
         return None
     devices = pick_laid(shape, laid, ground.free)
-    if devices is None:
+    mix = Mix([part.processors for part in shape.inner], ground.free)
+    bound: list[list[int]] | None = []
+    if mix.matters:
+        bound = mix.bind(laid.numbers.tolist(), laid.sizes.tolist(), laid.parts.tolist())
+    if devices is None or bound is None:
         return None
-    numbers, amounts = _sum_up(shape, laid, devices)
+    numbers, amounts = _sum_up(shape, laid, devices, bound)
     needs = pools.pool_needs(shape, shape.tasks_min)
     alone = numbers[:0]
     if shape.fabric is not None:
@@ -217,7 +209,7 @@ def _find_parts(
         numbers, amounts = _with_idle(numbers, amounts, alone)
     return Spot(
         laid.numbers, laid.sizes, laid.parts, shape.alternative, numbers, amounts, needs, devices,
-        tuple(alone.tolist()),
+        tuple(alone.tolist()), bound, shape.is_alone,
     )  # fmt: skip
 
 
@@ -243,7 +235,9 @@ def pick_laid(shape: Shape, laid: Laid, free: Column) -> list[list[int]] | None:
     return [picked[place] for place in back]
 
 
-def _sum_up(shape: Shape, laid: Laid, devices: list[list[int]]) -> tuple[Column, Column]:
+def _sum_up(
+    shape: Shape, laid: Laid, devices: list[list[int]], bound: list[list[int]]
+) -> tuple[Column, Column]:
     """Return the hosts, each once, and what all parts together take on each."""
     numbers, at = np.unique(laid.numbers, return_inverse=True)
     amounts = np.zeros((len(shape.per_task), len(numbers)), np.int64)
@@ -254,6 +248,11 @@ def _sum_up(shape: Shape, laid: Laid, devices: list[list[int]]) -> tuple[Column,
         gpu = shape.inner[int(laid.parts[place])].gpu
         if gpu is not None:
             amounts[:, at[place]] += amounts_of(gpu, picked, len(amounts))
+    for place, words in enumerate(bound):
+        wanted = shape.inner[int(laid.parts[place])].processors
+        if wanted is not None:
+            rows = slice(wanted.row, wanted.row + wanted.words)
+            amounts[rows, at[place]] += words[: wanted.words]
     return numbers, amounts
 
 
@@ -284,6 +283,7 @@ def spot_of_many(shape: Shape, ground: Ground, numbers: Column, shares: Column) 
     return Spot(
         numbers, shares, shares[:0], shape.alternative, numbers, amounts,
         {name: value * taken for name, value in needs.items()}, devices, processors=bound,
+        is_exclusive=shape.is_alone,
     )  # fmt: skip
 
 
@@ -299,9 +299,3 @@ def _bind_each(
         found.append(pick_processors(wanted, number, shape.tasks_max, left))
         amounts[wanted.row : wanted.row + wanted.words] += found[-1][: wanted.words]
     return found
-
-
-def take_spot(shape: Shape, ground: Ground, pools_free: dict[str, int], spot: Spot) -> None:
-    """Give out what an attempt takes."""
-    ground.take(spot.numbers, spot.amounts, exclusive=shape.is_alone)
-    pools.take_needs(spot.pools, pools_free)

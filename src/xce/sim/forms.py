@@ -1,0 +1,260 @@
+"""A second opinion on what jobs are changed to: what each element runs as, and in which queue.
+
+It shares nothing with the state that the deciders use: one row for each element, and the records
+of the journal. From them it judges that a change changes what was asked for and nothing else, that
+whoever is told that it is done finds it done, and that an attempt runs with exactly what was valid
+when it was placed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from xce.model import record as r
+from xce.model.effect import Launch
+from xce.model.entry import Entry
+from xce.model.ids import Index, JobId, Seq
+from xce.model.job import JobSpec
+from xce.model.record_modify import JobModified
+from xce.model.request import ClassKey
+from xce.sim.ledger import HELD, LIVE, PENDING, Ledger, Runs, check
+from xce.state.cluster import ClusterState
+
+Attempt = tuple[JobId, Index, int]
+_KEY: Final = {
+    "queue": {"queue", "run_limit_us"},
+    "run_limit_s": {"run_limit_us"},
+    "estimate_s": {"estimate_us"},
+    "resreq": {"request"},
+    "rerunnable": set[str](),
+    "command": set[str](),
+}
+"""By what was asked for: what of a class may become another."""
+_SPEC: Final = {
+    "queue": {"rerunnable", "mem_limit_kib", "limits"},
+    "run_limit_s": {"run_limit_asked_us"},
+    "estimate_s": set[str](),
+    "resreq": {"requested", "requests", "tasks_asked", "unit"},
+    "rerunnable": {"rerunnable"},
+    "command": {"command", "script", "args"},
+}
+"""And what of a spec."""
+_OF_LIVE_SPEC: Final = frozenset(
+    {"rerunnable", "mem_limit_kib", "limits", "run_limit_asked_us", "description"}
+)
+"""What of a spec may become another while an attempt lives."""
+_OF_LIVE_KEY: Final = frozenset({"queue", "run_limit_us", "estimate_us"})
+
+
+class Form(msgspec.Struct, frozen=True):
+    """What an element is."""
+
+    spec: int
+    cls: int
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One record that changed a job, or the job as it was submitted."""
+
+    seq: Seq
+    told: frozenset[str]
+    """What was asked for."""
+    forms: dict[Index, Form]
+    """The elements that it was about, as they were then."""
+
+
+class Made(msgspec.Struct):
+    """An attempt."""
+
+    spec: JobSpec
+    key: ClassKey
+    """As it was placed."""
+    cls: int
+    """Of what it holds now."""
+    specs: list[JobSpec]
+    keys: list[ClassKey]
+    """All that it and its element were since; a limit may be an earlier one still."""
+
+
+def differing(one: msgspec.Struct, other: msgspec.Struct) -> set[str]:
+    """Return the members in which two structs of one kind differ."""
+    names = type(one).__struct_fields__
+    return {name for name in names if getattr(one, name) != getattr(other, name)}
+
+
+class Forms:
+    """What all elements of a journal are."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobId, dict[Index, Form]] = {}
+        self.live: dict[tuple[JobId, Index], Made] = {}
+        self.made: dict[Attempt, Made] = {}
+        self._numbers: Counter[tuple[JobId, Index]] = Counter()
+        self._specs: dict[int, JobSpec] = {}
+        self._keys: dict[int, ClassKey] = {}
+        self._changes: dict[JobId, list[Change]] = {}
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Take entries.
+
+        Raises:
+            BooksError: One changes what was not asked for, or places what is something else.
+        """
+        for entry in entries:
+            for record in entry.records:
+                self._take(entry.seq, record)
+
+    def _take(self, seq: Seq, record: r.Record) -> None:
+        match record:
+            case r.SpecStored():
+                self._specs[record.spec_id] = record.spec
+            case r.ClassStored():
+                self._keys[record.cls] = record.key
+            case r.JobSubmitted():
+                array, form = record.array, Form(record.spec_id, record.cls)
+                indices = (
+                    [0] if array is None else [array.index_of(at) for at in range(array.count)]
+                )
+                mine = self.jobs[record.job] = dict.fromkeys(indices, form)
+                self._changes[record.job] = [Change(seq, frozenset(), dict(mine))]
+            case JobModified():
+                self._modify(seq, record)
+            case r.GangPlaced():
+                self._place(record.job, record.index, record.cls)
+            case r.BulkPlaced():
+                for job, index in self._each(record):
+                    self._place(job, index, record.cls)
+            case r.Ended() | r.Requeued() | r.LaunchFailed():
+                for place in zip(record.jobs, record.indices, strict=True):
+                    del self.live[place]
+            case r.JobsForgotten():
+                for job in record.jobs:
+                    del self.jobs[job], self._changes[job]
+            case _:
+                pass
+
+    def _each(self, record: Runs) -> Iterator[tuple[JobId, Index]]:
+        for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            for index in self.jobs[job]:
+                if first <= index <= last:
+                    yield job, index
+
+    # Changes.
+
+    def _modify(self, seq: Seq, record: JobModified) -> None:
+        mine, form = self.jobs[record.job], Form(record.spec_id, record.cls)
+        told = frozenset(record.changes.split(", ") if record.changes else ())
+        told |= {"queue"} if record.queue else set()
+        for index in mine:
+            self._check_change(f"{record.job}[{index}]", mine[index], form, told)
+        moves = dict(zip(record.before, record.after, strict=True))
+        for index in mine:
+            made = self.live.get((record.job, index))
+            if made is not None:
+                self._move(f"{record.job}[{index}]", made, moves, told)
+                made.specs.append(self._specs[form.spec])
+        mine.update(dict.fromkeys(mine, form))
+        self._changes[record.job].append(Change(seq, told, dict(mine)))
+
+    def _check_change(self, name: str, before: Form, after: Form, told: frozenset[str]) -> None:
+        """What an element is is another thing only in what was asked for."""
+        allowed = {member for word in told for member in _KEY[word]}
+        other = differing(self._keys[before.cls], self._keys[after.cls]) - allowed
+        check(not other, f"{name} is changed in {told}, and its {other} became another")
+        allowed = {member for word in told for member in _SPEC[word]}
+        other = differing(self._specs[before.spec], self._specs[after.spec]) - allowed
+        check(not other, f"{name} is changed in {told}, and its {other} became another")
+
+    def _move(self, name: str, made: Made, moves: dict[int, int], told: frozenset[str]) -> None:
+        """A live attempt holds what it was given, whatever its element is now."""
+        cls = moves.get(made.cls, made.cls)
+        allowed = _OF_LIVE_KEY & {member for word in told for member in _KEY[word]}
+        other = differing(self._keys[made.cls], self._keys[cls]) - allowed
+        check(not other, f"{name} lives, and its {other} became another")
+        made.cls = cls
+        made.keys.append(self._keys[cls])
+
+    # Attempts.
+
+    def _place(self, job: JobId, index: Index, cls: int) -> None:
+        form = self.jobs[job][index]
+        check(form.cls == cls, f"{job}[{index}] is placed as class {cls}, and is of {form.cls}")
+        self._numbers[job, index] += 1
+        spec, key = self._specs[form.spec], self._keys[cls]
+        made = Made(spec, key, cls, [spec], [key])
+        self.live[job, index] = self.made[job, index, self._numbers[job, index]] = made
+
+    def check_start(self, attempt: Attempt, launch: Launch) -> None:
+        """An attempt runs with exactly what was valid when it was placed.
+
+        Raises:
+            BooksError: It does not.
+        """
+        made, name = self.made[attempt], f"attempt {attempt}"
+        other = differing(made.spec, launch.spec)
+        check(other <= _OF_LIVE_SPEC, f"{name} was placed with another {other} than it starts with")
+        for member in other:
+            known = [getattr(spec, member) for spec in made.specs]
+            is_known = getattr(launch.spec, member) in known
+            check(is_known, f"{name} starts with a {member} that nobody asked for")
+        told = (launch.queue, launch.run_limit_us)
+        known_keys = [(key.queue, key.run_limit_us) for key in made.keys]
+        check(told in known_keys, f"{name} starts in queue and with limit {told}: {known_keys}")
+        given = (launch.project, launch.group, launch.tasks_max)
+        wanted = (made.key.project, made.key.group, made.key.request.tasks_asked)
+        check(given == wanted, f"{name} starts with {given}, and was placed with {wanted}")
+
+    # Answers.
+
+    def check_told(
+        self, job: JobId, told: frozenset[str], wanted: Mapping[str, object], asked: Seq, seq: Seq
+    ) -> None:
+        """A change that is told to be done at entry ``seq`` was done since entry ``asked``.
+
+        Raises:
+            BooksError: It was not, or was undone by the next one.
+        """
+        if job not in self.jobs:
+            return  # it has ended meanwhile, and left
+        done = [one for one in self._changes[job] if one.seq <= seq]
+        fresh = [one for one in done if one.seq > asked and told <= one.told]
+        if told == {"queue"}:
+            # Who is in the queue already stays there, and nothing is written.
+            fresh += [one for one in done if one.seq <= asked][-1:]
+        is_done = any(self._has(form, wanted) for one in fresh for form in one.forms.values())
+        check(
+            is_done, f"job {job}: {wanted} is told to be done at {seq}, and was not since {asked}"
+        )
+
+    def _has(self, form: Form, wanted: Mapping[str, object]) -> bool:
+        key, spec = self._keys[form.cls], self._specs[form.spec]
+        return all(
+            getattr(spec if name in JobSpec.__struct_fields__ else key, name) == value
+            for name, value in wanted.items()
+        )
+
+    # Counts.
+
+    def check_counts(self, ledger: Ledger, state: ClusterState) -> None:
+        """Each element is of one class, so in one queue, and the state counts the same.
+
+        Raises:
+            BooksError: It does not.
+        """
+        counts: Counter[tuple[str, int]] = Counter()
+        for job, mine in self.jobs.items():
+            for index, form in mine.items():
+                place = ledger.jobs[job].elements[index].place
+                if place in (PENDING, HELD):
+                    counts[place, form.cls] += 1
+        for made in self.live.values():
+            counts[LIVE, made.cls] += 1
+        said = {
+            (place, cls): count
+            for cls, found in state.classes.items()
+            for place, count in ((PENDING, found.pending), (HELD, found.held), (LIVE, found.live))
+            if count
+        }
+        check(said == counts, f"the state counts {said}, the books {dict(counts)}")
