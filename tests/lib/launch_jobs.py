@@ -30,6 +30,20 @@ int main(int argc, char **argv) {
 }
 """
 
+BESIDE_MPI = """\
+version: 1
+roles:
+  - {{name: watch, command: sleep 300}}
+  - name: solve
+    count: 3
+    launch: mpi
+    resreq: "rusage[gpu={gpu}]"
+    command: |
+      echo "index $XCE_ROLE_INDEX on $HOSTNAME rank $XCE_RANK gpu $CUDA_VISIBLE_DEVICES"
+      exec ./hello
+relations: [{{kind: sidecar-of, from: watch, to: solve}}]
+"""
+
 
 def submit_launch(
     live: Live, launch: str, command: str, *, count: int = 4, per_host: int = 2, **members: object

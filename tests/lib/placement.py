@@ -156,9 +156,14 @@ def compound(draw: st.DrawFn, *, most: int = 3) -> Request:
         Part(f"part{place}", size, draw(simple(fixed=size, can_balance=False)))
         for place, size in enumerate(sizes)
     )
+    more = draw(st.sampled_from([0, 0, 1, 4]))
+    if more:
+        last = parts[-1]
+        request = replace(last.request, tasks_max=last.tasks + more)
+        parts = (*parts[:-1], replace(last, request=request, tasks_max=last.tasks + more))
     return Request(
         tasks_min=sum(sizes),
-        tasks_max=sum(sizes),
+        tasks_max=sum(sizes) + more,
         parts=parts,
         same=draw(st.sampled_from([(), (), (), ("kind",)])),
         hosts_max=draw(st.sampled_from([0, 0, 0, 1, 2])),
@@ -454,7 +459,12 @@ def seats(form: Form, choice: Sequence[Laid]) -> int:
 def largest(controller: RecordedController, form: Form) -> int:
     """Return the most tasks with which a form fits now; 0: it does not."""
     pools = controller.state.pools.free("seats")
-    if form.request.parts:
+    if form.request.parts and form.request.tasks_min == form.request.tasks_max:
         found = next(placements(controller, form, pools), None)
         return sum(found[1]) if found else 0
-    return max((sum(sizes) for _, sizes, _ in placements(controller, form, pools)), default=0)
+    most = 0
+    for _, sizes, _ in placements(controller, form, pools):
+        most = max(most, sum(sizes))
+        if most == form.request.tasks_max:
+            break
+    return most

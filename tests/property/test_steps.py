@@ -27,6 +27,7 @@ def draw_plan(rng: Random) -> Plan:
                 restart=rng.choice(("never", "never", "on-failure", "always")),
                 restarts_max=rng.randrange(3), back_off_us=SECOND,
                 is_fatal=rng.random() < 0.6, group=groups[number],
+                launch=rng.choice(("tasks", "tasks", "torch")),
             )
         )  # fmt: skip
     for number in range(count - 1):
@@ -69,10 +70,11 @@ class Books:
         self.ended: dict[tuple[int, int], int] = {}
         self.ready: set[tuple[int, int]] = set()
         self.hosts: set[int] = set()
+        self.unchecked: set[int] = set()
         self.lost: set[int] = set()
         self.killed: set[tuple[int, int]] = set()
         self.end: c.Finish | None = None
-        self.failed = self.asked = False
+        self.failed = self.asked = self.unfit = False
 
     def carry_out(self, actions: list[c.Action]) -> None:
         for action in actions:
@@ -80,6 +82,9 @@ class Books:
             match action:
                 case c.OpenHost(host):
                     self.hosts.add(host)
+                case c.CheckHost(host):
+                    assert not self.hosts, "no host is looked at before all have answered"
+                    self.unchecked.add(host)
                 case c.Start(role, task, run):
                     self.check_start(role, task, run)
                     self.live[role, task] = (run, False)
@@ -99,9 +104,11 @@ class Books:
         key, found = (role, task), self.plan.roles[role]
         assert key not in self.live, "one run at a time"
         assert not self.hosts, "no task begins before all hosts have answered"
+        assert not self.unchecked, "nor before those of roles that meet have been looked at"
         assert run == self.runs.get(key, 0) + 1 <= 1 + found.restarts_max
         assert found.tasks[task].host not in self.lost
         assert not self.asked
+        assert not self.unfit
         if run > 1:
             assert found.restart != "never"
             assert found.restart == "always" or self.ended[key]
@@ -120,6 +127,7 @@ class Books:
     def next_event(self) -> c.Event | None:
         rng = self.rng
         choices: list[c.Event] = [c.HostReady(host) for host in self.hosts]
+        choices += [c.HostChecked(host, rng.choice(("", "", "no way"))) for host in self.unchecked]
         for (role, task), (run, began) in self.live.items():
             code = rng.choice((0, 0, 0, 1, 137))
             if (role, task) in self.killed:
@@ -140,6 +148,9 @@ class Books:
         match event:
             case c.HostReady(host):
                 self.hosts.discard(host)
+            case c.HostChecked(host, why):
+                self.unchecked.discard(host)
+                self.unfit = self.unfit or bool(why)
             case c.Started(role, task, run):
                 self.live[role, task] = (run, True)
                 if self.plan.roles[role].probe is None:
@@ -195,6 +206,7 @@ def test_every_step_keeps_to_its_relations_and_ends(seed):
     assert books.end is not None
     if books.end.code == 0:
         assert not books.asked
+        assert not books.unfit
         assert not books.end.detail
     else:
         assert books.asked or books.end.detail

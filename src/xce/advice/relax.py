@@ -312,9 +312,14 @@ def _put(request: Request, path: Path, change: Callable[[Request], Request]) -> 
         )
     parts = list(request.parts)
     inner = _put(parts[place].request, rest, change)
-    parts[place] = Part(parts[place].name, inner.tasks_min, inner)
-    total = sum(part.tasks for part in parts)
-    return replace(request, parts=tuple(parts), tasks_min=total, tasks_max=total)
+    least, most = inner.tasks_min, inner.tasks_max
+    parts[place] = Part(parts[place].name, least, inner, most if most > least else 0)
+    return replace(
+        request,
+        parts=tuple(parts),
+        tasks_min=sum(part.tasks for part in parts),
+        tasks_max=sum(max(part.tasks, part.tasks_max) for part in parts),
+    )
 
 
 def _of_node(path: Path, at: str, node: Request) -> list[Relaxation]:

@@ -61,6 +61,7 @@ MATRIX: Final = (
     Access("POST", "/jobs", "", About.QUEUE, _P.QUEUE_SUBMIT, "nyyyy", also=_P.PROJECT_SUBMIT),
     Access("POST", "/jobs/actions", "kill", About.JOB, _P.JOB_KILL, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "signal", About.JOB, _P.JOB_SIGNAL, "yyyyy", "-nnyy"),
+    Access("POST", "/jobs/actions", "checkpoint", About.JOB, _P.JOB_SIGNAL, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "stop", About.JOB, _P.JOB_STOP, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "resume", About.JOB, _P.JOB_RESUME, "yyyyy", "-nnyy"),
     Access("POST", "/jobs/actions", "requeue", About.JOB, _P.JOB_REQUEUE, "yyyyy", "-nnyy"),

@@ -7,7 +7,6 @@ from msgspec import Meta
 
 from xce.model.device import DEVICES_MAX, GpuWish
 from xce.model.request import Request
-from xce.resreq.errors import NotBuiltError
 from xce.resreq.gpu import wish_of
 
 _MEM_MIB_MAX: Final = 1 << 30
@@ -58,7 +57,7 @@ def compile_gpu(body: GpuBody) -> GpuWish:
     if body.mig:
         settings["mig"] = body.mig
     if body.gtile:
-        raise NotBuiltError("gtile is not built yet", word="gtile")
+        settings["gtile"] = str(body.gtile)
     wish = wish_of(settings)
     return msgspec.structs.replace(
         wish,
@@ -90,7 +89,7 @@ def render_gpu(body: GpuBody) -> str:
     if body.gmodel:
         words.append(f"gmodel={body.gmodel}")
     if body.gmem:
-        words.append(f"gmem={body.gmem:g}M")
+        words.append(f"gmem={body.gmem:.15g}M")
     if body.glink or body.nvlink:
         words.append("glink=yes")
     if body.mig:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from xce.apiserver.checkpoints import Period, change_period
 from xce.apiserver.gpu_body import GpuBody, render_gpu, wish_by_lsf
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import refused
@@ -98,6 +99,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     estimate_s: Span | UnsetType = UNSET
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
     limits: LimitsChange = LimitsChange()
+    checkpoint_period_s: Period | UnsetType = UNSET
     dependency: Text | UnsetType = UNSET
     cwd_given: Path | UnsetType = UNSET
     input: Path | UnsetType = UNSET
@@ -352,7 +354,10 @@ class Composer:
         signal: int = self._value("warning_signal", 0, spec.warning_signal)
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
-        check_warning(signal, before_us)
+        period_s: float | None = self._value("checkpoint_period_s", 0.0, None)
+        if period_s is not None:
+            spec = replace(spec, checkpoints=change_period(spec.checkpoints, period_s))
+        check_warning(signal, before_us, has_checkpoints=spec.checkpoints is not None)
         return replace(
             spec,
             warning_signal=signal,

@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from xce.apiserver.checkpoints import CheckpointsRow, checkpoints_row
 from xce.apiserver.process_limits import limit_row
 from xce.model.ids import SECOND_US, Micros
 from xce.model.job import JobSpec
@@ -81,6 +82,7 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     """Those that it has: ``cpu_limit_s``, ``swap_limit_kib``, ``process_limit``, ..."""
     transfers: tuple[Transfer, ...]
     """Files that are copied before and after: local path, operator, the job's path."""
+    checkpoints: CheckpointsRow | None
 
 
 class Common:
@@ -128,6 +130,11 @@ class Common:
     def limits(self) -> dict[str, float]:
         """Of CPU time, swap, processes and sizes."""
         return limit_row(self.spec.limits)
+
+    @property
+    def checkpoints(self) -> CheckpointsRow | None:
+        """Where, when and by which programs they are written."""
+        return checkpoints_row(self.spec.checkpoints)
 
     @property
     def warning_s(self) -> float:
@@ -187,5 +194,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "output_dir": "spec.output_dir",
     "limits": "limits",
     "transfers": "spec.transfers",
+    "checkpoints": "checkpoints",
 }
 """Each member of `Shared` and where `Common` has it."""

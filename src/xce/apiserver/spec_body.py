@@ -48,7 +48,13 @@ def joined_env(own: list[str], given: tuple[str, ...]) -> list[str]:
 
 
 def ask_spec(
-    spec: Spec, config: ClusterConfig, *, unit: str, hosts: str, exclusive: bool, group: str
+    spec: Spec,
+    config: ClusterConfig,
+    *,
+    hosts: str = "",
+    exclusive: bool = False,
+    group: str = "",
+    request: Request | None = None,
 ) -> Asked:
     """Return what a jobspec asks for; the arguments are those of `compile_spec`.
 
@@ -58,7 +64,15 @@ def ask_spec(
         TextError: Another text cannot be read.
     """
     try:
-        return compile_spec(spec, config, unit=unit, hosts=hosts, exclusive=exclusive, group=group)
+        return compile_spec(
+            spec,
+            config,
+            unit="MB",
+            hosts=hosts,
+            exclusive=exclusive,
+            group=group,
+            request=request,
+        )
     except ConfigError as error:
         raise spec_refused(error) from error
 

@@ -12,6 +12,7 @@ from xce.apiserver.past_rows import past_elements
 from xce.apiserver.problems import refused
 from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s
 from xce.apiserver.veil import Sees
+from xce.jobspec.render import Standing
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
@@ -91,6 +92,18 @@ class Subject:
     def key(self) -> ClassKey:
         """What decides where and when it may run."""
         return self._backend.replica.state.key(self.job) if self.job else self._past.key
+
+    @property
+    def standing(self) -> Standing:
+        """What its jobspec says beside what it runs and its class."""
+        queue = self._backend.replica.state.queues.get(self.key.queue)
+        array = self.job.array if self.job is not None else self._past.array
+        return Standing(
+            array_limit=array.limit if array is not None else 0,
+            hold=bool(self.job.held) if self.job is not None else self._past.hold,
+            begin_at_us=self.job.begin_at_us if self.job is not None else 0,
+            queue_reruns=queue is not None and queue.rerunnable,
+        )
 
     @property
     def is_array(self) -> bool:

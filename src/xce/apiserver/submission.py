@@ -12,13 +12,21 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.apiserver.checkpoints import read_checkpoints
 from xce.apiserver.gpu_body import compile_gpu, render_gpu
 from xce.apiserver.identity import Caller
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import ProblemError, refused
 from xce.apiserver.process_limits import read_limits
 from xce.apiserver.profile import choose_app
-from xce.apiserver.spec_body import ask_group, ask_spec, joined_env, members_of, read_body_spec
+from xce.apiserver.spec_body import (
+    FILE,
+    ask_group,
+    ask_spec,
+    joined_env,
+    members_of,
+    read_body_spec,
+)
 from xce.apiserver.submission_body import (
     ARGS_MAX,
     ENV_MAX,
@@ -95,7 +103,10 @@ class SubmissionCompiler:
         name, array, index_list = self.name(body, config)
         blobs = [(self.hash(text), text)]
         check_paths(body)
-        check_warning(body.warning_signal, to_micros(body.warning_s))
+        check_warning(
+            body.warning_signal, to_micros(body.warning_s),
+            has_checkpoints=body.checkpoints is not None,
+        )  # fmt: skip
         app = choose_app(body.app, config)
         asked = self._asked(body, spec, config, app)
         job = JobSpec(
@@ -123,6 +134,9 @@ class SubmissionCompiler:
             tasks_asked=body.tasks or (0, 0),
             unit=body.unit_for_limits,
             run_limit_asked_us=to_micros(body.run_limit_s),
+            checkpoints=read_checkpoints(
+                body.checkpoints, config, is_interactive=body.terminal is not None
+            ),
             **_manner_of(body),
         )
         return Compiled(_submission(body, job, asked.request, array, app.name), tuple(blobs))
@@ -197,13 +211,15 @@ class SubmissionCompiler:
         try:
             if spec is None:
                 return ask_group(body.placement_group, self._request(body, config, app), config)
+            if not spec.roles:
+                request = self._request(body, config, app)
+                return ask_spec(spec, config, request=request, group=body.placement_group)
             if app.resreq:
-                text = f"application profile {app.name} has a requirement: it takes no jobspecs"
+                text = f"application profile {app.name} has a requirement: it takes no roles"
                 raise refused(RefusalCode.BAD_SPEC, text)
             return ask_spec(
                 spec,
                 config,
-                unit="MB",
                 hosts=body.hosts,
                 exclusive=body.exclusive,
                 group=body.placement_group,
@@ -273,7 +289,7 @@ def _submission(
 def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
     """Return a submission with what its jobspec says."""
     members = members_of(spec)
-    taken = {**members, "resreq": spec, "tasks": spec, "gpu": spec}
+    taken = {**members, "resreq": spec, "tasks": spec, "nodes": spec, "gpu": spec}
     defaults = SubmissionBody()
     for name in taken:
         if getattr(body, name) != getattr(defaults, name):
@@ -283,12 +299,12 @@ def _with_spec(body: SubmissionBody, spec: Spec) -> SubmissionBody:
                 if name in members
                 else f"{name} stands beside the jobspec: say it there",
             )
-    if spec.resreq:
-        members["resreq"] = [spec.resreq]
     env = joined_env(body.env, spec.env)
-    return msgspec.convert(
-        {**msgspec.structs.asdict(body), **members, "env": env, "spec": None}, SubmissionBody
-    )
+    whole = {**msgspec.structs.asdict(body), **members, "env": env, "spec": None}
+    try:
+        return msgspec.convert(whole, SubmissionBody)
+    except msgspec.ValidationError as error:
+        raise refused(RefusalCode.BAD_SPEC, f"{body.spec_name or FILE}: {error}") from error
 
 
 def read_group(text: str) -> str:
@@ -462,5 +478,5 @@ def _too_large(what: str, size: int, most: int) -> ProblemError:
 
 
 def to_micros(seconds: float | None) -> Micros:
-    """Return seconds in microseconds, rounded up."""
-    return 0 if seconds is None else -int(-seconds * SECOND_US // 1)
+    """Return seconds in microseconds: the nearest one, and nothing only for nothing."""
+    return max(1, round(seconds * SECOND_US)) if seconds else 0

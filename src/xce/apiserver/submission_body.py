@@ -5,8 +5,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from xce.apiserver.checkpoints import CheckpointsBody
 from xce.apiserver.gpu_body import GpuBody
 from xce.apiserver.process_limits import LimitsBody
+from xce.model.checkpoint import CHECKPOINT
 from xce.model.job import COMMAND_MAX, DESCRIPTION_MAX
 from xce.model.mail import TEXT_MAX as MAIL_TEXT_MAX
 from xce.model.request import TASKS_MAX
@@ -34,7 +36,8 @@ Short = Annotated[str, Meta(max_length=1024)]
 """Names: of a queue or several, a project, a unit."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
-SignalNumber = Annotated[int, Meta(ge=0, le=64)]
+SignalNumber = Annotated[int, Meta(ge=0, le=CHECKPOINT)]
+"""Up to 64; or `CHECKPOINT`."""
 Command = Annotated[str, Meta(max_length=COMMAND_MAX)]
 Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX)]
 LoginShell = Annotated[str, Meta(pattern=LOGIN_SHELL)]
@@ -129,6 +132,7 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     transfers: Annotated[list[TransferBody], Meta(max_length=TRANSFERS_MAX)] = []
     """Files that are copied before the start and after the end: a path from ``cwd``, an operator, a
     path from where the job runs, and the place of the first (`xce.step.file_copy`)."""
+    checkpoints: CheckpointsBody | None = None
     description: Description = ""
     """For people."""
     from_host: Annotated[str, Meta(max_length=255)] = ""

@@ -1,12 +1,16 @@
 """Checks of members of a submission that need nothing but themselves."""
 
 import os
+from typing import Final
 
 from xce.apiserver.problems import refused
 from xce.apiserver.submission_body import SubmissionBody
+from xce.model.checkpoint import CHECKPOINT
 from xce.model.ids import Micros
 from xce.model.job import Terminal
 from xce.model.refusal import RefusalCode
+
+SIGNAL_MAX: Final = 64
 
 
 def check_word(what: str, text: str) -> None:
@@ -26,12 +30,20 @@ def check_word(what: str, text: str) -> None:
             )
 
 
-def check_warning(signal: int, before_us: Micros) -> None:
-    """Check that a warning has both its signal and its time.
+def check_warning(signal: int, before_us: Micros, *, has_checkpoints: bool) -> None:
+    """Check that a warning has both its signal and its time, and can be given.
 
     Raises:
-        ProblemError: One is missing.
+        ProblemError: One is missing, there is no such signal, or the job writes no checkpoints.
     """
+    if signal > SIGNAL_MAX and signal != CHECKPOINT:
+        raise refused(RefusalCode.BAD_REQUEST, f"there is no signal {signal}")
+    if signal == CHECKPOINT and not has_checkpoints:
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "a checkpoint before the run limit is for jobs with -k",
+            lsf="Job is not checkpointable",
+        )
     if bool(signal) != bool(before_us):
         raise refused(
             RefusalCode.BAD_REQUEST,

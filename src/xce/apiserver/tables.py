@@ -99,6 +99,8 @@ class QueueRow(msgspec.Struct, frozen=True):
     """Why an administrator opened, closed, activated or inactivated it."""
     load_sched: dict[str, float] = {}
     """By load index: on hosts on which it is worse none of its jobs starts."""
+    load_stop: dict[str, float] = {}
+    """By load index: on hosts on which it is worse its jobs are suspended."""
     rerunnable: bool = False
     requeue_exit_values: str = ""
     """As LSF writes it: ``all ~1 EXCLUDE(9)``; empty: none."""
@@ -261,6 +263,7 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 user_shares=tuple((node.name, node.shares) for node in queue.fairshare),
                 comment=state.switches[queue.name].comment if queue.name in state.switches else "",
                 load_sched={name: milli / 1000 for name, milli in queue.load_sched.items()},
+                load_stop={name: milli / 1000 for name, milli in queue.load_stop.items()},
                 rerunnable=queue.rerunnable,
                 requeue_exit_values=values_text(queue.requeue_exit_values),
                 success_exit_values=values_text(queue.success_exit_values),

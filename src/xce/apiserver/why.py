@@ -89,6 +89,7 @@ def _sentence(label: str, elements: Sequence[Element], reasons: list[ReasonRow])
 
 _STOPS = {
     "window": "the run windows of its queue are closed",
+    "load": "the load of its host is beyond load_stop of its queue",
     "preempted": "a job of a queue that may preempt has its room",
 }
 

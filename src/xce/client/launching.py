@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from xce.client.ranks import Rank, hosts_of
+from xce.step.environment import Meeting, task_arguments
+from xce.step.plan import MPI, TORCH, Plan, TaskPlan
 
-TASKS: Final = "tasks"
-MPI: Final = "mpi"
-TORCH: Final = "torch"
-TYPES: Final = (TASKS, MPI, TORCH)
 EXEC: Final = "exec"
 """The way of a script whose first line names its program."""
 _CHUNK: Final = 96 * 1024
@@ -20,6 +18,12 @@ _AS_FILE: Final = (
     'n=$((n - 1)); done > "$f" && chmod 700 "$f" && {run} "$f" "$@"'
 )
 """Makes a file of the first words, whose number stands before them, and runs it with the others."""
+_START_MPI: Final = 'exec "$XCE_LAUNCH_PYTHON" -IS "$XCE_LAUNCH_START" mpi "$@"'
+_MEMBER: Final = (
+    "set -f; n=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}; "
+    'eval "own=\\$XCE_MPI_OWN_$n"; export "XCE_ROLE_INDEX=$n" $own; exec "$@"'
+)
+"""Gives a process that an MPI has started the variables of the member that it is."""
 _DIGITS: Final = re.compile(r"[0-9]+")
 
 
@@ -57,6 +61,65 @@ def torch_environment(
         "PET_NNODES": str(len(hosts)), "PET_NODE_RANK": node, "PET_NPROC_PER_NODE": str(mates),
         "PET_MASTER_ADDR": address, "PET_MASTER_PORT": port,
     }  # fmt: skip
+
+
+def role_ranks(plan: Plan, number: int) -> list[Rank]:
+    """Return the tasks of a role as if they were all of a job."""
+    role = plan.roles[number]
+    on_host: dict[int, int] = {}
+    found = []
+    for place, task in enumerate(role.members):
+        mates = on_host[task.host] = on_host.get(task.host, 0) + 1
+        found.append(Rank(place, plan.hosts[task.host], mates - 1, role.name, place))
+    return found
+
+
+def role_environment(
+    plan: Plan, number: int, place: int, meeting: Meeting, directory: str
+) -> dict[str, str]:
+    """Return what the launch type of a role tells a task of the others of its role.
+
+    Args:
+        plan: Of the step.
+        number: The role's.
+        place: The task's in its role.
+        meeting: Where the tasks of the step are.
+        directory: The job's on its first host.
+    """
+    role = plan.roles[number]
+    if not role.meets:
+        return {}
+    where = {
+        "MASTER_ADDR": meeting.addresses[role.tasks[0].host],
+        "MASTER_PORT": str(meeting.doors.get(number, "")),
+    }
+    ranks = role_ranks(plan, number)
+    if role.launch == TORCH:
+        return torch_environment(ranks[place], ranks, where)
+    owns = {
+        f"XCE_MPI_OWN_{place}": " ".join(f"{name}={value}" for name, value in _own_of(task))
+        for place, task in enumerate(role.members)
+    }
+    return where | owns | {"XCE_RANKFILE": f"{directory}/{rankfile_name(role.name)}"}
+
+
+def _own_of(member: TaskPlan) -> list[tuple[str, str]]:
+    rank = [("XCE_RANK", str(member.rank))] if member.rank >= 0 else []
+    return [*rank, *member.env]
+
+
+def rankfile_name(role: str) -> str:
+    """Return how the file is called that says where the members of a role are."""
+    return f"ranks-{role}"
+
+
+def role_arguments(plan: Plan, number: int) -> list[str]:
+    """Return what is executed for a task of a role."""
+    role = plan.roles[number]
+    argv = task_arguments(role)
+    if role.launch != MPI:
+        return argv
+    return ["/bin/sh", "-c", _START_MPI, "mpi", "/bin/sh", "-c", _MEMBER, role.name, *argv]
 
 
 def mpi_hostfile(ranks: Sequence[Rank], program: str) -> str:

@@ -4,6 +4,7 @@ Ranks are unique; every host reaches the first one at the port at which the task
 host has the GPUs that the job was given there. All hosts are looked at side by side.
 """
 
+import contextlib
 import os
 import select
 import socket
@@ -14,13 +15,12 @@ from typing import Final
 from xce.client.launching import check_ranks
 from xce.client.ranks import Rank, hosts_of
 from xce.client.tasks import FAILED, OUT, OVER, Task, Tasks
+from xce.step.companion import answer_word
 
 PATIENCE_S: Final = 25.0
 """So long all of it may take."""
 REACH_S: Final = 10.0
-_PROBE: Final = 'exec "$XCE_LAUNCH_PYTHON" -IS "$XCE_LAUNCH_START" probe "$@"'
-_WORD_MAX: Final = 64
-_ANSWER_S: Final = 1.0
+PROBE: Final = 'exec "$XCE_LAUNCH_PYTHON" -IS "$XCE_LAUNCH_START" probe "$@"'
 _LOOK_S: Final = 0.1
 
 
@@ -45,14 +45,8 @@ class Door:
 
     def answer(self) -> None:
         """Answer who has come."""
-        try:
-            channel, _ = self._socket.accept()
-            with channel:
-                channel.settimeout(_ANSWER_S)
-                if channel.recv(_WORD_MAX) == self._word:
-                    channel.sendall(b"xce")
-        except OSError:
-            return  # whoever came is gone; it tells itself
+        with contextlib.suppress(OSError):  # whoever came is gone; it tells itself
+            answer_word(self._socket.accept()[0], self._word)
 
 
 def look_at_hosts(ranks: Sequence[Rank], tasks: Tasks, environ: Mapping[str, str]) -> list[str]:
@@ -72,7 +66,7 @@ def look_at_hosts(ranks: Sequence[Rank], tasks: Tasks, environ: Mapping[str, str
     try:
         arguments = [address, port, word, str(REACH_S)]
         own = [
-            tasks.start(host, ["/bin/sh", "-c", _PROBE, "probe", *arguments], env=environ, cwd="/")
+            tasks.start(host, ["/bin/sh", "-c", PROBE, "probe", *arguments], env=environ, cwd="/")
             for host in hosts
         ]
         return _wait(tasks, own, door)

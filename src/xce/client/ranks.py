@@ -53,6 +53,13 @@ def _parse(line: str) -> Rank:
     return Rank(int(rank), host, int(place), "" if role == NO_ROLE else role, int(number))
 
 
+def render_ranks(ranks: Sequence[Rank]) -> str:
+    """Return the file of some ranks, as `load_ranks` reads it."""
+    return "".join(
+        f"{one.rank} {one.host} {one.place} {one.role or NO_ROLE} {one.number}\n" for one in ranks
+    )
+
+
 def rank_environment(
     rank: Rank, ranks: Sequence[Rank], environ: Mapping[str, str]
 ) -> dict[str, str]:

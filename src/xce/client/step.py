@@ -12,21 +12,23 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from xce.client import tasks
+from xce.client.launching import rankfile_name, role_arguments, role_environment, role_ranks
+from xce.client.ranks import render_ranks
+from xce.client.step_checks import Preflight
 from xce.client.tasks import Task, TaskEvent, Tasks
 from xce.step import companion, core
 from xce.step.environment import (
     Meeting,
     expand_variables,
     stream_path,
-    task_arguments,
     task_environment,
 )
-from xce.step.plan import Plan, decode_plan
+from xce.step.plan import Plan, TaskPlan, decode_plan
 from xce.step.status import render_status
 from xce.step.streams import Sinks, open_sinks
 
@@ -93,8 +95,9 @@ class Conductor:
         self._runs: dict[Task, tuple[int, int, int]] = {}
         self._tasks: dict[tuple[int, int], Task] = {}
         self._sinks: dict[Task, Sinks] = {}
-        self._asks: dict[int, tuple[int, int, int]] = {}
+        self._asks: dict[int, Callable[[str], None]] = {}
         self._asked = 0
+        self._preflight: Preflight | None = None
         self._signals: list[int] = []
         self._wakeup, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._end: core.Finish | None = None
@@ -147,6 +150,10 @@ class Conductor:
             match action:
                 case core.OpenHost(host):
                     self._open(host)
+                case core.CheckHost():
+                    if self._preflight is None:
+                        self._preflight = Preflight(self._plan, self._meeting, self)
+                        self._preflight.begin()
                 case core.Start():
                     self._start(action)
                 case core.Probe():
@@ -158,13 +165,14 @@ class Conductor:
                 case core.Finish():
                     self._end = action
 
-    def _tell(self, event: core.Event) -> None:
+    def tell(self, event: core.Event) -> None:
+        """Let the step hear something, and do what it wants."""
         self._do(self._step.take(event, self._clock.now_us()))
 
     def _open(self, host: int) -> None:
         name = self._plan.hosts[host]
         argv = [sys.executable, "-I", "-S", str(companion.__file__), name,
-                str(len(self._meeting.on_host[host]))]  # fmt: skip
+                str(self._meeting.ports_wanted(host))]  # fmt: skip
         task = self._starter.start(name, argv, env=self._base, cwd="/", has_input=True)
         self._companions[host] = self._companion_of[task] = _Companion(host, task)
 
@@ -173,9 +181,13 @@ class Conductor:
         role = self._plan.roles[number]
         host = role.tasks[place].host
         env = self._environment(number, place)
-        port = self._meeting.ports.get((number, place))
-        if port and run == 1:
-            self._ask(host, {"free": port})
+        if run == 1:
+            own = self._meeting.ports.get((number, place))
+            door = self._meeting.doors.get(number) if place == 0 else None
+            for port in filter(None, (own, door)):
+                self._ask(host, {"free": port})
+        if role.started:
+            self._store(rankfile_name(role.name), render_ranks(role_ranks(self._plan, number)))
         try:
             sinks = open_sinks(
                 stream_path(role.output, self._plan, role, place),
@@ -185,17 +197,24 @@ class Conductor:
             )
         except OSError as error:
             why = f"could not be started: cannot open {error.filename}: {error.strerror}"
-            self._tell(core.Failed(number, place, run, why))
+            self.tell(core.Failed(number, place, run, why))
             return
         task = self._starter.start(
-            self._plan.hosts[host], task_arguments(role), env=env,
+            self._plan.hosts[host], role_arguments(self._plan, number), env=env,
             cwd=os.path.join(self._cwd, role.cwd), has_input=False,  # noqa: PTH118
         )  # fmt: skip
         self._runs[task], self._tasks[number, place] = (number, place, run), task
         self._sinks[task] = sinks
 
+    def run_beside(self, argv: list[str], number: int, member: TaskPlan) -> Task:
+        """Start a process where a member of a role will be, with what that has."""
+        env = self._environment(number, 0) | dict(member.env)
+        name = self._plan.hosts[member.host]
+        return self._starter.start(name, argv, env=env, cwd="/", has_input=False)
+
     def _environment(self, number: int, place: int) -> dict[str, str]:
-        return task_environment(self._plan, number, place, self._base, self._meeting)
+        world = role_environment(self._plan, number, place, self._meeting, self._directory)
+        return task_environment(self._plan, number, place, self._base, self._meeting, world)
 
     def _probe(self, action: core.Probe) -> None:
         role = self._plan.roles[action.role]
@@ -208,9 +227,17 @@ class Conductor:
             ask |= {"target": probe.target, "env": env, "cwd": cwd}
         else:
             ask["target"] = expand_variables(probe.target, env)
+
+        def heard(why: str) -> None:
+            self.tell(core.Probed(*action, not why, why))
+
+        self.question(role.tasks[action.task].host, ask, heard)
+
+    def question(self, host: int, word: Mapping[str, object], heard: Callable[[str], None]) -> None:
+        """Ask a companion; ``heard`` is given why not, empty: all is well."""
         self._asked += 1
-        self._asks[self._asked] = (action.role, action.task, action.run)
-        self._ask(role.tasks[action.task].host, {"id": self._asked, **ask})
+        self._asks[self._asked] = heard
+        self._ask(host, {"id": self._asked, **word})
 
     def _ask(self, host: int, word: Mapping[str, object]) -> None:
         """Send a companion something to do."""
@@ -225,11 +252,13 @@ class Conductor:
             return
         run = self._runs.get(event.task)
         if run is None:
+            if self._preflight is not None:
+                self._preflight.take(event)
             return
         sinks = self._sinks[event.task]
         match event.kind:
             case tasks.STARTED:
-                self._tell(core.Started(*run))
+                self.tell(core.Started(*run))
             case tasks.OUT:
                 sinks.output.write(event.content)
             case tasks.ERR:
@@ -237,10 +266,10 @@ class Conductor:
             case tasks.OVER:
                 self._let_go(event.task)
                 number = event.code - 128 if 128 < event.code < 128 + 65 else 0
-                self._tell(core.Exited(*run, event.code, number))
+                self.tell(core.Exited(*run, event.code, number))
             case _:
                 self._let_go(event.task)
-                self._tell(core.Failed(*run, _text(event.content)))
+                self.tell(core.Failed(*run, _text(event.content)))
 
     def _let_go(self, task: Task) -> None:
         """Forget a run that is over."""
@@ -262,16 +291,15 @@ class Conductor:
             if event.kind == tasks.OVER:
                 said = _text(friend.errors).splitlines()
                 why = said[-1] if said else f"the step's companion ended with {event.code}"
-            self._tell(core.HostLost(friend.host, why))
+            self.tell(core.HostLost(friend.host, why))
 
     def _take_word(self, friend: _Companion, word: dict[str, object]) -> None:
         match word:
             case {"address": str(address), "ports": list(ports)}:
                 self._meeting.note_host(friend.host, address, ports)
-                self._tell(core.HostReady(friend.host))
+                self.tell(core.HostReady(friend.host))
             case {"id": int(number), "why": str(why)}:
-                role, task, run = self._asks.pop(number)
-                self._tell(core.Probed(role, task, run, not why, why))
+                self._asks.pop(number)(why)
             case _:
                 pass
 

@@ -20,6 +20,7 @@ from xce.model.units import parse_size_mib, parse_span_us, parse_supply_mib
 SPAN_US_MAX: Final = 100 * 365 * 24 * 3600 * SECOND_US
 AMOUNT_MAX: Final = 10**12
 """Largest amount of a counter or pool, and of memory in MiB."""
+_DIRECTORY: Final = re.compile(r"/[^\x00-\x1f\x7f]{0,4000}")
 _LOAD: Final = re.compile(r"\d{1,9}(?:\.\d{1,3})?")
 _KIB: Final = re.compile(r"(\d{1,18})\s*([KMGTkmgt])(?:i?[Bb])?")
 _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -200,6 +201,14 @@ def _minute(word: str, found: re.Match[str]) -> int:
     if hour > 24 or minute > 59 or (hour == 24 and minute):
         raise TextError(f"{word[:40]!r} holds no time of day: expected 0:00 to 24:00")
     return (day * 24 + hour) * 60 + minute
+
+
+def read_directory(place: Place) -> str:
+    """Read the path of a directory, from the root."""
+    text = scalar_text(place)
+    if _DIRECTORY.fullmatch(text) is None:
+        raise TextError(f"{text[:60]!r} is no absolute path of a directory")
+    return text
 
 
 def read_windows(place: Place) -> tuple[WindowConfig, ...]:

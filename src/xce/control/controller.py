@@ -27,6 +27,7 @@ from xce.control import (
     windows,
 )
 from xce.control.accept import decide_plan
+from xce.control.checkpoint import decide_checkpoint
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, render_stale, touch
@@ -36,6 +37,7 @@ from xce.control.selection import Selected, select
 from xce.control.slices import JobControl, Results, Slices
 from xce.control.submit import basis_of_submit, decide_submit
 from xce.control.trace import decide_start, decide_stop
+from xce.model.checkpoint import is_checkpoint
 from xce.model.command import (
     Accepted,
     ApplyConfig,
@@ -226,7 +228,7 @@ class Controller:
             case Tick():
                 records = decide_tick(self.state, body, now_us)
             case LoadSeen():
-                records = [*decide_load(self.state, body)]
+                records = decide_load(self.state, body)
             case HostJoined() | HostDisconnected() | ReignBegan():
                 records = self._hear_of_host(body, results, now_us)
             case _:
@@ -372,6 +374,8 @@ class Controller:
                 records, results = kill.decide_kill(
                     self.state, command, chosen, now_us, late=slices.late
                 )
+            case SignalJobs() if is_checkpoint(command.signal):
+                records, results = decide_checkpoint(self.state, command, chosen)
             case SignalJobs():
                 records, results = kill.decide_signal(self.state, command, chosen, now_us)
             case StopJobs():

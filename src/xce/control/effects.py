@@ -203,6 +203,7 @@ def _launch(
         hook_limit_us=config.hook_limit_us,
         mails_report=config.mail.is_on and bool(spec.notices & ENDS),
         requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
+        checkpoint_programs=config.checkpoint_programs if spec.checkpoints is not None else "",
     )
 
 
@@ -253,6 +254,7 @@ def _limits(state: ClusterState, job: Job, position: int, attempt: Attempt) -> S
     return SetLimits(
         job.id, job.index(position), attempt.number, key.run_limit_us, spec.mem_limit_kib,
         _fence_us(state, spec), spec.limits.cpu_us,
+        spec.checkpoints.period_us if spec.checkpoints is not None else 0,
     )  # fmt: skip
 
 

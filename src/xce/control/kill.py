@@ -127,7 +127,7 @@ def _parts(job: Job, item: Selected) -> tuple[Ranges, Ranges]:
     return waiting, from_sorted(live_positions(job, item.positions))
 
 
-def _each_meant(
+def each_meant(
     state: ClusterState, items: Sequence[Selected], results: Results
 ) -> Iterator[tuple[Selected, Job, Ranges, Ranges]]:
     """Yield each item with its job and its waiting and live positions.
@@ -228,7 +228,7 @@ class _Killing:
     def take(self, item: Selected) -> None:
         """Take what is meant by an item."""
         force = self._command.force
-        for _, job, waiting, live in _each_meant(self._state, (item,), self._results):
+        for _, job, waiting, live in each_meant(self._state, (item,), self._results):
             self._withdrawn[self._cause(job)].add(job, self.fresh.take(job, waiting))
             if live:
                 cause = self._cause(job)
@@ -314,7 +314,7 @@ def decide_signal(
     results: Results = []
     signaled, fresh = Runs(), Fresh()
     withdrawn: dict[EndCause, Runs] = {}
-    for item, job, waiting, live in _each_meant(state, items, results):
+    for item, job, waiting, live in each_meant(state, items, results):
         signaled.add(job, fresh.take(job, live))
         if waiting and command.signal in _ENDING_SIGNALS:
             cause = _cause(command, is_own=job.owner.user == command.by)
@@ -352,7 +352,7 @@ def decide_stop(
     results: Results = []
     held, suspended, fresh = Runs(), Runs(), Fresh()
     by_admin = False
-    for item, job, waiting, live in _each_meant(state, items, results):
+    for item, job, waiting, live in each_meant(state, items, results):
         by_admin = by_admin or job.owner.user != command.by
         held.add(job, fresh.take(job, intersect(waiting, job.pending)))
         suspended.add(job, fresh.take(job, live))
@@ -375,7 +375,7 @@ def decide_resume(
     """Return what pends again and what shall run on."""
     results: Results = []
     unheld, resumed, fresh = Runs(), Runs(), Fresh()
-    for item, job, _waiting, live in _each_meant(state, items, results):
+    for item, job, _waiting, live in each_meant(state, items, results):
         if _stopped_by_admin(job, item) and not _may_as_another(state, job, command):
             text = f"job {item.job} was stopped by an administrator"
             results.append(

@@ -9,14 +9,18 @@ from typing import Final
 
 import numpy as np
 
+from xce.control.load_stop import decide_load_stops, needs_look
 from xce.model.host_record import LoadChanged
 from xce.model.ids import SECOND_US, Micros
 from xce.model.load import INDICES, UNKNOWN, Sample
 from xce.model.observation import LoadSeen
+from xce.model.record import Record
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column, Flags
 
 ROWS_A_SECOND: Final = 100
+LOOK_US: Final = 15 * SECOND_US
+"""Where no load is measured any more, jobs that it has suspended are looked at so often."""
 _STEPS: Final = {
     "r15s": 300, "r1m": 200, "r15m": 100, "ut": 50, "pg": 10_000, "io": 100_000, "ls": 0,
     "it": 1_000, "tmp": 64_000, "swp": 64_000, "mem": 64_000,
@@ -42,12 +46,15 @@ class LoadGather:
         self._heard.pop(host, None)
 
     def take(self, state: ClusterState, now_us: Micros) -> LoadSeen | None:
-        """Return what is to be recorded now, or None."""
+        """Return what is to be recorded or looked at now, or None."""
         interval_us = state.config.load_interval_us
         if not interval_us:
             self._heard.clear()
         since_us = now_us - self._last_us
-        if not self._heard or since_us < interval_us:
+        if since_us < (interval_us or LOOK_US):
+            return None
+        is_looked_at = needs_look(state)
+        if not self._heard and not is_looked_at:
             return None
         self._last_us = now_us
         names = [name for name in self._heard if name in state.hosts.number]
@@ -60,7 +67,7 @@ class LoadGather:
         news = [name for name, moved in zip(names, is_news, strict=True) if moved]
         told = {name: self._heard[name] for name in news[:most]}
         self._heard = {name: self._heard[name] for name in news[most:]}
-        return LoadSeen(tuple(told), tuple(told.values())) if told else None
+        return LoadSeen(tuple(told), tuple(told.values())) if told or is_looked_at else None
 
 
 def has_moved(known: Column, seen: Column) -> Flags:
@@ -71,14 +78,19 @@ def has_moved(known: Column, seen: Column) -> Flags:
     return moved
 
 
-def decide_load(state: ClusterState, seen: LoadSeen) -> list[LoadChanged]:
-    """Return the record of what hosts that are there measured."""
+def decide_load(state: ClusterState, seen: LoadSeen) -> list[Record]:
+    """Return what hosts that are there measured, and whom it suspends or lets go on."""
     table = state.hosts
     rows = {
         table.number[name]: sample
         for name, sample in zip(seen.hosts, seen.samples, strict=True)
         if name in table.number and table.is_up[table.number[name]]
     }
-    if not rows:
-        return []
-    return [LoadChanged(list(rows), [list(column) for column in zip(*rows.values(), strict=True)])]
+    records: list[Record] = []
+    load = table.load
+    if rows:
+        columns = [list(column) for column in zip(*rows.values(), strict=True)]
+        records.append(LoadChanged(list(rows), columns))
+        load = load.copy()
+        load[:, list(rows)] = columns
+    return [*records, *decide_load_stops(state, load)]

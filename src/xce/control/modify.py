@@ -57,6 +57,7 @@ OF_STARTED: Final = frozenset(
         "queue",
         "description",
         "cpu_limit_s",
+        "checkpoint_period_s",
     ]
 )
 """What can be changed of a job of which everything has started."""
@@ -65,13 +66,16 @@ OF_OWNER: Final = frozenset(
      "transfers", "login_shell", "mail_to"]
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
-_LIMITS: Final = frozenset(["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s"])
+_LIMITS: Final = frozenset(
+    ["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s", "checkpoint_period_s"]
+)
 _SPEC_OF_STARTED: Final = {
     "run_limit_s": "run_limit_asked_us",
     "mem_limit_kib": "mem_limit_kib",
     "rerunnable": "rerunnable",
     "description": "description",
     "cpu_limit_s": "limits",
+    "checkpoint_period_s": "checkpoints",
 }
 """What becomes another of the spec of something that has started, by what is changed."""
 Decided = tuple[list[Record], Accepted | Refusal]
@@ -407,7 +411,8 @@ def _switch(state: ClusterState, draft: Draft, command: SwitchJobs, job: Job) ->
 
 def _asked(request: Request, tasks: tuple[int, int]) -> Request:
     """Return a request with the tasks that were asked for, which its queue may have cut."""
-    if tasks == (0, 0) or request.parts or request.alternatives or request.whole_hosts:
+    is_fixed = bool(request.parts) and not request.parts[-1].is_ranged
+    if tasks == (0, 0) or is_fixed or request.alternatives or request.whole_hosts:
         return request
     return msgspec.structs.replace(request, tasks_min=tasks[0], tasks_max=tasks[1])
 

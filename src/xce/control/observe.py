@@ -1,5 +1,6 @@
 """`Reported` to records: what is late, repeated or of an old attempt is dropped."""
 
+from xce.control.checkpoint import seen_checkpoints
 from xce.control.exit_values import start_anew, success_codes
 from xce.control.hooks import tries_again
 from xce.model.host_record import HostsOpened, StaleGone
@@ -19,7 +20,7 @@ from xce.state.job import Attempt
 
 
 def decide_reported(state: ClusterState, seen: Reported, now_us: Micros) -> list[Record]:
-    """Return what a worker's batch means, in the order starts, suspensions, ends."""
+    """Return what a worker's batch means, in the order starts, suspensions, checkpoints, ends."""
     number = state.hosts.number.get(seen.host)
     if number is None:
         return []
@@ -34,6 +35,15 @@ def decide_reported(state: ClusterState, seen: Reported, now_us: Micros) -> list
             )
     if seen.suspended:
         records.extend(_suspended(state, number, seen.suspended))
+    if seen.checkpoints:
+        records.extend(
+            seen_checkpoints(
+                [
+                    (item, _current(state, number, item.job, item.index, item.attempt))
+                    for item in seen.checkpoints
+                ]
+            )
+        )
     if seen.ended:
         records.extend(_ended(state, number, seen.ended, begun, now_us))
     if number in state.hosts.stale:

@@ -78,7 +78,7 @@ def _has_missed(state: ClusterState, window: Window, now_us: Micros) -> bool:
 
 
 def _decide_stops(state: ClusterState, queues: set[str]) -> list[Record]:
-    runs = _Runs()
+    runs = StopRuns()
     wanted: dict[JobId, list[int]] = {}
     for job in state.jobs.values():
         for position, attempt in (job.live or {}).items():
@@ -87,7 +87,7 @@ def _decide_stops(state: ClusterState, queues: set[str]) -> list[Record]:
                 wanted.setdefault(job.id, []).append(position)
     for job_id, positions in wanted.items():
         runs.add(state.jobs[job_id], positions)
-    return runs.changed(is_on=True)
+    return runs.changed(Stop.WINDOW, is_on=True)
 
 
 def _decide_goes(state: ClusterState, closed: set[str]) -> list[Record]:
@@ -98,14 +98,14 @@ def _decide_goes(state: ClusterState, closed: set[str]) -> list[Record]:
             continue
         if state.classes[attempt.cls].key.queue not in closed:
             waiting.setdefault(job_id, []).append(position)
-    runs = _Runs()
+    runs = StopRuns()
     for job_id, positions in waiting.items():
         runs.add(state.jobs[job_id], positions)
-    return runs.changed(is_on=False)
+    return runs.changed(Stop.WINDOW, is_on=False)
 
 
-class _Runs:
-    """Columns of element runs as they grow."""
+class StopRuns:
+    """Columns of element runs that are suspended, or go on, as they grow."""
 
     def __init__(self) -> None:
         self.jobs: list[JobId] = []
@@ -113,15 +113,17 @@ class _Runs:
         self.lasts: list[Index] = []
 
     def add(self, job: Job, positions: list[int]) -> None:
+        """Add elements of a job."""
         for first, last in index_runs(job, from_sorted(sorted(positions))):
             self.jobs.append(job.id)
             self.firsts.append(first)
             self.lasts.append(last)
 
-    def changed(self, *, is_on: bool) -> list[Record]:
+    def changed(self, stop: Stop, *, is_on: bool) -> list[Record]:
+        """Return the record of it, if there is anything in it."""
         if not self.jobs:
             return []
-        return [StopsChanged(self.jobs, self.firsts, self.lasts, Stop.WINDOW, is_on)]
+        return [StopsChanged(self.jobs, self.firsts, self.lasts, stop, is_on)]
 
 
 def next_move_us(state: ClusterState) -> Micros:

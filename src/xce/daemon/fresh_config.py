@@ -243,6 +243,7 @@ _QUEUES: Final = """\
 #   interactive: refuse     # allow | refuse | only: bsub -I, -Ip, -Is
 #   rerunnable: true        # jobs that do not say are started anew when their host fails
 #   load_sched: {r1m: 2}    # by load index: nothing starts on a host that is worse
+#   load_stop: {r1m: 8}     # where it is worse its jobs are suspended, one by one
 #   hosts: "g[01-04]"       # where its jobs may run; without it: everywhere
 """
 
@@ -265,6 +266,7 @@ cluster_name: CLUSTER
 # default_application: ""   # application profile (applications.yaml) of jobs that name none
 # pre_exec_tries: 5         # so often a job is tried whose pre-execution command fails
 # hook_limit_s: 600         # of pre- and post-execution commands
+# checkpoint_programs: /usr/local/libexec/xce   # echkpnt.METHOD and erestart.METHOD of bsub -k
 # max_requeues: 100         # so often a job starts anew for its exit status
 # preemptions_max: 3        # so often a job may be made to give way
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say

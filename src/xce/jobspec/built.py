@@ -1,12 +1,7 @@
 """What a jobspec may say and this release does not do yet."""
 
-from typing import Final
-
 from xce.jobspec.document import Spec
 from xce.model.relation import LaunchType
-
-LAUNCHES_BY_ROLES: Final = frozenset({LaunchType.MPI, LaunchType.TORCH})
-"""Launch types that roles which run commands of their own have not."""
 
 
 def find_unbuilt(spec: Spec) -> tuple[str, str]:
@@ -14,8 +9,6 @@ def find_unbuilt(spec: Spec) -> tuple[str, str]:
     is_mixed = len({role.launch for role in spec.roles}) > 1
     for number, role in enumerate(spec.roles):
         kind, key = role.launch, spec.role_place(number).key
-        if spec.runs_by_roles and kind in LAUNCHES_BY_ROLES:
-            return f"launch type {kind.value} of a role beside others", key
         if not spec.runs_by_roles and is_mixed and kind is not LaunchType.SCRIPT:
             return f"launch type {kind.value} beside another one of the same command", key
     return "", ""

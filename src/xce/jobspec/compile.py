@@ -49,6 +49,7 @@ def compile_spec(
     hosts: str = "",
     exclusive: bool = False,
     group: str = "",
+    request: Request | None = None,
 ) -> Asked:
     """Return what a jobspec asks for.
 
@@ -59,6 +60,7 @@ def compile_spec(
         hosts: As ``-m``.
         exclusive: As ``-x``.
         group: As ``--placement-group``; empty: none.
+        request: What a job without roles asks for, hosts and all; None: read it from the jobspec.
 
     Raises:
         ConfigError: It makes no sense; every problem is named.
@@ -67,13 +69,14 @@ def compile_spec(
     what, where = find_unbuilt(spec)
     if what:
         raise NotBuiltError(f"{what} is not built yet ({where})")
-    request = _request(spec, config, unit)
-    missing = refuse_not_built(request, config=config, texts=[spec.resreq])
-    if missing is not None:
-        raise missing
-    if hosts or exclusive:
-        asked = parse_hosts(hosts) if hosts else AskedHosts()
-        request = with_hosts(request, asked, exclusive=exclusive)
+    if request is None:
+        request = _request(spec, config, unit)
+        missing = refuse_not_built(request, config=config, texts=spec.resreq)
+        if missing is not None:
+            raise missing
+        if hosts or exclusive:
+            asked = parse_hosts(hosts) if hosts else AskedHosts()
+            request = with_hosts(request, asked, exclusive=exclusive)
     if group:
         spec = _with_group(spec, read_group(group, part_names(request, spec.roles)))
     check_spec(spec, request, config)
@@ -159,7 +162,7 @@ def constrain(request: Request, constraints: tuple[Constraint, ...]) -> Request:
     """Return a request with constraints: then it is compound, each way to run it too.
 
     Raises:
-        NotBuiltError: It has a range of tasks.
+        NotBuiltError: It wants whole hosts.
     """
     if not constraints:
         return request
@@ -174,12 +177,15 @@ def constrain(request: Request, constraints: tuple[Constraint, ...]) -> Request:
 def _compound(request: Request) -> Request:
     if request.parts:
         return request
-    if request.tasks_min != request.tasks_max:
-        raise NotBuiltError("a range of tasks together with relations is not built yet")
+    if request.whole_hosts:
+        raise NotBuiltError(
+            "-nnodes together with relations is not built yet: use span[ptile=n] and -n"
+        )
+    low, high = request.tasks_min, request.tasks_max
     whole = Request(
-        tasks_min=request.tasks_min,
-        tasks_max=request.tasks_max,
-        parts=(Part(PLAIN_ROLE, request.tasks_max, request),),
+        tasks_min=low,
+        tasks_max=high,
+        parts=(Part(PLAIN_ROLE, low, request, high if high > low else 0),),
     )
     return whole.on_hosts_of(request)
 
@@ -188,8 +194,7 @@ def _request(spec: Spec, config: ClusterConfig, unit: str) -> Request:
     """Return the request of roles, or of the requirement of the whole job."""
     placed = [(number, role) for number, role in enumerate(spec.roles) if not role.attach]
     if not placed:
-        texts = [spec.resreq] if spec.resreq else []
-        return compile_request(texts, config=config, tasks=spec.tasks, unit=unit)
+        return compile_request(spec.resreq, config=config, tasks=spec.tasks, unit=unit)
     if len(placed) > PARTS_MAX:
         raise ResreqError(f"a job may have {PARTS_MAX} roles with an allocation")
     schema = Schema(config)
@@ -199,13 +204,12 @@ def _request(spec: Spec, config: ClusterConfig, unit: str) -> Request:
         role = placed[0][1]
         request = compile_tree(trees[0], spec.tasks or (role.count, role.count))
     else:
-        if spec.tasks is not None:
-            raise NotBuiltError("a range of tasks together with relations is not built yet")
+        # Only the one role of a job may have a range, which stands with the job.
         parts = tuple(
-            ast.CompoundPart(role.count, tree, role.name)
+            ast.CompoundPart(role.count if spec.tasks is None else 0, tree, role.name)
             for (_, role), tree in zip(placed, trees, strict=True)
         )
-        request = compile_tree(ast.Compound(parts, spec.same), None)
+        request = compile_tree(ast.Compound(parts, spec.same), spec.tasks)
     return request
 
 

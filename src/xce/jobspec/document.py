@@ -22,14 +22,23 @@ from xce.config.values import (
     read_choice,
     read_count,
     read_flag,
-    read_limit_mib,
-    read_line,
     read_name,
     read_span,
 )
 from xce.jobspec.relations import read_relation
+from xce.jobspec.values import (
+    MANNER,
+    TEXT_MAX,
+    read_gpu,
+    read_instant,
+    read_kib,
+    read_line,
+    read_requirements,
+    read_seconds,
+    read_text,
+    read_texts,
+)
 from xce.model.errors import TextError
-from xce.model.ids import SECOND_US
 from xce.model.relation import (
     LIFECYCLE,
     RELATIONS_MAX,
@@ -43,8 +52,9 @@ from xce.model.relation import (
 from xce.model.request import TASKS_MAX
 
 VERSION: Final = "1"
+UNITS: Final = ("KB", "MB", "GB", "TB", "classic", "cluster")
+"""Units of bare sizes in ``resreq``; ``cluster``: what the cluster is set to."""
 SPEC_BYTES_MAX: Final = 256 * 1024
-TEXT_MAX: Final = 64 * 1024
 ENV_MAX: Final = 1_000
 _PART: Final = re.compile(r"part\d+")
 _RANGE: Final = re.compile(r"(\d{1,9})\s*[-,]\s*(\d{1,9})")
@@ -63,8 +73,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[Role, ...] = ()
     tasks: tuple[int, int] | None = None
     """Of the only role, when its count is a range; with ``resreq`` as ``-n``."""
-    resreq: str = ""
-    """The requirement of the whole job, in place of those of roles."""
+    resreq: tuple[str, ...] = ()
+    """The requirement of the whole job as with ``-R``, in place of those of roles."""
     same: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
     places: tuple[Place, ...] = ()
@@ -121,9 +131,8 @@ def _read_top(top: Place) -> Spec:
     relations: list[Relation] = found.pop("relations", [])
     ranges = [one for one in read if one.tasks is not None]
     tasks = found.pop("tasks", None)
-    resreq = found.pop("resreq", "")
-    if read and (resreq or tasks is not None):
-        top.problem("give either roles, or resreq and tasks of the whole job")
+    resreq: tuple[str, ...] = found.pop("resreq", ())
+    _check_whole(top, found, resreq, tasks, has_roles=bool(read))
     if ranges and len(read) > 1:
         top.problem(f"role {ranges[0].role.name!r} has a range of tasks: only a job of one "
                     "role may have one")  # fmt: skip
@@ -135,6 +144,9 @@ def _read_top(top: Place) -> Spec:
     has_command = not {"command", "script"}.isdisjoint(found)
     if has_command and len(read) == 1 and read[0].role.command:
         top.problem("the command stands twice: with the job and with its only role")
+    unit = found.pop("unit", "MB" if resreq else "cluster")
+    if not read:
+        found |= _whole_fields(resreq, tasks, unit)
     env = found.pop("env", ())
     same = found.pop("same", ())
     fields = {name: value for name, value in found.items() if name != "version"}
@@ -153,6 +165,38 @@ def _read_top(top: Place) -> Spec:
         places=(*_items(top, "roles"), *_items(top, "relations")),
         runs_by_roles=by_roles,
     )
+
+
+def _check_whole(
+    top: Place,
+    found: Mapping[str, Any],
+    resreq: tuple[str, ...],
+    tasks: tuple[int, int] | None,
+    *,
+    has_roles: bool,
+) -> None:
+    """Report what is said of the whole job and belongs to its roles, and the other way round."""
+    if has_roles and (resreq or tasks is not None):
+        top.problem("give either roles, or resreq and tasks of the whole job")
+    taken = [name for name in ("nodes", "gpu", "unit") if name in found]
+    if has_roles and taken:
+        top.problem(f"{taken[0]!r} is of a job without roles: say it in their resreq")
+    if not has_roles and found.get("same"):
+        top.problem("'same' is of jobs with roles: say same[] in resreq")
+
+
+def _whole_fields(
+    resreq: tuple[str, ...], tasks: tuple[int, int] | None, unit: str
+) -> dict[str, Any]:
+    """Return the members of a submission that ask for what a job without roles needs."""
+    found: dict[str, Any] = {}
+    if resreq:
+        found["resreq"] = list(resreq)
+    if unit != "cluster":
+        found["unit_for_limits"] = unit
+    if tasks is not None:
+        found["tasks"] = list(tasks)
+    return found
 
 
 def _runs_by_roles(roles: list[Role], relations: list[Relation], *, has_command: bool) -> bool:
@@ -208,26 +252,6 @@ def _read_version(place: Place) -> str:
     if text != VERSION:
         raise TextError(f"version {text[:20]!r} is not known: this release reads version {VERSION}")
     return text
-
-
-def read_text(place: Place) -> str:
-    """Read a text of several lines."""
-    text = scalar_text(place)
-    if len(text) > TEXT_MAX:
-        raise TextError(f"has {len(text)} characters: at most {TEXT_MAX} are allowed")
-    return text
-
-
-def _read_texts(place: Place) -> list[str]:
-    return [read_text(item) for item in each_item(place, "texts")]
-
-
-def _read_seconds(place: Place) -> int:
-    return -(-read_span(place) // SECOND_US)
-
-
-def _read_kib(place: Place) -> int:
-    return read_limit_mib(place) * 1024
 
 
 def _read_env(place: Place) -> tuple[str, ...]:
@@ -377,7 +401,8 @@ _TOP: Final = Table(
         "project": Key("project", read_line(511)),
         "command": Key("command", read_text),
         "script": Key("script", read_text),
-        "args": Key("args", _read_texts),
+        "script_name": Key("script_name", read_line(4096)),
+        "args": Key("args", read_texts),
         "env": Key("env", _read_env),
         "cwd": Key("cwd_given", read_line(4096)),
         "input": Key("input", read_line(4096)),
@@ -385,10 +410,10 @@ _TOP: Final = Table(
         "error": Key("error", read_line(4096)),
         "output_append": Key("output_append", read_flag),
         "error_append": Key("error_append", read_flag),
-        "run_limit": Key("run_limit_s", _read_seconds),
-        "estimate": Key("estimate_s", _read_seconds),
-        "mem_limit": Key("mem_limit_kib", _read_kib),
-        "begin_at": Key("begin_at", read_count(0, 253_402_300_799)),
+        "run_limit": Key("run_limit_s", read_seconds),
+        "estimate": Key("estimate_s", read_seconds),
+        "mem_limit": Key("mem_limit_kib", read_kib),
+        "begin_at": Key("begin_at", read_instant),
         "dependency": Key("dependency", read_text),
         "hold": Key("hold", read_flag),
         "priority": Key("priority", read_count(-(1 << 31), 1 << 31)),
@@ -396,14 +421,18 @@ _TOP: Final = Table(
         "hosts": Key("hosts", read_text),
         "exclusive": Key("exclusive", read_flag),
         "rerunnable": Key("rerunnable", read_flag),
-        "resreq": Key("resreq", read_text),
+        **MANNER,
+        "resreq": Key("resreq", read_requirements),
+        "unit": Key("unit", read_choice(*UNITS)),
+        "gpu": Key("gpu", read_gpu),
         "tasks": Key("tasks", _read_tasks),
+        "nodes": Key("nodes", read_count(1, TASKS_MAX)),
         "same": Key("same", _read_same),
         "roles": Key("roles", _read_roles),
         "relations": Key("relations", _read_relations),
     },
     required=("version",),
-    not_built=frozenset({"app", "data", "claims", "service"}),
+    not_built=frozenset({"data", "claims", "service"}),
 )
 KEYS: Final[Mapping[str, Key]] = _TOP.keys
 """By key of a jobspec: the member of a submission that takes it."""

@@ -3,8 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from xce.jobspec.values import LIMIT_KEYS
+from xce.model.checkpoint import Checkpoints
 from xce.model.ids import SECOND_US, Micros
-from xce.model.job import JobSpec
+from xce.model.job import COMMAND_MAX, JobSpec
+from xce.model.mail import NOTICE_WORDS
+from xce.model.process_limits import SHOWN, ProcessLimits, is_set
 from xce.model.relation import LaunchType, Probe, Relation, Role
 from xce.model.request import ClassKey, Request
 from xce.resreq import ast
@@ -12,56 +18,134 @@ from xce.resreq.render import render_requirement
 from xce.resreq.tree import tree_of
 
 VERSION: Final = 1
-PLAIN_ROLE: Final = "part0"
 
 
-def render_spec(job: JobSpec, key: ClassKey, *, script: str = "") -> dict[str, Any]:
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a job beside what runs and its class."""
+
+    array_limit: int = 0
+    """So many of its elements at once; 0: any number."""
+    hold: bool = False
+    begin_at_us: Micros = 0
+    queue_reruns: bool = False
+    """Whether jobs of its queue are started anew unless they say otherwise."""
+
+
+AS_IT_IS: Final = Standing()
+
+
+def render_spec(
+    job: JobSpec, key: ClassKey, *, script: str = "", standing: Standing = AS_IT_IS
+) -> dict[str, Any]:
     """Return the jobspec of a job as JSON values, keys in the order of the documentation.
 
     Args:
         job: What runs.
         key: Its request, queue, project and limits.
         script: The text that runs; empty: it is not kept any more, and what listings show counts.
+        standing: What else there is to say.
     """
-    found: dict[str, Any] = {"version": VERSION}
-    text = script.rstrip("\n")
-    is_script = bool(job.args) or "\n" in text
-    own = next((role for role in job.roles if not role.attach), None)
-    if is_script:
-        found["script"] = script
-    elif own is None or own.command != (text or job.command) or _leave_to_job(job):
-        found["command"] = text or job.command
+    found: dict[str, Any] = {"version": VERSION} | _program(job, script)
     given: Mapping[str, Any] = {
         "args": list(job.args),
         "name": job.name,
         "queue": key.queue,
         "project": key.project,
+        "app": key.app,
+        "group": key.group,
         "cwd": job.cwd_asked,
         "input": job.files.input,
         "output": job.files.output,
         "error": job.files.error,
-        "run_limit": _span(key.run_limit_us),
+        "run_limit": _span(job.run_limit_asked_us),
         "estimate": _span(key.estimate_us),
-        "mem_limit": f"{-(-job.mem_limit_kib // 1024)}M" if job.mem_limit_kib else "",
+        "mem_limit": _kib(job.mem_limit_kib) if job.mem_limit_kib else "",
         "dependency": job.dependency,
         "priority": key.priority,
-        "array": job.array,
+        "array": _array(job.array, standing.array_limit),
         "hosts": job.hosts_asked,
         "exclusive": key.request.exclusive,
         "rerunnable": job.rerunnable,
+        "hold": standing.hold,
+        "begin_at": _seconds(standing.begin_at_us),
+        **_manner(job),
     }
     found |= {name: value for name, value in given.items() if value}
+    if standing.queue_reruns and not job.rerunnable:
+        found["rerunnable"] = False
     found |= {
         name: False
-        for name, path, append in (
-            ("output_append", job.files.output, job.files.output_append),
-            ("error_append", job.files.error, job.files.error_append),
+        for name, append in (
+            ("output_append", job.files.output_append),
+            ("error_append", job.files.error_append),
         )
-        if path and not append
+        if not append
     }
-    found |= _asked(job, key.request)
+    found |= _roles(job, key.request) if job.roles else _whole(job, key.request)
     if job.relations:
         found["relations"] = [render_relation(relation) for relation in job.relations]
+    return found
+
+
+def _program(job: JobSpec, script: str) -> dict[str, Any]:
+    """Return what runs: a command, a script, or nothing where roles say it."""
+    shown = script.strip("\n").replace("\n", ";")[:COMMAND_MAX]
+    own = next((role for role in job.roles if not role.attach), None)
+    if script and (job.args or "\n" in script or (own is None and shown != job.command)):
+        named = {} if shown == job.command else {"script_name": _script_name(job)}
+        return {"script": script} | named
+    text = script or job.command
+    return {"command": text} if own is None or own.command != text or _leave_to_job(job) else {}
+
+
+def _script_name(job: JobSpec) -> str:
+    """Return what stands before the arguments in what listings show."""
+    return job.command.removesuffix(" ".join(("", *job.args)))
+
+
+def _array(runs: str, limit: int) -> str:
+    return f"{runs}%{limit}" if runs and limit else runs
+
+
+def _manner(job: JobSpec) -> dict[str, Any]:
+    """Return how a job runs, and what is said of it."""
+    elsewhere = list(job.requeue_elsewhere)
+    return {
+        "user_group": job.user_group,
+        "description": job.description,
+        "output_dir": job.output_dir,
+        "login_shell": job.login_shell,
+        "pre_exec": job.pre_exec,
+        "post_exec": job.post_exec,
+        "requeue": [code for code in job.requeue_codes if code not in elsewhere],
+        "requeue_elsewhere": elsewhere,
+        "ends_as_orphan": job.ends_as_orphan,
+        "warning": _span(job.warning_us),
+        "warning_signal": job.warning_signal,
+        "notices": [word for word, notice in NOTICE_WORDS.items() if job.notices & notice],
+        "mail_to": job.mail_to,
+        "limits": _limits(job.limits),
+        "transfers": [list(one) for one in job.transfers],
+        "checkpoints": _checkpoints(job.checkpoints),
+    }
+
+
+def _checkpoints(found: Checkpoints | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    times = {"period": _span(found.period_us), "first": _span(found.first_us)}
+    given = {name: text for name, text in times.items() if text}
+    return {"directory": found.directory, "method": found.method} | given
+
+
+def _limits(limits: ProcessLimits) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in SHOWN:
+        if is_set(limits, one.member):
+            value: int = getattr(limits, one.member)
+            is_span = one.member == "cpu_us"
+            text = _span(value) if is_span else _kib(value) if one.is_size else value
+            found[LIMIT_KEYS[one.member]] = text
     return found
 
 
@@ -70,22 +154,51 @@ def _leave_to_job(job: JobSpec) -> bool:
     return job.runs_by_roles and any(not role.command for role in job.roles)
 
 
-def _asked(job: JobSpec, request: Request) -> dict[str, Any]:
-    """Return the roles, or the requirement of a job that has alternatives."""
-    if request.alternatives:
-        found: dict[str, Any] = {"resreq": render_requirement(tree_of(request))}
-        simple = [one.request for one in request.alternatives if not one.request.parts]
-        if simple:
-            found["tasks"] = _tasks(request.tasks_min, request.tasks_max)
-        return found
+def _whole(job: JobSpec, request: Request) -> dict[str, Any]:
+    """Return what a job without roles asks for, in the words in which it did."""
+    texts = list(job.requests) or [job.requested] * bool(job.requested)
+    found: dict[str, Any] = {}
+    if texts:
+        found["resreq"] = texts[0] if len(texts) == 1 else texts
+    if job.unit != ("MB" if texts else ""):
+        found["unit"] = job.unit or "cluster"
+    if job.tasks_asked != (0, 0):
+        found["tasks"] = _tasks(*job.tasks_asked)
+    if request.whole_hosts:
+        found["nodes"] = request.whole_hosts
+    if job.gpu_asked:
+        found["gpu"] = _gpu(job.gpu_asked)
+    return found
+
+
+def _gpu(text: str) -> dict[str, Any]:
+    """Return what ``-gpu`` says, item by item."""
+    found: dict[str, Any] = {}
+    for item in text.split(":"):
+        name, _, value = item.partition("=")
+        count, _, per = value.partition("/")
+        if name == "num":
+            found |= {"num": int(count)} | ({"per": per} if per else {})
+        else:
+            found[name] = {"yes": True, "no": False}.get(value, value)
+    return found
+
+
+def _roles(job: JobSpec, request: Request) -> dict[str, Any]:
+    """Return the roles, each with what it asks for."""
     attached = [render_role(role, job) for role in job.roles if role.attach]
     placed = {role.name: role for role in job.roles if not role.attach}
     if not request.parts:
-        role = next(iter(placed.values()), Role(PLAIN_ROLE))
+        role = next(iter(placed.values()))
         count = _tasks(request.tasks_min, request.tasks_max)
         return {"roles": [_part(job, role, count, request), *attached]}
     roles = [
-        _part(job, placed.get(part.name, Role(part.name)), part.tasks, part.request)
+        _part(
+            job,
+            placed.get(part.name, Role(part.name)),
+            _tasks(part.tasks, max(part.tasks, part.tasks_max)),
+            part.request,
+        )
         for part in request.parts
     ]
     same = {"same": list(request.same)} if request.same else {}
@@ -98,7 +211,7 @@ def _tasks(least: int, most: int) -> int | str:
 
 def _part(job: JobSpec, role: Role, count: int | str, request: Request) -> dict[str, Any]:
     tree = tree_of(request)
-    text = "" if tree == ast.Simple() else render_requirement(tree)
+    text = role.resreq or ("" if tree == ast.Simple() else render_requirement(tree))
     return {**render_role(role, job), "count": count, **({"resreq": text} if text else {})}
 
 
@@ -152,4 +265,15 @@ def render_relation(relation: Relation) -> dict[str, Any]:
 
 
 def _span(span_us: Micros) -> str:
-    return f"{-(-span_us // SECOND_US)}s" if span_us else ""
+    whole, rest = divmod(span_us, SECOND_US)
+    fraction = f".{rest:06}".rstrip("0") if rest else ""
+    return f"{whole}{fraction}s" if span_us else ""
+
+
+def _seconds(us: Micros) -> int | float:
+    """Return microseconds in seconds; a whole number where it is one."""
+    return us / SECOND_US if us % SECOND_US else us // SECOND_US
+
+
+def _kib(kib: int) -> str:
+    return f"{kib}K" if kib % 1024 or not kib else f"{kib // 1024}M"

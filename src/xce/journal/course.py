@@ -64,6 +64,9 @@ _WORD_OF: Final = {
     Happening.KNOWN: "known",
     Happening.MODIFIED: "modified",
     Happening.SWITCHED: "switched",
+    Happening.CHECKPOINT_ASKED: "checkpoint-asked",
+    Happening.CHECKPOINTED: "checkpointed",
+    Happening.CHECKPOINT_FAILED: "checkpoint-failed",
     Happening.HOST_LEFT_OUT: "host-left-out",
 }
 

@@ -17,8 +17,15 @@ from xce.journal.audit import OF_USERS
 from xce.journal.history_jobs import JobRows
 from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError, open_schema
 from xce.model import record as r
+from xce.model.checkpoint import is_checkpoint
 from xce.model.entry import Entry
-from xce.model.host_record import HostDown, HostsLeftOut, HostsSilent, HostUp
+from xce.model.host_record import (
+    CheckpointsSeen,
+    HostDown,
+    HostsLeftOut,
+    HostsSilent,
+    HostUp,
+)
 from xce.model.ids import Epoch, HostNumber, Seq
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted
@@ -293,8 +300,15 @@ class HistoryWriter(JobRows):
             )  # fmt: skip
 
     def _signaled(self, record: r.SignalAsked) -> None:
+        asks = is_checkpoint(record.signal)
+        kind = Happening.CHECKPOINT_ASKED if asks else Happening.SIGNALED
         for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
-            self._event(run, Happening.SIGNALED, amount=record.signal, by=record.by)
+            self._event(run, kind, amount=record.signal, by=record.by)
+
+    def _checkpoints(self, record: CheckpointsSeen) -> None:
+        for job, index, fault in zip(record.jobs, record.indices, record.faults, strict=True):
+            kind = Happening.CHECKPOINT_FAILED if fault else Happening.CHECKPOINTED
+            self._event((job, index, index), kind, by="", text=fault)
 
     def _held(self, record: r.Held) -> None:
         for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -409,6 +423,7 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     r.Started: HistoryWriter._started,  # noqa: SLF001
     r.EndDecided: HistoryWriter._decided,  # noqa: SLF001
     r.SignalAsked: HistoryWriter._signaled,  # noqa: SLF001
+    CheckpointsSeen: HistoryWriter._checkpoints,  # noqa: SLF001
     r.Held: HistoryWriter._held,  # noqa: SLF001
     r.Unheld: HistoryWriter._unheld,  # noqa: SLF001
     r.JobsMoved: HistoryWriter._moved,  # noqa: SLF001

@@ -43,7 +43,11 @@ class Happening(enum.IntEnum):
     MODIFIED = 17
     SWITCHED = 18
     """To another queue."""
-    HOST_LEFT_OUT = 19
+    CHECKPOINT_ASKED = 19
+    CHECKPOINTED = 20
+    """A checkpoint is written."""
+    CHECKPOINT_FAILED = 21
+    HOST_LEFT_OUT = 22
     """It has lost a host that is not its first: that of the amount's number."""
 
 

@@ -146,6 +146,8 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`INTERACTIVES`."""
     load_sched: dict[str, int] = {}
     """By load index, in thousandths: on a host on which it is worse none of its jobs starts."""
+    load_stop: dict[str, int] = {}
+    """Likewise: where it is worse its jobs are suspended, one after the other."""
     requeue_exit_values: ExitValues = ExitValues()
     """Exit statuses for which jobs that do not say are started anew."""
     success_exit_values: ExitValues = ExitValues()
@@ -270,7 +272,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pre_exec_tries: int = 5
     """So often a job is tried whose pre-execution command fails; then it ends."""
     hook_limit_us: Micros = 600 * SECOND_US
-    """So long a pre- or post-execution command may take."""
+    """So long a pre- or post-execution command may take, or a program that writes a checkpoint."""
     start_failures_max: int = 3
     """Failed starts through the host's fault, one after another, until it is closed."""
     start_retry_us: Micros = 300 * SECOND_US
@@ -295,6 +297,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     settle_max_us: Micros = 60 * SECOND_US
     """So long at most a new reign waits for the hosts that were up, before any is given up."""
     mail: MailConfig = MailConfig()
+    checkpoint_programs: str = ""
+    """Directory of programs that write checkpoints on all hosts; empty: there are none."""
     controller_memory_mib: int = 0
     """With so much in memory a controller takes no new jobs; 0: a fifth of what its machine, or its
     control group, has."""

@@ -78,6 +78,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """Its report is sent by mail: it does not stand in the output file."""
     requeue_codes: tuple[int, ...] = ()
     """Exit statuses for which it is started anew; only told where there are hooks."""
+    checkpoint_programs: str = ""
+    """Directory of programs that write checkpoints; only told where the job has any."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
@@ -129,6 +131,8 @@ class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
     """As in `Launch`."""
     cpu_limit_us: Micros = 0
     """0: none."""
+    checkpoint_period_us: Micros = 0
+    """0: checkpoints are written only when somebody asks."""
 
 
 Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits

@@ -1,4 +1,5 @@
-"""Records about hosts: they come and go, are opened and closed, given up and rid of what is stale.
+"""Records about hosts: they come and go, are opened and closed, given up and rid of what is stale;
+and what they tell of jobs' checkpoints.
 
 See `xce.model.record` for what holds of all records.
 """
@@ -157,6 +158,19 @@ class LoadChanged(msgspec.Struct, frozen=True, tag="load-changed", array_like=Tr
     """For each of `xce.model.load.INDICES` the values of these hosts, in thousandths."""
 
 
+class CheckpointsSeen(msgspec.Struct, frozen=True, tag="checkpoints-seen", array_like=True):
+    """Checkpoints of attempts were written, or could not be. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    jobs: list[JobId]
+    indices: list[Index]
+    numbers: list[int]
+    """Counted for each attempt."""
+    faults: list[str]
+    """Empty: it is written."""
+
+
 HostRecord: TypeAlias = (
     HostUp
     | HostDown
@@ -170,4 +184,5 @@ HostRecord: TypeAlias = (
     | DevicesOpened
     | AvoidanceLifted
     | LoadChanged
+    | CheckpointsSeen
 )

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from xce.model.checkpoint import Checkpoints
 from xce.model.ids import Micros
 from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.relation import Relation, Role
@@ -60,6 +61,8 @@ class Stop(enum.IntFlag):
     """The run windows of its queue are closed."""
     PREEMPTED = 2
     """A job of a queue that may preempt has its room."""
+    LOAD = 4
+    """The load of one of its hosts is beyond what its queue bears."""
 
 
 class EndCause(enum.IntEnum):
@@ -79,6 +82,7 @@ class EndCause(enum.IntEnum):
     REQUEUE_OWNER = 10
     REQUEUE_ADMIN = 11
     CPULIMIT = 12
+    CHKPNT = 13
     OWNER = 14
     ADMIN = 15
     MEMLIMIT = 16
@@ -119,6 +123,7 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
         "job killed and requeued by root or LSF administrator",
     ),
     EndCause.CPULIMIT: ("TERM_CPULIMIT", "job killed after reaching LSF CPU usage limit"),
+    EndCause.CHKPNT: ("TERM_CHKPNT", "job killed after checkpointing"),
     EndCause.OWNER: ("TERM_OWNER", "job killed by owner"),
     EndCause.ADMIN: ("TERM_ADMIN", "job killed by root or an administrator"),
     EndCause.MEMLIMIT: ("TERM_MEMLIMIT", "job killed after reaching LSF memory usage limit"),
@@ -274,6 +279,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of CPU time, swap, processes and sizes."""
     transfers: tuple[Transfer, ...] = ()
     """``-f``: files that are copied before its start and after its end."""
+    checkpoints: Checkpoints | None = None
+    """``-k``; None: it writes none."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

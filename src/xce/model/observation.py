@@ -61,6 +61,19 @@ class SuspensionSeen(msgspec.Struct, frozen=True, array_like=True):
     suspended: bool
 
 
+class CheckpointSeen(msgspec.Struct, frozen=True, array_like=True):
+    """A checkpoint of an attempt was written, or could not be."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    number: int
+    """Counts those of the attempt that were begun, from 1."""
+    is_good: bool
+    detail: str = ""
+    """What went wrong."""
+
+
 class AttemptSeen(msgspec.Struct, frozen=True, array_like=True):
     """An attempt that lives on the host when it (re)joins."""
 
@@ -119,6 +132,8 @@ class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
     suspended: tuple[SuspensionSeen, ...] = ()
     gone: tuple[tuple[JobId, Index, int], ...] = ()
     """``(job, index, attempt)`` that were to be forgotten: nothing of them is left."""
+    checkpoints: tuple[CheckpointSeen, ...] = ()
+    """What became of them."""
 
 
 class LoadSeen(msgspec.Struct, frozen=True, tag="load-seen", array_like=True):

@@ -168,13 +168,21 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
-    """One part of a compound request: a role with a fixed number of tasks."""
+    """One part of a compound request: a role. Only the last one may have a range of tasks."""
 
     name: str
     """As given (``N*{name: ...}``), else ``part0``, ``part1``, ... by place."""
     tasks: int
+    """Fewest."""
     request: "Request"
-    """Simple: no parts, no alternatives; ``tasks_min == tasks_max == tasks``."""
+    """Simple: no parts, no alternatives; its ``tasks_min`` and ``tasks_max`` are as here."""
+    tasks_max: int = 0
+    """Most; 0: as ``tasks`` says."""
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether as many tasks of it start as can, within its range."""
+        return self.tasks_max > self.tasks
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):

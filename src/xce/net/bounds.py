@@ -10,7 +10,14 @@ from typing import Final
 
 from xce.model.device import DEVICES_MAX, Device
 from xce.model.ids import HOUR_US
-from xce.model.observation import AttemptEnded, AttemptStarted, HostJoined, Observation, Reported
+from xce.model.observation import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSeen,
+    HostJoined,
+    Observation,
+    Reported,
+)
 from xce.model.processor import PROCESSORS_MAX, Processor
 
 ITEMS_MAX: Final = 1_000_000
@@ -90,7 +97,7 @@ def _refuse_attributes(attributes: Mapping[str, int | str | bool]) -> str:
 
 
 def _refuse_reported(seen: Reported) -> str:
-    items = (seen.started, seen.ended, seen.suspended, seen.gone)
+    items = (seen.started, seen.ended, seen.suspended, seen.gone, seen.checkpoints)
     if sum(map(len, items)) > ITEMS_MAX:
         return "there are too many items"
     places = chain(
@@ -98,6 +105,7 @@ def _refuse_reported(seen: Reported) -> str:
         ((item.job, item.index, item.attempt) for item in seen.ended),
         ((item.job, item.index, item.attempt) for item in seen.suspended),
         seen.gone,
+        ((item.job, item.index, item.attempt) for item in seen.checkpoints),
     )
     if not _are_places(places):
         return "an attempt has no number that can be one"
@@ -105,6 +113,8 @@ def _refuse_reported(seen: Reported) -> str:
         return "a start is out of bounds"
     if not all(_is_end(item) for item in seen.ended):
         return "an end is out of bounds"
+    if not all(map(_is_checkpoint, seen.checkpoints)):
+        return "a checkpoint is out of bounds"
     return ""
 
 
@@ -117,6 +127,10 @@ def _are_places(places: Iterable[tuple[int, int, int]]) -> bool:
 
 def _is_start(item: AttemptStarted) -> bool:
     return 0 <= item.pid <= NUMBER_MAX and 0 <= item.age_us <= SPAN_US_MAX
+
+
+def _is_checkpoint(item: CheckpointSeen) -> bool:
+    return 0 < item.number <= NUMBER_MAX and len(item.detail) <= DETAIL_MAX
 
 
 def _is_end(item: AttemptEnded) -> bool:

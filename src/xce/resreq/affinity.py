@@ -65,11 +65,6 @@ GAPS: Final = (
         _repeats_inside,
     ),
     Gap(
-        "affinity[] with distribute=pack(core=n) or pack(thread=n)",
-        "distribute",
-        lambda wish: wish.distribute_level in ("core", "thread"),
-    ),
-    Gap(
         "affinity[] with a cpubind= that is wider than what is given out, unless"
         " exclusive=(level, alljobs) is as wide,",
         "cpubind",

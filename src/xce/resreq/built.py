@@ -39,6 +39,11 @@ def _binds_twice(request: Request) -> bool:
     return is_near and any(one.affinity for one in all_parts)
 
 
+def _tiles_no_tasks(request: Request) -> bool:
+    gpu = request.gpu
+    return request.gtile != 0 and (gpu is None or gpu.per != "task" or not gpu.is_whole)
+
+
 def _wishes_of_parts(request: Request) -> list[ast.Affinity]:
     """Return what the parts of a compound form want of processors, if several do."""
     texts = [part.request.affinity for part in request.parts if part.request.affinity]
@@ -67,7 +72,11 @@ ROWS: Final = (
     ),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
     Row("cu[balance] in parts, blocks or on n hosts", "balance", _balances_blocks),
-    Row("span[gtile] without whole GPUs for each task, or of '!'", "gtile", lambda r: r.gtile != 0),
+    Row(
+        "span[gtile] without whole GPUs for each task (say how many tasks a host has by ptile)",
+        "gtile",
+        _tiles_no_tasks,
+    ),
 )
 NAMES: Final = frozenset(
     (

@@ -24,7 +24,7 @@ from xce.model.request import (
 )
 from xce.resreq import ast
 from xce.resreq.base import with_base
-from xce.resreq.errors import NotBuiltError, ResreqError
+from xce.resreq.errors import ResreqError
 from xce.resreq.gpu import compile_parts, without_gpus
 from xce.resreq.hosts import AskedHosts, parse_hosts
 from xce.resreq.merge import ALTERNATIVES_MAX, find_column, merge_requirements
@@ -257,42 +257,41 @@ def _alternatives(requests: Sequence[tuple[Request, int]]) -> Request:
 def _compound(compound: ast.Compound, tasks: Tasks | None) -> Request:
     if len(compound.parts) > PARTS_MAX:
         raise ResreqError(f"a compound request may have {PARTS_MAX} parts", word="+")
-    counts = [part.count for part in compound.parts]
-    if counts[-1] == 0:
-        counts[-1] = _remainder(sum(counts), tasks)
-    total = sum(counts)
-    if total > TASKS_MAX:
-        raise ResreqError(f"the parts have {total} tasks; {TASKS_MAX} are allowed", lsf=_TASKS)
-    if tasks is not None and not tasks[0] <= total <= tasks[1]:
+    counts = [(part.count, part.count) for part in compound.parts]
+    if counts[-1][0] == 0:
+        counts[-1] = _remainder(sum(count for count, _ in counts), tasks)
+    total, most = sum(low for low, _ in counts), sum(high for _, high in counts)
+    if most > TASKS_MAX:
+        raise ResreqError(f"the parts have {most} tasks; {TASKS_MAX} are allowed", lsf=_TASKS)
+    if tasks is not None and not (tasks[0] <= most and total <= tasks[1]):
         asked = str(tasks[0]) if tasks[0] == tasks[1] else f"{tasks[0]} to {tasks[1]}"
         raise ResreqError(f"the parts have {total} tasks, but -n says {asked}", lsf=_TASKS)
     parts = []
-    for place, (part, count) in enumerate(zip(compound.parts, counts, strict=True)):
-        (request,) = _simple(part.simple, (count, count))
-        parts.append(Part(part.name or f"part{place}", count, request))
+    for place, (part, (low, high)) in enumerate(zip(compound.parts, counts, strict=True)):
+        (request,) = _simple(part.simple, (low, high))
+        name = part.name or f"part{place}"
+        parts.append(Part(name, low, request, high if high > low else 0))
     return Request(
         tasks_min=total,
-        tasks_max=total,
+        tasks_max=most,
         same=tuple(sorted(compound.same)),
         parts=tuple(parts),
     )
 
 
-def _remainder(others: int, tasks: Tasks | None) -> int:
-    """Return the number of tasks of a last part that does not say it."""
+def _remainder(others: int, tasks: Tasks | None) -> Tasks:
+    """Return the fewest and most tasks of a last part that does not say it."""
     if tasks is None:
         raise ResreqError(
             "the last part needs a number of tasks, unless -n says how many there are in all",
             lsf=_TASKS,
         )
-    if tasks[0] != tasks[1]:
-        raise NotBuiltError("a range of tasks for the last part of a compound request", word="{")
-    if tasks[0] <= others:
+    if tasks[1] <= others:
         raise ResreqError(
-            f"the other parts have {others} tasks, so -n {tasks[0]} leaves none to the last",
+            f"the other parts have {others} tasks, so -n {tasks[1]} leaves none to the last",
             lsf=_TASKS,
         )
-    return tasks[0] - others
+    return max(1, tasks[0] - others), tasks[1] - others
 
 
 def _simple(simple: ast.Simple, tasks: Tasks) -> list[Request]:

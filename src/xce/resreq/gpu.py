@@ -16,7 +16,8 @@ _RUSAGE: Final = "Error in rusage section"
 _NOT_BUILT: Final = {
     "mps": "mps=yes (start a daemon of MPS in the job itself, or ask for a share of a GPU on which"
     " the site runs one, as in rusage[gpu=0.25])",
-    "gtile": "gtile",
+    "gtile": "gtile, GPUs of each socket (use glink=yes for GPUs of one NVLink domain, aff=yes for"
+    " processors near them, span[gtile=n] for GPUs of each host)",
 }
 
 

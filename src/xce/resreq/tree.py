@@ -27,7 +27,7 @@ def tree_of(request: Request) -> ast.Requirement:
         return ast.Compound(
             tuple(
                 ast.CompoundPart(
-                    part.tasks,
+                    0 if part.is_ranged else part.tasks,
                     _simple(part.request),
                     "" if part.name == f"part{place}" else part.name,
                 )

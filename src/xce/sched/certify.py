@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from xce.model.config import ClusterConfig
 from xce.model.ids import HostNumber
 from xce.model.request import CuWish, Request
+from xce.sched.certify_devices import count_wanted
 from xce.state.hosts import Column, HostTable
 from xce.state.needs import Form, Need
 
@@ -199,6 +200,8 @@ def _tile(role: Request, number: HostNumber, table: HostTable) -> int:
     for word, size in role.ptile_by_type:
         if word in words:
             return size
+    if role.gtile and role.gpu is not None:
+        return count_wanted(role.gpu, table.devices.hosts[number]) // role.gpu.count
     if role.ptile < 0:
         return int(table.total[0, number])
     return role.block or role.ptile

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from xce.model.device import NO_LINK, WHOLE, Device, GpuWish, is_model, is_profile, vendor_of
 from xce.model.ids import HostNumber
 from xce.model.request import Request
+from xce.state.host_devices import HostDevices
 from xce.state.hosts import HostTable
 
 
@@ -55,6 +56,12 @@ def find_device_faults(
         if milli > WHOLE
     ]
     return faults
+
+
+def count_wanted(wish: GpuWish, host: HostDevices) -> int:
+    """Return how many GPUs of a host are what is wanted, whoever has them."""
+    places = range(len(host.devices))
+    return sum(host.is_usable(one) and _is_wanted(wish, host.devices[one]) for one in places)
 
 
 def _faults_of_entry(

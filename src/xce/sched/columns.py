@@ -4,6 +4,7 @@ What configuration and workers say is laid out once for each change of the host 
 ``slots`` are what is free on a ground.
 """
 
+import functools
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import Final
@@ -14,7 +15,7 @@ from xce.model.config import LEVELS, ClusterConfig
 from xce.model.load import INDICES, UNKNOWN
 from xce.resreq.schema import MEASURED, NUMBERS, STATIC, STRINGS
 from xce.resreq.select import Bools, Codes, Milli
-from xce.sched.gpu_score import NO_MIX, Mix
+from xce.sched.gpu_score import NO_MIX, Kind, Mix, Sizes
 from xce.state.device_columns import DeviceColumns
 from xce.state.hosts import Column, Flags, HostTable
 
@@ -64,6 +65,8 @@ class HostFacts:
         self._flags: dict[str, Bools] = {}
         self._labels: dict[str, Codes] = {}
         self._config = config
+        self.asks: dict[int, tuple[tuple[Kind, int], ...]] = {}
+        """By class: what one job asks of GPUs, and how often; see `xce.sched.gpu_mix`."""
         self.gpu_policy = config.gpu_policy
         self.mix: Mix = NO_MIX
         """What the jobs of the cluster ask of GPUs; set for each session."""
@@ -73,6 +76,14 @@ class HostFacts:
         free = self.table.total.copy()
         free[:2][self.unknown] = _UNKNOWN_SIZE
         return free
+
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """The most that any host has, as the scorers of GPUs compare amounts."""
+        slots, devices = self.table.total[0], self.table.total[self.table.device_row :]
+        return Sizes(
+            max(1, int(slots.max(initial=1))), max(1, int(devices.sum(axis=0).max(initial=1)))
+        )
 
     @property
     def devices(self) -> DeviceColumns:

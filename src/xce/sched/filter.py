@@ -51,13 +51,17 @@ class Sieve:
             needed: How much of it is needed on a host.
             have: How much of it each host has.
         """
-        out = self.left & ~mask
+        out = self.left > mask
         size = int(np.count_nonzero(out))
         if size:
             best = max(int(have[out].max()), 0) if have is not None else 0
             self.reasons.append(HostReason(code, size, resource, needed, best))
-            self.left = self.left & mask
+            self.left = self.left > out
             self._out[code] = self._out[code] | out if code in self._out else out
+
+    def passes(self, mask: Flags) -> bool:
+        """Return whether all hosts that are left are in ``mask``."""
+        return not np.count_nonzero(self.left > mask)
 
     def left_or(self, *codes: HostCode) -> Flags:
         """Return the hosts that are left or that were taken out for one of ``codes``."""
@@ -236,6 +240,8 @@ def filter_devices(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts)
         return
     wanted = shape.least if gpu.wish.per == "task" else 1
     fits = groups_by_devices(gpu, ground.free) >= wanted
+    if sieve.passes(fits):
+        return
     needed = gpu.wish.items(shape.least)
     rows = np.where(gpu.match, ground.free[gpu.row : gpu.row + len(gpu.match)], 0).clip(min=0)
     if gpu.wish.is_whole:
@@ -265,6 +271,8 @@ def filter_processors(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFac
     wanted = shape.processors
     if wanted is not None:
         fits = tasks_by_processors(wanted, ground.free) >= shape.least
+        if sieve.passes(fits):
+            return
         sieve.keep(
             fits,
             HostCode.PROCESSORS_BUSY,
@@ -275,7 +283,7 @@ def filter_processors(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFac
 
 def filter_amounts(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep the hosts on which the share of the request is free."""
-    for row in np.flatnonzero(sieve.share).tolist():
+    for row in sieve.share.nonzero()[0].tolist():
         needed = int(sieve.share[row])
         sieve.keep(
             ground.free[row] >= needed,

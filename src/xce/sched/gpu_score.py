@@ -4,15 +4,18 @@
 whose free amounts are least like the request. ``fragmentation`` is the fragmentation gradient of
 Weng et al. (USENIX ATC 2023): of what is left on a host, that is a fragment which a task like those
 of the cluster cannot use there, and the host is best on which the expected fragments grow least.
-``default`` adds a little of ``best-fit`` to it: where many hosts are as good, which is so as long
-as a cluster is empty, the fullest one is taken, and room for large requests stays together.
+``default`` goes by another measure of fragments, `Mix.waste`: a task that could run once on a host
+does not make all of its GPUs usable, but as many as there are free CPUs for. So CPUs are a thing
+that GPUs need, from the first task on and not only when the last one does not fit, and tasks that
+want many go where there are many. Hosts that are nearly as good are taken fullest first: room for
+large requests stays together as long as a cluster is empty.
 
 All of it is integers: amounts of GPUs in thousandths, CPUs in any unit, weights as counts of tasks.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,8 +24,11 @@ from xce.state.hosts import Column
 
 COMMON_PERCENT: Final = 95
 """Tasks that make so much of all stand for the cluster's tasks."""
-FULLNESS: Final = 25
-"""How much ``default`` values a full host beside fragments: thousandths of a GPU for all of it."""
+FULLNESS: Final = 10
+"""How much ``default`` values a full host beside waste: thousandths of a GPU for all of it."""
+SHARERS: Final = 2
+"""Free CPUs for one task make the GPUs of so many usable: beside one that wants many CPUs there
+will be others that want fewer."""
 _SCALE: Final = 1000
 
 
@@ -92,6 +98,13 @@ class Mix:
                 for kind in sorted(where):
                     weights[kind, first:, wish] += size
         self._weights = weights
+        kinds_of = [kind for kind in sorted(chosen, key=_order) if kind[1]]
+        self._task_cpus = np.asarray([max(1, cpu) for cpu, _, _, _ in kinds_of], np.int64)
+        self._task_wish = np.asarray([wishes.index(kind[1:3]) for kind in kinds_of], np.int64)
+        self._task_milli = np.asarray([count * milli for _, count, milli, _ in kinds_of], np.int64)
+        self._sizes = np.zeros((max(1, kinds), len(kinds_of)), np.int64)
+        for place, each in enumerate(kinds_of):
+            self._sizes[sorted(each[3]), place] = chosen[each]
 
     def is_of(self, tasks: Mapping[Kind, int], kinds: int) -> bool:
         """Return whether it is what it would be if it were made of these."""
@@ -99,20 +112,41 @@ class Mix:
 
     def fragments(self, hosts: Hosts) -> Column:
         """Return the expected fragments of each host: thousandths of GPUs, times `total`."""
-        devices = hosts.devices
         weights = self._weights[hosts.kinds, np.searchsorted(self._cpus, hosts.cpu, "right")]
+        return self._without(hosts, (weights * self._usable(hosts)).sum(axis=1))
+
+    def waste(self, hosts: Hosts) -> Column:
+        """Return the expected waste of each host, likewise: CPUs must do for what is usable."""
+        usable = self._usable(hosts)[:, self._task_wish]
+        tasks = hosts.cpu[:, None] // self._task_cpus
+        usable = np.minimum(usable, tasks * (SHARERS * self._task_milli))
+        return self._without(hosts, (self._sizes[hosts.kinds] * usable).sum(axis=1))
+
+    def _usable(self, hosts: Hosts) -> Column:
+        """Return what each wish could have of each host, whatever its CPUs."""
+        devices = hosts.devices
         has_room = devices[:, None, :] >= self._milli[None, :, None]
-        usable = (devices[:, None, :] * has_room).sum(axis=2)
+        usable: Column = (devices[:, None, :] * has_room).sum(axis=2)
         usable *= has_room.sum(axis=2) >= self._counts
-        found: Column = devices.sum(axis=1) * self.total - (weights * usable).sum(axis=1)
+        return usable
+
+    def _without(self, hosts: Hosts, usable: Column) -> Column:
+        found: Column = hosts.devices.sum(axis=1) * self.total - usable
         return found
+
+
+Measure: TypeAlias = Callable[[Hosts], Column]
+
+
+def _order(kind: Kind) -> tuple[tuple[int, int, int], list[int]]:
+    return kind[:3], sorted(kind[3])
 
 
 def _commonest(tasks: Mapping[Kind, int]) -> dict[Kind, int]:
     """Return the commonest kinds of tasks that make `COMMON_PERCENT` of all."""
     total, seen = sum(tasks.values()), 0
     chosen: Counter[Kind] = Counter()
-    ordered = sorted(tasks.items(), key=lambda item: (-item[1], item[0][:3], sorted(item[0][3])))
+    ordered = sorted(tasks.items(), key=lambda item: (-item[1], _order(item[0])))
     for kind, size in ordered:
         chosen[kind] += size
         seen += size
@@ -143,19 +177,19 @@ def fullest_device(hosts: Hosts, ask: Ask) -> Column:
     return found
 
 
-def fragmentation(
-    hosts: Hosts, ask: Ask, mix: Mix, before: Column | None = None
+def shrinkage(
+    hosts: Hosts, ask: Ask, measure: Measure, before: Column | None = None
 ) -> tuple[Column, Column]:
-    """Return how much fragments shrink on each host, times `Mix.total`, and by which GPU.
+    """Return how much a measure shrinks on each host, times `Mix.total`, and by which GPU.
 
     Args:
         hosts: Hosts that have room.
         ask: What is asked for.
-        mix: The tasks that count.
-        before: The fragments that there are, if they are known.
+        measure: `Mix.fragments` or `Mix.waste`.
+        before: What it is without the task, if that is known.
     """
     if before is None:
-        before = mix.fragments(hosts)
+        before = measure(hosts)
     places = np.arange(len(hosts.cpu))
     cpu = hosts.cpu - ask.cpu
     if not ask.gpus or ask.is_whole:
@@ -163,12 +197,12 @@ def fragmentation(
         has_room = devices >= ask.milli
         if ask.gpus:
             devices[has_room & (np.cumsum(has_room, axis=1) <= ask.gpus)] -= ask.milli
-        shrinks = before - mix.fragments(Hosts(cpu, devices, hosts.kinds))
+        shrinks = before - measure(Hosts(cpu, devices, hosts.kinds))
         return shrinks, np.zeros(len(places), np.int64)
     rows, columns = _choices(hosts.devices, ask.milli)
     devices = hosts.devices[rows].copy()
     devices[np.arange(len(rows)), columns] -= ask.milli
-    shrinks = before[rows] - mix.fragments(Hosts(cpu[rows], devices, hosts.kinds[rows]))
+    shrinks = before[rows] - measure(Hosts(cpu[rows], devices, hosts.kinds[rows]))
     # The best choice of a host is written last; of equal ones the first GPU.
     order = np.lexsort((-columns, shrinks))
     best = np.full(len(places), np.iinfo(np.int64).min)
@@ -193,12 +227,11 @@ def blend(
 ) -> tuple[Column, Column]:
     """Return the score of ``default`` for each host, and the GPU for a part.
 
-    As `fragmentation`, in thousandths of thousandths of a GPU, less what is left of the host.
+    As `shrinkage` of waste, in thousandths of a GPU, less what is left of the host.
     """
-    shrinks, chosen = fragmentation(hosts, ask, mix, before)
+    shrinks, chosen = shrinkage(hosts, ask, mix.waste, before)
     left, whole = left_over(hosts, ask, sizes)
-    total = max(1, mix.total)
-    scores: Column = shrinks * _SCALE // total - left * (2 * _SCALE * FULLNESS) // whole
+    scores: Column = shrinks * _SCALE // max(1, mix.total) - left * (_SCALE * FULLNESS) // whole
     return scores, chosen
 
 
@@ -212,7 +245,7 @@ def score_hosts(policy: str, hosts: Hosts, ask: Ask, mix: Mix, sizes: Sizes) -> 
         case "dot-product":
             return -likeness(hosts, ask, sizes)[0]
         case "fragmentation":
-            return fragmentation(hosts, ask, mix)[0]
+            return shrinkage(hosts, ask, mix.fragments)[0]
         case _:
             return blend(hosts, ask, mix, sizes)[0]
 

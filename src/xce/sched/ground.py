@@ -81,7 +81,9 @@ def open_ground(state: ClusterState) -> Ground:
     table = state.hosts
     free = table.free()
     free[0][table.exclusive > 0] = 0
-    empty = (table.attempts == 0) & ~table.held.any(axis=0)
+    empty: Flags = table.attempts == 0
+    if state.holds:
+        empty &= ~table.held.any(axis=0)
     return Ground(free, empty, hosts_of_subjects(state), table.word_row)
 
 

@@ -22,7 +22,7 @@ from xce.resreq.ast import Affinity
 
 _RANK: Final = {level: place for place, level in enumerate(LEVELS)}
 _EXACT_MAX: Final = 12
-_CHOICES_MAX: Final = 256
+CHOICES_MAX: Final = 256
 """Most choices of domains that ``distribute=pack(level=n)`` tries on a host."""
 Pool = list[int]
 """Units from which groups are taken, in the order of taking."""
@@ -96,13 +96,33 @@ def choices(wish: Affinity, layout: Layout, free: int) -> list[int]:
     """Return the sets of domains that ``pack(level=n)`` allows, those with least free first."""
     domains = layout.domains[wish.distribute_level]
     size = min(wish.distribute_count, len(domains))
-    if math.comb(len(domains), size) > _CHOICES_MAX:
-        fullest = sorted(domains, key=lambda domain: -(domain & free).bit_count())[:size]
-        return [functools.reduce(int.__or__, fullest, 0)]
+    if math.comb(len(domains), size) > CHOICES_MAX:
+        return _grouped_choices(wish, layout, free, size)
     some = [
         functools.reduce(int.__or__, chosen, 0) for chosen in itertools.combinations(domains, size)
     ]
     return sorted(some, key=lambda choice: (choice & free).bit_count())
+
+
+def _grouped_choices(wish: Affinity, layout: Layout, free: int, size: int) -> list[int]:
+    """Return the fullest domains, so many of each group that are alike for ``same=`` and the like.
+
+    What is fuller can take whatever another one of its group could.
+    """
+    level = wish.distribute_level
+    around = [one for one in (wish.same, wish.exclusive) if one and _RANK[one] < _RANK[level]]
+    groups: dict[tuple[int, ...], Pool] = {}
+    for domain in sorted(layout.domains[level], key=lambda one: -(one & free).bit_count()):
+        key = tuple(layout.around(domain, one) for one in around)
+        groups.setdefault(key, []).append(domain)
+    counts = (range(min(size, len(group)) + 1) for group in groups.values())
+    splits = (split for split in itertools.product(*counts) if sum(split) == size)
+    found = []
+    for split in itertools.islice(splits, CHOICES_MAX):
+        parts = zip(groups.values(), split, strict=True)
+        chosen = itertools.chain.from_iterable(group[:most] for group, most in parts)
+        found.append(functools.reduce(int.__or__, chosen, 0))
+    return sorted(found, key=lambda choice: (choice & free).bit_count())
 
 
 def _place(wish: Affinity, layout: Layout, free: int, within: int, tasks: int) -> list[int]:

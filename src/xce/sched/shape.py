@@ -176,8 +176,17 @@ class Shape:
     @functools.cached_property
     def plain_rows(self) -> tuple[tuple[int, int, int], ...]:
         """Of each resource that it takes: its row, for each task, and once on a host."""
-        rows = self.asked.tolist()
-        return tuple((row, int(self.per_task[row]), int(self.per_host[row])) for row in rows)
+        return _rows_of(self.per_task, self.per_host)
+
+    @functools.cached_property
+    def first_rows(self) -> tuple[tuple[int, int, int], ...]:
+        """As `plain_rows`, on the first host."""
+        return _rows_of(self.per_task, self.per_first)
+
+    @functools.cached_property
+    def unit_rows(self) -> tuple[tuple[int, int, int], ...]:
+        """As `plain_rows`, where each task is a whole serial attempt."""
+        return _rows_of(self.unit, self.unit * 0)
 
     @functools.cached_property
     def is_loose(self) -> bool:
@@ -203,10 +212,16 @@ class Shape:
             or request.ptile
             or request.block
             or request.stripe
+            or request.gtile
             or request.hosts_max
             or request.same
             or request.cu
         )
+
+
+def _rows_of(each: Column, once: Column) -> tuple[tuple[int, int, int], ...]:
+    rows = (each + once).nonzero()[0].tolist()
+    return tuple((row, int(each[row]), int(once[row])) for row in rows)
 
 
 def compile_shape(key: ShapeKey, found: RequestClass) -> Shape:

@@ -151,6 +151,10 @@ def _lay_out_span(shape: Shape, facts: HostFacts) -> None:
                 tiles = np.where(codes == code_of.get(word, -2), size, tiles)
         shape.ceilings = tiles
         shape.tiles = np.where(tiles == _UNBOUNDED, 1, tiles)
+    elif request.gtile and shape.gpu is not None:
+        gpu = shape.gpu
+        have = (gpu.kind & gpu.usable).sum(axis=0)
+        shape.ceilings = shape.tiles = np.maximum(have // gpu.wish.count, 1)
     elif request.block:
         shape.tiles = np.full(count, request.block)
     elif request.stripe > 0:

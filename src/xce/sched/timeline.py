@@ -9,6 +9,7 @@ host, and every pool. So an earliest start is exact as far as the expected ends 
 instant would do, and one placement holds from the start to the end.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -47,13 +48,6 @@ class Piece(NamedTuple):
     exclusive: bool
 
 
-class _Moment(NamedTuple):
-    """An instant at which a reservation starts, and what is free then."""
-
-    at_us: Micros
-    view: View
-
-
 class Timeline:
     """What is free from now on. ``now`` is the caller's: what he takes of it is taken here too."""
 
@@ -68,7 +62,10 @@ class Timeline:
         """
         self.now_us = now_us
         self._totals = totals
-        self._moments = [_Moment(now_us, now)]
+        self._starts = [now_us]
+        """Now, and the instants at which reservations start; rising."""
+        self._free = [now]
+        """What is free at each of these."""
         at_us = _planned(releases.at_us, now_us)
         numbers, amounts, pools = releases.numbers, releases.amounts, releases.pools
         self._rows = _Rows(at_us, releases.at_us, numbers, amounts, pools)
@@ -77,32 +74,33 @@ class Timeline:
         self._fresh: list[_Rows] = [self._rows]
         """Rows that are still to be sorted in."""
         self._windows: list[View] = []
+        self._views: dict[Micros, View] = {}
+        """What is free at other instants, as far as it was asked for; until that changes."""
 
     @property
     def has_reservations(self) -> bool:
         """Whether anything is reserved."""
-        return len(self._moments) > 1
+        return len(self._starts) > 1
 
     def reach(self, span_us: Micros) -> Micros:
         """Return the last start of a reservation within a span from now; now: there is none.
 
         Spans of equal reach see the same window.
         """
-        return self._moments[self._inside(span_us) - 1].at_us
+        return self._starts[self._inside(span_us) - 1]
 
     def _inside(self, span_us: Micros) -> int:
-        end_us = _end(self.now_us, span_us)
-        return sum(moment.at_us < end_us for moment in self._moments)
+        return bisect_left(self._starts, _end(self.now_us, span_us))
 
     def window(self, span_us: Micros) -> View:
         """Return what is free from now on for so long."""
         size = self._inside(span_us)
         if size == 1:
-            return self._moments[0].view
+            return self._free[0]
         if not self._windows:
-            self._windows = [self._moments[0].view]
+            self._windows = [self._free[0]]
         while len(self._windows) < size:
-            more = self._moments[len(self._windows)].view
+            more = self._free[len(self._windows)]
             self._windows.append(_least(self._windows[-1], more))
         return self._windows[size - 1]
 
@@ -114,6 +112,7 @@ class Timeline:
     def note(self, piece: Piece, span_us: Micros) -> None:
         """Note when something comes free that was given out before."""
         end_us = min(self.now_us + span_us, FAR)
+        self._views.clear()
         self._fresh.append(self._release(piece, end_us, end_us))
 
     def reserve(self, piece: Piece, start_us: Micros, told_us: Micros, span_us: Micros) -> None:
@@ -125,9 +124,10 @@ class Timeline:
             told_us: As `earliest` gave it.
             span_us: For how long.
         """
-        place = sum(moment.at_us < start_us for moment in self._moments)
-        if place == len(self._moments) or self._moments[place].at_us != start_us:
-            self._moments.insert(place, _Moment(start_us, self._view_at(start_us)))
+        place = bisect_left(self._starts, start_us)
+        if place == len(self._starts) or self._starts[place] != start_us:
+            self._free.insert(place, self._view_at(start_us))
+            self._starts.insert(place, start_us)
         end_us = _end(start_us, span_us)
         self._occupy(piece, start_us, end_us, min(told_us + span_us, end_us))
         self._kept.append((start_us, int(self._held(piece)[0].sum())))
@@ -149,13 +149,7 @@ class Timeline:
         instants, told = self._instants(slots, span_us)
         if not len(instants):
             return None
-        starts = np.asarray([moment.at_us for moment in self._moments], np.int64)
-        before = np.searchsorted(starts, instants, "right")
-        ends = instants + span_us if span_us < FAR else instants * 0 + _NEVER
-        inside = np.searchsorted(starts, ends, "left")
-        # In one group all intervals hold the same starts of reservations, so what is free grows.
-        is_new = (np.diff(before) != 0) | (np.diff(inside) != 0)
-        edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), len(instants)]
+        edges = self._groups(instants, span_us)
         for low, high in pairwise(edges):
             found = self._first(instants, low, high - 1, span_us, fits)
             if found is not None:
@@ -165,10 +159,23 @@ class Timeline:
     def view(self, start_us: Micros, span_us: Micros) -> View:
         """Return what is free throughout an interval that begins at a later instant."""
         view = self._view_at(start_us)
-        for moment in self._moments:
-            if start_us < moment.at_us < _end(start_us, span_us):
-                view = _least(view, moment.view)
+        first = bisect_right(self._starts, start_us)
+        for more in self._free[first : bisect_left(self._starts, _end(start_us, span_us))]:
+            view = _least(view, more)
         return view
+
+    def _groups(self, instants: Column, span_us: Micros) -> list[int]:
+        """Return where instants begin whose intervals hold other starts of reservations than the
+        one before, and their number. In a group all hold the same, so what is free grows.
+        """
+        if len(self._starts) == 1:
+            return [0, len(instants)]
+        starts = np.asarray(self._starts, np.int64)
+        before = starts.searchsorted(instants, "right")
+        ends = instants + span_us if span_us < FAR else instants * 0 + _NEVER
+        inside = starts.searchsorted(ends, "left")
+        is_new = (before[1:] != before[:-1]) | (inside[1:] != inside[:-1])
+        return [0, *(is_new.nonzero()[0] + 1).tolist(), len(instants)]
 
     def _first(
         self,
@@ -200,28 +207,38 @@ class Timeline:
         rows = self._sorted()
         if not len(rows.at_us):
             return rows.at_us, rows.told_us
-        now_slots = int(self._moments[0].view.ground.free[0].clip(min=0).sum())
+        slots_now = int(np.maximum(self._free[0].ground.free[0], 0).sum())
+        at_us, sums = self._slots_over_time(rows)
+        is_last = np.append(at_us[1:] != at_us[:-1], True)
+        short = at_us[is_last & (sums < slots - slots_now)]
+        is_first = np.append(True, rows.at_us[1:] != rows.at_us[:-1])
+        is_first &= (rows.at_us > self.now_us) & (rows.at_us < _NEVER)
+        instants, told = rows.at_us[is_first], rows.told_us[is_first]
+        if not len(short):
+            return instants, told
+        short = np.append(short, _NEVER + FAR)
+        usable = short[short.searchsorted(instants, "left")] >= instants + span_us
+        return instants[usable], told[usable]
+
+    def _slots_over_time(self, rows: "_Rows") -> tuple[Column, Column]:
+        """Return instants, rising, and how many slots more than now are free behind each."""
+        if not self._kept:
+            return rows.at_us, rows.amounts[0].cumsum()
         kept_at = np.asarray([at_us for at_us, _ in self._kept], np.int64)
-        kept = np.asarray([size for _, size in self._kept], np.int64)
+        kept = np.asarray([-size for _, size in self._kept], np.int64)
         at_us = np.concatenate((rows.at_us, kept_at))
-        order = np.argsort(at_us, kind="stable")
-        ranked = at_us[order]
-        is_last = np.append(ranked[1:] != ranked[:-1], True)
-        sums = np.cumsum(np.concatenate((rows.amounts[0], -kept))[order])
-        short = np.append(ranked[is_last & (now_slots + sums < slots)], _NEVER + FAR)
-        place = np.append(True, rows.at_us[1:] != rows.at_us[:-1]).nonzero()[0]
-        instants = rows.at_us[place]
-        usable = (instants > self.now_us) & (instants < _NEVER)
-        usable &= short[np.searchsorted(short, instants, "left")] >= instants + span_us
-        return instants[usable], rows.told_us[place][usable]
+        order = at_us.argsort(kind="stable")
+        return at_us[order], np.concatenate((rows.amounts[0], kept))[order].cumsum()
 
     def _sorted(self) -> "_Rows":
         """Return all rows by their instant."""
         if self._fresh:
             pieces = self._fresh if self._fresh[0] is self._rows else [self._rows, *self._fresh]
-            rows = _Rows(
-                *(np.concatenate(columns, axis=-1) for columns in zip(*pieces, strict=True))
-            )
+            rows = self._rows
+            if len(pieces) > 1:
+                rows = _Rows(
+                    *(np.concatenate(columns, axis=-1) for columns in zip(*pieces, strict=True))
+                )
             order = np.lexsort((rows.told_us, rows.at_us))
             self._rows = _Rows(*(column[..., order] for column in rows))
             self._fresh = []
@@ -229,20 +246,27 @@ class Timeline:
 
     def _view_at(self, at_us: Micros) -> View:
         """Return what is free at an instant."""
-        rows = self._sorted()
-        base = next(moment for moment in reversed(self._moments) if moment.at_us <= at_us)
-        low = int(np.searchsorted(rows.at_us, base.at_us, "right"))
-        high = int(np.searchsorted(rows.at_us, at_us, "right"))
-        free = base.view.ground.free.copy()
+        known = self._views.get(at_us)
+        if known is not None:
+            return known
+        rows, place = self._sorted(), bisect_right(self._starts, at_us) - 1
+        base = self._free[place]
+        low = int(rows.at_us.searchsorted(self._starts[place], "right"))
+        high = int(rows.at_us.searchsorted(at_us, "right"))
+        free = base.ground.free.copy()
         np.add.at(free.T, rows.numbers[low:high], rows.amounts[:, low:high].T)
-        more = rows.pools[:, low:high].sum(axis=1).tolist()
-        pools = {
-            name: value + extra
-            for (name, value), extra in zip(base.view.pools.items(), more, strict=True)
-        }
-        ground = base.view.ground
+        pools = dict(base.pools)
+        if pools:
+            more = rows.pools[:, low:high].sum(axis=1).tolist()
+            pools = {
+                name: value + extra
+                for (name, value), extra in zip(pools.items(), more, strict=True)
+            }
+        ground = base.ground
         empty = free[0] >= self._totals[0]
-        return View(Ground(free, empty, ground.where, ground.word_row), pools)
+        view = View(Ground(free, empty, ground.where, ground.word_row), pools)
+        self._views[at_us] = view
+        return view
 
     def _held(self, piece: Piece) -> Column:
         """Return what an attempt keeps others from: all slots of hosts that it has for itself."""
@@ -254,16 +278,16 @@ class Timeline:
 
     def _occupy(self, piece: Piece, start_us: Micros, end_us: Micros, told_us: Micros) -> None:
         self._windows.clear()
-        for moment in self._moments:
-            if start_us <= moment.at_us < end_us:
-                ground, pools = moment.view
-                ground.take(piece.numbers, piece.amounts, exclusive=piece.exclusive)
-                for name, value in piece.pools.items():
-                    pools[name] = pools.get(name, 0) - value
+        self._views.clear()
+        first = bisect_left(self._starts, start_us)
+        for ground, pools in self._free[first : bisect_left(self._starts, end_us)]:
+            ground.take(piece.numbers, piece.amounts, exclusive=piece.exclusive)
+            for name, value in piece.pools.items():
+                pools[name] = pools.get(name, 0) - value
         self._fresh.append(self._release(piece, end_us, told_us))
 
     def _release(self, piece: Piece, end_us: Micros, told_us: Micros) -> "_Rows":
-        size, names = len(piece.numbers), self._moments[0].view.pools
+        size, names = len(piece.numbers), self._free[0].pools
         shares = np.zeros((len(names), size), np.int64)
         shares[:, 0] = [piece.pools.get(name, 0) for name in names]
         instants = np.full(size, end_us, np.int64)
@@ -283,8 +307,10 @@ class _Rows(NamedTuple):
 
 def _planned(expected_us: Column, now_us: Micros) -> Column:
     """Return instants after now. What is overdue ends any moment, in the order of its instants."""
-    planned = expected_us.copy()
     overdue = expected_us <= now_us
+    if not overdue.any():
+        return expected_us
+    planned = expected_us.copy()
     _, rank = np.unique(expected_us[overdue], return_inverse=True)
     planned[overdue] = now_us + 1 + rank
     return planned

@@ -111,7 +111,7 @@ class Memory:
         self._has_news = False
         facts = self._open_facts(state, policy)
         if state.hosts.devices.width and facts.gpu_policy in ("default", "fragmentation"):
-            facts.mix = mix_of(state, facts.mix)
+            facts.mix = mix_of(state, facts)
         return facts
 
     def _open_facts(self, state: ClusterState, policy: Policy) -> HostFacts:

@@ -110,6 +110,8 @@ class Client(Process):
         self.is_admin = is_admin
         self.starts_tasks = False
         """Whether its parallel jobs start tasks on their other hosts."""
+        self.keeps_groups = False
+        """Whether it makes job groups in which there are no jobs, and deletes them."""
         self._role = role
         self._network = network
         self._rng = rng
@@ -204,6 +206,16 @@ class Client(Process):
             wanted: Command = DeleteGroups(by, admin, "" if is_new else name)
         else:
             wanted = SetGroup(by, admin, name, limit, is_new)
+        self._wish(Wish(lambda: wanted))
+
+    def keep_groups(self, dice: Random) -> None:
+        """Wish that a job group without jobs is there, or that such ones are there no more."""
+        by, admin = self.owner.user, self.is_admin
+        name = dice.choice(("/idle", "/idle", "/idle/below", "/c"))
+        wanted: Command = SetGroup(by, admin, name, dice.choice((-1, 1, 3)), dice.random() < 0.8)
+        if dice.random() < 0.5:
+            name = dice.choice(("", name))
+            wanted = DeleteGroups(by, admin, name, below=bool(name) and dice.random() < 0.5)
         self._wish(Wish(lambda: wanted))
 
     def open_devices(self, host: str, devices: tuple[str, ...], *, is_open: bool = True) -> None:

@@ -127,7 +127,9 @@ class Cluster:
         self.gpus_milli = int(devices.sum())
         self.sizes = Sizes(int(cpu.max()), int(devices.sum(axis=1).max()))
         self.mix = self._mix(tasks)
-        self.fragments = self.mix.fragments(self.hosts)
+        self._measure = {"fgd": self.mix.fragments, "default": self.mix.waste}.get(policy)
+        self.fragments = np.zeros(count, np.int64)
+        """What `_measure` says, if the policy goes by one."""
         self.clusters: dict[int, np.ndarray[Any, np.dtype[np.bool_]]] = {}
         """By kind of request (0: a part of a GPU): the hosts that have such tasks."""
         ranks = list(range(count))
@@ -140,6 +142,11 @@ class Cluster:
         self._seen: dict[Task, int] = {}
         self._changed = np.zeros(count, np.int64)
         self._clock = 0
+        self._note_fragments(np.arange(count))
+
+    def _note_fragments(self, places: Column) -> None:
+        if self._measure is not None:
+            self.fragments[places] = self._measure(self.hosts.only(places))
 
     def _mix(self, tasks: Sequence[Task]) -> Mix:
         found: Counter[gpu_score.Kind] = Counter()
@@ -209,8 +216,7 @@ class Cluster:
             hosts.devices[host, picked] -= task.milli
             kind = task.gpus if task.milli == WHOLE else 0
             self.clusters.setdefault(kind, np.zeros(len(self._mem), np.bool_))[host] = True
-        only = np.asarray([host])
-        self.fragments[host] = self.mix.fragments(hosts.only(only))[0]
+        self._note_fragments(np.asarray([host]))
 
 
 Scores = tuple[Column, Column]
@@ -238,7 +244,8 @@ def _dot_product(cluster: Cluster, places: Column, ask: Ask) -> Scores:
 
 def _fgd(cluster: Cluster, places: Column, ask: Ask) -> Scores:
     hosts = cluster.hosts.only(places)
-    shrinks, chosen = gpu_score.fragmentation(hosts, ask, cluster.mix, cluster.fragments[places])
+    before = cluster.fragments[places]
+    shrinks, chosen = gpu_score.shrinkage(hosts, ask, cluster.mix.fragments, before)
     bounds = np.asarray(_SIGMOID, np.int64) * max(1, cluster.mix.total)
     return np.searchsorted(bounds, shrinks * 1000, "right").astype(np.int64), chosen
 

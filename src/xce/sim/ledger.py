@@ -208,9 +208,19 @@ class Ledger:
     def _regroup(self, record: GroupsSet | GroupsDeleted) -> None:
         for name in record.names:
             self._limits.pop(name, None)
-        if isinstance(record, GroupsSet):
+        if isinstance(record, GroupsDeleted):
+            for name in record.names:
+                self._check_empty(name)
+        else:
             named = zip(record.names, record.groups, strict=True)
             self._limits.update({name: group.limit for name, group in named if group.limit >= 0})
+
+    def _check_empty(self, name: str) -> None:
+        """A group is deleted only when nothing in it, or below it, has yet to end."""
+        for job, kept in self.jobs.items():
+            if f"{self._groups[kept.cls]}/".startswith(f"{name}/"):
+                over = all(one.place == ENDED for one in kept.elements.values())
+                check(over, f"job group {name} is deleted, and job {job} is in it")
 
     def _check_groups(self, job: JobId) -> None:
         """No more elements live in a group than may."""

@@ -45,6 +45,8 @@ from xce.worker.core import HostState
 
 _TASK_SEED: Final = 0x7A5C0FF5
 _TASK_SHARE: Final = 0.3
+_GROUP_SEED: Final = 0x620B_0000
+_GROUP_SHARE: Final = 0.3
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 _RACES: Final = 0x5ACE
@@ -93,8 +95,8 @@ class Parts:
         self.fate_books = FateBooks()
         self.races = self._draw_races()
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
-        self.has_tasks = self._draws_tasks(seed)
-        """Whether jobs of this world start tasks on their other hosts."""
+        self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
+        """Whether jobs start tasks on their other hosts, and users delete job groups."""
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
         self._contents: dict[Seq, bytes] = {}
         """What is stored, by its last entry."""
@@ -142,6 +144,11 @@ class Parts:
     def _draws_tasks(seed: int) -> bool:
         """Return whether jobs start tasks, by dice that nothing else is drawn from."""
         return Random(seed ^ _TASK_SEED).random() < _TASK_SHARE
+
+    @staticmethod
+    def _draws_groups(seed: int) -> bool:
+        """Return whether users keep job groups without jobs, by such dice, too."""
+        return Random(seed ^ _GROUP_SEED).random() < _GROUP_SHARE
 
     def _draw_config(self) -> ClusterConfig:
         """Return the cluster to begin with."""
@@ -224,6 +231,7 @@ class Parts:
             owner=owner, wall_us=self.wall_us, is_admin=owner is ROOT, role=role,
         )  # fmt: skip
         client.starts_tasks = self.has_tasks
+        client.keeps_groups = self.has_groups
         return client
 
     def start_leader(self) -> None:

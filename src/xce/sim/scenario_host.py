@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from xce.model.checkpoint import is_checkpoint
 from xce.model.effect import Effect, Launch, SendSignal, SetSuspended, Terminate
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
@@ -148,7 +149,7 @@ class ScenarioHost:
                 self._suspend(element, live, now_us, suspended=effect.suspended)
             case SendSignal() if effect.number > live.signals:
                 live.signals = effect.number
-                if effect.signal not in _HARMLESS:
+                if effect.signal not in _HARMLESS and not is_checkpoint(effect.signal):
                     self._end(element, live, signal=effect.signal)
 
     def end_due(self, element: Element, turn: int) -> bool:

@@ -84,6 +84,8 @@ class RunDirectory(msgspec.Struct):
     """Other hosts that may have a part of it."""
     tasks: int = 0
     """Of a part: how many were started."""
+    saved_us: Micros = 0
+    outcome: a.Outcome = a.Outcome()
 
 
 class Ground:
@@ -386,6 +388,8 @@ class Shepherd(Process):
                     self.ground.suspend(one, suspended=suspended)
                     self.seam("suspended")
                     self._tell(a.Suspended(job, index, attempt, suspended))
+            case a.Checkpoint():
+                self._save(action)
             case a.Report(launch, end, _):
                 found = self.ground.directories.get((launch.job, end.index, end.attempt))
                 if found is not None:
@@ -393,6 +397,19 @@ class Shepherd(Process):
                     self._tell(a.Appended(*found.key))
             case _:
                 self._note(action)
+
+    def _save(self, action: a.Checkpoint) -> None:
+        """Have a checkpoint written, in no time: but what is stopped, or ends, writes none."""
+        one = self._living((action.job, action.index, action.attempt))
+        if one is None or 0 < action.count <= one.number:
+            return
+        one.number = max(one.number, action.count)
+        one.saved_us = self.ground.loop.now_us
+        is_good = not (one.step or one.suspended_us)
+        detail = "" if is_good else "the job is stopped, or ends"
+        one.outcome = a.Outcome(one.outcome.number + 1, action.ends, is_good, detail)
+        self.seam("saved")
+        self._tell(a.Checkpointed(*one.key, one.saved_us, one.outcome))
 
     def _note(self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead) -> None:
         """Note what changes nothing about a process now."""
@@ -465,6 +482,7 @@ def _present(one: RunDirectory) -> a.Present:
     return a.Present(
         *one.key, "", one.pid, one.started_us, one.suspended_us, one.stopped_us, one.number,
         one.cause, one.step, one.step_us, one.reported, one.limits, one.is_part, tuple(one.parts),
+        saved_us=one.saved_us, outcome=one.outcome,
     )  # fmt: skip
 
 

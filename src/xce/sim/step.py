@@ -245,6 +245,9 @@ class SimStep:
             match action:
                 case core.OpenHost(host):
                     self._open(host)
+                case core.CheckHost(host):
+                    is_bad = self._rng.random() * 1000 < _LOST_PERMILLE
+                    self._tell(core.HostChecked(host, "cannot reach another" if is_bad else ""))
                 case core.Start():
                     self._start(action)
                 case core.Probe(role, task, run):

@@ -15,6 +15,7 @@ TASKS_MAX: Final = 3
 """Most tasks with slots: every world has room for so many."""
 SLOTS_MIN: Final = 2
 """Every host has so many slots."""
+_LAUNCHES: Final = (LaunchType.TASKS, LaunchType.TORCH, LaunchType.TASKS)
 _K: Final = RelationKind
 
 
@@ -52,8 +53,8 @@ def draw_role_job(
         sizes[rng.randrange(count)] += 1
     names = [f"r{number}" for number in range(count)]
     roles = [
-        Role(name, size, command=_command(rng), launch=LaunchType.TASKS)
-        for name, size in zip(names, sizes, strict=True)
+        Role(name, size, command=_command(rng), launch=launch)
+        for name, size, launch in zip(names, sizes, _LAUNCHES, strict=False)
     ]
     if rng.random() < 0.4:
         beside = rng.choice(names[1:])

@@ -172,6 +172,8 @@ class TaskBooks:
         if allocation is None:
             return
         key = (job, index, allocation.attempt)
+        # Whatever was decided before, its first host can say nothing of it.
+        is_given_up = is_given_up or (allocation.hosts[0], key) in self._given_up
         self._over[key] = (allocation, is_given_up)
         most_us = self._own_cpu_us + self._task_cpu_us * self._counts[key]
         check(cpu_us <= most_us, f"{key} has used {cpu_us} us, of {most_us} at most")
@@ -204,7 +206,8 @@ class TaskBooks:
         """
         self._troubles[host] += 1
         if loses_tasks:
-            self._lost.update(place for place in self._running if place[0] == host)
+            # Also with what had ended: whoever asked for it may not have heard that it began.
+            self._lost.update(place for place, _ in self._ever if place[0] == host)
 
     def note_process(self, host: str, key: Key) -> None:
         """Learn that the process of an attempt is started on its first host."""

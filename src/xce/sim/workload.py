@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from xce.model.checkpoint import Checkpoints, request_number
 from xce.model.command import (
     KillJobs,
     RequeueJobs,
@@ -42,10 +43,12 @@ MINUTE_US = 60 * SECOND_US
 HOPELESS_TASKS = 999
 GROUPS = ("/a", "/a/b", "/c")
 """Job groups, one of them in another."""
+GROUPS_SHARE = 0.6
+"""So often who keeps groups does something about them."""
 QUEUES = (
     QueueConfig(name="urgent", priority=50),
     QueueConfig(name="normal", priority=30, default=True),
-    QueueConfig(name="night", priority=10, exclusive=True),
+    QueueConfig(name="night", priority=10, exclusive=True, load_stop={"r1m": 3_000}),
 )
 
 
@@ -258,6 +261,10 @@ def draw_submission(
         files=Files(output=rng.choice(("", "out.%J"))),
         dependency=after,
     )
+    other = Random(rng.getstate()[1][5])
+    if other.random() < 0.2:
+        period_us = other.choice((0, SECOND_US // 4, SECOND_US))
+        spec = msgspec.structs.replace(spec, checkpoints=Checkpoints("/ck", period_us=period_us))
     if Random(rng.getstate()[1][3]).random() < 0.12:
         spec, request = draw_role_job(
             Random(rng.getstate()[1][4]), spec, is_spread=client.starts_tasks
@@ -301,6 +308,11 @@ def hopeless() -> Submission:
 
 def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None:
     """Let a user wish something."""
+    if client.keeps_groups:
+        # Dice of its own: what is drawn here changes nothing else in the world.
+        dice = Random(rng.getstate()[1][5])
+        if dice.random() < GROUPS_SHARE:
+            client.keep_groups(dice)
     what = rng.random()
     if what < 0.62:
         count = rng.choice((1, 1, 1, 2, 4))
@@ -349,4 +361,7 @@ def control(rng: Random, config: ClusterConfig, client: Client) -> None:
     if some is None or rng.random() < 0.1:
         client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))
     else:
-        client.control(kind, Selection(jobs=(some,)), signal=rng.choice((10, 15)))
+        signal, other = rng.choice((10, 15)), Random(rng.getstate()[1][6])
+        if other.random() < 0.4:
+            signal = request_number(ends=other.random() < 0.5, forced=False)
+        client.control(kind, Selection(jobs=(some,)), signal=signal)

@@ -13,7 +13,7 @@ from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.group import GroupsDeleted, GroupsSet
-from xce.model.host_record import HostsLeftOut
+from xce.model.host_record import CheckpointsSeen, HostsLeftOut
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
@@ -438,6 +438,7 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.SuspensionAsked: live.apply_suspension_asked,
     r.SuspensionDone: live.apply_suspension_done,
     r.SignalAsked: live.apply_signal_asked,
+    CheckpointsSeen: live.apply_checkpoints_seen,
     r.ReasonsChanged: _reasons_changed,
     r.ReservationsChanged: _reservations_changed,
     r.RoomHeld: _room_held,

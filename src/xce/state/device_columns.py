@@ -37,8 +37,9 @@ class DeviceColumns:
         for number, host in enumerate(hosts):
             if host.devices:
                 self._lay_out(number, host, known)
-        _, host_kinds = np.unique(self._model, axis=1, return_inverse=True)
-        self.host_kinds: Grid = host_kinds.reshape(-1).astype(np.int64)
+        models = list(map(tuple, self._model.T.tolist()))
+        kinds = {kind: number for number, kind in enumerate(sorted({*models}))}
+        self.host_kinds: Grid = np.asarray([kinds[kind] for kind in models], np.int64)
         """A number for the models of each host, the same for hosts with the same ones."""
         self._kinds: dict[GpuWish, frozenset[int]] = {}
         self.kind_count = int(self.host_kinds.max(initial=0)) + 1
@@ -92,8 +93,7 @@ class DeviceColumns:
             mask &= self._profile == 0
         vendor = wish.vendor or ("" if wish.model else "nvidia")
         if vendor:
-            good = [code for text, code in self._models.items() if vendor_of(text) == vendor]
-            mask &= np.isin(self._model, good)
+            mask &= _among(self._model, [vendor_of(text) == vendor for text in self._models])
         if wish.model:
             mask &= _chosen(self._model, self._models, wish.model, is_model)
         if wish.mem_mib:
@@ -106,6 +106,10 @@ def _chosen(
 ) -> FlagGrid:
     if not asked:
         return np.ones(codes.shape, np.bool_)
-    good: Sequence[int] = [code for text, code in table.items() if text and test(asked, text)]
-    found: FlagGrid = np.isin(codes, good)
+    return _among(codes, [bool(text) and test(asked, text) for text in table])
+
+
+def _among(codes: Grid, is_good: list[bool]) -> FlagGrid:
+    """Return where a code is a good one; codes count up in the order of their table."""
+    found: FlagGrid = np.asarray(is_good, np.bool_)[codes]
     return found

@@ -78,6 +78,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """The processors of each entry of ``hosts``, see `xce.model.plan.GangStart`; empty: any."""
     spec_id: int = 0
     """What it runs, where its job was changed since; 0: what its job is to run."""
+    checkpoints: int = 0
+    """The number of the last of its checkpoints that its host has told of."""
     left_out: list[HostNumber] = []
     """Hosts that it had and has lost."""
     headless: list[int] = []

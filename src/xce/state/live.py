@@ -7,7 +7,7 @@ import msgspec
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
-from xce.model.host_record import HostsLeftOut
+from xce.model.host_record import CheckpointsSeen, HostsLeftOut
 from xce.model.ids import HostNumber, JobId
 from xce.model.job import EndCause, Outcome, Phase, Stop
 from xce.model.plan import StartRule
@@ -422,6 +422,13 @@ def apply_stops_changed(state: ClusterState, record: r.StopsChanged) -> None:
         else:
             state.stopped.pop((job.id, position), None)
         settle_owed(state, job, position, attempt)
+
+
+def apply_checkpoints_seen(state: ClusterState, record: CheckpointsSeen) -> None:
+    """Note which checkpoints of attempts are known."""
+    for job_id, index, number in zip(record.jobs, record.indices, record.numbers, strict=True):
+        _, _, attempt = _live(state, job_id, index)
+        attempt.checkpoints = number
 
 
 def apply_signal_asked(state: ClusterState, record: r.SignalAsked) -> None:

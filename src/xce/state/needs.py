@@ -123,7 +123,7 @@ def roles_of(form: Request) -> tuple[Request, ...]:
         replace(
             part.request.on_hosts_of(form),
             tasks_min=part.tasks,
-            tasks_max=part.tasks,
+            tasks_max=max(part.tasks, part.tasks_max),
             thresholds=tuple(sorted(thresholds.union(part.request.thresholds))),
             # The first host of the job is that of its first part.
             hosts_first=() if place else form.hosts_first,

@@ -92,10 +92,14 @@ def stat_of_attempt(attempt: Attempt, *, unknown: bool = False) -> str:
 
 
 def stop_word(attempt: Attempt) -> str:
-    """Return why the cluster itself suspends an attempt: ``window``, ``preempted`` or nothing."""
+    """Return why the cluster itself suspends an attempt: ``window``, ``preempted``, ``load`` or
+    nothing.
+    """
     if not attempt.is_stopped_by_system:
         return ""
-    return "preempted" if attempt.stops & Stop.PREEMPTED else "window"
+    if attempt.stops & Stop.PREEMPTED:
+        return "preempted"
+    return "window" if attempt.stops & Stop.WINDOW else "load"
 
 
 def ended_element(job: Job, position: int) -> tuple[Ended, str] | None:

@@ -1,10 +1,11 @@
-"""The step's companion on a host: finds free ports, and looks whether tasks are ready.
+"""The step's companion on a host: finds free ports, answers at them, looks whether tasks are ready.
 
 ``python -I -S <this file> HOST PORTS``. It says where the host is found and which ports are free,
 then answers what comes on its input, one JSON object a line each, until that ends. It lives as long
 as the step needs the host, so that its end tells that the host is lost.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,9 @@ from typing import Any, Final
 
 _RESOLVE_S: Final = 2.0
 _ANSWER_MAX: Final = 4096
+_WORD_MAX: Final = 64
+_WORD_S: Final = 1.0
+_COMERS_MAX: Final = 1024
 _LOOPBACK: Final = ("127.0.0.1", "::1")
 _lock = threading.Lock()
 
@@ -34,6 +38,10 @@ def main(arguments: list[str]) -> int:
             free = held.pop(ask["free"], None)
             if free is not None:
                 free.close()
+        elif ask["kind"] == "open":
+            _say({"id": ask["id"], "why": open_door(held, ask["port"], ask["word"])})
+        elif ask["kind"] == "close":
+            _say({"id": ask["id"], "why": close_door(held, ask["port"])})
         else:
             threading.Thread(target=_answer, args=(ask,), daemon=True).start()
     return 0
@@ -41,13 +49,51 @@ def main(arguments: list[str]) -> int:
 
 def hold_ports(count: int) -> dict[int, socket.socket]:
     """Return free ports, bound so that nobody else is given them."""
-    held = {}
-    for _ in range(count):
-        one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.bind(("", 0))
-        held[one.getsockname()[1]] = one
-    return held
+    held = [_hold_port(0) for _ in range(count)]
+    return {one.getsockname()[1]: one for one in held}
+
+
+def _hold_port(port: int) -> socket.socket:
+    one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("", port))
+    return one
+
+
+def open_door(held: dict[int, socket.socket], port: int, word: str) -> str:
+    """Answer those who come to a held port and say a word; return why that cannot be."""
+    try:
+        held[port].listen(_COMERS_MAX)
+    except OSError as error:
+        return f"port {port} cannot be had: {error.strerror}"
+    threading.Thread(target=_keep_door, args=(held[port], word.encode()), daemon=True).start()
+    return ""
+
+
+def close_door(held: dict[int, socket.socket], port: int) -> str:
+    """Answer nobody any more, and hold the port; return why that cannot be."""
+    with held.pop(port) as door, contextlib.suppress(OSError):
+        door.shutdown(socket.SHUT_RDWR)  # ends the wait of whoever keeps it
+    try:
+        held[port] = _hold_port(port)
+    except OSError as error:
+        return f"port {port} cannot be had again: {error.strerror}"
+    return ""
+
+
+def _keep_door(door: socket.socket, word: bytes) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            channel, _ = door.accept()
+            answer_word(channel, word)
+
+
+def answer_word(channel: socket.socket, word: bytes) -> None:
+    """Answer who has come, if he says the word; he tells himself what goes wrong."""
+    with channel, contextlib.suppress(OSError):
+        channel.settimeout(_WORD_S)
+        if channel.recv(_WORD_MAX) == word:
+            channel.sendall(b"xce")
 
 
 def find_address(host: str) -> str:

@@ -5,8 +5,8 @@ happens (`take`) and the time (`tick`, not before `next_due_us`). The last actio
 
 Rules:
 
-1. Nothing begins before every host has answered: all of the step starts, or it ends naming whom it
-   missed.
+1. Nothing begins before every host has answered, and has looked whether the tasks there can meet
+   those that they must: all of the step starts, or it ends naming the host that is to blame.
 2. A role begins when all that it waits for has happened, together with the roles of its group.
    Once begun it is not held back again.
 3. At most one run of a task lives. A run that has ended badly is followed by another if its role
@@ -28,11 +28,19 @@ TERM: Final = 15
 KILL: Final = 9
 FAILED_CODE: Final = 1
 LOST_CODE: Final = 126
+PREFLIGHT_CODE: Final = 125
+"""The exit code of a job whose preflight has found something."""
 GRACE_MIN_US: Final = 100_000
 
 
 class OpenHost(NamedTuple):
     """Reach a host and say so: `HostReady`, else `HostLost`."""
+
+    host: int
+
+
+class CheckHost(NamedTuple):
+    """Find out whether the tasks on a host can meet their own: `HostChecked`. All are ready now."""
 
     host: int
 
@@ -74,6 +82,14 @@ class HostReady(NamedTuple):
     """A host answers."""
 
     host: int
+
+
+class HostChecked(NamedTuple):
+    """What a look at a host has found."""
+
+    host: int
+    why: str
+    """What is wrong; empty: nothing is."""
 
 
 class HostLost(NamedTuple):
@@ -127,8 +143,10 @@ class EndAsked(NamedTuple):
     signal: int
 
 
-Action: TypeAlias = OpenHost | Start | Probe | Signal | Finish
-Event: TypeAlias = HostReady | HostLost | Started | Failed | Exited | Probed | EndAsked
+Action: TypeAlias = OpenHost | CheckHost | Start | Probe | Signal | Finish
+Event: TypeAlias = (
+    HostReady | HostChecked | HostLost | Started | Failed | Exited | Probed | EndAsked
+)
 
 
 class Step:
@@ -138,10 +156,13 @@ class Step:
         self.plan = plan
         self.roles = [RoleState(number, role) for number, role in enumerate(plan.roles)]
         self._missing: set[int] = set()
+        self._unchecked = set().union(*plan.meetings().values())
         self._lost: dict[int, str] = {}
         self._hosts_due_us = 0
         self._is_open = False
-        """All hosts have answered."""
+        """All hosts have answered, and nothing is wrong with them."""
+        self._are_asked = False
+        """They are being looked at."""
         self._ends = False
         """What runs is being ended."""
         self._is_told = False
@@ -170,6 +191,8 @@ class Step:
         match event:
             case HostReady(host):
                 self._missing.discard(host)
+            case HostChecked(host, why):
+                self._note_check(host, why, now_us)
             case HostLost(host, why):
                 self._lose(host, why, now_us)
             case EndAsked(number):
@@ -181,8 +204,9 @@ class Step:
 
     def tick(self, now_us: int) -> list[Action]:
         """Do what is due."""
-        if self._missing and self._hosts_due_us <= now_us and not self._ends:
-            names = ", ".join(self.plan.hosts[host] for host in sorted(self._missing))
+        late = self._missing or self._unchecked
+        if late and self._hosts_due_us <= now_us and not self._ends:
+            names = ", ".join(self.plan.hosts[host] for host in sorted(late))
             detail = f"no answer from {names} within {HOSTS_US // 1_000_000} s"
             self._end_all(Finish(FAILED_CODE, detail), now_us)
         while self._due and self._due[0][0] <= now_us:
@@ -203,7 +227,7 @@ class Step:
                 break
             heapq.heappop(self._due)
         due = [self._due[0][0]] if self._due else []
-        if self._missing and not self._ends:
+        if not self._is_open and not self._ends:
             due.append(self._hosts_due_us)
         due += [late_us for _, _, late_us in self._late()]
         return min(due, default=None)
@@ -214,15 +238,20 @@ class Step:
         if host in self._lost:
             return
         self._lost[host] = why
-        was_missing = host in self._missing
         self._missing.discard(host)
-        if not self._is_open and was_missing:
+        if not self._is_open:
             detail = f"host {self.plan.hosts[host]} cannot be used: {why}"
             self._end_all(Finish(FAILED_CODE, detail), now_us)
         for role in self.roles:
             for task in role.tasks:
                 if task.plan.host == host and task.phase is not Phase.OVER:
                     self._fail(task, FAILED_CODE, f"was lost with its host: {why}", now_us)
+
+    def _note_check(self, host: int, why: str, now_us: int) -> None:
+        self._unchecked.discard(host)
+        if why and not self._is_open:
+            detail = f"preflight: host {self.plan.hosts[host]}: {why}"
+            self._end_all(Finish(PREFLIGHT_CODE, detail), now_us)
 
     # What happens to tasks.
 
@@ -368,13 +397,17 @@ class Step:
         if not self._ends:
             self._ends, self._end = True, end
             self._missing.clear()
+            self._unchecked.clear()
 
     # What follows.
 
     def _settled(self, now_us: int) -> list[Action]:
         """Do all that follows from how things are now, and return what is to be done."""
         if not self._is_open and not self._missing and not self._ends:
-            self._is_open = True
+            self._is_open = not self._unchecked
+            if not self._are_asked:
+                self._actions += [CheckHost(host) for host in sorted(self._unchecked)]
+                self._are_asked = True
         while self._is_open and not self._ends and self._open_roles(now_us):
             pass
         self._close_roles(now_us)

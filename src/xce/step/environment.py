@@ -20,11 +20,22 @@ class Meeting:
         self._plan = plan
         self.addresses = list(plan.hosts)
         self.ports: dict[tuple[int, int], int] = {}
+        self.doors: dict[int, int] = {}
+        """The port at which the tasks of a role meet, by its number."""
         self.on_host: list[list[tuple[int, int]]] = [[] for _ in plan.hosts]
         """The tasks on each host, as (role, task)."""
         for number, place in plan.tasks():
             self.on_host[plan.roles[number].tasks[place].host].append((number, place))
         self._shared: dict[str, str] | None = None
+
+    def led_by(self, host: int) -> list[int]:
+        """Return the roles whose tasks meet on a host."""
+        meetings = self._plan.meetings()
+        return [one for one in meetings if self._plan.roles[one].tasks[0].host == host]
+
+    def ports_wanted(self, host: int) -> int:
+        """Return how many free ports a host is asked for."""
+        return len(self.on_host[host]) + len(self.led_by(host))
 
     def note_host(self, host: int, address: str, ports: list[int]) -> None:
         """Learn where a host is found, and which ports are free there."""
@@ -34,6 +45,7 @@ class Meeting:
             port = next(free, 0)
             if port:
                 self.ports[role, task] = port
+        self.doors |= dict(zip(self.led_by(host), free, strict=False))
         self._shared = None
 
     def shared(self) -> dict[str, str]:
@@ -41,7 +53,7 @@ class Meeting:
         if self._shared is None:
             self._shared = {}
             for number, role in enumerate(self._plan.roles):
-                hosts = " ".join(self._plan.hosts[task.host] for task in role.tasks)
+                hosts = " ".join(self._plan.hosts[task.host] for task in role.members)
                 ends = " ".join(
                     f"{self.addresses[task.host]}:{self.ports[number, place]}"
                     for place, task in enumerate(role.tasks)
@@ -54,8 +66,9 @@ class Meeting:
 
 
 def task_environment(
-    plan: Plan, number: int, place: int, base: Mapping[str, str], meeting: Meeting
-) -> dict[str, str]:
+    plan: Plan, number: int, place: int, base: Mapping[str, str], meeting: Meeting,
+    world: Mapping[str, str] | None = None,
+) -> dict[str, str]:  # fmt: skip
     """Return the whole environment of a task.
 
     Args:
@@ -64,6 +77,7 @@ def task_environment(
         place: The task's in its role.
         base: The environment of the job.
         meeting: Where the tasks of the step are.
+        world: What its launch type tells it of the others of its role.
     """
     role = plan.roles[number]
     task = role.tasks[place]
@@ -73,7 +87,7 @@ def task_environment(
     found |= {
         "XCE_ROLE": role.name,
         "XCE_ROLE_INDEX": str(place),
-        "XCE_ROLE_NTASKS": str(len(role.tasks)),
+        "XCE_ROLE_NTASKS": str(len(role.members)),
         "XCE_HOST_NTASKS": str(len(mine)),
         "XCE_HOST_TASK_INDEX": str(mine.index((number, place))),
         "XCE_HOST": plan.hosts[task.host],
@@ -83,6 +97,7 @@ def task_environment(
         found["XCE_RANK"] = str(task.rank)
     if (number, place) in meeting.ports:
         found["XCE_PORT"] = str(meeting.ports[number, place])
+    found |= world or {}
     found |= dict(task.env)
     found |= dict(item.split("=", 1) for item in role.env)
     return found

@@ -11,6 +11,10 @@ from typing import Any, Final, NamedTuple
 RESTART_NEVER: Final = "never"
 RESTART_ON_FAILURE: Final = "on-failure"
 RESTART_ALWAYS: Final = "always"
+TORCH: Final = "torch"
+"""The launch type of a role whose tasks are the processes of one ``torch.distributed`` world."""
+MPI: Final = "mpi"
+"""That of a role whose one task is ``mpirun``, which starts the role's members."""
 
 
 class ProbePlan(NamedTuple):
@@ -79,6 +83,20 @@ class RolePlan(NamedTuple):
     """A task that has failed for good ends the job."""
     fate: str = "fail-together"
     """The word for people."""
+    launch: str = "tasks"
+    """How its command becomes its tasks."""
+    started: tuple[TaskPlan, ...] = ()
+    """Its members, where its one task starts them."""
+
+    @property
+    def members(self) -> tuple[TaskPlan, ...]:
+        """Those who run its command."""
+        return self.started or self.tasks
+
+    @property
+    def meets(self) -> bool:
+        """Whether its members meet at a port on the host of its first task."""
+        return self.launch in (TORCH, MPI)
 
 
 class Plan(NamedTuple):
@@ -100,6 +118,14 @@ class Plan(NamedTuple):
             for index in range(len(role.tasks)):
                 yield number, index
 
+    def meetings(self) -> dict[int, set[int]]:
+        """Return the hosts of each role whose members meet, by its number."""
+        return {
+            number: {task.host for task in (*role.tasks, *role.members)}
+            for number, role in enumerate(self.roles)
+            if role.meets
+        }
+
 
 def encode_plan(plan: Plan) -> str:
     """Return a plan as JSON."""
@@ -113,11 +139,12 @@ def decode_plan(text: str) -> Plan:
 
 
 def _role(fields: list[Any]) -> RolePlan:
-    named = dict(zip(RolePlan._fields, fields, strict=True))
-    named["tasks"] = tuple(
-        TaskPlan(host, rank, tuple((name, value) for name, value in env))
-        for host, rank, env in named["tasks"]
-    )
+    named = dict(zip(RolePlan._fields, fields, strict=False))  # of an earlier release, perhaps
+    for name in ("tasks", "started"):
+        named[name] = tuple(
+            TaskPlan(host, rank, tuple((name, value) for name, value in env))
+            for host, rank, env in named.get(name, ())
+        )
     named["waits"] = tuple(Wait(*wait) for wait in named["waits"])
     for name in ("args", "env", "parents"):
         named[name] = tuple(named[name])

@@ -66,6 +66,20 @@ class Suspend(msgspec.Struct, frozen=True, gc=False, tag="suspend", array_like=T
     suspended: bool
 
 
+class Checkpoint(msgspec.Struct, frozen=True, gc=False):
+    """Have a checkpoint written."""
+
+    launch: Launch
+    job: JobId
+    index: Index
+    attempt: int
+    ends: bool = False
+    """The job ends when it is written."""
+    forced: bool = False
+    count: int = 0
+    """As in `Signal`; 0: it was due."""
+
+
 class Report(msgspec.Struct, frozen=True, gc=False):
     """Add the job's report to its output file, then say so (`Appended`)."""
 
@@ -102,11 +116,23 @@ class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=Tr
     attempt: int
     mem_limit_kib: int
     limits: tuple[int, ...]
-    """Of the effect: run limit, memory limit, fence, CPU limit; given back to a worker that has
-    just come."""
+    """As `xce.worker.attempt.Live.limits_of` makes them; given back to a worker that has just
+    come."""
 
 
-Action: TypeAlias = Spawn | SpawnPart | Lead | Signal | Suspend | Report | Forget | Lease | SetLimit
+Action: TypeAlias = (
+    Spawn | SpawnPart | Lead | Signal | Suspend | Checkpoint | Report | Forget | Lease | SetLimit
+)
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True):
+    """What became of the last checkpoint of an attempt."""
+
+    number: int = 0
+    """Counts those that were begun; 0: there is none."""
+    ends: bool = False
+    is_good: bool = False
+    detail: str = ""
 
 
 class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):
@@ -146,6 +172,9 @@ class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
     """Other hosts that may have a part of it (`Lead`)."""
     is_posting: bool = False
     """The job itself is over, and post hooks run."""
+    saved_us: Micros = 0
+    """When the last checkpoint was begun; 0: none was."""
+    outcome: Outcome = Outcome()
 
     @property
     def key(self) -> Key:
@@ -212,6 +241,17 @@ class Suspended(msgspec.Struct, frozen=True, tag="suspended", array_like=True):
     index: Index
     attempt: int
     suspended: bool
+
+
+class Checkpointed(msgspec.Struct, frozen=True, tag="checkpointed", array_like=True):
+    """A checkpoint is written, or could not be."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    saved_us: Micros
+    """When it was begun."""
+    outcome: Outcome
 
 
 class Usage(msgspec.Struct, frozen=True, tag="usage", array_like=True):
@@ -298,7 +338,9 @@ class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
     error: str
 
 
-News: TypeAlias = Started | Ended | MainOver | Suspended | Usage | Appended | TerminalLost
+News: TypeAlias = (
+    Started | Ended | MainOver | Suspended | Checkpointed | Usage | Appended | TerminalLost
+)
 """What the host state machine is told."""
 Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead | Led | TaskTold
 """What the shepherd says."""

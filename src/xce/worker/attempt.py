@@ -1,10 +1,12 @@
 """Two records of the host state machine: an attempt that lives here, and one that is over. Pure."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from xce.model.effect import Launch
+from xce.model.checkpoint import is_checkpoint, is_forced, wants_end
+from xce.model.effect import Launch, SetLimits
 from xce.model.ids import SECOND_US, Index, Micros
 from xce.model.job import EndCause
 from xce.model.observation import AttemptEnded
@@ -13,12 +15,14 @@ from xce.model.task import PartSeen
 from xce.worker import ending
 from xce.worker.action import (
     Action,
+    Checkpoint,
     Ended,
     Key,
     Lead,
     Present,
     SetLimit,
     Signal,
+    Spawn,
     Suspend,
     Usage,
 )
@@ -31,10 +35,10 @@ class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-        "attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
+"attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
         "is_posting", "is_running", "is_warned", "launch", "limits", "number", "number_signal",
-        "own_end", "part_cpu_us", "parts", "pid", "started_us", "step", "step_us", "stopped_us",
-        "suspended", "suspended_us", "used", "wants_suspended",
+        "own_end", "part_cpu_us", "parts", "pid", "saved_us", "started_us", "step", "step_us",
+        "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +81,8 @@ class Live:
         """Those that were set since the launch; empty: none."""
         self.is_warned = False
         """The signal that was asked for before the run limit is sent."""
+        self.saved_us: Micros = 0
+        """When the last checkpoint was ordered or begun; 0: none was."""
         self.due_us = 0
         """When something is due, as it stands in the heap; 0: nothing."""
 
@@ -90,14 +96,25 @@ class Live:
         return Signal(*self.key, ending.signal_of(self.step, self.cause), self.cause, self.step)
 
     def set_limits(self, limits: tuple[int, ...]) -> None:
-        """Have other limits than those of the launch: run limit, memory limit, fence, CPU limit."""
+        """Have other limits than those of the launch, as `limits_of` gives them."""
         run_limit_us, mem_limit_kib, fence_us, *rest = limits
+        self.is_warned = self.is_warned and run_limit_us == self.launch.run_limit_us
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
         if rest:
             spec = replace(spec, limits=replace(spec.limits, cpu_us=rest[0]))
+        if rest[1:] and spec.checkpoints is not None:
+            spec = replace(spec, checkpoints=replace(spec.checkpoints, period_us=rest[1]))
         self.launch = replace(self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us)
         self.limits = limits
-        self.is_warned = False
+
+    def limits_of(self, effect: SetLimits) -> tuple[int, ...]:
+        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, and
+        the period of checkpoints where the job writes any.
+        """
+        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
+        if self.launch.spec.checkpoints is None:
+            return limits
+        return (*limits, effect.checkpoint_period_us)
 
     def overrun(self, one: Usage) -> EndCause:
         """Return which limit it goes beyond; NONE: none."""
@@ -147,8 +164,9 @@ class Live:
             self.wants_suspended = False
         elif self.step > present.step:
             actions.append(self.signal())
+        self.saved_us = max(self.saved_us, present.saved_us)
         if self.number > present.number:
-            actions.append(Signal(*self.key, self.number_signal, count=self.number))
+            actions.append(self.request(self.number_signal, self.number))
         self.number = max(self.number, present.number)
         if self.wants_suspended != self.suspended and not self.step:
             actions.append(Suspend(*self.key, suspended=self.wants_suspended))
@@ -166,21 +184,57 @@ class Live:
             return ending.step_due_us(
                 self.step, self.cause, self.step_us, self.launch, self.interval_us
             )
-        limit_us = self.launch.run_limit_us
-        if not limit_us or not self.is_running or self.suspended:
+        if not self.is_running or self.suspended:
             return 0
-        spec, end_us = self.launch.spec, self.started_us + self.stopped_us + limit_us
-        if spec.warning_signal and not self.is_warned:
-            return max(self.started_us, end_us - spec.warning_us)
-        return end_us
+        spec, end_us = self.launch.spec, self._end_us()
+        if end_us and spec.warning_signal and not self.is_warned:
+            end_us = max(self.started_us, end_us - spec.warning_us)
+        return min(filter(None, (end_us, self._checkpoint_us())), default=0)
 
-    def warning(self) -> Signal | None:
-        """Return the signal that is due before the run limit; None: it is sent, or not wanted."""
-        number = self.launch.spec.warning_signal
-        if not number or self.is_warned:
+    def is_at_limit(self, now_us: Micros) -> bool:
+        """Whether its run limit is reached."""
+        return 0 < self._end_us() <= now_us
+
+    def _end_us(self) -> Micros:
+        """Return when its run limit is reached; 0: it has none."""
+        limit_us = self.launch.run_limit_us
+        return self.started_us + self.stopped_us + limit_us if limit_us else 0
+
+    def _checkpoint_us(self) -> Micros:
+        """Return when a checkpoint is due; 0: never."""
+        wanted = self.launch.spec.checkpoints
+        if wanted is None or not wanted.period_us:
+            return 0
+        if self.saved_us:
+            return self.saved_us + wanted.period_us
+        return self.started_us + (wanted.first_us or wanted.period_us)
+
+    def before_limit(self, now_us: Micros) -> Signal | Checkpoint | None:
+        """Return what is due before the run limit; None: nothing is."""
+        if 0 < self._checkpoint_us() <= now_us and not self.is_at_limit(now_us):
+            self.saved_us = now_us
+            return Checkpoint(self.launch, *self.key)
+        number, end_us = self.launch.spec.warning_signal, self._end_us()
+        if not number or self.is_warned or not end_us:
             return None
         self.is_warned = True
-        return Signal(*self.key, number)
+        return self.request(number, 0)
+
+    def request(self, number: int, count: int) -> Signal | Checkpoint:
+        """Return what somebody asked for as a signal."""
+        if is_checkpoint(number):
+            return Checkpoint(self.launch, *self.key, wants_end(number), is_forced(number), count)
+        return Signal(*self.key, number, count=count)
+
+
+def is_ordered(live: Live, actions: Iterable[Action]) -> bool:
+    """Whether an attempt has just been ordered to start."""
+    return any(
+        isinstance(one, Spawn)
+        and one.launch is live.launch
+        and (live.index, live.attempt) in one.elements
+        for one in actions
+    )
 
 
 class Over(NamedTuple):

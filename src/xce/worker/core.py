@@ -29,7 +29,7 @@ from xce.model.observation import AttemptSeen
 from xce.worker import action as a
 from xce.worker import ending
 from xce.worker.action import Action, Key
-from xce.worker.attempt import Live, Over, never_started, over_of
+from xce.worker.attempt import Live, Over, is_ordered, never_started, over_of
 from xce.worker.outbox import Outbox, Reports
 from xce.worker.parts import EARLIER, GONE, Parts
 from xce.worker.past import Past, Place
@@ -191,6 +191,9 @@ class HostState:
                     self._schedule(live)
                 case a.Suspended():
                     self._note_suspension(one, now_us)
+                case a.Checkpointed() if (live := self._named(one)) is not None:
+                    live.saved_us = one.saved_us
+                    self._note_outcome(live, one.outcome, now_us, actions)
                 case a.Usage():
                     self._note_usage(one, now_us, actions)
                 case a.TerminalLost() if (live := self._named(one)) is not None:
@@ -206,7 +209,7 @@ class HostState:
             self._note_present(one, now_us, actions)
         keys = {one.present.key for one in listed}
         for place, live in list(self._live.items()):
-            if live.key in keys or self._is_ordered(live, actions):
+            if live.key in keys or is_ordered(live, actions):
                 continue
             # A shepherd loses only what has not begun (see its run directories).
             live.is_running = False
@@ -242,12 +245,12 @@ class HostState:
             _, place = heapq.heappop(self._due)
             live = self._live[place]
             live.due_us = 0
-            if not live.step and (warning := live.warning()) is not None:
-                actions.append(warning)
+            if not live.step and (early := live.before_limit(now_us)) is not None:
+                actions.append(early)
                 self._schedule(live)
             elif live.step:
                 self.go_to_step(live, ending.next_step(live.step), now_us, actions)
-            else:
+            elif live.is_at_limit(now_us):
                 self.end(live, EndCause.RUNLIMIT, now_us, actions)
         self._past.let_go(now_us)
         return actions
@@ -308,18 +311,15 @@ class HostState:
             self._outbox.note_suspension(live.key, suspended=effect.suspended)
 
     def _send_signal(self, effect: SendSignal, actions: list[Action]) -> None:
-        live = self._live.get((effect.job, effect.index))
-        if live is None or live.attempt != effect.attempt or effect.number <= live.number:
+        if (live := self._named(effect)) is None or effect.number <= live.number:
             return
         live.number, live.number_signal = effect.number, effect.signal
-        actions.append(a.Signal(*live.key, effect.signal, count=effect.number))
+        actions.append(live.request(effect.signal, effect.number))
 
     def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
-        live = self._live.get((effect.job, effect.index))
-        if live is None or live.attempt != effect.attempt:
+        if (live := self._named(effect)) is None:
             return
-        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
-        if limits != live.limits:
+        if (limits := live.limits_of(effect)) != live.limits:
             live.set_limits(limits)
             actions.append(a.SetLimit(*live.key, effect.mem_limit_kib, limits))
             self._schedule(live)
@@ -354,8 +354,8 @@ class HostState:
 
     # News, one by one.
 
-    def _named(self, one: a.News) -> Live | None:
-        """Return the living attempt that news are about."""
+    def _named(self, one: a.News | SendSignal | SetLimits) -> Live | None:
+        """Return the living attempt that something is about."""
         live = self._live.get((one.job, one.index))
         return live if live is not None and live.attempt == one.attempt else None
 
@@ -367,8 +367,7 @@ class HostState:
         live.pid, live.started_us = one.pid, one.started_us
         if not live.forget:
             self._outbox.note_start(live.key, one.pid, one.started_us)
-        if live.launch.run_limit_us:
-            self._schedule(live)
+        self._schedule(live)
 
     def _note_suspension(self, one: a.Suspended, now_us: Micros) -> None:
         live = self._named(one)
@@ -377,6 +376,15 @@ class HostState:
         live.note_suspension(now_us, suspended=one.suspended)
         if not live.forget:
             self._outbox.note_suspension(live.key, suspended=one.suspended)
+        self._schedule(live)
+
+    def _note_outcome(
+        self, live: Live, one: a.Outcome, now_us: Micros, actions: list[Action]
+    ) -> None:
+        """Say what became of a checkpoint, and end what was only to write it."""
+        self._outbox.note_checkpoint(live, one)
+        if one.ends and one.is_good:
+            self.end(live, EndCause.CHKPNT, now_us, actions, force=True)
         self._schedule(live)
 
     def _note_usage(self, one: a.Usage, now_us: Micros, actions: list[Action]) -> None:
@@ -438,7 +446,7 @@ class HostState:
             self._note_strange_end(one, one.ended, now_us, actions)
             return
         else:
-            live = self._adopt(one, live, now_us)
+            live = self._adopt(one, live, now_us, actions)
         if one.ended is not None:
             self._note_end(one.ended, now_us, actions)
         else:
@@ -464,7 +472,9 @@ class HostState:
         if ended.wants_report:
             actions.append(a.Report(one.launch, over.aged(now_us), now_us))
 
-    def _adopt(self, one: Listing, other: Live | None, now_us: Micros) -> Live:
+    def _adopt(
+        self, one: Listing, other: Live | None, now_us: Micros, actions: list[Action]
+    ) -> Live:
         """Take an attempt that this state did not know."""
         present = one.present
         place = (present.job, present.index)
@@ -477,7 +487,7 @@ class HostState:
         live = Live(one.launch, present.index, present.attempt, is_part=present.is_part)
         self._live[place] = live
         live.wants_suspended = bool(present.suspended_us)
-        self._match(live, present, now_us, [])
+        self._match(live, present, now_us, actions)
         return live
 
     def _match(self, live: Live, present: a.Present, now_us: Micros, actions: list[Action]) -> None:
@@ -485,14 +495,5 @@ class HostState:
         if not live.is_running and present.pid:
             self._note_start(a.Started(*live.key, present.pid, present.started_us))
         live.match(present, now_us, actions)
+        self._note_outcome(live, present.outcome, now_us, actions)
         self.parts.note(live)
-
-    @staticmethod
-    def _is_ordered(live: Live, actions: list[Action]) -> bool:
-        """Whether an attempt has just been ordered to start."""
-        return any(
-            isinstance(one, a.Spawn)
-            and one.launch is live.launch
-            and (live.index, live.attempt) in one.elements
-            for one in actions
-        )

@@ -30,6 +30,7 @@ _NEVER: Final = re.compile(
     |LSB_JOBINDEX\w*|LSB_BATCH_JID|LSB_DJOB_\w*|LSB_MCPU_HOSTS|LSB_OUTPUTFILE|LSB_ERRORFILE
     |LSB_INPUTFILE|LSB_EFFECTIVE_RSRCREQ|LSB_PROJECT_NAME|LSB_MAX_NUM_PROCESSORS|LSB_CLUSTER_NAME
     |(?:CUDA|ROCR|HIP)_VISIBLE_DEVICES\w*|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|NVIDIA_VISIBLE_DEVICES|LSB_GPU_\w*
+    |LSB_CHKPNT_DIR|LSB_ECHKPNT_METHOD_DIR|LSB_OLD_JOBID|LSB_ERESTART_USRCMD
     |LS_EXEC_T|LS_SUBCWD|XCE_JOB\w*|XCE_ATTEMPT\w*|XCE_NTASKS|XCE_HOSTFILE|XCE_HOST_\w*|XCE_ROLE\w*
     |XCE_HOSTS_\w*|XCE_RANK\w*|XCE_LAUNCH_\w*|XCE_GPU\w*|XCE_BIND_\w*|LSB_BIND_\w*
     |LSB_AFFINITY_HOSTFILE|RM_CPU_TASK\d+
@@ -159,6 +160,7 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
         found["MASTER_PORT"] = str(meeting_port(launch, index, attempt))
     if index in launch.restarted:
         found["LSB_RESTART"] = "Y"
+    found |= checkpoint_environment(launch, index)
     files = spec.files
     directory = output_directory(launch, index, launch.hosts[0][0])
     for variable, path, above in (
@@ -169,3 +171,16 @@ def element_environment(launch: Launch, index: Index, attempt: int) -> dict[str,
         if path:
             found[variable] = posixpath.join(above, expand_path(path, job=job, index=index))
     return found
+
+
+def checkpoint_environment(launch: Launch, index: Index) -> dict[str, str]:
+    """Return the variables that say where an element's checkpoints are and who writes them."""
+    wanted = launch.spec.checkpoints
+    if wanted is None:
+        return {}
+    name = f"{launch.job}[{index}]" if index else str(launch.job)
+    return {
+        "LSB_CHKPNT_DIR": posixpath.join(wanted.directory, name),
+        "LSB_ECHKPNT_METHOD": wanted.method,
+        "LSB_ECHKPNT_METHOD_DIR": launch.checkpoint_programs,
+    }

@@ -24,7 +24,7 @@ from xce.worker import action as a
 from xce.worker.core import Listing
 from xce.worker.ending import STEP_KILL
 from xce.worker.link import PROTOCOL, OnEvents, OnList, ShepherdList
-from xce.worker.order import AppendOrder, OrderFrame, ReadOrder, SpawnOrder
+from xce.worker.order import AppendOrder, CheckpointOrder, OrderFrame, ReadOrder, SpawnOrder
 
 SECONDS_NAME: Final = "XCE_HOLLOW_S"
 """A job's variable: how long it runs, ``1.5`` or ``1-10``."""
@@ -102,6 +102,8 @@ class _Simulated:
         self.stopped_us: Micros = 0
         self.number = self.cause = self.step = 0
         self.step_us: Micros = 0
+        self.saved_us: Micros = 0
+        self.outcome = a.Outcome()
         self.held: list[int] = []
         """Signals that a stopped process takes only when it goes on."""
         self.timer: asyncio.TimerHandle | None = None
@@ -112,6 +114,7 @@ class _Simulated:
         return a.Present(
             *self.key, self.note, self.pid, self.started_us, self.suspended_us, self.stopped_us,
             self.number, self.cause, self.step, self.step_us, reported=False,
+            saved_us=self.saved_us, outcome=self.outcome,
         )  # fmt: skip
 
 
@@ -182,6 +185,17 @@ class HollowShepherd:
                     self._tell(a.Piece(number, "", 0, "a hollow host's jobs write nothing"))
                 case a.Lease(until):
                     self._lease(until)
+                case CheckpointOrder(job, index, attempt, count, shared):
+                    self._refuse_checkpoint((job, index, attempt), count, ends=shared.ends)
+
+    def _refuse_checkpoint(self, key: a.Key, count: int, *, ends: bool) -> None:
+        one = self._living(key)
+        if one is None or 0 < count <= one.number:
+            return
+        one.number, one.saved_us = max(one.number, count), _clock_us()
+        detail = "a hollow host's jobs write no checkpoints"
+        one.outcome = a.Outcome(one.outcome.number + 1, ends, is_good=False, detail=detail)
+        self._tell(a.Checkpointed(*key, one.saved_us, one.outcome))
 
     def _tell(self, event: a.Event) -> None:
         """Have something told in the next round of the loop, with what else comes by then."""

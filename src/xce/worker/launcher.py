@@ -26,7 +26,7 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
-from xce.worker.launch_command import command_of
+from xce.worker.launch_command import command_of, launch_programs
 from xce.worker.launch_desk import LaunchDoor
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.process_limits import limit_code
@@ -298,6 +298,7 @@ class Launcher:
         env = element_environment(launch, index, attempt)
         if launch.spec.runs_by_roles:
             env["XCE_STEP_PLAN"] = self._plan_file(launch, index)
+            env |= launch_programs()
         if len(launch.hosts) > 1:
             env["XCE_LAUNCH_HOST"] = self._host
         if self._door is not None and len(launch.hosts) > 1:

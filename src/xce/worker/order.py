@@ -152,6 +152,29 @@ class ReadOrder(msgspec.Struct, frozen=True, tag="read", array_like=True):
     limit: int
 
 
+class CheckpointShared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shepherd must know to have a checkpoint written."""
+
+    argv: list[str]
+    """Behind them comes the job shell's pid, which is the job's process group."""
+    env: dict[str, str]
+    cwd: str
+    umask: int
+    ends: bool
+    limit_us: Micros
+    """So long it may take; 0: any time."""
+
+
+class CheckpointOrder(msgspec.Struct, frozen=True, tag="checkpoint", array_like=True):
+    """Have a checkpoint written; answered by `Checkpointed`."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    count: int
+    shared: CheckpointShared
+
+
 Order: TypeAlias = (
     SpawnOrder
     | Signal
@@ -159,6 +182,7 @@ Order: TypeAlias = (
     | AppendOrder
     | Forget
     | ReadOrder
+    | CheckpointOrder
     | TerminalOrder
     | PartOrder
     | TaskOrder

@@ -7,9 +7,9 @@ connection is lost, what was not acknowledged is to be said again.
 from typing import Final, NamedTuple
 
 from xce.model.ids import Micros
-from xce.model.observation import AttemptEnded, AttemptStarted, SuspensionSeen
-from xce.worker.action import Key
-from xce.worker.attempt import Over
+from xce.model.observation import AttemptEnded, AttemptStarted, CheckpointSeen, SuspensionSeen
+from xce.worker.action import Key, Outcome
+from xce.worker.attempt import Live, Over
 
 ENDS_MAX: Final = 5_000
 """Most ends in one batch."""
@@ -23,12 +23,14 @@ class Reports(NamedTuple):
     ended: tuple[AttemptEnded, ...]
     suspended: tuple[SuspensionSeen, ...]
     gone: tuple[Key, ...]
+    checkpoints: tuple[CheckpointSeen, ...]
 
 
 class _Sent(NamedTuple):
     started: dict[Key, tuple[int, Micros]]
     ended: list[Key]
     suspended: dict[Key, bool]
+    checkpoints: dict[Key, dict[int, str | None]]
 
 
 class Outbox:
@@ -40,6 +42,8 @@ class Outbox:
         self._started: dict[Key, tuple[int, Micros]] = {}
         self._ended: dict[Key, None] = {}
         self._suspended: dict[Key, bool] = {}
+        self._checkpoints: dict[Key, dict[int, str | None]] = {}
+        """By number: what went wrong, or None."""
         self._gone: dict[Key, None] = {}
         """Attempts that were to be forgotten and are gone. Not said again on another connection:
         the list of what lives says it then."""
@@ -49,7 +53,9 @@ class Outbox:
     @property
     def has_reports(self) -> bool:
         """Whether there is something to say."""
-        return bool(self._ended or self._started or self._suspended or self._gone)
+        return bool(
+            self._ended or self._started or self._suspended or self._gone or self._checkpoints
+        )
 
     @property
     def in_flight(self) -> int:
@@ -63,6 +69,12 @@ class Outbox:
     def note_suspension(self, key: Key, *, suspended: bool) -> None:
         """Let it be said that an attempt was stopped, or goes on."""
         self._suspended[key] = suspended
+
+    def note_checkpoint(self, live: Live, one: Outcome) -> None:
+        """Let it be said what became of a checkpoint, if somebody wants to hear of it."""
+        if one.number and not live.forget:
+            fault = None if one.is_good else one.detail
+            self._checkpoints.setdefault(live.key, {})[one.number] = fault
 
     def note_end(self, key: Key, over: Over, *, ready: bool) -> None:
         """Keep an end until it is acknowledged; unless ``ready`` it is not said yet."""
@@ -87,6 +99,7 @@ class Outbox:
         """Say nothing of an attempt any more; return its end if it was kept."""
         self._started.pop(key, None)
         self._suspended.pop(key, None)
+        self._checkpoints.pop(key, None)
         self._ended.pop(key, None)
         return self.over.pop(key, None)
 
@@ -98,12 +111,13 @@ class Outbox:
         started, self._started = self._started, {}
         suspended, self._suspended = self._suspended, {}
         gone, self._gone = self._gone, {}
+        checkpoints, self._checkpoints = self._checkpoints, {}
         ended = [key for _, key in zip(range(ENDS_MAX), self._ended, strict=False)]
         for key in ended:
             del self._ended[key]
         self._number += 1
         # An end that was withdrawn while it was on its way is not in `over` any more.
-        self._sent[self._number] = _Sent(started, ended, suspended)
+        self._sent[self._number] = _Sent(started, ended, suspended, checkpoints)
         return Reports(
             self._number,
             tuple(
@@ -113,6 +127,11 @@ class Outbox:
             tuple(self.over[key].aged(now_us) for key in ended),
             tuple(SuspensionSeen(*key, is_so) for key, is_so in suspended.items()),
             tuple(gone),
+            tuple(
+                CheckpointSeen(*key, number, fault is None, fault or "")
+                for key, faults in checkpoints.items()
+                for number, fault in sorted(faults.items())
+            ),
         )
 
     def acknowledged(self, number: int) -> list[tuple[Key, Over]]:
@@ -133,6 +152,8 @@ class Outbox:
             sent = self._sent[number]
             self._started = sent.started | self._started
             self._suspended = sent.suspended | self._suspended
+            for key, faults in sent.checkpoints.items():
+                self._checkpoints[key] = faults | self._checkpoints.get(key, {})
             again = {key: None for key in sent.ended if key in self.over}
             self._ended = again | self._ended
         self._sent.clear()

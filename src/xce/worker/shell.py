@@ -26,6 +26,7 @@ from xce.worker import streams
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import (
     Action,
+    Checkpoint,
     Ended,
     Event,
     Forget,
@@ -49,6 +50,7 @@ from xce.worker.action import (
 )
 from xce.worker.asks import Asks
 from xce.worker.beat import Beat
+from xce.worker.checkpoints import checkpoint_order
 from xce.worker.core import HostState
 from xce.worker.dates import render_date
 from xce.worker.hollow import HollowOptions, HollowShepherd
@@ -364,6 +366,10 @@ class Worker:
                 case Signal() | Suspend() | SetLimit():
                     if not self._launcher.hold_back(action, prepared, now_us):
                         prepared.orders.append(action)
+                case Checkpoint():
+                    prepared.orders.append(
+                        checkpoint_order(action, self._options.host, self._accounts)
+                    )
                 case Forget() | Lease() | Lead():
                     prepared.orders.append(action)
                 case SpawnPart():

@@ -53,6 +53,8 @@ def plan_of(launch: Launch, index: Index, script: str) -> Plan:
             error=role.error,
             probe=_probe(role),
             group=number,
+            launch=role.launch.value,
+            started=tasks.members_of(role) if role.launch is LaunchType.MPI else (),
         )
         for number, role in enumerate(spec.roles)
     ]
@@ -162,9 +164,20 @@ class _Tasks:
         )
 
     def of(self, role: Role) -> tuple[TaskPlan, ...]:
-        """Return the tasks of a role."""
-        found = self._attached(role) if role.attach else self._placed(role)
-        return found[:1] if role.launch is LaunchType.SCRIPT else found
+        """Return the tasks of a role that the step starts."""
+        found = self.members_of(role)
+        match role.launch:
+            case LaunchType.SCRIPT:
+                return found[:1]
+            case LaunchType.MPI:
+                # The step's host: others can be reached from there only.
+                return (TaskPlan(0, found[0].rank),) if found else ()
+            case _:
+                return found
+
+    def members_of(self, role: Role) -> tuple[TaskPlan, ...]:
+        """Return those who are to run the command of a role."""
+        return self._attached(role) if role.attach else self._placed(role)
 
     def _attached(self, role: Role) -> tuple[TaskPlan, ...]:
         """Return one task on each host of those that it is attached to; it sees their GPUs."""

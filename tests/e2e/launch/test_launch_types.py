@@ -1,12 +1,13 @@
 """Jobs whose command is every task: plain ones, those of torch, those under a real mpirun."""
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launch_jobs import HAS_MPI, build_hello, submit_launch
+from launch_jobs import BESIDE_MPI, HAS_MPI, build_hello, submit_launch
 from live import Live, is_alive, open_live, until
 
 from xce.worker.ranks import PORT_FIRST, PORTS, port_of
@@ -15,7 +16,7 @@ from xce.worker.ranks import PORT_FIRST, PORTS, port_of
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
     with open_live() as cluster:
-        cluster.xce("up", "--hosts", "h1,h2", "--slots", "2")
+        cluster.xce("up", "--hosts", "h1,h2", "--slots", "2", "--gpus", "2")
         yield cluster
 
 
@@ -70,6 +71,24 @@ def test_a_port_that_somebody_else_has_is_said_before_anything_starts(live: Live
     assert row["exit_code"] == 125
     assert f"preflight: host {row['hosts'][0][0]}: port " in live.output(job).decode()
     assert not (live.home / "started").exists()
+
+
+@pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")
+def test_a_real_mpi_program_runs_as_a_role_beside_others(live: Live, tmp_path: Path) -> None:
+    build_hello(tmp_path, live.home / "hello")
+    body = {"spec": BESIDE_MPI.format(gpu=1), "cwd": str(live.home), "umask": 0o022}
+    job = live.submit_all([body])[0]
+    row = live.until_ended(job)
+    text = live.output(job).decode()
+    hosts = [host for host, count in row["hosts"] for _ in range(count)]
+    sums = sorted(re.findall(r"solve.0: rank (\d) of 3 on (h\d): sum 3\n", text))
+    own = sorted(re.findall(r"index (\d) on (h\d) rank (\d) gpu (\d)\n", text))
+    assert [one[:2] for one in own] == sums, text
+    assert [hosts[int(rank)] for _, _, rank, _ in own] == [host for _, host in sums]
+    assert len({(host, gpu) for _, host, _, gpu in own}) == 3, "each has a GPU of its own"
+    assert row["exit_code"] == 7, "that of a rank"
+    assert row["cpu_s"] > 0
+    until(lambda: not live.job_processes(), "nothing is left")
 
 
 @pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")

@@ -1,13 +1,17 @@
 """Jobs over several hosts with networks and names of their own: a real MPI, torch, and faults."""
 
+import itertools
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launch_jobs import HAS_MPI, build_hello, submit_launch
+import yaml
+from launch_jobs import BESIDE_MPI, HAS_MPI, build_hello, submit_launch
 from live import is_alive, pid_in, until
 from netns import why_not
 from site_of_hosts import Site, open_site
@@ -18,23 +22,14 @@ HOSTS = ("h1", "h2")
 ENTER = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
 TORCH = os.environ.get("XCE_TEST_TORCH", sys.executable)
 """An interpreter that has torch."""
-TRAIN = """\
-import torch, torch.distributed as dist
-dist.init_process_group("gloo")
-torch.manual_seed(0)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-rank, losses = dist.get_rank(), []
-x = torch.randn(64, 4, generator=torch.Generator().manual_seed(rank))
-y = x.sum(dim=1, keepdim=True)
-for _ in range(50):
-    loss = ((model(x) - y) ** 2).mean()
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-    losses.append(loss.item())
-total = torch.tensor([float(rank)]); dist.all_reduce(total)
-print(f"rank {rank} of {dist.get_world_size()}: {losses[-1] < losses[0] / 10} {total.item():.0f}")
-dist.destroy_process_group()
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "training"
+FABRIC = """\
+- {names: h1, slots: 4, labels: {switch: s1, block: b1}, gpus: {count: 4, nvlink: [[0, 1], [2, 3]]}}
+- {names: h2, slots: 4, labels: {switch: s2, block: b1}, gpus: {count: 4, nvlink: [[0, 1], [2, 3]]}}
 """
+PLACE = re.compile(
+    r"rank (\d) of 8: Place\(replica=(\d), stage=(\d), tensor=(\d)\) on (h\d), GPUs (\S+)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +48,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site.install(HOSTS)
         for host in HOSTS:
             site.until_status(host, "ok")
+        (site.live.layout.config / "hosts.yaml").write_text(FABRIC)
+        site.live.xceadmin("apply")
         yield site
 
 
@@ -74,25 +71,79 @@ def test_a_real_mpi_program_runs_over_the_network(site: Site, tmp_path: Path) ->
     until(lambda: not live.job_processes(), "no daemon of MPI is left")
 
 
+@pytest.mark.long
+@pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")
+def test_a_real_mpi_program_runs_over_the_network_as_a_role_beside_others(
+    site: Site, tmp_path: Path
+) -> None:
+    # Two GPUs each, of four on a host: over both of them.
+    live = site.live
+    build_hello(tmp_path, live.home / "hello")
+    body = {"spec": BESIDE_MPI.format(gpu=2), "cwd": str(live.home), "umask": 0o022}
+    job = live.submit_all([body])[0]
+    row = live.until_ended(job)
+    text = live.output(job).decode()
+    sums = sorted(re.findall(r"solve.0: rank (\d) of 3 on (h\d): sum 3\n", text))
+    assert [rank for rank, _ in sums] == ["0", "1", "2"], text
+    assert {host for _, host in sums} == set(HOSTS)
+    assert row["exit_code"] == 7
+    until(lambda: not live.job_processes(), "no daemon of MPI is left")
+
+
 def has_torch() -> bool:
     done = subprocess.run([TORCH, "-c", "import torch"], capture_output=True, check=False)
     return done.returncode == 0
 
 
+def beside_data() -> str:
+    """Return the example under torchrun, in a role beside one that serves data to each host."""
+    spec = yaml.safe_load((EXAMPLE / "torchrun.yaml").read_text())
+    (train,) = spec["roles"]
+    url = "http://$XCE_ENDPOINTS_data/train.py"
+    fetch = f"import urllib.request as u; print(len(u.urlopen('{url}').read()), 'bytes')"
+    train["command"] = f'python3 -c "{fetch}" || exit 9\n{spec.pop("command")}'
+    serve = "exec python3 -m http.server $XCE_PORT"
+    data = {"name": "data", "command": serve, "ready": {"http": "$XCE_PORT/train.py"}}
+    beside = {"kind": "sidecar-of", "from": "data", "to": "replica"}
+    return yaml.safe_dump(
+        {**spec, "roles": [data, train], "relations": [*spec["relations"], beside]}
+    )
+
+
+SPECS = {
+    "ranks": (EXAMPLE / "dp-pp-tp.yaml").read_text,
+    "torchrun": (EXAMPLE / "torchrun.yaml").read_text,
+    "beside data": beside_data,
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("starter", ["plain", "torchrun"])
-def test_torch_trains_over_two_hosts(site: Site, starter: str) -> None:
+@pytest.mark.parametrize("spec", SPECS)
+def test_torch_trains_the_example_over_two_hosts(site: Site, spec: str) -> None:
     if not has_torch():
         pytest.skip(f"{TORCH} has no torch; name one that has in XCE_TEST_TORCH")
     live = site.live
-    (live.home / "train.py").write_text(TRAIN)
-    run = "-m torch.distributed.run --nproc-per-node 1" if starter == "torchrun" else ""
-    job = submit(site, "torch", f"export GLOO_SOCKET_IFNAME=eth0\n{TORCH} {run} train.py")
-    row = live.until_ended(job, patience_s=120)
+    shutil.copy(EXAMPLE / "train.py", live.home)
+    path = f"{Path(TORCH).parent}:{live.environ['PATH']}"
+    env = [f"PATH={path}", "GLOO_SOCKET_IFNAME=eth0", "OMP_NUM_THREADS=1", "PYTHONWARNINGS=ignore"]
+    body = {"spec": SPECS[spec](), "cwd": str(live.home), "env": env, "umask": 0o022}
+    job = live.submit_all([body])[0]
+    row = live.until_ended(job, patience_s=240)
     text = live.output(job).decode()
     assert row["stat"] == "DONE", text
-    assert "rank 0 of 2: True 1\n" in text
-    assert "rank 1 of 2: True 1\n" in text
+    places = {int(found[0]): found[1:] for found in PLACE.findall(text)}
+    by_rank = [(*map(int, places[rank][:3]),) for rank in range(8)]
+    assert sorted(by_rank) == list(itertools.product(range(2), repeat=3)), text
+    hosts = {(replica, host) for replica, _, _, host, _ in places.values()}
+    assert len(hosts) == 2, "a replica has one host, and each another one"
+    assert text.count(" bytes\n") == 2 * (spec == "beside data")
+    if spec == "ranks":
+        gpus = {(host, gpu) for *_, host, gpu in places.values()}
+        assert gpus == {(host, str(gpu)) for host in HOSTS for gpu in range(4)}
+    losses = re.findall(r"rank \d: loss (\S+) to (\S+)\n", text)
+    assert len(losses) == 4, "those of the last stages"
+    assert all(float(last) < float(first) / 4 for first, last in losses), text
+    assert text.count("all 2 copies of stage") == text.count("equal: True") == 8, text
 
 
 def set_routes(site: Site, action: str) -> None:
@@ -118,6 +169,32 @@ def test_a_member_that_cannot_be_reached_is_named_before_anything_starts(site: S
     assert "No route to host" in said
     assert row["end_at"] - row["start_at"] < 30
     assert not (live.home / "started").exists()
+
+
+MEETING = """\
+version: 1
+roles:
+  - {name: data, command: touch began; sleep 60}
+  - {name: train, count: 2, launch: torch, resreq: "span[ptile=1]", command: touch began}
+"""
+
+
+def test_a_member_of_a_role_that_cannot_be_met_is_named_before_anything_begins(site: Site) -> None:
+    live = site.live
+    set_routes(site, "add")
+    try:
+        body = {"spec": MEETING, "cwd": str(live.home), "umask": 0o022}
+        job = live.submit_all([body])[0]
+        row = live.until_ended(job)
+    finally:
+        set_routes(site, "del")
+    assert row["exit_code"] == 125
+    assert re.fullmatch(
+        r"preflight: host (h1: cannot reach h2|h2: cannot reach h1):\d+: No route to host",
+        row["detail"],
+    )
+    assert row["end_at"] - row["start_at"] < 30
+    assert not (live.home / "began").exists()
 
 
 @pytest.mark.long

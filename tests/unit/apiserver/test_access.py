@@ -67,8 +67,9 @@ async def prepared(rest, user):
     rest.be(user, uid=1001 if user == OWNER else 1002)
     # Whoever may not submit now has jobs from better times.
     before = rest.controller.state.config
-    configure(rest, msgspec.structs.replace(before, everyone=EVERYONE))
-    job = await rest.submit("echo hello")
+    better = {"everyone": EVERYONE, "checkpoint_programs": "/programs"}
+    configure(rest, msgspec.structs.replace(before, **better))
+    job = await rest.submit("echo hello", checkpoints={"directory": "/ck"})
     array = await rest.submit(array="1-3")
     configure(rest, before)
     rest.controller.tell(SetHostsOpen("root", ("h1",), is_open=True, is_admin=True), by="root")

@@ -38,7 +38,7 @@ def test_a_jobspec_is_submitted_shown_and_placed():
         assert rest.link.blobs[job.spec.env] == b"A=1\0MODE=fast"
         _, spec = await rest.get("/jobs/1/spec")
         assert spec["roles"] == [
-            {"name": "router", "count": 1, "resreq": "rusage[mem=1024.00]"},
+            {"name": "router", "count": 1, "resreq": "rusage[mem=1G]"},
             {"name": "decode", "count": 4},
         ]
         assert (spec["output"], spec["run_limit"], spec["command"]) == ("o", "7200s", "serve")
@@ -82,11 +82,11 @@ def test_nothing_is_said_twice():
 
 def test_what_is_not_built_is_refused_by_name():
     async def story(rest):
-        spec = {**UNIT, "roles": [{"name": "a", "launch": "mpi"}, {"name": "b", "cwd": "d"}]}
+        spec = {**UNIT, "roles": [{"name": "a", "launch": "mpi"}, {"name": "b"}]}
         status, problem = await rest.post("/jobs", {"spec": {**spec, "relations": []}})
         assert (status, problem["code"]) == (422, "not-built")
         assert problem["detail"] == (
-            "launch type mpi of a role beside others is not built yet (roles[1])"
+            "launch type mpi beside another one of the same command is not built yet (roles[1])"
         )
 
     run_rest(story, hosts=HOSTS, levels=("switch",))
@@ -105,6 +105,11 @@ def test_any_job_joins_a_placement_group_of_its_owner():
         assert (status, problem["code"]) == (422, "bad-spec")
         status, problem = await rest.post(
             "/jobs", {"command": "x", "tasks": [1, 2], "placement_group": "exp,switch"}
+        )
+        assert status == 201
+        assert state.key(state.jobs[2]).request.parts[0].is_ranged
+        status, problem = await rest.post(
+            "/jobs", {"command": "x", "nodes": 2, "placement_group": "exp,switch"}
         )
         assert problem["code"] == "not-built"
 
@@ -134,3 +139,13 @@ def test_jobs_outside_are_named_by_id_or_name_and_must_be_ones_own():
         assert (status, problem["code"]) == (403, "not-yours")
 
     run_rest(story, hosts=HOSTS, levels=("switch",))
+
+
+def test_a_value_that_rest_does_not_take_is_refused_with_its_member():
+    async def story(rest):
+        spec = {"version": 1, "command": "a", "login_shell": "no path"}
+        status, document = await rest.post("/jobs", {"spec": spec})
+        assert (status, document["code"]) == (422, "bad-spec")
+        assert "login_shell" in document["detail"]
+
+    run_rest(story, hosts=HOSTS)

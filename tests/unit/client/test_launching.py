@@ -13,10 +13,14 @@ from xce.client.launching import (
     mpi_environment,
     mpi_hostfile,
     mpi_program,
+    role_arguments,
+    role_environment,
     script_argv,
     torch_environment,
 )
 from xce.client.ranks import Rank
+from xce.step.environment import Meeting
+from xce.step.plan import Plan, RolePlan, TaskPlan
 
 RANKS = [Rank(0, "h1", 0, "", 0), Rank(1, "h2", 0, "", 1), Rank(2, "h1", 1, "", 2)]
 
@@ -51,6 +55,32 @@ def test_torch_finds_world_rank_and_node():
     assert (found["LOCAL_RANK"], found["LOCAL_WORLD_SIZE"]) == ("1", "2")
     assert (found["NODE_RANK"], found["MASTER_ADDR"]) == ("0", "10.0.0.1")
     assert (found["PET_NNODES"], found["PET_NPROC_PER_NODE"]) == ("2", "2")
+
+
+def solver() -> tuple[Plan, Meeting]:
+    members = (TaskPlan(1, 4, (("CUDA_VISIBLE_DEVICES", "0"),)), TaskPlan(0, 5), TaskPlan(1, 6))
+    solve = RolePlan("solve", "echo $XCE_RANK $XCE_ROLE_INDEX $CUDA_VISIBLE_DEVICES",
+                     (TaskPlan(0, 4),), launch="mpi", started=members)  # fmt: skip
+    plan = Plan(("h1", "h2"), (solve,), 1_000_000)
+    meeting = Meeting(plan)
+    meeting.note_host(0, "one", [11, 12])
+    return plan, meeting
+
+
+def test_members_that_mpirun_starts_find_out_who_they_are():
+    plan, meeting = solver()
+    found = role_environment(plan, 0, 0, meeting, "/job")
+    assert (found["MASTER_ADDR"], found["MASTER_PORT"]) == ("one", "12")
+    assert found["XCE_RANKFILE"] == "/job/ranks-solve"
+    opening, member = role_arguments(plan, 0)[:4], role_arguments(plan, 0)[4:]
+    assert opening[-1] == "mpi"
+    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        env = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "all"} | found
+        said = [
+            subprocess.run(member, env=env | {name: str(rank)}, capture_output=True, check=True)
+            for rank in range(3)
+        ]
+        assert [done.stdout.decode() for done in said] == ["4 0 0\n", "5 1 all\n", "6 2 all\n"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from local_tasks import LocalTasks
 
 from xce.client.step import Conductor
 from xce.step.plan import Plan, ProbePlan, RolePlan, TaskPlan, Wait
+from xce.worker.launch_command import launch_programs
 
 PYTHON = sys.executable
 SERVER = f"exec {PYTHON} -m http.server --bind 127.0.0.1 $XCE_PORT"
@@ -29,7 +30,8 @@ class Ran:
         plan = Plan(tuple(f"h{n}" for n in range(hosts)), tuple(made), 2_000_000, "7")
         self.conductor = Conductor(
             plan, LocalTasks(away=away),
-            {**os.environ, "XCE_JOB_HOST_DIR": str(place), "CUDA_VISIBLE_DEVICES0": "x"},
+            {**os.environ, "XCE_JOB_HOST_DIR": str(place), "CUDA_VISIBLE_DEVICES0": "x",
+             **launch_programs()},
             str(place), str(place),
         )  # fmt: skip
         self.code = self.conductor.run()
@@ -58,6 +60,68 @@ def test_tasks_know_who_they_are_and_their_lines_are_named(tmp_path, capfd):
     ]
     assert sorted(ran.errors.splitlines()) == ["a.0: bad", "a.1: bad"]
     assert [task["state"] for task in ran.status[0]["tasks"]] == ["done", "done"]
+
+
+@pytest.mark.timeout(60)
+def test_the_tasks_of_a_torch_role_are_a_world_of_their_own(tmp_path, capfd):
+    # Its port is free as soon as its first task runs, and nobody listens there any more.
+    said = 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $NODE_RANK $XCE_RANK $MASTER_ADDR:$MASTER_PORT"'
+    (tmp_path / "bind.py").write_text(
+        "import os, socket\nsocket.create_server(('', int(os.environ['MASTER_PORT'])))"
+    )
+    first = f"{said}; test $RANK != 0 || {{ sleep 0.3; exec {PYTHON} bind.py; }}"
+    roles = [
+        role("data", "true", 0), role("train", first, 1, 0, 1, launch="torch"),
+        role("other", said, 0, 1, launch="torch"),
+    ]  # fmt: skip
+    ran = Ran(tmp_path, roles, capfd)
+    assert ran.code == 0, ran.errors
+    lines = dict(line.split(": ", 1) for line in ran.output.splitlines())
+    assert [lines[f"train.{n}"].split()[:4] for n in range(3)] == [
+        ["0/3", "0", "0", "0"], ["1/3", "0", "1", "1"], ["2/3", "1", "0", "2"],
+    ]  # fmt: skip
+    assert [lines[f"other.{n}"].split()[0] for n in range(2)] == ["0/2", "1/2"]
+    meetings = [{lines[f"{name}.{n}"].split()[4] for n in range(2)} for name in ("train", "other")]
+    assert [len(one) for one in meetings] == [1, 1]
+    assert meetings[0] != meetings[1]
+
+
+MPIRUN = """\
+#!/bin/sh
+case "$1" in --version) echo "mpirun (Open MPI) 4.1.4"; exit;; esac
+while read host slots; do echo "host $host $slots"; done <"$2"
+n=$4; shift 4
+for rank in $(seq 0 $((n - 1))); do OMPI_COMM_WORLD_RANK=$rank "$@"; done
+"""
+
+
+@pytest.mark.timeout(60)
+def test_the_members_of_an_mpi_role_are_started_by_one_mpirun_on_the_first_host(tmp_path, capfd):
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(MPIRUN)
+    mpirun.chmod(0o755)
+    command = 'echo "$XCE_ROLE $XCE_ROLE_INDEX/$XCE_ROLE_NTASKS $XCE_RANK [$XCE_HOSTS_solve]"'
+    members = (TaskPlan(1, 1), TaskPlan(1, 2), TaskPlan(0, 3))
+    path = (f"PATH={tmp_path}:{os.environ['PATH']}",)
+    solve = RolePlan("solve", command, (TaskPlan(0, 1),), launch="mpi", started=members, env=path)
+    ran = Ran(tmp_path, [role("data", "true", 0), solve], capfd)
+    assert ran.code == 0, ran.errors
+    assert ran.output.splitlines() == [
+        "solve.0: host h1 slots=2", "solve.0: host h0 slots=1",
+        "solve.0: solve 0/3 1 [h1 h1 h0]", "solve.0: solve 1/3 2 [h1 h1 h0]",
+        "solve.0: solve 2/3 3 [h1 h1 h0]",
+    ]  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+def test_what_is_wrong_where_a_torch_role_runs_is_said_before_anything_begins(tmp_path, capfd):
+    gpus = (("XCE_GPUS", "0"), ("XCE_GPU_COUNT", "2"))
+    tasks = (TaskPlan(0, 0), TaskPlan(1, 1, gpus))
+    train = RolePlan("train", "touch began", tasks, launch="torch")
+    ran = Ran(tmp_path, [role("data", "touch began"), train], capfd)
+    assert ran.code == 125
+    assert ran.said == "preflight: host h1: 2 GPUs were given, and 1 are visible: 0"
+    assert not (tmp_path / "began").exists()
 
 
 @pytest.mark.timeout(60)

@@ -236,11 +236,11 @@ def test_a_name_that_looks_like_a_flag_or_number_is_a_name() -> None:
             {"queues": "- {name: a, run_limit: 1h, default_run_limit: 2h}"},
             "default_run_limit is above",
         ),
-        ({"queues": "- {name: a, load_stop: x}"}, "'load_stop' is not built yet"),
-        ({"queues": "- {name: a, load_stop: {r1m: 2}}"}, "'load_stop' is not built yet"),
         ({"queues": "- {name: a, load_sched: {cpu: 2}}"}, "'cpu' is no load index; allowed: r15s"),
         ({"queues": "- {name: a, load_sched: {r1m: -2}}"}, "r1m: '-2' is no number from 0 up"),
         ({"queues": "- {name: a, load_sched: {r1m: 5%}}"}, "'5%' is no number"),
+        ({"queues": "- {name: a, load_stop: x}"}, "load indices"),
+        ({"queues": "- {name: a, order: mem}"}, "'order' is not built yet"),
         ({"queues": "- {name: a, load_sched: {mem: much}}"}, "much"),
         ({"queues": "- {name: a, fairshare: x}"}, "is no list: expected users and groups"),
         (

@@ -69,16 +69,25 @@ def test_roles_are_parts_and_a_single_one_is_plain():
             "version: 1\nroles: [{name: a, launch: mpi}, {name: b}]",
             "launch type mpi beside another",
         ),
-        (
-            "version: 1\nroles: [{name: a, count: 2-3}]\nrelations: [{kind: spread, roles: a}]",
-            "a range of tasks",
-        ),
     ],
 )
 def test_what_is_not_built_is_refused_by_name(text: str, what: str):
     with pytest.raises(NotBuiltError) as error:
         asked(text)
     assert what in error.value.message
+
+
+def test_a_role_with_a_range_of_tasks_has_relations():
+    text = "version: 1\nroles: [{name: a, count: 2-3}]\nrelations: [{kind: spread, roles: a}]"
+    request = asked(text).request
+    assert (request.tasks_min, request.tasks_max) == (2, 3)
+    assert [(part.name, part.tasks, part.tasks_max) for part in request.parts] == [("a", 2, 3)]
+    plain = compile_request([], config=site(), tasks=(1, 4))
+    grouped = compile_group("exp", plain, site()).request
+    assert (grouped.tasks_min, grouped.tasks_max, grouped.parts[0].is_ranged) == (1, 4, True)
+    whole = compile_request([], config=site(), whole_hosts=2)
+    with pytest.raises(NotBuiltError, match="-nnodes"):
+        compile_group("exp", whole, site())
 
 
 def test_a_group_packs_or_spreads_all_roles():

@@ -4,7 +4,6 @@ from specs import asked, with_relations
 from xce.jobspec.document import read_spec
 from xce.model.errors import ConfigError
 from xce.model.relation import LaunchType
-from xce.resreq.errors import NotBuiltError
 
 ROLES = "a: 2, b: 2, c: 1"
 TWO = "1*{a: order[mem]} + 1*{b: order[mem]}"
@@ -142,13 +141,12 @@ def test_an_init_role_has_no_probe():
         asked(text)
 
 
-@pytest.mark.parametrize("launch", ["mpi", "torch"])
-def test_launchers_of_a_role_beside_others_are_refused_by_name(launch):
+@pytest.mark.parametrize("launch", ["script", "tasks", "torch", "mpi"])
+def test_each_role_that_has_a_command_of_its_own_has_a_launch_type_of_its_own(launch):
     text = (
         f"version: 1\ncommand: x\nroles: [{{name: a, launch: {launch}}}, {{name: b, command: y}}]"
     )
-    with pytest.raises(NotBuiltError, match=f"launch type {launch} of a role beside others"):
-        asked(text)
+    assert [role.launch.value for role in asked(text).roles] == [launch, "tasks"]
 
 
 def test_roles_that_fit_together_are_taken():

@@ -11,7 +11,9 @@ from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import Happening
 from xce.journal.history_search import FOREVER, START, Search
-from xce.model.command import RequeueJobs, ResumeJobs, Selection, StopJobs, Tick
+from xce.model.checkpoint import Checkpoints, request_number
+from xce.model.command import RequeueJobs, ResumeJobs, Selection, SignalJobs, StopJobs, Tick
+from xce.model.host_record import CheckpointsSeen
 from xce.model.job import EndCause, Outcome
 from xce.model.observation import AttemptSeen, HostDisconnected, Reported
 from xce.model.record import Requeued, SuspensionDone
@@ -131,6 +133,25 @@ def test_a_suspension_is_counted_as_whose_it_is(path, read):
     assert course.spans_us["ssusp"] == 0
     words = [step.what for step in course.steps]
     assert words[-4:] == ["stop-asked", "suspended", "resume-asked", "resumed"]
+
+
+def test_checkpoints_are_told_with_who_asked_and_what_became_of_them(path, read):
+    controller = cluster({"h1": 2})
+    given = submission()
+    spec = replace(given.spec, checkpoints=Checkpoints("/ck"))
+    job = submit(controller, replace(given, spec=spec))
+    place(controller, job)
+    report_started(controller, job)
+    ask = request_number(ends=False, forced=False)
+    controller.tell(SignalJobs("alice", False, Selection(jobs=((job, ()),)), ask), by="alice")
+    write(controller, CheckpointsSeen([job, job], [0, 0], [1, 2], ["", "no room"]))
+    keep(path, controller.entries)
+    (course,) = courses(read, job, controller.now_us)
+    told = [(step.what, step.by, step.text) for step in course.steps[-3:]]
+    assert told == [
+        ("checkpoint-asked", "alice", ""), ("checkpointed", "", ""),
+        ("checkpoint-failed", "", "no room"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("hold", [False, True])

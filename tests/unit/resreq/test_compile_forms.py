@@ -17,7 +17,7 @@ from xce.model.request import (
 )
 from xce.resreq.affinity import parse_affinity
 from xce.resreq.compile import compile_request, render_request
-from xce.resreq.errors import NotBuiltError, ResreqError
+from xce.resreq.errors import ResreqError
 
 CONFIG = ClusterConfig(
     resources=(
@@ -139,7 +139,17 @@ def test_the_last_part_takes_what_the_task_count_leaves():
     assert [p.tasks for p in compiled("2*{gpu}+{}", tasks=(5, 5)).parts] == [2, 3]
     assert "leaves none" in refused("2*{gpu}+{}", tasks=(2, 2)).message
     assert "needs a number" in refused("2*{gpu}+{}").message
-    assert isinstance(refused("2*{gpu}+{}", tasks=(3, 5)), NotBuiltError)
+    assert "leaves none" in refused("2*{gpu}+{}", tasks=(1, 2)).message
+
+
+def test_the_last_part_may_have_a_range():
+    found = compiled("2*{gpu}+{mem>1}", tasks=(2, 5))
+    assert (found.tasks_min, found.tasks_max) == (3, 5)
+    assert [(part.tasks, part.tasks_max) for part in found.parts] == [(2, 0), (1, 3)]
+    assert (found.parts[1].request.tasks_min, found.parts[1].request.tasks_max) == (1, 3)
+    shown = render_request(found)
+    assert shown == "2*{select[gpu]} + {select[mem > 1]}"
+    assert compiled(shown, tasks=(3, 5)) == found
 
 
 def test_the_task_count_agrees_with_the_parts():

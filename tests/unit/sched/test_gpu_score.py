@@ -10,9 +10,9 @@ from xce.sched.gpu_score import (
     Mix,
     Sizes,
     blend,
-    fragmentation,
     fullest_device,
     score_hosts,
+    shrinkage,
 )
 
 EVERY = frozenset({0, 1})
@@ -68,7 +68,7 @@ def test_the_gradient_is_the_best_that_a_choice_of_gpu_gives():
             hosts = hosts.only(np.flatnonzero(room & (hosts.cpu >= ask.cpu)))
             if not len(hosts.cpu):
                 continue
-            shrinks, chosen = fragmentation(hosts, ask, mix)
+            shrinks, chosen = shrinkage(hosts, ask, mix.fragments)
             for place in range(len(hosts.cpu)):
                 found = [
                     (int(mix.fragments(hosts)[place] - mix.fragments(after)[place]), device)
@@ -111,3 +111,36 @@ def test_where_fragments_do_not_matter_the_fullest_host_is_taken():
     hosts = Hosts(np.asarray([8, 8]), np.asarray([[1000, 1000], [1000, 0]]), np.zeros(2, np.int64))
     scores, _ = blend(hosts, Ask(1, 1, 1000), Mix({}, 1), Sizes(8, 2000))
     assert int(np.argmax(scores)) == 1
+
+
+def waste_plainly(hosts: Hosts, place: int, tasks: dict) -> int:
+    """Return what each task could not use, if its CPUs must do for half of what it uses."""
+    free = hosts.devices[place].tolist()
+    lost = 0
+    for (cpu, count, milli, where), size in tasks.items():
+        usable = [amount for amount in free if amount >= milli]
+        most = sum(usable) if count and hosts.kinds[place] in where else 0
+        most = most if len(usable) >= count else 0
+        lost += size * (sum(free) - min(most, int(hosts.cpu[place]) // cpu * 2 * count * milli))
+    return lost
+
+
+def test_waste_is_what_tasks_cannot_use_with_the_cpus_that_are_free():
+    rng = Random(9)
+    common = {kind: size for kind, size in TASKS.items() if size > 2}
+    mix = Mix(TASKS, 2)
+    for _ in range(50):
+        hosts = draw(rng)
+        plain = [waste_plainly(hosts, place, common) for place in range(len(hosts.cpu))]
+        assert mix.waste(hosts).tolist() == plain
+
+
+def test_tasks_go_where_their_gpus_have_the_cpus_that_they_need():
+    mix, sizes = Mix({(8, 1, 1000, EVERY): 1, (2, 1, 1000, EVERY): 1}, 2), Sizes(32, 4000)
+
+    def chosen(cpus: list[int], asked: int) -> int:
+        hosts = Hosts(np.asarray(cpus), np.asarray([[1000] * 4] * 2), np.zeros(2, np.int64))
+        return int(np.argmax(blend(hosts, Ask(asked, 1, 1000), mix, sizes)[0]))
+
+    assert chosen([16, 32], 8) == 1
+    assert chosen([6, 32], 2) == 0

@@ -90,3 +90,39 @@ def test_a_companion_says_what_is_free_and_answers_until_its_input_ends(port):
         assert json.loads(process.stdout.readline()) == {"id": 7, "why": ""}
         process.stdin.close()
         assert process.wait(10) == 0
+
+
+def knock(port: int, word: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as channel:
+        channel.sendall(word)
+        channel.shutdown(socket.SHUT_WR)
+        return channel.recv(64)
+
+
+def test_a_door_answers_who_says_the_word_and_is_shut_before_the_port_is_given_on():
+    held = companion.hold_ports(2)
+    port, other = held
+    assert companion.open_door(held, port, "sesame") == ""
+    assert [knock(port, b"sesame"), knock(port, b"barley"), knock(port, b"sesame")] == [
+        b"xce", b"", b"xce",
+    ]  # fmt: skip
+    assert companion.close_door(held, port) == ""
+    for one in (port, other):
+        with pytest.raises(ConnectionRefusedError):
+            knock(one, b"sesame")
+    assert held[port].getsockname()[1] == port, "it is held all the same"
+    for one in held.values():
+        one.close()
+    socket.create_server(("", port)).close()
+
+
+def test_a_door_that_somebody_else_keeps_is_said():
+    held = companion.hold_ports(1)
+    (port,) = held
+    with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        thief.bind(("", port))
+        thief.listen()
+        said = companion.open_door(held, port, "sesame")
+    assert said == f"port {port} cannot be had: Address already in use"
+    held[port].close()

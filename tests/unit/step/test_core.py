@@ -26,6 +26,50 @@ def test_a_host_that_says_nothing_is_named_in_half_a_minute():
     assert step.after(1) == [c.Finish(1, "no answer from h1 within 30 s")]
 
 
+def meeting() -> Driven:
+    """Return a step with a role whose tasks meet on two of three hosts; no host has answered."""
+    roles = (role("train", 2, 1, launch="torch"), role("data", 0))
+    return Driven(plan(*roles, hosts=3), answered=False)
+
+
+def test_hosts_whose_tasks_must_meet_are_looked_at_before_anything_begins():
+    step = meeting()
+    assert step.tell(c.HostReady(0)) == step.tell(c.HostReady(1)) == []
+    assert step.tell(c.HostReady(2)) == [c.CheckHost(1), c.CheckHost(2)]
+    assert step.tell(c.HostChecked(2, "")) == []
+    began = step.tell(c.HostChecked(1, ""))
+    assert began == [c.Start(0, 0, 1), c.Start(0, 1, 1), c.Start(1, 0, 1)]
+    assert step.step.next_due_us() is None
+
+
+def test_a_host_from_which_the_others_cannot_be_met_is_named_and_nothing_begins():
+    step = meeting()
+    for host in range(3):
+        step.tell(c.HostReady(host))
+    assert step.tell(c.HostChecked(1, "cannot reach h2:9: No route to host")) == [
+        c.Finish(c.PREFLIGHT_CODE, "preflight: host h1: cannot reach h2:9: No route to host")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "detail"),
+    [
+        (None, "no answer from h2 within 30 s"),
+        (c.HostLost(0, "gone"), "host h0 cannot be used: gone"),
+    ],
+)
+def test_a_host_that_is_silent_or_lost_while_it_is_looked_at_is_named(event, detail):
+    step = meeting()
+    for host in range(3):
+        step.tell(c.HostReady(host))
+    step.tell(c.HostChecked(1, ""))
+    if event is not None:
+        step.tell(event)
+    step.after(30)
+    assert step.end == c.Finish(c.FAILED_CODE, detail)
+    assert step.starts() == []
+
+
 def test_a_step_whose_tasks_all_end_well_has_ended_well():
     step = Driven(plan(role("a", 0, 1), role("b")))
     for number, task in ((0, 0), (0, 1), (1, 0)):

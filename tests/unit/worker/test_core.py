@@ -198,7 +198,7 @@ def test_a_waiting_attempt_that_is_ended_does_not_start() -> None:
 
 def only_gone(batch) -> bool:
     """Whether a report says only that the attempt is gone."""
-    return batch[1:] == ((), (), (), ((1, 0, 1),))
+    return batch[1:] == ((), (), (), ((1, 0, 1),), ())
 
 
 def test_an_attempt_that_nobody_wants_to_hear_of_is_ended_and_forgotten() -> None:

@@ -68,6 +68,25 @@ def test_roles_become_tasks_on_hosts_with_their_ranks():
     assert plan.roles[3].tasks == (TaskPlan(0, -1), TaskPlan(1, -1)), "one task on each host"
 
 
+def test_the_launch_type_of_a_role_stands_in_the_plan():
+    text = UNIT.replace("env: {A: 1}", "launch: torch")
+    plan = plan_of(launch(text), 0, "")
+    assert [role.launch for role in plan.roles] == ["tasks", "torch", "script", "tasks"]
+    assert plan.meetings() == {1: {0, 1}}
+
+
+def test_of_an_mpi_role_one_task_is_started_on_the_steps_host_and_it_knows_the_members():
+    text = UNIT.replace("env: {A: 1}", "launch: mpi")
+    plan = plan_of(launch(text, hosts=(("h0", 1), ("h1", 2), ("h2", 2)), rows=(
+        ("router", "h0", 1), ("decode", "h1", 1), ("decode", "h2", 2), ("fetch", "h1", 1),
+    )), 0, "")  # fmt: skip
+    decode = plan.roles[1]
+    assert (decode.launch, decode.tasks) == ("mpi", (TaskPlan(0, 1),))
+    assert decode.started == decode.members == (TaskPlan(1, 1), TaskPlan(2, 2), TaskPlan(2, 3))
+    assert plan.meetings() == {1: {0, 1, 2}}
+    assert plan.roles[3].tasks == (TaskPlan(1, -1), TaskPlan(2, -1)), "attached to the members"
+
+
 def test_a_role_that_is_launched_as_a_script_has_its_first_task_only():
     text = UNIT.replace("env: {A: 1}", "launch: script")
     assert plan_of(launch(text), 0, "").roles[1].tasks == (TaskPlan(0, 1),)

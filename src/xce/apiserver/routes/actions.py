@@ -17,9 +17,11 @@ from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
+from xce.apiserver.submission_checks import SIGNAL_MAX
 from xce.control.hosts import refuse_hosts
 from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied, refuse_unknown
+from xce.model.checkpoint import request_number
 from xce.model.command import (
     Accepted,
     DeclareHostsLost,
@@ -43,7 +45,6 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
 
-SIGNAL_MAX: Final = 64
 TRIES: Final = 20
 """So often a job is made out again that others are changing, too."""
 POSITION_MAX: Final = 1_000_000_000
@@ -72,11 +73,15 @@ class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     """What to do to which jobs."""
 
     action: Literal[
-        "kill", "stop", "resume", "signal", "requeue", "top", "bottom", "switch", "modify"
+        "kill", "stop", "resume", "signal", "requeue", "top", "bottom", "switch", "modify",
+        "checkpoint",
     ]  # fmt: skip
     select: SelectBody
     force: bool = False
-    """With ``kill``: at once, without a chance to clean up."""
+    """With ``kill``: at once, without a chance to clean up; with ``checkpoint``: its program is
+    told so."""
+    end: bool = False
+    """With ``checkpoint``: the job ends when it is written."""
     states: list[Literal["RUN", "USUSP", "SSUSP", "DONE", "EXIT", "PEND"]] = []
     """With ``requeue``: only elements in these states; not given: those that run."""
     hold: bool = False
@@ -211,6 +216,9 @@ def _command(
             return ResumeJobs(user, is_admin, selection, groups)
         case "switch":
             return SwitchJobs(user, is_admin, selection, body.to_queue, groups)
+        case "checkpoint":
+            number = request_number(ends=body.end, forced=body.force)
+            return SignalJobs(user, is_admin, selection, number, groups)
         case "signal":
             return SignalJobs(user, is_admin, selection, body.signal, groups)
         case _:
@@ -223,8 +231,10 @@ def _check_members(body: ActionBody) -> None:
     Raises:
         ProblemError: It does not.
     """
-    if body.force and body.action != "kill":
-        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill")
+    if body.force and body.action not in ("kill", "checkpoint"):
+        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill and checkpoint")
+    if body.end and body.action != "checkpoint":
+        raise refused(RefusalCode.BAD_REQUEST, "end belongs to checkpoint")
     if (body.signal != 0) != (body.action == "signal"):
         raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
     if body.position and body.action not in ("top", "bottom"):

@@ -95,7 +95,8 @@ async def show_spec(backend: Backend, call: Call) -> web.StreamResponse:
     subject = subject_of(backend, call, call.query)
     content = await backend.link.fetch_blob(subject.spec.script)
     script = (content or b"").decode("utf-8", "replace")
-    return answer(backend.replica.seq, render_spec(subject.spec, subject.key, script=script))
+    found = render_spec(subject.spec, subject.key, script=script, standing=subject.standing)
+    return answer(backend.replica.seq, found)
 
 
 async def wait_for_job(backend: Backend, call: Call) -> web.StreamResponse:

@@ -111,7 +111,7 @@ def _counted(compound: ast.Compound, request: Request) -> ast.Compound:
     return msgspec.structs.replace(
         compound,
         parts=tuple(
-            msgspec.structs.replace(part, count=made.tasks)
+            msgspec.structs.replace(part, count=0 if made.is_ranged else made.tasks)
             for part, made in zip(compound.parts, request.parts, strict=True)
         ),
     )

@@ -4,33 +4,21 @@
 """
 
 import os
-import shutil
-import socket
-import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Final
 
+from xce.cli.launch.mpi import START, is_known, run_mpi
 from xce.client.launching import (
     EXEC,
-    MPI,
-    TORCH,
     LaunchError,
-    mpi_argv,
-    mpi_environment,
-    mpi_hostfile,
-    mpi_program,
     script_argv,
     torch_environment,
 )
 from xce.client.preflight import look_at_hosts
-from xce.client.ranks import Rank, RankFileError, load_ranks, rank_environment
+from xce.client.ranks import RankFileError, load_ranks, rank_environment
 from xce.client.running import Run
 from xce.client.tasks import LOST_CODE, NoJobError, Tasks
-
-PREFLIGHT_CODE = 125
-"""The exit code of a job whose preflight has found something."""
-_START: Final = f"{os.path.dirname(os.path.abspath(__file__))}/start.py"  # noqa: PTH100, PTH120
+from xce.step.core import PREFLIGHT_CODE
+from xce.step.plan import MPI, TORCH
 
 
 def main() -> int:
@@ -38,7 +26,7 @@ def main() -> int:
     kind, way, script, *arguments = sys.argv[1:]
     environ = dict(os.environ)
     is_one_machine = _set_address(environ)
-    environ |= {"XCE_LAUNCH_PYTHON": sys.executable, "XCE_LAUNCH_START": _START}
+    environ |= {"XCE_LAUNCH_PYTHON": sys.executable, "XCE_LAUNCH_START": START}
     try:
         ranks = load_ranks(environ)
         tasks = Tasks(environ)
@@ -54,7 +42,7 @@ def main() -> int:
             content = file.read()
         argv = script_argv(content, way, arguments)
         if kind == MPI:
-            return _run_mpi(ranks, argv, environ, is_one_machine=is_one_machine)
+            run_mpi(ranks, argv, environ, is_one_machine=is_one_machine)
         own = []
         for rank in ranks:
             env = rank_environment(rank, ranks, environ)
@@ -81,35 +69,7 @@ def _set_address(environ: dict[str, str]) -> bool:
 
     That is so when all hosts are one machine, as those of ``xce up``; return whether it is.
     """
-    name = environ.get("MASTER_ADDR", "")
-    try:
-        socket.getaddrinfo(name or None, 0)
-    except OSError:
-        environ["MASTER_ADDR"] = "127.0.0.1"
-        return True
-    return False
-
-
-def _run_mpi(
-    ranks: Sequence[Rank], argv: list[str], environ: dict[str, str], *, is_one_machine: bool
-) -> int:
-    """Become the starter of the MPI that is installed.
-
-    Raises:
-        LaunchError: There is none that is known.
-        OSError: It cannot be run.
-    """
-    path = shutil.which("mpirun", path=environ.get("PATH"))
-    if path is None:
-        raise LaunchError("mpirun is not on the job's PATH")
-    agent = f"{sys.executable} -IS {_START} rsh"
-    is_root = os.geteuid() == 0
-    environ |= mpi_environment(agent, is_root=is_root, is_one_machine=is_one_machine)
-    said = subprocess.run(
-        [path, "--version"], env=environ, capture_output=True, text=True, timeout=20, check=False
-    )
-    program = mpi_program(said.stdout + said.stderr)
-    hostfile = f"{environ['XCE_JOB_HOST_DIR']}/mpi-hosts"
-    with open(hostfile, "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(mpi_hostfile(ranks, program))
-    os.execve(path, [*mpi_argv(program, ranks, hostfile), *argv], environ)
+    if is_known(environ.get("MASTER_ADDR", "")):
+        return False
+    environ["MASTER_ADDR"] = "127.0.0.1"
+    return True

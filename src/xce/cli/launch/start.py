@@ -1,4 +1,4 @@
-"""The start of what workers run in jobs: ``python -IS <this file> job|probe|rsh|launch ...``.
+"""The start of what workers run in jobs: ``python -IS <this file> job|mpi|probe|rsh|launch ...``.
 
 Isolated and without site packages: nothing in a job's environment changes which code it is.
 """
@@ -10,6 +10,7 @@ from typing import Final
 
 PARTS: Final = {
     "job": "xce.cli.launch.job",
+    "mpi": "xce.cli.launch.mpi",
     "probe": "xce.cli.launch.probe",
     "rsh": "xce.cli.launch.rsh",
     "launch": "xce.cli.launch.main",

@@ -103,7 +103,7 @@ def render_host(host: Host) -> list[str]:
         _load_row("Reserved", reserved),
         "\n",
         " LOAD THRESHOLD USED FOR SCHEDULING:\n",
-        *threshold_rows({}),
+        *threshold_rows({}, {}),
     ]
     counters = host.get("counters") or {}
     if counters:

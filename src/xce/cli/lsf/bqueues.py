@@ -110,7 +110,7 @@ def render_queue(queue: Queue) -> list[str]:
     most = _maxima(queue)
     if most:
         lines += ["MAXIMUM LIMITS:\n", *most, "\n"]
-    lines += ["SCHEDULING PARAMETERS\n", *threshold_rows(queue.get("load_sched") or {}), "\n"]
+    lines += ["SCHEDULING PARAMETERS\n", *_thresholds(queue), "\n"]
     policies = queue.get("policies") or (["EXCLUSIVE"] if queue.get("exclusive") else [])
     if policies:
         lines += [f"SCHEDULING POLICIES:  {' '.join(policies)}\n", "\n"]
@@ -131,6 +131,10 @@ def render_queue(queue: Queue) -> list[str]:
 
 def _run_limit(seconds: float) -> list[str]:
     return [" RUNLIMIT                \n", f" {seconds / 60:.1f} min\n"]
+
+
+def _thresholds(queue: Queue) -> list[str]:
+    return threshold_rows(queue.get("load_sched") or {}, queue.get("load_stop") or {})
 
 
 def _maxima(queue: Queue) -> list[str]:

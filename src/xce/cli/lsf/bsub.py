@@ -57,6 +57,7 @@ Usage: bsub [options] command [argument ...]
   -E command            run before the job: if it fails, the job is tried again elsewhere or later
   -wa signal -wt [hours:]minutes        send a signal so long before the run limit
   -Ep command           run after the job, however it ended
+  -k "directory [init=minutes] [minutes] [method=name]"    write checkpoints, so often
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)
   -L shell              read this shell's login files before
   -G group              be counted in this group of the queue's shares
@@ -71,7 +72,7 @@ _INSTEAD = {
     "-t": "use -W, which counts from the start of the job",
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
-    **dict.fromkeys(("-k", "-mig"), "let the job write checkpoints by itself"),
+    "-mig": "use bchkpnt -k and brestart -m",
     "-a": "there are no esub programs",
     **dict.fromkeys(("-ext", "-extsched"), "there are no external schedulers; use -R"),
     "-s": "what a closing window suspends is stopped as a whole",
@@ -109,7 +110,7 @@ OPTIONS = Options(
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
                 "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
                 "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
-                *LIMITS,
+                "-k", *LIMITS,
             ),
             VALUE,
         ),
@@ -141,10 +142,15 @@ def execute(context: Context) -> int:
     except BadValueError as error:
         context.err(f"{error}. Job not submitted.")
     except ProblemError as error:
-        context.err(f"{(error.lsf or error.text).rstrip('.')}. Job not submitted.")
-        if error.lsf:  # the line above is LSF's, word for word; clients compare it
-            context.err(f"  {error.text.rstrip('.')}.")
+        complain(context, error)
     return FAILED
+
+
+def complain(context: Context, error: ProblemError) -> None:
+    """Say why the job was refused."""
+    context.err(f"{(error.lsf or error.text).rstrip('.')}. Job not submitted.")
+    if error.lsf:  # the line above is LSF's, word for word; clients compare it
+        context.err(f"  {error.text.rstrip('.')}.")
 
 
 def _submit(context: Context) -> int:
@@ -168,7 +174,7 @@ def _submit(context: Context) -> int:
         if options.has("-K"):
             raise BadValueError("-K has no meaning with --plan")
         return _plan(context, body, queues)
-    result = _send(context, body, queues)
+    result = _send_with_directory(context, body, queues)
     job = int(result["jobid"])
     # Before anything is said: who reads that the job is there may interrupt it.
     session = _session(context, job, mode, body) if mode else None
@@ -182,6 +188,25 @@ def _submit(context: Context) -> int:
         session.run()
         return exit_status(_wait_for_end(context, job))
     return _wait(context, job) if options.has("-K") else 0
+
+
+def _send_with_directory(
+    context: Context, body: dict[str, Any], queues: list[str]
+) -> dict[str, Any]:
+    """Submit; what writes checkpoints has their directory before, and is kept there behind it."""
+    if "checkpoints" not in body:
+        return send(context, body, queues)
+    from xce.cli.lsf.checkpoint import (  # noqa: PLC0415 - of this option only
+        make_directory,
+        store_submission,
+    )
+
+    make_directory(body)
+    result = send(context, body, queues)
+    trouble = store_submission(body, int(result["jobid"]), result["queue"])
+    if trouble:
+        context.err(f"Warning: brestart will not find this job: {trouble}.")
+    return result
 
 
 def _session(context: Context, job: int, mode: str, body: dict[str, Any]) -> Session:
@@ -207,7 +232,7 @@ def _terminal(context: Context, body: dict[str, Any], options: Parsed) -> str:
     return given[0]
 
 
-def _send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str, Any]:
+def send(context: Context, body: dict[str, Any], queues: list[str]) -> dict[str, Any]:
     """Submit to the first of the queues that takes the job; to the default one where none is named.
 
     Raises:

@@ -85,7 +85,7 @@ _FIXED = {
     "released": "Pending: Waiting for scheduling after resumed by administrator or user;",
     "suspended": "Suspended;",
     "resumed": "Running;",
-    "system-stopped": "Suspended by the cluster: preempted, or the run windows are closed;",
+    "system-stopped": "Suspended by the cluster: preempted, run windows closed, or load of a host;",
     "system-resumed": "The cluster lets it go on;",
     "unknown": "Unknown; unable to reach the execution host;",
     "known": "Running; the execution host is back;",
@@ -98,6 +98,9 @@ def _asked(step: Row) -> str:
     words = {
         "end-decided": f"Termination requested{_by(step)}; {step.get('cause_text') or ''};",
         "signaled": f"Signal <{step.get('signal')}> requested{_by(step)};",
+        "checkpoint-asked": f"Checkpoint requested{_by(step)};",
+        "checkpointed": "Checkpoint succeeded;",
+        "checkpoint-failed": f"Checkpoint failed: {step.get('text')};",
         "stop-asked": f"Suspension requested{_by(step)};",
         "resume-asked": f"Resumption requested{_by(step)};",
         "switched": f"Switched to queue <{step.get('text')}>{_by(step)};",

@@ -53,15 +53,23 @@ def static_word(host: Host, name: str) -> str:
     return (size_mib(value / 1000) if value else "0M") if name[:3] == "max" else f"{value // 1000}"
 
 
-def threshold_rows(scheduled: dict[str, float]) -> list[str]:
-    """Return the table of load thresholds, with those under which jobs start."""
-    host = {"load": scheduled, "cpus": 1}
+def threshold_rows(scheduled: dict[str, float], stopped: dict[str, float]) -> list[str]:
+    """Return the table of load thresholds: those under which jobs start, and go on running."""
+    return [
+        f"{_THRESHOLDS}\n",
+        f" loadSched{_threshold_row(scheduled)[10:]}\n",
+        f" loadStop {_threshold_row(stopped)[10:]}\n",
+    ]
+
+
+def _threshold_row(limits: dict[str, float]) -> str:
+    host = {"load": limits, "cpus": 1}
     words = [load_word(host, index) for index in _THRESHOLDS.split()]
     row = _LOAD_ROW
     for place, word in zip(_dashes(row), words, strict=True):
         first = max(place + 2 - len(word), 10)
         row = row[:first] + word + row[first + len(word) :] if word != "-" else row
-    return [f"{_THRESHOLDS}\n", f" loadSched{row[10:]}\n", f" loadStop {_LOAD_ROW[10:]}\n"]
+    return row
 
 
 def _dashes(row: str) -> list[int]:

@@ -166,6 +166,20 @@ def _heading(row: Row) -> str:
 _SWITCHED_ON = (("exclusive", "Exclusive Execution"), ("rerunnable", "Re-runnable"))
 
 
+def checkpoint_texts(row: Row) -> list[str]:
+    """Return where and how often checkpoints of a job are written."""
+    found = row.get("checkpoints")
+    if not found:
+        return []
+    name = f"{row['jobid']}[{row['index']}]" if row.get("index") else row["jobid"]
+    texts = [f"Checkpoint Directory <{found['directory'].rstrip('/')}/{name}>"]
+    if found["period_s"]:
+        texts.append(f"Checkpoint Period <{found['period_s'] / 60:g} min>")
+    if found["first_s"]:
+        texts.append(f"Initial Checkpoint Period <{found['first_s'] / 60:g} min>")
+    return [*texts, f"Checkpoint Method <{found['method']}>"]
+
+
 def submission_text(row: Row, *, to_queue: bool = False) -> str:
     """Return what was asked for at submission; ``bhist`` names the queue here."""
     parts = [
@@ -185,6 +199,7 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     if row.get("output_dir"):
         parts.append(f"Output Directory <{under_home(row['output_dir'], row)}>")
     parts += [f"Copy Files <{' '.join(one[:3])}>" for one in row.get("transfers") or ()]
+    parts += checkpoint_texts(row)
     parts += [text for member, text in _SWITCHED_ON if row.get(member)]
     if row.get("login_shell"):
         parts.append(f"Login Shell <{row['login_shell']}>")

@@ -114,6 +114,7 @@ def is_pending(row: Row) -> bool:
 
 _STOPS = {
     "window": "The run windows of the queue are closed",
+    "load": "Host load exceeded threshold",
     "preempted": "Job was suspended by mbatchd because its priority is lower (preempted)",
 }
 

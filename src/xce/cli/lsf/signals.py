@@ -11,6 +11,9 @@ SIGNALS = (
 )  # fmt: skip
 """Linux's signals from 1 on."""
 _SIGNAL_MAX = 64
+CHECKPOINT = "CHKPNT"
+CHECKPOINT_NUMBER = 100
+"""`xce.model.checkpoint.CHECKPOINT`: what -wa has beside signals."""
 
 
 def parse_signal(text: str, option: str = "-s") -> int:
@@ -27,6 +30,18 @@ def parse_signal(text: str, option: str = "-s") -> int:
     return SIGNALS.index(name) + 1
 
 
+def parse_warning(text: str) -> int:
+    """Return the number of what ``-wa`` has sent: a signal, or a request for a checkpoint.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    is_checkpoint = text.upper().removeprefix("SIG") == CHECKPOINT
+    return CHECKPOINT_NUMBER if is_checkpoint else parse_signal(text, "-wa")
+
+
 def signal_name(number: int) -> str:
     """Return the name of a signal; 0: empty."""
+    if number == CHECKPOINT_NUMBER:
+        return CHECKPOINT
     return SIGNALS[number - 1] if 1 <= number <= len(SIGNALS) else str(number or "")

@@ -110,6 +110,10 @@ def build_submission(
     add_files(body, options)
     body.update({member: options.value(option) for option, member in TEXTS if options.has(option)})
     _add_surroundings(body, options, environ)
+    if options.has("-k"):
+        from xce.cli.lsf.checkpoint import parse_checkpoints  # noqa: PLC0415 - of this option only
+
+        body["checkpoints"] = parse_checkpoints(options.value("-k"), body["cwd"], environ)
     if options.has("-f"):
         body["transfers"] = read_transfers(options, body["cwd"])
     return body
@@ -134,13 +138,13 @@ def add_warning(body: dict[str, Any], options: Parsed) -> None:
         BadValueError: There is no such signal, or it is no time.
     """
     if options.has("-wa"):
-        from xce.cli.lsf.signals import parse_signal  # noqa: PLC0415 - of this option only
+        from xce.cli.lsf.signals import parse_warning  # noqa: PLC0415 - of this option only
 
         try:
-            body["warning_signal"] = parse_signal(options.value("-wa").strip("'\" "))
+            body["warning_signal"] = parse_warning(options.value("-wa").strip("'\" "))
         except UsageError:
             raise BadValueError(
-                f"Bad warning action: -wa {options.value('-wa')} is no signal; checkpoints and "
+                f"Bad warning action: -wa {options.value('-wa')} is no signal, and not CHKPNT; "
                 "commands are not built: trap a signal in the job"
             ) from None
     if options.has("-wt"):

@@ -14,6 +14,10 @@ _COLOURS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _YAML_WORDS: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 """Words that mean a boolean or nothing to some readers of YAML."""
+_ESCAPES: Final = {
+    code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+}
+"""Characters that YAML takes for the end of a line, or does not take at all."""
 _CUT: Final = 32
 """Widest cell of a table that is not wide."""
 
@@ -106,4 +110,4 @@ def _key(name: str) -> str:
 
 def _scalar(value: object) -> str:
     """Return a scalar, or an empty list or object, in the form that JSON and YAML share."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).translate(_ESCAPES)

@@ -16,7 +16,7 @@ def attempts_on_hosts(shape: Shape, ground: Ground, mask: Flags) -> Column:
     It is one where ``select[]`` or a threshold must be asked again after each, since it reads
     what is free.
     """
-    room = tasks_on_hosts(ground.free, mask, shape.unit, shape.unit * 0)
+    room = np.where(mask, tasks_on_hosts(ground.free, shape.unit_rows), 0)
     if shape.gpu is not None:
         devices = attempts_by_devices(shape.gpu, ground.free, shape.tasks_max)
         room = np.minimum(room, devices)

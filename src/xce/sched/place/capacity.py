@@ -1,5 +1,6 @@
 """How many tasks hosts can take."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,39 +25,44 @@ class Room(NamedTuple):
     """As the first host, which carries what is needed once for the job; else never more."""
     tile: Column
     """Tasks lie on it in blocks of so many, but for a remainder on the last host."""
+    is_tiled: bool = True
+    """False: blocks are of one task everywhere."""
 
     @property
     def most(self) -> Column:
         """Tasks that each can take, as the first host or another."""
         return self.later if self.first is self.later else np.maximum(self.first, self.later)
 
-    def within(self, mask: Flags) -> "Room":
-        """Return the room of some of the hosts; ``mask`` is along the columns."""
-        return Room(self.numbers[mask], self.later[mask], self.first[mask], self.tile[mask])
+    def within(self, chosen: Flags | Column) -> "Room":
+        """Return the room of some of the hosts; ``chosen`` are places, or flags along columns."""
+        return Room(
+            self.numbers[chosen], self.later[chosen], self.first[chosen], self.tile[chosen],
+            self.is_tiled,
+        )  # fmt: skip
 
     def beyond_the_first(self) -> "Room":
         """Return the room for tasks of an attempt whose first host is another."""
         return self._replace(first=self.later)
 
 
-def tasks_on_hosts(free: Column, mask: Flags, each: Column, once: Column) -> Column:
-    """Return how often ``each`` fits into ``free`` beside ``once``, 0 where ``mask`` is not set.
+def tasks_on_hosts(
+    free: Column, rows: Iterable[tuple[int, int, int]], numbers: Column | None = None
+) -> Column:
+    """Return how many tasks hosts have room for.
 
     Args:
         free: Free amounts along resources and hosts.
-        mask: The hosts that count.
-        each: Amounts for one; at least one is positive.
-        once: Amounts beside them.
+        rows: Of each resource that is taken, one at least: its row, for each task, and once.
+        numbers: The hosts that count, in the order of the result; None: all.
     """
-    most = np.where(mask, _MOST, 0)
-    for row in (each + once).nonzero()[0].tolist():
-        left = free[row] - once[row]
-        if each[row]:
-            np.minimum(most, left // each[row], out=most)
-        else:
-            most[left < 0] = 0
-    np.maximum(most, 0, out=most)
-    return most
+    most: Column | None = None
+    for row, each, once in rows:
+        left = free[row] if numbers is None else free[row][numbers]
+        left = left - once if once else left
+        fits = left // each if each else np.where(left < 0, 0, _MOST)
+        most = fits if most is None else np.minimum(most, fits)
+    assert most is not None, "a task takes something"
+    return np.maximum(most, 0)
 
 
 def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
@@ -69,12 +75,11 @@ def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
         ranked: All host numbers, the best one first.
     """
     numbers = ranked[mask[ranked]]
-    free = free[:, numbers]
-    everywhere = np.ones(len(numbers), np.bool_)
-    later = tasks_on_hosts(free, everywhere, shape.per_task, shape.per_host)
-    first = later
-    if (shape.per_first != shape.per_host).any():
-        first = tasks_on_hosts(free, everywhere, shape.per_task, shape.per_first)
+    first = later = tasks_on_hosts(free, shape.plain_rows, numbers)
+    if shape.first_rows != shape.plain_rows:
+        first = tasks_on_hosts(free, shape.first_rows, numbers)
+    if shape.gpu is not None or shape.processors is not None:
+        free = free[:, numbers]
     if shape.gpu is not None:
         gpu = within(shape.gpu, numbers)
         later = np.minimum(later, tasks_by_devices(gpu, free, is_first=False))
@@ -89,4 +94,4 @@ def room_on(shape: Shape, free: Column, mask: Flags, ranked: Column) -> Room:
     if shape.leads is not None:
         leads = shape.leads[numbers]
         later, first = np.where(leads, 0, later), np.where(leads, first, 0)
-    return Room(numbers, later, first, tile)
+    return Room(numbers, later, first, tile, is_tiled=shape.tiles is not None)

@@ -210,7 +210,7 @@ class _Domains:
         place[self.order] = np.arange(self.count)
         inside = np.flatnonzero(chosen)
         inside = inside[np.argsort(place[self.of_host[inside]], kind="stable")]
-        return Room(*(column[inside] for column in self.room))
+        return self.room.within(inside)
 
     def _together(self, numbers: Column, sizes: Column) -> tuple[Column, Column]:
         """Let the ranks of a domain stand together: the first host's first, the last one's last."""

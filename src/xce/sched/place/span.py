@@ -28,10 +28,12 @@ def reach(room: Room, hosts_max: int) -> Column:
     size = len(room.numbers)
     if hosts_max == 1 or size <= 1:
         return room.first
-    whole = room.later // room.tile * room.tile
-    rest = room.later - whole
-    whole_first = room.first // room.tile * room.tile
     others = min(hosts_max or size, size) - 1
+    if not room.is_tiled and others == size - 1:
+        most = room.first + (int(room.later.sum()) - room.later)
+        return np.where(room.first > 0, most, 0)
+    whole, whole_first = _whole(room), room.first // room.tile * room.tile
+    rest = room.later - whole
     if others == size - 1:
         blocks = int(whole.sum()) - whole
         remainder = _largest_other(rest)
@@ -42,10 +44,9 @@ def reach(room: Room, hosts_max: int) -> Column:
 
 def _largest_other(values: Column) -> Column:
     """Return for each place the largest of the other values; there are at least two."""
-    best = int(np.argmax(values))
-    second = int(np.delete(values, best).max())
-    found = np.full_like(values, values[best])
-    found[best] = second
+    best, ordered = int(values.argmax()), np.sort(values)
+    found = np.full_like(values, ordered[-1])
+    found[best] = ordered[-2]
     return found
 
 
@@ -76,22 +77,23 @@ def lay(
         hosts_max: How many hosts may be used; 0: any number.
         is_striped: Spread over as many hosts as possible instead of as few as the ranks give.
     """
-    fits = np.flatnonzero(reach(room, hosts_max) >= tasks)
+    fits = (reach(room, hosts_max) >= tasks).nonzero()[0]
     if not len(fits):
         return None
     first = int(fits[0])
-    others = np.delete(np.arange(len(room.numbers)), first)
-    others = others[room.later[others] > 0]
+    others = (room.later > 0).nonzero()[0]
+    others = others[others != first]
     limit = (hosts_max or len(room.numbers)) - 1
-    by_size = others[np.lexsort((-_rest(room)[others], -_whole(room)[others]))]
-    for choice in (others, by_size):
+
+    def lay_on(choice: Column) -> tuple[Column, Column] | None:
         if is_striped:
-            found = _stripe(room, tasks, first, choice[:limit])
-        else:
-            found = _fill(room, tasks, first, choice, limit)
-        if found is not None:
-            return found
-    return None
+            return _stripe(room, tasks, first, choice[:limit])
+        return _fill(room, tasks, first, choice, limit)
+
+    found = lay_on(others)
+    if found is None:
+        found = lay_on(others[np.lexsort((-_rest(room)[others], -_whole(room)[others]))])
+    return found
 
 
 def lay_whole(room: Room, count: int, least: int) -> tuple[Column, Column] | None:

@@ -6,6 +6,7 @@ monotone: what fits on a ground fits on one that has more.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates, Laid, amounts_on, bind
 from xce.sched.place.domains import Trail
 from xce.sched.place.simple import find_loose, find_simple
-from xce.sched.place.whole import find_whole
+from xce.sched.place.whole import find_whole, sized
 from xce.sched.policy import Policy, sift
 from xce.sched.processor_mix import Mix
 from xce.sched.processor_room import pick_processors
@@ -183,6 +184,31 @@ def _find_parts(
     facts: HostFacts,
     policy: Policy,
 ) -> Spot | None:
+    low, high = shape.tasks_min, shape.tasks_max
+    if low == high:
+        return _find_sized(shape, ground, pools_free, facts, policy)
+    find = partial(_find_sized, ground=ground, pools_free=pools_free, facts=facts, policy=policy)
+    best = find(sized(shape, low))
+    # What fits with some tasks fits with fewer.
+    high = min(high, int(ground.free[0].clip(min=0).sum())) if best is not None else low
+    while low < high:
+        middle = (low + high + 1) // 2
+        spot = find(sized(shape, middle))
+        if spot is None:
+            high = middle - 1
+        else:
+            low, best = middle, spot
+    return best
+
+
+def _find_sized(
+    shape: Shape,
+    ground: Ground,
+    pools_free: Mapping[str, int],
+    facts: HostFacts,
+    policy: Policy,
+) -> Spot | None:
+    """Return where an attempt goes whose parts all have a fixed number of tasks, or None."""
     if pools.explain_shortage(shape, pools_free) is not None:
         return None
     places = Candidates(

@@ -18,7 +18,7 @@ LEADS_MAX: Final = 32
 
 
 def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -> Laid | None:
-    """Return a placement of all parts, or None.
+    """Return a placement of all parts, or None: of the last one as few tasks as it may have.
 
     Args:
         whole: What is placed.
@@ -26,6 +26,8 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
         places: Where the parts may go.
         trail: Hears of a search that gave up.
     """
+    if whole.tasks_min < whole.tasks_max:
+        whole = sized(whole, whole.tasks_min)
     if whole.leads is None:
         return _find(whole, ground, places, trail)
     ranked = places.ranked[0]
@@ -40,6 +42,15 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
             return found
     trail.is_cut = trail.is_cut or len(leads) > LEADS_MAX
     return None
+
+
+def sized(whole: Shape, tasks: int) -> Shape:
+    """Return a request of so many tasks: the last part has what the others leave."""
+    found, last = copy.copy(whole), copy.copy(whole.inner[-1])
+    last.tasks_min = last.tasks_max = tasks - sum(part.tasks_min for part in whole.inner[:-1])
+    found.tasks_min = found.tasks_max = tasks
+    found.inner = (*whole.inner[:-1], last)
+    return found
 
 
 def _led_by(whole: Shape, is_first: Flags) -> Shape:

@@ -55,9 +55,9 @@ class Attempt:
         "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
         "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark",
         "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number", "oom",
-        "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said", "says", "sent",
-        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
-        "system_us", "terminal", "user_us",
+        "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said",
+        "saved_us", "saves", "says", "sent", "signal", "started_us", "state", "step", "step_us",
+        "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -96,19 +96,22 @@ class Attempt:
         """The last of the user's signals that was delivered."""
         self.sent = 0
         """Which it was."""
+        self.saves = self.saved_us = 0
+        """How many checkpoints were begun, and when the last was."""
+        self.outcome: list[Any] = [0, False, False, ""]
+        """Of the last one that is over: its number, whether the job ends with it, whether it is
+        good, and what went wrong."""
         self.terminal = ""
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
-        self.code = self.signal = 0
+        self.code = self.signal = self.kills = self.retry_us = 0
         self.detail = self.report = ""
-        self.says = False
-        """Whether it may leave a last word."""
         self.said = ""
         """Who ended it, in its own words."""
-        self.host_fault = self.reported = self.oom = False
+        self.host_fault = self.reported = self.oom = self.says = False
+        """And whether it may leave a last word."""
         self.user_us = self.system_us = 0
         self.max_mem_kib = self.max_processes = self.max_threads = 0
-        self.kills = self.retry_us = 0
 
     @property
     def is_held(self) -> bool:
@@ -155,7 +158,7 @@ class Attempt:
             "present", *self.key, self.note, self._job_pid, self.started_us, self.suspended_us,
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
             self.limits, self.is_part, self.parts,
-            self.course is not None and self.course.is_posting,
+            self.course is not None and self.course.is_posting, self.saved_us, self.outcome,
         ]  # fmt: skip
 
     @property
@@ -365,6 +368,16 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             for name, value in fields.items():
                 setattr(attempt, name, value)
             attempt.state = ENDED
+        case _:
+            _read_checkpoint(attempt, note)
+
+
+def _read_checkpoint(attempt: Attempt, note: list[Any]) -> None:
+    match note:
+        case ["saves", int(saves), int(at_us)]:
+            attempt.saves, attempt.saved_us = saves, at_us
+        case ["saved", *outcome]:
+            attempt.outcome = outcome
         case _:
             pass
 

@@ -15,10 +15,11 @@ from typing import Any, Final
 from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
+from xce.worker.shepherd.checkpoints import Checkpoints, end_unseen
 from xce.worker.shepherd.hooks import Course
 from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.output import append_text, read_text
-from xce.worker.shepherd.reach import Reach
+from xce.worker.shepherd.reach import Reach, to_measure
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.spawn import (
     CAUSE_START_FAILED,
@@ -33,11 +34,6 @@ from xce.worker.shepherd.starting import Starter
 from xce.worker.shepherd.tasks import Tasks
 from xce.worker.shepherd.terminal import Terminals
 
-SAMPLE_US: Final = 2_000_000
-SAMPLE_LIMITED_US: Final = 500_000
-"""Between two looks at memory, where a job has a limit that the kernel does not hold."""
-SAMPLE_AGE_US: Final = 1_000_000
-"""Younger attempts are not looked at: most are over before."""
 STEP_KILL: Final = 4
 """`xce.worker.ending.STEP_KILL`, which this program cannot import."""
 CAUSE_HOST_LOST: Final = 102
@@ -75,6 +71,7 @@ class Herd:
         )
         self._stages = Stages(self._starter, self._reach)
         self.tasks = Tasks(self._reach, self._starter, self._null)
+        self._checkpoints = Checkpoints(self._reach, self._starter, self._null)
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
         self._spawned = 0
@@ -109,6 +106,7 @@ class Herd:
                 undone += [attempt] if attempt.course and not attempt.course.is_over else []
                 continue
             self._stages.know(attempt)
+            end_unseen(attempt)
             if attempt.terminal:
                 self.terminals.miss(key)
             self._reach.add(attempt)
@@ -167,8 +165,11 @@ class Herd:
                     self._take_other(order)
 
     def _take_other(self, order: list[Any]) -> None:
-        """Carry out an order about a terminal, or about what is on several hosts."""
+        """Carry out an order about a terminal, a checkpoint, or what is on several hosts."""
         match order:
+            case ["checkpoint", job, index, number, int(count), dict(asked)]:
+                attempt = self._attempts.get((job, index, number))
+                self.events += self._checkpoints.take(attempt, count, asked, clock_us())
             case ["part", list(key), dict(shared)]:
                 self._open_part((key[0], key[1], key[2]), shared)
             case ["lead", job, index, attempt, str(host)]:
@@ -191,8 +192,12 @@ class Herd:
                 break
             if pid == 0:
                 break
+            saved = self._checkpoints.reap(pid, status, now_us)
             attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
-            if attempt is not None and attempt.is_part:
+            if saved is not None:
+                attempt = saved[0]
+                self.events += saved[1]
+            elif attempt is not None and attempt.is_part:
                 pass  # it goes on without this task
             elif attempt is None or not attempt.is_child or attempt.state != RUNNING:
                 attempt = self._reach.reap_orphan(pid)
@@ -234,7 +239,9 @@ class Herd:
             if not at_once and attempt.retry_us > now_us:
                 continue
             self._reach.note_group(attempt)
-            if self._reach.is_gone(attempt):
+            if self._checkpoints.hold(attempt):
+                attempt.retry_us = now_us + _LOOK_US
+            elif self._reach.is_gone(attempt):
                 self._end(attempt)
             elif 0 < attempt.step < STEP_KILL:
                 # Its shell fell to the first signal; what is left has the same time to end as it.
@@ -249,9 +256,8 @@ class Herd:
         now_us = clock_us()
         if now_us < self._sample_us:
             return
-        self._sample_us = now_us + self._sample_span_us()
-        running = [one for one in self._attempts.values() if one.state == RUNNING]
-        old = [one for one in running if now_us - one.started_us >= SAMPLE_AGE_US]
+        old, span_us = to_measure(self._attempts.values(), now_us)
+        self._sample_us = now_us + span_us
         for attempt in self._reach.find_greedy(old):
             self.events.append(attempt.usage())
 
@@ -259,6 +265,7 @@ class Herd:
         """Kill what has outlived its lease: somebody else may be about to start it; and hooks."""
         now_us = clock_us()
         self._stages.end_late(now_us)
+        self._checkpoints.end_late(now_us)
         for key in [key for key, until_us in self._leases.items() if until_us <= now_us]:
             attempt = self._attempts.get(key)
             if attempt is not None and attempt.state == RUNNING and attempt.step < STEP_KILL:
@@ -269,7 +276,7 @@ class Herd:
         """Return when there is something to do; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
         due += [until for key, until in self._leases.items() if key in self._attempts]
-        others = (self.terminals, self.tasks, self._stages)
+        others = (self.terminals, self.tasks, self._stages, self._checkpoints)
         due += [due_us for due_us in (other.next_due_us() for other in others) if due_us]
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
@@ -399,8 +406,7 @@ class Herd:
 
     def _append(self, key: Key, text: str) -> None:
         """Add the job's report to its output file, once, as the job's user."""
-        attempt = self._attempts.get(key)
-        if attempt is None:
+        if (attempt := self._attempts.get(key)) is None:
             return
         if attempt.report and not attempt.reported:
             attempt.reported = True
@@ -410,8 +416,7 @@ class Herd:
         self.events.append(["appended", *key])
 
     def _forget(self, key: Key, *, keep: bool) -> None:
-        attempt = self._attempts.get(key)
-        if attempt is None or attempt.state != ENDED:
+        if (attempt := self._attempts.get(key)) is None or attempt.state != ENDED:
             return
         del self._attempts[key]
         self._directories.release(attempt.path, attempt.name, uid=attempt.ids.uid, keep=keep)
@@ -493,8 +498,3 @@ class Herd:
                 if attempt.grouped and self._groups is not None:
                     self._groups.remove(attempt.name)
                 rundir.clean(attempt.path, kept="")
-
-    def _sample_span_us(self) -> int:
-        running = (one for one in self._attempts.values() if one.state == RUNNING)
-        limited = any(one.limit_kib or one.is_counted for one in running)
-        return SAMPLE_LIMITED_US if limited else SAMPLE_US

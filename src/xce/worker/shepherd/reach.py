@@ -21,6 +21,11 @@ from xce.worker.shepherd.attempts import CPU_AT, ENDED, RUNNING, Attempt, Now
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.spawn import CAUGHT
 
+_SAMPLE_US: Final = 2_000_000
+_SAMPLE_LIMITED_US: Final = 500_000
+"""Between two looks at memory, where a job has a limit that the kernel does not hold."""
+_SAMPLE_AGE_US: Final = 1_000_000
+"""Younger attempts are not looked at: most are over before."""
 _PASSES_MAX: Final = 5
 """How often processes are looked for again at once, while new ones keep appearing."""
 _SHELL_TAKES: Final = frozenset({*CAUGHT, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT})
@@ -254,6 +259,14 @@ class Reach:
             user_us, system_us = self.groups.cpu_us(attempt.name)
             attempt.user_us = max(attempt.user_us, user_us)
             attempt.system_us = max(attempt.system_us, system_us)
+
+
+def to_measure(attempts: Iterable[Attempt], now_us: int) -> tuple[list[Attempt], int]:
+    """Return the attempts that are to be measured now, and in what time it is to be done again."""
+    running = [one for one in attempts if one.state == RUNNING]
+    limited = any(one.limit_kib or one.is_counted for one in running)
+    old = [one for one in running if now_us - one.started_us >= _SAMPLE_AGE_US]
+    return old, _SAMPLE_LIMITED_US if limited else _SAMPLE_US
 
 
 def _send(pids: Iterable[int], number: int) -> None:

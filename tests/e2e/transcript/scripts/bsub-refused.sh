@@ -101,7 +101,7 @@ $ bsub -x true
 # Hosts.
 $ bsub -m nosuch true
 $ bsub -m 'h1 nosuch' true
-$ bsub -m 'h1!' true
+$ bsub -H -m 'h1!' true
 $ bsub -m '' true
 
 # Resource requests: syntax with its column, unknown names, what is not built.

@@ -1,6 +1,7 @@
 """`xceadmin topology import`: real files of fabrics and machines; a change is shown, then made."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,14 @@ def test_a_fabric_of_rails_is_told_by_the_leaves_that_hosts_share():
     assert found.notes == ("44 adapters do not say at which host they are: left out",)
 
 
+def test_pairs_of_leaves_of_a_simulated_fabric_are_units():
+    found = read_ibnet(read("two-rails.ibnetdiscover.gz"))
+    assert found.notes == ()
+    assert found.domains == {
+        f"n{host + 1:02}": (f"leaf-{host // 4}-0+1", "leaf-0-0+7") for host in range(16)
+    }
+
+
 def test_switches_that_are_connected_make_the_next_level():
     text = """Switch 8 "A"\n[1] "H1"[1]\n[3] "B"[3]\n\nSwitch 8 "B"\n[1] "H2"[1]\n[3] "A"[3]\n
 Hca 2 "H1"\n[1] "A"[1]\n\nHca 2 "H2"\n[1] "B"[1]\n"""
@@ -145,6 +154,36 @@ def test_a_change_is_shown_then_made_once(directory, tree, capsys):
     capsys.readouterr()
     assert run(directory, tree, "--apply") == 0
     assert capsys.readouterr().out == "topology.yaml says all of it already\n"
+
+
+SOURCES = (
+    ("two-rails.ibnetdiscover.gz", ()),
+    ("dgx-ndr-3units.cut.ibnetdiscover.gz", ()),
+    ("hgx-h20-8gpu-8nic.txt", ("--host", "g[1-4]")),
+    ("power8gpudistances.xml", ("--host", "g3")),
+)
+
+
+@pytest.mark.parametrize(("name", "words"), SOURCES)
+def test_each_source_is_shown_first_and_changes_something_only_once(directory, name, words, capsys):
+    fabric = '- {names: "n[01-16]", slots: 4}\n- {names: "b08-p1-dgx-08-c[01-18]", slots: 4}\n'
+    with (directory / "hosts.yaml").open("a") as hosts:
+        hosts.write(fabric)
+    source = str(DATA / name)
+    assert run(directory, source, *words, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["changed"], shown["applied"]) == (True, False)
+    assert not (directory / "topology.yaml").exists()
+    assert run(directory, source, *words, "--apply", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["diff"] == shown["diff"]
+    written = (directory / "topology.yaml").read_text()
+    added = [line[1:] for line in shown["diff"] if line.startswith("+") and line[:3] != "+++"]
+    assert added == written.splitlines()
+    assert run(directory, source, *words, "--apply", "--json") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["changed"] is False
+    assert again["diff"] == []
+    assert (directory / "topology.yaml").read_text() == written
 
 
 def test_levels_get_the_names_that_are_asked_for(directory, tree, capsys):

@@ -118,21 +118,36 @@ def test_tiles_may_differ_from_host_to_host(rows: list[tuple[int, int]]) -> None
 
 def test_tasks_on_hosts_is_the_least_over_resources():
     free = np.asarray([[4, 4, 4, -2], [9, 2, 5, 9]])
-    mask = np.asarray([True, True, False, True])
-    most = tasks_on_hosts(free, mask, np.asarray([1, 2]), np.asarray([0, 1]))
-    assert most.tolist() == [4, 0, 0, 0]
+    most = tasks_on_hosts(free, [(0, 1, 0), (1, 2, 1)])
+    assert most.tolist() == [4, 0, 2, 0]
+
+
+def test_hosts_are_looked_at_in_the_order_that_is_asked_for():
+    free = np.asarray([[4, 3, 2, -2], [9, 9, 9, 9]])
+    most = tasks_on_hosts(free, [(0, 1, 0), (1, 2, 1)], np.asarray([3, 2, 0]))
+    assert most.tolist() == [0, 2, 4]
 
 
 def test_an_amount_for_the_host_alone_must_be_there_too():
     free = np.asarray([[4, 4], [2, 0]])
-    most = tasks_on_hosts(free, np.ones(2, bool), np.asarray([1, 0]), np.asarray([0, 1]))
+    most = tasks_on_hosts(free, [(0, 1, 0), (1, 0, 1)])
     assert most.tolist() == [4, 0]
 
 
 def test_what_is_not_needed_may_be_overdrawn():
     free = np.asarray([[4], [-7]])
-    most = tasks_on_hosts(free, np.ones(1, bool), np.asarray([1, 0]), np.asarray([0, 0]))
+    most = tasks_on_hosts(free, [(0, 1, 0)])
     assert most.tolist() == [4]
+
+
+@MANY
+@given(hosts, st.integers(0, 4))
+def test_rooms_without_tiles_reach_as_far_as_with_tiles_of_one_task(
+    rows: list[tuple[int, int]], hosts_max: int
+):
+    tiled = room(rows, Span())
+    found = reach(tiled._replace(is_tiled=False), hosts_max)
+    assert found.tolist() == reach(tiled, hosts_max).tolist()
 
 
 @MANY

@@ -254,13 +254,14 @@ def _load_taker(index: str) -> Callable[[QueueImport, Section, Queue, str], tupl
 
     def take(_: QueueImport, __: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         scheduled, stop = (word.strip() for word in text.partition("/")[::2])
-        if not re.fullmatch(r"\d{1,9}(\.\d{1,3})?", scheduled):
-            return Verdict.NONE, "jobs are not suspended for the load of their host"
-        queue.setdefault("load_sched", {})[index] = scheduled
-        said = f"load_sched: {index}: {scheduled}"
-        if stop:
-            return Verdict.PARTLY, f"{said}; jobs are not suspended for the load of their host"
-        return Verdict.TAKEN, said
+        taken = []
+        for key, value in (("load_sched", scheduled), ("load_stop", stop)):
+            if re.fullmatch(r"\d{1,9}(\.\d{1,3})?", value):
+                queue.setdefault(key, {})[index] = value
+                taken.append(f"{key}: {index}: {value}")
+        if not taken:
+            return Verdict.NONE, f"{text[:60]!r} is no pair of numbers"
+        return Verdict.TAKEN, "; ".join(taken)
 
     return take
 

@@ -16,7 +16,7 @@ _MEMORY: Final = "-M is enforced for the whole job by the host's cgroup"
 _HOOKS: Final = "hooks run on the first host: pre_exec and post_exec of a queue or profile"
 _GPU: Final = "workers find the GPUs of their hosts; gpu_policy in xce.yaml says how they are given"
 _LIMITS: Final = "limits of users, hosts and projects are not built yet"
-_MIGRATE: Final = "checkpoints and migration are not built yet"
+_MIGRATE: Final = "jobs say it themselves (bsub -k), and nothing is migrated"
 _HOSTSPEED: Final = "run times are real time: hosts have no CPU factors"
 _LSF_ONLY: Final = "it is about LSF's own daemons"
 
@@ -64,7 +64,7 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
     (r"GPU_.*|.*_GPU.*", _GPU),
 )  # fmt: skip
 QUEUE: Final[tuple[tuple[str, str], ...]] = (
-    (r"STOP_COND|RESUME_COND|LOAD.*", "jobs are not suspended for the load of their host"),
+    (r"STOP_COND|RESUME_COND|LOAD.*", "jobs are suspended by load_stop of a queue alone"),
     (r"NICE", "jobs run at the priority of their worker"),
     (r"UJOB_LIMIT|PJOB_LIMIT|HJOB_LIMIT|QJOB_LIMIT|JL/.*|MAX|MAX_SLOTS.*|.*_LIMIT", _LIMITS),
     (r"DISPATCH_WINDOW|DISPATCH_ORDER", "queues have run windows only"),

@@ -1,0 +1,100 @@
+"""Programs that write checkpoints, beside jobs of a real shepherd."""
+
+import pytest
+from worker_rig import MODES, open_shepherd, wait_until
+
+ECHO = 'echo "$*" > args; echo "$LSB_CHKPNT_DIR" > data; echo said'
+
+
+@pytest.fixture(params=MODES)
+def shepherd(request):
+    with open_shepherd(request.param) as made:
+        made.root.chmod(0o777)
+        yield made
+
+
+def program(shepherd, text):
+    path = shepherd.root / "echkpnt.test"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def ask(shepherd, text, count=0, *, ends=False, limit_us=20_000_000, job=1):
+    root = shepherd.root
+    asked = {
+        "argv": [program(shepherd, text), "-d", f"{root}/ck/1"],
+        "env": {"PATH": "/usr/bin:/bin", "LSB_CHKPNT_DIR": f"{root}/ck/1"},
+        "cwd": str(root), "umask": 0o022, "ends": ends, "limit_us": limit_us,
+    }  # fmt: skip
+    shepherd.order(["checkpoint", job, 0, 1, count, asked])
+
+
+def outcome(shepherd):
+    return shepherd.expect("checkpointed", 1)[5]
+
+
+def test_it_runs_beside_the_job_in_its_directory_and_is_told_the_process_group(shepherd):
+    shepherd.spawn("touch go; exec sleep 100")
+    pid = shepherd.expect("started", 1)[4]
+    ask(shepherd, ECHO, count=1)
+    assert outcome(shepherd) == [1, False, True, ""]
+    assert shepherd.text("args").split() == ["-d", f"{shepherd.root}/ck/1", str(pid)]
+    assert shepherd.text("data").strip() == f"{shepherd.root}/ck/1"
+    assert shepherd.text("ck/1/echkpnt.out") == "said\n"
+    ask(shepherd, ECHO, count=1)  # the same request once more changes nothing
+    ask(shepherd, "exit 3", count=2)
+    number, _, is_good, detail = outcome(shepherd)
+    assert (number, is_good) == (2, False)
+    assert detail.endswith("echkpnt.test ended with exit status 3")
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    assert shepherd.ended()["cause"] == 14
+
+
+def test_a_program_that_ends_the_job_itself_is_waited_for_and_is_why_it_ended(shepherd):
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, "for pid; do :; done; kill -9 -$pid; sleep 0.3; echo x > late", ends=True)
+    assert outcome(shepherd) == [1, True, True, ""]
+    assert shepherd.text("late") == "x\n"
+    end = shepherd.ended()
+    assert (end["cause"], end["signal"]) == (13, 9)
+
+
+def test_one_that_takes_too_long_is_killed_and_then_the_next_is_written(shepherd):
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }", limit_us=700_000)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }")  # due meanwhile: not again
+    ask(shepherd, "[ -e begun ] || { touch begun; exec sleep 100; }", count=1)
+    number, _, is_good, detail = outcome(shepherd)
+    assert (number, is_good) == (1, False)
+    assert detail.endswith("took too long")
+    assert outcome(shepherd) == [2, False, True, ""]
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
+def test_a_kill_of_the_job_takes_the_program_with_it(shepherd):
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, "touch begun; exec sleep 100", ends=True)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    assert outcome(shepherd)[2] is False
+    assert shepherd.ended()["cause"] == 14
+
+
+def test_a_shepherd_that_is_killed_meanwhile_says_that_nobody_saw_the_end(shepherd):
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, "touch begun; exec sleep 1", count=7)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    shepherd.restart()
+    present = shepherd.expect("present", 1)
+    assert present[9] == 7
+    assert present[-2] > 0
+    assert present[-1] == [1, False, False, "the process that waited for it was killed"]
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()

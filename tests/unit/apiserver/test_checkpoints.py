@@ -1,0 +1,81 @@
+"""Checkpoints of jobs over REST."""
+
+import pytest
+from rest_cluster import run_rest
+
+from xce.model.checkpoint import Checkpoints, request_number
+from xce.model.effect import SetLimits
+from xce.testing.builders import place, report_started
+
+WANTED = {"directory": "/ck", "method": "m", "period_s": 90, "first_s": 30}
+
+
+def test_what_was_asked_for_is_shown_and_a_request_reaches_the_attempt():
+    async def story(rest):
+        job = await rest.submit("true", checkpoints=WANTED)
+        assert (await rest.get(f"/jobs/{job}"))[1]["checkpoints"] == WANTED
+        spec = rest.controller.state.spec(rest.controller.job(job))
+        assert spec.checkpoints == Checkpoints("/ck", "m", 90_000_000, 30_000_000)
+        place(rest.controller, job)
+        report_started(rest.controller, job)
+        rest.link.pump()
+        for more, number in (
+            ({}, request_number(ends=False, forced=False)),
+            ({"end": True, "force": True}, request_number(ends=True, forced=True)),
+        ):
+            body = {"action": "checkpoint", "select": {"jobs": [str(job)]}, **more}
+            _, document = await rest.post("/jobs/actions", body)
+            assert document["results"] == [{"job": str(job), "jobid": job, "text": "checkpointed"}]
+            assert rest.controller.attempt(job).signals[-1] == number
+        select = {"jobs": [str(job)]}
+        for period_s, status in ((600, 200), (0, 200), (3, 400)):
+            change = {"checkpoint_period_s": period_s}
+            body = {"action": "modify", "select": select, "change": change}
+            assert (await rest.post("/jobs/actions", body))[0] == status
+            if status == 200:
+                told = [one for _, one in rest.controller.effects() if isinstance(one, SetLimits)]
+                assert told[-1].checkpoint_period_us == period_s * 1_000_000
+                rest.link.pump()
+                row = (await rest.get(f"/jobs/{job}"))[1]
+                assert row["checkpoints"] == {**WANTED, "period_s": period_s}
+        other = await rest.submit()
+        select = {"jobs": [str(other)]}
+        body = {"action": "modify", "select": select, "change": {"checkpoint_period_s": 60}}
+        _, document = await rest.post("/jobs/actions", body)
+        found = document.get("lsf") or document["results"][0]["error"]["lsf"]
+        assert found == "Job is not checkpointable"
+
+    run_rest(story, checkpoint_programs="/programs")
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"checkpoints": {"directory": "relative"}}, 400),
+        ({"checkpoints": {"directory": "/ck", "method": "../m"}}, 400),
+        ({"checkpoints": {"directory": "/ck", "period_s": -1}}, 400),
+        ({"checkpoints": WANTED, "terminal": {"mode": "I"}}, 400),
+        ({"checkpoints": {"directory": "/ck", "period_s": 4.9}}, 400),
+        ({"warning_signal": 100, "warning_s": 60}, 400),
+        ({"warning_signal": 70, "warning_s": 60}, 400),
+        ({"warning_signal": 70, "warning_s": 60, "checkpoints": WANTED}, 400),
+        ({"warning_signal": 100, "warning_s": 60, "checkpoints": WANTED}, 201),
+    ],
+)
+def test_what_makes_no_sense_is_refused(more, status):
+    async def story(rest):
+        found, document = await rest.post("/jobs", {"command": "true", **more})
+        assert found == status, document
+        job = await rest.submit()
+        body = {"action": "kill", "end": True, "select": {"jobs": [str(job)]}}
+        assert (await rest.post("/jobs/actions", body))[0] == 400
+
+    run_rest(story, checkpoint_programs="/programs")
+
+
+def test_without_programs_nothing_is_accepted():
+    async def story(rest):
+        status, document = await rest.post("/jobs", {"command": "true", "checkpoints": WANTED})
+        assert (status, "checkpoint_programs" in document["detail"]) == (400, True)
+
+    run_rest(story)
