@@ -390,7 +390,7 @@ class Session:
             shortage = pools.explain_shortage(shape, self._pools)
             known = shortage and (shape.never or shortage)
         if known is None and shape.verdict is not None:
-            known = self._memory.verdict(shape, self._free)
+            known = self._memory.verdict(shape, self._free, self._pools)
         if known is not None and not shape.looks_outside:
             self._failed[shape] = known
         return known
@@ -416,7 +416,7 @@ class Session:
         reason = explain_ground(shape, now.ground, self._facts, self._policy, sieve, now.pools)
         if not shape.looks_outside:
             # Else another job's start may cure it within the session.
-            self._memory.store_verdict(shape, now.ground, reason)
+            self._memory.store_verdict(shape, now.ground, now.pools, reason)
             self._failed[shape] = reason
         return reason
 

@@ -5,7 +5,7 @@ those of the hosts that any of them may use, and its own amounts are empty.
 """
 
 import functools
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,12 +36,15 @@ class ShapeKey(NamedTuple):
     """Load indices with the worst values on hosts on which it may start, in thousandths."""
 
 
+Content: TypeAlias = tuple[int, int, tuple[int, ...]]
+"""The number of a ground's content, as `Memory` numbers it; of the load of hosts, and what pools
+have, where that has a say."""
+
+
 class Verdict(NamedTuple):
     """A request was found not to fit on this ground, and why."""
 
-    content: tuple[int, int]
-    """The number of the ground's content, as `Memory` numbers it, and of the load of hosts, where
-    that has a say."""
+    content: Content
     reason: Reason
 
 

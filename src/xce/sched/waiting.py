@@ -40,7 +40,7 @@ from xce.sched.passed import Passed
 from xce.sched.policy import Policy
 from xce.sched.recall import Recall
 from xce.sched.running import Running
-from xce.sched.shape import Shape, ShapeKey, Verdict, compile_shape
+from xce.sched.shape import Content, Shape, ShapeKey, Verdict, compile_shape
 from xce.sched.standing import compile_standing
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
@@ -223,25 +223,22 @@ class Memory:
         job = state.jobs[next(iter(found.waiting))]
         return None if job.avoid else self._plain.get((found.cls, job.waited_us))
 
-    def verdict(self, shape: Shape, ground: Ground) -> Reason | None:
+    def verdict(self, shape: Shape, ground: Ground, pools: Mapping[str, int]) -> Reason | None:
         """Return why a request does not fit, if that was found on the same ground before."""
         verdict = shape.verdict
-        if verdict is None or verdict.content != self._content(shape, ground):
+        if verdict is None or verdict.content != self._content(shape, ground, pools):
             return None
         return verdict.reason
 
-    def store_verdict(self, shape: Shape, ground: Ground, reason: Reason) -> None:
-        """Keep what was found: that a request does not fit on ``ground``.
+    def store_verdict(
+        self, shape: Shape, ground: Ground, pools: Mapping[str, int], reason: Reason
+    ) -> None:
+        """Keep what was found: that a request does not fit on ``ground`` with these pools."""
+        shape.verdict = Verdict(self._content(shape, ground, pools), reason)
 
-        Whether an alternative fits depends on pools too.
-        """
-        if shape.request.alternatives:
-            return
-        shape.verdict = Verdict(self._content(shape, ground), reason)
-
-    def _content(self, shape: Shape, ground: Ground) -> tuple[int, int]:
+    def _content(self, shape: Shape, ground: Ground, pools: Mapping[str, int]) -> Content:
         """Return numbers that stand for what is free, and for the load that a request asks for:
-        the same as long as all of it is.
+        the same as long as all of it is. Whether an alternative fits depends on pools too.
         """
         if ground.content is None:
             content = ground.free.tobytes()
@@ -252,4 +249,4 @@ class Memory:
                 self._contents[content] = self._last_content
             ground.content = self._contents[content]
         load = self._facts.table.load_change if shape.reads_load and self._facts else 0
-        return ground.content, load
+        return ground.content, load, tuple(pools.values()) if shape.request.alternatives else ()

@@ -200,7 +200,7 @@ class Leader(Process):
         """End the connections whose keys are not trusted any more."""
         now_us = self.now_us()
         for wire, gate in list(self._gates.items()):
-            if self.refuse_key(wire, gate.role, gate.name, now_us):
+            if wire.key and self.refuse_key(wire, gate.role, gate.name, now_us):
                 wire.close(self)
                 self.lose(wire)
 

@@ -6,7 +6,7 @@ the one done and the other not.
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -38,25 +38,36 @@ class Loop:
         self.now_us: Micros = 0
         """Monotonic time since the beginning of the world."""
         self.calls = 0
-        self._heap: list[tuple[Micros, int, Callable[..., object], tuple[Any, ...]]] = []
+        self._heap: list[_Call] = []
         self._number = 0
 
     def at(self, at_us: Micros, call: Callable[..., object], *args: object) -> None:
         """Have ``call(*args)`` made at an instant, now if that is past."""
-        self._number += 1
-        heapq.heappush(self._heap, (max(at_us, self.now_us), self._number, call, args))
+        self.push(max(at_us, self.now_us), None, call, args)
 
     def after(self, span_us: Micros, call: Callable[..., object], *args: object) -> None:
         """Have ``call(*args)`` made ``span_us`` from now."""
+        self.push(self.now_us + max(span_us, 0), None, call, args)
+
+    def push(
+        self,
+        at_us: Micros,
+        owner: "Process | None",
+        call: Callable[..., object],
+        args: tuple[Any, ...],
+    ) -> None:
+        """Have a call made at an instant that is not past, if its owner still lives then."""
         self._number += 1
-        heapq.heappush(self._heap, (self.now_us + max(span_us, 0), self._number, call, args))
+        heapq.heappush(self._heap, (at_us, self._number, owner, call, args))
 
     def run_until(self, at_us: Micros) -> None:
         """Make every call up to an instant; who dies at a seam takes only himself along."""
         heap = self._heap
         while heap and heap[0][0] <= at_us:
-            self.now_us, _, call, args = heapq.heappop(heap)
+            self.now_us, _, owner, call, args = heapq.heappop(heap)
             self.calls += 1
+            if owner is not None and not owner.is_alive:
+                continue
             try:
                 call(*args)
             except DiedError as death:
@@ -93,8 +104,8 @@ class Process:
 
     def after(self, span_us: Micros, call: Callable[..., object], *args: object) -> None:
         """Have a call made later, unless the process is killed before."""
-        self.loop.after(span_us, self._run, call, args)
+        self.loop.push(self.loop.now_us + max(span_us, 0), self, call, args)
 
-    def _run(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
-        if self.is_alive:
-            call(*args)
+
+_Call: TypeAlias = tuple[Micros, int, Process | None, Callable[..., object], tuple[Any, ...]]
+"""When, in which order, whose, and what."""
