@@ -13,7 +13,6 @@ import msgspec
 from xce.model import host_record as h
 from xce.model import record as r
 from xce.model.config import ClusterConfig
-from xce.model.dependency import EACH, And, Condition, Dependency, Not, Or
 from xce.model.entry import Entry
 from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.ids import HostNumber, Index, JobId, Micros
@@ -21,6 +20,7 @@ from xce.model.job import Stop
 from xce.model.record_elements import ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
+from xce.sim.conditions import condition_of
 
 PENDING: Final = "pending"
 HELD: Final = "held"
@@ -92,24 +92,6 @@ class Kept(msgspec.Struct):
     def live(self) -> int:
         """Return how many elements are live."""
         return sum(one.place == LIVE for one in self.elements.values())
-
-
-def names_each(tree: Dependency) -> bool:
-    """Return whether a condition is about elements of arrays, one for each that waits."""
-    match tree:
-        case Condition():
-            return any(subject.index == EACH for subject in tree.subjects)
-        case Not():
-            return names_each(tree.part)
-        case And() | Or():
-            return any(names_each(part) for part in tree.parts)
-
-
-def condition_of(record: r.JobSubmitted | JobModified) -> tuple[bool, bool]:
-    """Return whether a job waits for others as a whole, and whether element by element."""
-    tree = record.dependency
-    by_element = tree is not None and names_each(tree)
-    return tree is not None and not by_element, by_element
 
 
 class Ledger:

@@ -119,14 +119,17 @@ class Parts:
         """For hosts that enrol."""
         self.network.watch = self._watch
         self._seam_rng = self._fork()
+        self._start_all()
+        self.clients = [self._client(owner) for owner in USERS]
+        self.admin = self._client(ROOT)
+        self.keeper = self._client(ROOT, role="admin")
+
+    def _start_all(self) -> None:
         self.start_leader()
         self.start_planner()
         for ground in self.grounds:
             self.start_shepherd(ground)
             self.start_worker(ground)
-        self.clients = [self._client(owner) for owner in USERS]
-        self.admin = self._client(ROOT)
-        self.keeper = self._client(ROOT, role="admin")
 
     def _ground(self, name: str, *, is_bad: bool) -> Ground:
         tasks = HostTasks(self.loop, name, self.task_books) if self.has_tasks else None
