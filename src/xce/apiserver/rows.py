@@ -325,7 +325,8 @@ class Listing:
         if gang is not None:
             hosts = tuple((self._names[h], n) for h, n in zip(*gang, strict=True))
         elif ended.host >= 0:
-            request = self.state.key(job).request
+            cls, _ = job.form_at(position)
+            request = self.state.classes[cls].key.request
             hosts = ((self._names[ended.host], request.tasks_max if request.is_serial else 1),)
         index = 0 if job.array is None else job.array.index_of(position)
         element = ended_element_row(job.id, index, job.submit_at_us, ended, hosts)

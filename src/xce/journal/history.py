@@ -15,6 +15,7 @@ import numpy as np
 
 from xce.journal.audit import OF_USERS
 from xce.journal.history_jobs import JobRows
+from xce.journal.history_live import Apart
 from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError, open_schema
 from xce.model import record as r
 from xce.model.checkpoint import is_checkpoint
@@ -204,7 +205,7 @@ class HistoryWriter(JobRows):
             rows.append(
                 (
                     job, index, number, outcome, *codes, host, placed, started, ended, cpu, mem,
-                    facts.submit_at_us, facts.user, facts.queue, 0,
+                    facts.submit_at_us, facts.user, facts.queue_of(index), 0,
                 )
             )  # fmt: skip
             (self._done if outcome == Outcome.DONE else self._exited)[job] += 1
@@ -226,8 +227,8 @@ class HistoryWriter(JobRows):
         self._rows["attempts"].append(
             (
                 *place, known.number, 0, 0, 0, 0, known.host, known.placed_at_us,
-                known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user, facts.queue,
-                0,
+                known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user,
+                facts.queue_of(place[1]), 0,
             )
         )  # fmt: skip
 
@@ -344,6 +345,10 @@ class HistoryWriter(JobRows):
                 job.id, job.spec_id, job.cls, job.owner, job.submit_at_us, array=job.array
             )
         )
+        for one in job.variants:
+            queue, _ = self._key(one.cls)
+            new = Apart(tuple(_index_ranges(job, one.ranges)), one.cls, one.spec_id, queue)
+            self._set_apart(job.id, self._live.job(job.id), new, (job.cls, job.spec_id))
         self._add_live(job)
         for first, last in _index_ranges(job, job.held):
             self._event((job.id, first, last), Happening.HELD, by="")
@@ -401,7 +406,7 @@ class HistoryWriter(JobRows):
                     job.id, job.index(position), item.attempt, item.outcome, item.exit_code,
                     item.signal, item.cause, item.host, item.started_at_us, item.started_at_us,
                     item.ended_at_us, item.cpu_us, item.max_mem_kib, facts.submit_at_us,
-                    facts.user, facts.queue, 0,
+                    facts.user, facts.queue_of(job.index(position)), 0,
                 )
             )  # fmt: skip
             (self._done if item.outcome == Outcome.DONE else self._exited)[job.id] += 1

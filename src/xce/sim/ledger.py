@@ -298,18 +298,22 @@ class Ledger:
         kept = self.jobs[record.job]
         is_over = all(one.place == ENDED for one in kept.elements.values())
         check(not is_over, f"job {record.job} is modified and is over")
+        moves = dict(zip(record.before, record.after, strict=True))
+        for one in kept.elements.values():
+            runs = zip(record.firsts, record.lasts, strict=True)
+            is_meant = not record.firsts or any(lo <= one.index <= hi for lo, hi in runs)
+            if one.place == LIVE and is_meant and one.cls in moves:
+                self._use(one, -1)
+                one.cls = moves[one.cls]
+                self._use(one, 1)
+        if record.firsts:
+            return
         kept.cls, kept.limit = record.cls, record.array_limit
         has_own, by_element = condition_of(record)
         kept.waits = (record.begin_at_us > self._now_us) + has_own
         if not record.keeps_elements:
             for one in kept.elements.values():
                 one.awaits = by_element and one.place in (PENDING, HELD)
-        moves = dict(zip(record.before, record.after, strict=True))
-        for one in kept.elements.values():
-            if one.place == LIVE and one.cls in moves:
-                self._use(one, -1)
-                one.cls = moves[one.cls]
-                self._use(one, 1)
 
     def _each(self, record: Runs) -> Iterator[Element]:
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):

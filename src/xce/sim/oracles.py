@@ -112,7 +112,7 @@ class Truth:
             for record in entry.records:
                 self._judge(record)
                 apply_records(self.state, (record,))
-                if isinstance(record, JobModified):
+                if isinstance(record, JobModified) and not record.firsts:
                     self.jobs[record.job] = msgspec.structs.replace(
                         self.jobs[record.job],
                         spec_id=record.spec_id,
@@ -240,7 +240,7 @@ class Truth:
                 is_excused = bool(self._hosts_of(key) & self._losses) or job in self._fenced
                 demand(is_excused, f"{key}: cause {cause}, and none of its hosts was lost")
             if cause in {EndCause.HOST_LOST, EndCause.HOST_RESTARTED}:
-                is_rerunnable = self._rerunnable[self.jobs[job].spec_id]
+                is_rerunnable = self.forms.made[key].specs[-1].rerunnable
                 demand(not is_rerunnable, f"{key} is rerunnable, and ended for {cause}")
             demand(ended_us >= started_us, f"{key} ended before it began")
             self._note_end((job, index), real if is_known else None)
