@@ -123,7 +123,7 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
     high = low if fixed else draw(st.one_of(st.just(low), st.integers(low, 9)))
     span = draw(spans.filter(lambda found: not (fixed and "whole_hosts" in found)))
     wish = draw(st.one_of(st.none(), st.none(), wishes))
-    is_plain = not span or "stripe" in span
+    is_plain = "one_host" not in span and span.get("ptile", 1) > 0
     asked = draw(asked_hosts)
     if wish is not None and "hosts_first" in asked:
         # Which hosts count as usable then is told by what is found.

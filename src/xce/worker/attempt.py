@@ -27,8 +27,9 @@ from xce.worker.action import (
     Usage,
 )
 
-_ROUNDING_US: Final = SECOND_US // 10
-"""So much less the last account of a process may tell than the kernel has counted."""
+_TICKS_OFF: Final = 2
+"""The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may
+be far more than the exact time that its last account tells."""
 
 
 class Live:
@@ -272,7 +273,7 @@ def over_of(one: Ended, cause: EndCause, limits: ProcessLimits = NO_LIMITS) -> O
         found = EndCause.MEMLIMIT
     if not found and limits.cpu_us and ending.XCPU in (one.signal, one.exit_code - 128):
         used_us = one.user_us + one.system_us
-        found = EndCause.CPULIMIT if used_us >= limits.cpu_us - _ROUNDING_US else found
+        found = EndCause.CPULIMIT if used_us * _TICKS_OFF >= limits.cpu_us else found
     end = AttemptEnded(
         one.job, one.index, one.attempt, exit_code=one.exit_code, signal=one.signal, cause=found,
         host_fault=one.host_fault, detail=one.detail, user_us=one.user_us,

@@ -73,7 +73,8 @@ def test_at_its_cpu_limit_a_job_gets_xcpu_first_and_then_is_ended_as_by_a_kill()
     [
         ({"signal": XCPU, "exit_code": 128 + XCPU, "user_us": 60 * S}, EndCause.CPULIMIT),
         ({"exit_code": 128 + XCPU, "user_us": 40 * S, "system_us": 20 * S}, EndCause.CPULIMIT),
-        ({"exit_code": 128 + XCPU, "user_us": 30 * S}, EndCause.NONE),
+        ({"exit_code": 128 + XCPU, "user_us": 51 * S}, EndCause.CPULIMIT),
+        ({"exit_code": 128 + XCPU, "user_us": 20 * S}, EndCause.NONE),
         ({"exit_code": 1, "user_us": 60 * S}, EndCause.NONE),
     ],
 )

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from xce.model.request import CuWish
+from xce.model.request import TASKS_MAX, CuWish
 from xce.sched.place.capacity import Room
+from xce.sched.place.even import Even
 from xce.sched.place.span import lay, lay_whole, reach
 from xce.state.hosts import Column, Flags
 
@@ -41,6 +42,7 @@ class Lie(NamedTuple):
     whole_hosts: int = 0
     """Exactly so many hosts, each whole; 0: no such wish."""
     tasks_min: int = 1
+    tasks_max: int = TASKS_MAX
 
     @property
     def is_balanced(self) -> bool:
@@ -56,6 +58,9 @@ def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
     if lie.wish is None or not len(room.numbers):
         return int(reach(room, lie.hosts_max).max(initial=0))
     found = _Domains(room, lie, lie.wish)
+    if found.even is not None:
+        trail.is_cut = trail.is_cut or found.even.is_cut
+        return found.even.largest(min(lie.tasks_max, int(room.most.sum())))
     if lie.is_balanced:
         low, high = 0, int(room.most.sum())
         while low < high:
@@ -81,6 +86,8 @@ def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | 
     if lie.wish is None:
         return lay(room, tasks, lie.hosts_max, is_striped=lie.is_striped)
     found = _Domains(room, lie, lie.wish)
+    if found.even is not None:
+        return found.even.find(tasks)
     if lie.is_balanced:
         return found.balanced(tasks)
     for chosen in found.sets(tasks):
@@ -126,6 +133,10 @@ class _Domains:
             self.hosts_max = min(lie.hosts_max or self.most, self.most)
             self.most = self.count
         self.is_plain = not self.hosts_max and bool((room.tile == 1).all())
+        self.even: Even | None = None
+        if lie.is_balanced and not self.is_plain:
+            wide = self.order[self.is_wide[self.order]]
+            self.even = Even(room, self.of_host, wide, self.most, self.hosts_max)
         candidates = int(self.is_wide.sum())
         self.is_exact = candidates <= max(self.most, EXACT_DOMAINS) or self.is_plain
 

@@ -14,7 +14,7 @@ def lie_of(shape: Shape) -> Lie:
     hosts_max = 1 if request.one_host else request.hosts_max
     return Lie(
         hosts_max, request.stripe != 0, request.cu, shape.domains, request.whole_hosts,
-        request.tasks_min,
+        request.tasks_min, request.tasks_max,
     )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def find_simple(
         tasks_max: Not more than so many.
         trail: Hears of a search that gave up.
     """
-    lie = lie_of(shape)
+    lie = lie_of(shape)._replace(tasks_max=tasks_max)
     pieces = [
         (piece, most_tasks(piece, lie, trail))
         for piece in pieces_of(shape.groups, room)
