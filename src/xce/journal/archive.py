@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from xce.journal.interface import JournalTroubleError, StoredBatch
+from xce.journal.snapshot import sync_directory
 from xce.model.errors import CorruptJournalError
 from xce.model.ids import Seq
 
@@ -31,13 +32,9 @@ class Archive:
     def __init__(self, directory: Path) -> None:
         self._path = directory / ARCHIVE
         try:
-            self._path.touch(mode=0o600)
-            self._connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, timeout=10.0
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute(_TABLE)
+            if not self._path.exists():
+                _make(self._path)
+            self._connection = _open(self._path)
         except (OSError, sqlite3.Error) as error:
             raise JournalTroubleError(f"{self._path}: {error}") from error
 
@@ -74,6 +71,25 @@ class Archive:
         self._connection.close()
 
 
+def _make(path: Path) -> None:
+    """Make an archive under another name: who reads this one must find it whole, or not at all."""
+    fresh = path.with_name(f"{ARCHIVE}.new")
+    for ending in ("", "-journal", "-wal", "-shm"):
+        fresh.with_name(fresh.name + ending).unlink(missing_ok=True)
+    fresh.touch(mode=0o600)
+    _open(fresh).close()
+    fresh.rename(path)
+    sync_directory(path.parent)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(_TABLE)
+    return connection
+
+
 def read_archive(directory: Path, from_seq: Seq) -> Iterator[StoredBatch]:
     """Yield the batches that were trimmed, in order, beginning with the one that holds an entry.
 
@@ -90,6 +106,8 @@ def read_archive(directory: Path, from_seq: Seq) -> Iterator[StoredBatch]:
     except sqlite3.Error as error:
         raise CorruptJournalError(f"{path}: {error}") from error
     try:
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+            return  # a crash left it so, of a release that made it in its place
         statement = (
             "SELECT first, last, crc_before, crc, content, epoch FROM batches"
             f" WHERE last >= ? ORDER BY last LIMIT {_PAGE_ROWS}"

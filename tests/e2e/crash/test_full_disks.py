@@ -120,6 +120,13 @@ def test_submits_are_refused_clearly_and_nothing_acknowledged_is_lost(
     live.xceadmin("journal", "verify")
 
 
+def use_up_room(log: Path) -> None:
+    """Leave SQLite's log no longer than what is in it: a head, and frames of a page each."""
+    used = len(log.read_bytes().rstrip(b"\0"))
+    frames = -((32 - used) // (24 + 4096))
+    os.truncate(log, 32 + frames * (24 + 4096))
+
+
 def test_a_killed_cluster_on_a_full_disk_starts_when_there_is_space(
     live: Live, mount: Mount
 ) -> None:
@@ -128,8 +135,9 @@ def test_a_killed_cluster_on_a_full_disk_starts_when_there_is_space(
     jobs = live.submit_all([live.submission("true") for _ in range(20)])
     for job in jobs:
         live.until_ended(job)
-    fill(disk)
     kill_all(live)
+    use_up_room(disk / "journal.db-wal")
+    fill(disk)
     live.start_up()
     until(lambda: live.lines_of("controller")[-1].get("text"), "the controller tells why")
     assert "disk" in str(live.lines_of("controller")[-1]), live.lines_of("controller")[-1]
