@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is, wishes_of
 from xce.model.command import (
     ApplyConfig,
     DeclareHostsLost,
@@ -131,6 +131,37 @@ class Cluster(RuleBasedStateMachine):
         self.controller.tell(SwitchJobs("alice", admin, self.selection(data), queue))
         self.never.clear()
 
+    @rule(data=st.data(), job=small, admin=st.booleans())
+    def modify_elements(self, data, job, admin):
+        """Some elements become another thing, apart from the rest."""
+        found = self.state.jobs.get(job)
+        if found is None or found.array is None:
+            return
+        first = data.draw(st.integers(0, found.size - 1))
+        last = data.draw(st.integers(first, found.size - 1))
+        request = data.draw(
+            submissions(
+                now_us=self.controller.now_us, jobs=12, hosts=HOSTS, resources=("lic", "tokens")
+            )
+        ).request
+        changed = data.draw(st.sampled_from(("resreq", "priority", "command", "run_limit_s")))
+        items = []
+        for wish in wishes_of(found, ((found.index(first), found.index(last)),)):
+            wanted = as_it_is(self.state, found, wish.form)
+            match changed:
+                case "resreq":
+                    wanted = msgspec.structs.replace(wanted, request=request)
+                case "priority":
+                    wanted = msgspec.structs.replace(wanted, priority=first)
+                case "command":
+                    spec = msgspec.structs.replace(wanted.spec, command=f"run {first}")
+                    wanted = msgspec.structs.replace(wanted, spec=spec)
+                case _:
+                    wanted = msgspec.structs.replace(wanted, run_limit_us=first * SECOND_US)
+            items.append(wish.modification(found, wanted, found.array.limit))
+        self.controller.tell(ModifyJobs("alice", admin, tuple(items), (changed,), changed))
+        self.never.clear()
+
     @rule(data=st.data(), job=small, admin=st.booleans(), late=st.booleans())
     def modify(self, data, job, admin, late):
         """A job becomes what another submission says; what has started, in its limits only."""
@@ -182,16 +213,15 @@ class Cluster(RuleBasedStateMachine):
             if not data.draw(st.booleans()):
                 continue
             some = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=3))
-            request = self.state.key(job).request
-            index = job.index(data.draw(st.integers(0, job.size - 1)))
+            position = data.draw(st.integers(0, job.size - 1))
+            cls, _ = job.form_at(position)
+            request, index = self.state.classes[cls].key.request, job.index(position)
             if request.is_serial:
                 counts = [data.draw(st.integers(1, 5)) for _ in some]
-                bulk.append(
-                    BulkStart(job.cls, [job.id], [job.index(0)], [max(index, 0)], some, counts)
-                )
+                bulk.append(BulkStart(cls, [job.id], [job.index(0)], [max(index, 0)], some, counts))
             else:
                 tasks = [data.draw(st.integers(1, 3)) for _ in some]
-                gangs.append(GangStart(job.cls, job.id, index, some, tasks))
+                gangs.append(GangStart(cls, job.id, index, some, tasks))
         version = self.state.config_version - data.draw(st.sampled_from((0, 0, 0, 1)))
         plan = Plan(self.state.seq, version, self.state.now_us, tuple(bulk), tuple(gangs))
         self.controller.tell(ProposePlan(plan))

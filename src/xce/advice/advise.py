@@ -90,8 +90,8 @@ def advise(trials: Trials, element: Element) -> Advice:
         start = trials.start(sketch, element)
         if start is not None:
             return Advice(reason, start, trials=trials.made)
-        if reason == base.classes[job.cls].reason:
-            reason = trials.reason(sketch, job_id) or reason
+        if reason == base.class_at(job, position).reason:
+            reason = trials.reason(sketch, job_id, position) or reason
         trials.allow(TRIALS_MAX // 2)
         if not is_held and not job.waits and not contains(job.awaiting, position, position):
             blockage = find_blockage(trials, element)
@@ -153,7 +153,7 @@ class _Search:
         self._gates = gates
         base = trials.easel.base
         self._job = base.jobs[element[0]]
-        key = base.key(self._job)
+        key = base.class_at(self._job, self._job.position(element[1]) or 0).key
         self._wish = Wish(key.request, key.queue, key.run_limit_us)
         self._base = base
         self.found: list[Suggestion] = []
@@ -293,10 +293,11 @@ def resubmission(state: ClusterState, job: Job, index: int, wish: Wish) -> Submi
 
     What it waited for beside room (hold, begin time, dependency, array limit) is left out.
     """
-    key = state.key(job)
+    position = job.position(index) or 0
+    key, spec = state.class_at(job, position).key, state.spec_at(job, position)
     array = None if job.array is None else ArraySpec(((index, index, 1),))
     return Submission(
-        spec=replace(state.spec(job), dependency="", array="" if array is None else str(index)),
+        spec=replace(spec, dependency="", array="" if array is None else str(index)),
         request=wish.request,
         queue=wish.queue,
         project=key.project,

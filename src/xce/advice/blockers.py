@@ -58,7 +58,7 @@ def find_blockage(trials: Trials, element: Element) -> Blockage:
             search = _Search(trials, element, is_alone=True)
             is_room = search.works([])
             if is_room or (candidates and search.works(candidates)):
-                ahead = max(jobs_ahead(state, element[0], now_us), 1)
+                ahead = max(jobs_ahead(state, element, now_us), 1)
             if is_room or not ahead:
                 return Blockage(ahead=ahead)
         found = search.minimise(candidates)
@@ -141,11 +141,11 @@ def _blocker(state: ClusterState, job_id: JobId, position: int) -> Blocker:
     return Blocker(job_id, index, 0 if ends_us >= FAR else ends_us, tuple(names))
 
 
-def jobs_ahead(state: ClusterState, job_id: JobId, now_us: Micros) -> int:
-    """Return how many waiting jobs come before one in the order of a session."""
-    job = state.jobs[job_id]
+def jobs_ahead(state: ClusterState, element: Element, now_us: Micros) -> int:
+    """Return how many waiting jobs come before one's element in the order of a session."""
+    job = state.jobs[element[0]]
     line = Line(state, ORDERS, Shares(state, now_us))
-    own = line.rank(state.classes[job.cls])
+    own = line.rank(state.class_at(job, job.position(element[1]) or 0))
     found = 0
     for one in state.waiting.values():
         queue = state.queues.get(one.key.queue)

@@ -13,7 +13,7 @@ from xce.control.submit import decide_submit
 from xce.model.command import SubmitJobs
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Owner, Submission
-from xce.model.ranges import ZERO, Ranges, count, subtract, unite
+from xce.model.ranges import EMPTY, ZERO, Ranges, count, subtract, unite
 from xce.model.record import ClassStored, JobSubmitted, SpecStored
 from xce.model.refusal import Refusal
 from xce.state import shares, usage
@@ -82,13 +82,14 @@ class Sketch:
 
     def keep_only(self, job_id: JobId) -> None:
         """Let nobody wait but one job."""
-        found = self.state.classes[self.state.jobs[job_id].cls]
         self.state.waiting = {}
-        alone = self._class(found.cls)
-        alone.waiting = {job_id: None} if job_id in found.waiting else {}
-        alone.moved = {job_id: None} if job_id in found.moved else {}
-        if alone.has_waiting:
-            self.state.waiting[found.cls] = alone
+        for cls in self.state.jobs[job_id].classes():
+            found = self.state.classes[cls]
+            alone = self._class(cls)
+            alone.waiting = {job_id: None} if job_id in found.waiting else {}
+            alone.moved = {job_id: None} if job_id in found.moved else {}
+            if alone.has_waiting:
+                self.state.waiting[cls] = alone
 
     def release(self, job_id: JobId, positions: Ranges) -> None:
         """Let held elements of a job pend."""
@@ -206,19 +207,22 @@ class Sketch:
 
     def _refresh(self, job: Job) -> None:
         """Have the class list a job exactly if elements of it may start."""
-        state, found = self.state, self._class(job.cls)
-        among = found.moved if job.offset else found.waiting
-        if job.ready and not job.waits and state.room(job) > 0:
-            if job.id not in among:
+        state = self.state
+        ready = job.ready if not job.waits and state.room(job) > 0 else EMPTY
+        for cls in job.classes():
+            found = self._class(cls)
+            among = found.moved if job.offset else found.waiting
+            if not job.of_class(cls, ready):
+                among.pop(job.id, None)
+            elif job.id not in among:
                 among[job.id] = None
                 found.sorted = False
-        else:
-            among.pop(job.id, None)
+            if found.has_waiting:
+                state.waiting[cls] = found
+            else:
+                state.waiting.pop(cls, None)
+        if not ready:
             state.reservations.pop(job.id, None)
-        if found.has_waiting:
-            state.waiting[found.cls] = found
-        else:
-            state.waiting.pop(found.cls, None)
 
 
 def _copy_of(pools: PoolTable) -> PoolTable:

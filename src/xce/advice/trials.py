@@ -129,7 +129,8 @@ class Trials:
             until=job_id,
         )
 
-    def reason(self, sketch: Sketch, job_id: JobId) -> Reason | None:
-        """Return why a job waits, as the last trial found; None: it was not tried."""
-        sleeper = self._memory.sleepers.get(sketch.state.jobs[job_id].cls)
+    def reason(self, sketch: Sketch, job_id: JobId, position: int) -> Reason | None:
+        """Return why an element waits, as the last trial found; None: it was not tried."""
+        cls, _ = sketch.state.jobs[job_id].form_at(position)
+        sleeper = self._memory.sleepers.get(cls)
         return None if sleeper is None else sleeper.reason

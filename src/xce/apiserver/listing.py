@@ -1,6 +1,8 @@
 """Which jobs a listing shows: filters, ids, order and pages."""
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -26,6 +28,7 @@ from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
 from xce.state.job import Job
 from xce.state.names import all_jobs_of
+from xce.state.view import shown_forms
 
 LIMIT_MAX: Final = 1_000_000
 SLICE: Final = 5_000
@@ -179,6 +182,9 @@ def parse_number(values: dict[str, str], name: str, default: int, *, low: int, h
     return int(text)
 
 
+_INDEX: Final = attrgetter("index")
+
+
 class JobLister:
     """Renders the answer to one query, a slice at a time.
 
@@ -282,11 +288,7 @@ class JobLister:
             return False
         if query.user and job.owner.user != query.user:
             return False
-        if query.queue and state.key(job).queue != query.queue:
-            return False
         if query.group and state.key(job).group != query.group:
-            return False
-        if query.app and state.key(job).app != query.app:
             return False
         return not query.name or matches(state.spec(job).name, query.name)
 
@@ -294,19 +296,37 @@ class JobLister:
         """Add the rows of a job; return whether there is room for more."""
         if not self._matches(job):
             return True
-        key = (job.spec_id, job.cls)
+        if not job.is_modified:
+            if not self._is_wanted(job.cls):
+                return True
+            own = job.cls, job.spec_id
+            return self._emit(rows, listing.elements(job, among), lambda _: self._half(own))
+        whole = ((0, job.size - 1),) if among is None else among
+        found: list[Element] = []
+        forms: dict[Index, tuple[int, int]] = {}
+        for cls, spec_id, part in shown_forms(self._replica.state, job, whole):
+            mine = listing.elements(job, part) if self._is_wanted(cls) else []
+            forms.update(dict.fromkeys((one.index for one in mine), (cls, spec_id)))
+            found += mine
+        found.sort(key=_INDEX)
+        return self._emit(rows, found, lambda one: self._half(forms[one.index]))
 
-        def shared() -> bytes:
-            found = self._shared.get(key)
-            if found is None:
-                cls, spec = self._replica.state.classes[job.cls], self._replica.state.spec(job)
-                found = self._shared[key] = self._writer.shared(spec, cls.key, cls.resreq)
-            return found
+    def _is_wanted(self, cls: int) -> bool:
+        """Return whether a class is of the queue and the profile that are asked for."""
+        query, key = self._query, self._replica.state.classes[cls].key
+        return query.queue in ("", key.queue) and query.app in ("", key.app)
 
-        return self._emit(rows, listing.elements(job, among), shared)
+    def _half(self, form: tuple[int, int]) -> bytes:
+        """Return what all elements of a class and spec have alike."""
+        found = self._shared.get(form)
+        if found is None:
+            state = self._replica.state
+            cls, spec = state.classes[form[0]], state.specs[form[1]]
+            found = self._shared[form] = self._writer.shared(spec, cls.key, cls.resreq)
+        return found
 
     def _emit(
-        self, rows: list[bytes], elements: list[Element], shared: Callable[[], bytes]
+        self, rows: list[bytes], elements: list[Element], half_of: Callable[[Element], bytes]
     ) -> bool:
         """Render the rows of one job as far as they are wanted; return whether there is room."""
         query = self._query
@@ -322,7 +342,8 @@ class JobLister:
         if 0 < self._left < len(elements):
             elements = elements[: self._left]
             self.next = f"{elements[-1].jobid}.{elements[-1].index}"
-        rows += self._writer.render(elements, shared())
+        for half, alike in groupby(elements, half_of):
+            rows += self._writer.render(list(alike), half)
         self._last = (elements[-1].jobid, elements[-1].index)
         if self._left > 0:
             self._left -= len(elements)
@@ -393,9 +414,8 @@ class JobLister:
                     high + 1
                 ) > past.array.position_from(low):
                     self.missing.append(_part(text, job_id, asked, low, high))
-        return self._emit(
-            rows, elements, lambda: self._writer.shared(past.spec, past.key, past.resreq)
-        )
+        half = self._writer.shared(past.spec, past.key, past.resreq) if elements else b""
+        return self._emit(rows, elements, lambda _: half)
 
 
 def _part(

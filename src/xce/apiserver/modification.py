@@ -45,12 +45,12 @@ from xce.apiserver.submission_body import (
     TransferBody,
 )
 from xce.apiserver.submission_checks import check_paths, check_warning, check_word
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is, wishes_of
 from xce.control.submit import given_limits
 from xce.model.command import Modification
 from xce.model.config import AppConfig
 from xce.model.ids import Index
-from xce.model.job import JobSpec
+from xce.model.job import JobSpec, Submission
 from xce.model.mail import NOTICE_WORDS, Notice
 from xce.model.process_limits import without
 from xce.model.refusal import RefusalCode
@@ -232,14 +232,23 @@ class Composer:
         value = getattr(self._change, name)
         return before if value is UNSET else value
 
-    def compose(self, job: Job, runs: tuple[tuple[Index, Index], ...]) -> Modification:
-        """Return a job as it shall be.
+    def compose(self, job: Job, runs: tuple[tuple[Index, Index], ...]) -> tuple[Modification, ...]:
+        """Return a job as it shall be: an item for all that is alike of it.
 
         Raises:
             ProblemError: Something cannot be read, or is too large.
         """
+        forms = {item.form: self._submission(job, item.form) for item in wishes_of(job, runs)}
+        before = job.array.limit if job.array is not None else 0
+        limit = self._value("array_limit", 0, before)
+        return tuple(
+            item.modification(job, forms[item.form], limit) for item in wishes_of(job, runs)
+        )
+
+    def _submission(self, job: Job, form: tuple[int, int]) -> Submission:
+        """Return what is alike of a job as it shall be."""
         state, change = self._state, self._change
-        spec, key = state.spec(job), state.key(job)
+        spec, key = state.specs[form[1]], state.classes[form[0]].key
         self._check_roles(job, spec)
         project: str = self._value("project", "", key.project)
         check_word("project", project)
@@ -251,8 +260,8 @@ class Composer:
             request = self._request(wanted, key, app)
         began = None if change.begin_at is UNSET else change.begin_at
         estimate_s = self._value("estimate_s", 0.0, None)
-        submission = replace(
-            as_it_is(state, job),
+        return replace(
+            as_it_is(state, job, form),
             spec=wanted,
             request=request,
             queue=self._value("queue", "", key.queue),
@@ -265,9 +274,6 @@ class Composer:
             group=read_group(self._value("group", "", key.group)),
             app=app.name,
         )
-        before = job.array.limit if job.array is not None else 0
-        limit = self._value("array_limit", 0, before)
-        return Modification(job.id, job.spec_id, job.cls, submission, limit, runs)
 
     def _check_roles(self, job: Job, spec: JobSpec) -> None:
         """Refuse to change what the roles of a job say."""

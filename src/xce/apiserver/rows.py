@@ -79,6 +79,8 @@ class Element(msgspec.Struct, gc=False):
     """How its relations hold there."""
     processors: tuple[JobProcessorsRow, ...] = ()
     """What each of its tasks is bound to by ``affinity[]``."""
+    hosts_lost: tuple[str, ...] = ()
+    """Hosts that it had and does without."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -284,6 +286,7 @@ class Listing:
             roles=role_rows(self.state, job, attempt),
             relations=proof_rows(attempt.proofs),
             processors=job_processors_rows(self.state, attempt),
+            hosts_lost=tuple(names[host] for host in attempt.left_out),
         )
         if job.requeues:
             self._note_requeue(element, job, position)
@@ -322,7 +325,8 @@ class Listing:
         if gang is not None:
             hosts = tuple((self._names[h], n) for h, n in zip(*gang, strict=True))
         elif ended.host >= 0:
-            request = self.state.key(job).request
+            cls, _ = job.form_at(position)
+            request = self.state.classes[cls].key.request
             hosts = ((self._names[ended.host], request.tasks_max if request.is_serial else 1),)
         index = 0 if job.array is None else job.array.index_of(position)
         element = ended_element_row(job.id, index, job.submit_at_us, ended, hosts)

@@ -19,6 +19,7 @@ from xce.model.job import JobSpec, Owner
 from xce.model.ranges import contains
 from xce.model.refusal import RefusalCode
 from xce.model.request import ClassKey
+from xce.state.cluster import RequestClass
 from xce.state.job import Job
 from xce.state.view import counts
 
@@ -85,13 +86,25 @@ class Subject:
 
     @property
     def spec(self) -> JobSpec:
-        """What it runs."""
-        return self._backend.replica.state.spec(self.job) if self.job else self._past.spec
+        """What it runs; of an array that is meant as a whole, what all run that are alike."""
+        if self.job is None:
+            return self._past.spec
+        position, state = self._position, self._backend.replica.state
+        return state.spec(self.job) if position is None else state.spec_at(self.job, position)
 
     @property
     def key(self) -> ClassKey:
         """What decides where and when it may run."""
-        return self._backend.replica.state.key(self.job) if self.job else self._past.key
+        return self._class(self.job).key if self.job is not None else self._past.key
+
+    @property
+    def _position(self) -> int | None:
+        """Of the element that is meant; None: all are."""
+        return None if self.job is None else self.job.position(max(self.index, 0))
+
+    def _class(self, job: Job) -> RequestClass:
+        position, state = self._position, self._backend.replica.state
+        return state.classes[job.cls] if position is None else state.class_at(job, position)
 
     @property
     def standing(self) -> Standing:
@@ -185,9 +198,8 @@ class Subject:
         if self.past is not None:
             return writer.shared(self.past.spec, self.past.key, self.past.resreq)
         assert self.job is not None
-        state = self._backend.replica.state
-        cls = state.classes[self.job.cls]
-        return writer.shared(state.spec(self.job), cls.key, cls.resreq)
+        cls = self._class(self.job)
+        return writer.shared(self.spec, cls.key, cls.resreq)
 
     def _render_array(self) -> bytes:
         if self.job is not None:

@@ -224,10 +224,10 @@ def _accept_reservations(state: ClusterState, ledger: Ledger, plan: Plan) -> lis
     reserved: list[Reservation] = []
     for item in plan.reserved:
         job = state.jobs.get(item.job)
-        if job is None or job.cls != item.cls or not job.waiting_since_us:
+        if job is None or not job.waiting_since_us:
             continue
-        position = job.position(item.index)
-        if position is None or not contains(ledger.pending(job), position, position):
+        position, waiting = job.position(item.index), job.of_class(item.cls, ledger.pending(job))
+        if position is None or not contains(waiting, position, position):
             continue
         if ledger.rooms.get(item.job, 1) > 0:
             reserved.append(item)
@@ -318,12 +318,13 @@ def _valid_runs(state: ClusterState, ledger: Ledger, bulk: BulkStart) -> list[_R
     runs: list[_Run] = []
     for job_id, first, last in zip(bulk.jobs, bulk.firsts, bulk.lasts, strict=True):
         job = state.jobs.get(job_id)
-        if job is None or job.cls != bulk.cls or job.waits:
+        if job is None or job.waits:
             continue
+        waiting = job.of_class(bulk.cls, ledger.pending(job))
         room = ledger.rooms.setdefault(job_id, state.room(job))
         if room <= 0:
             continue
-        still = intersect(ledger.pending(job), job.positions(first, last))
+        still = intersect(waiting, job.positions(first, last))
         kept, _ = take_first(still, room)
         ledger.rooms[job_id] = room - count(kept)
         ledger.take_elements(job, kept)
@@ -371,13 +372,14 @@ def _check_gang(
 ) -> GangPlaced | None:
     found = state.classes.get(gang.cls)
     job = state.jobs.get(gang.job)
-    if found is None or job is None or job.cls != gang.cls or job.waits or not gang.hosts:
+    if found is None or job is None or job.waits or not gang.hosts:
         return None
     if not _may_start(state, found, gang.rule) or not ledger.groups.room(found.key.group):
         return None
     position = job.position(gang.index)
     room = ledger.rooms.get(gang.job, state.room(job))
-    if position is None or room <= 0 or not contains(ledger.pending(job), position, position):
+    waiting = job.of_class(gang.cls, ledger.pending(job))
+    if position is None or room <= 0 or not contains(waiting, position, position):
         return None
     form = open_form(found.key.request, found.forms, gang.alternative, job.waited_us)
     if form is None or find_faults(

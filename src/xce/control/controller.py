@@ -23,6 +23,7 @@ from xce.control import (
     post,
     queues,
     requeue,
+    switch,
     trust,
     windows,
 )
@@ -387,7 +388,7 @@ class Controller:
             case MoveJobs():
                 records, results = move.decide_move(self.state, command, chosen)
             case SwitchJobs():
-                records, results = modify.decide_switch(self.state, command, chosen)
+                records, results = switch.decide_switch(self.state, command, chosen)
             case _:
                 assert_never(command)
         slices.note(piece, results)

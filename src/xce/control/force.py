@@ -109,7 +109,7 @@ def _refuse_state(
     if job.array is not None and state.room(job) <= 0:
         text = f"as many elements of job {job.id} run as its limit {job.array.limit} lets"
         return _refusal(command, RefusalCode.WRONG_STATE, text)
-    queue = state.key(job).queue
+    queue = state.classes[job.form_at(position)[0]].key.queue
     if not command.is_firm and not state.is_window_open(queue):
         text = f"the run windows of queue {queue} are closed, which would suspend it: use -f"
         return _refusal(command, RefusalCode.WRONG_STATE, text)
@@ -141,7 +141,7 @@ def _place(
     starts: tuple[BulkStart | GangStart, ...] = (*plan.gangs, *plan.bulk)
     if starts:
         return msgspec.structs.replace(starts[0], rule=rule)
-    asleep = memory.sleepers.get(job.cls)
+    asleep = memory.sleepers.get(job.form_at(position)[0])
     why = ""
     if asleep is not None:
         # That it never fits there says nothing of the other hosts.
@@ -160,11 +160,12 @@ def _alone(state: ClusterState, command: ForceJob, job: Job, position: int) -> C
     only = copy.copy(job)
     only.pending, only.awaiting = ((position, position),), EMPTY
     alone.jobs = {**state.jobs, job.id: only}
-    found = copy.copy(state.classes[job.cls])
+    cls = job.form_at(position)[0]
+    found = copy.copy(state.classes[cls])
     found.waiting, found.moved = ({}, {job.id: None}) if job.offset else ({job.id: None}, {})
     found.sorted = True
-    alone.classes = {**state.classes, job.cls: found}
-    alone.waiting = {job.cls: found}
+    alone.classes = {**state.classes, cls: found}
+    alone.waiting = {cls: found}
     alone.reservations = {}
     place = (job.id, command.index)
     alone.holds = {place: state.holds[place]} if place in state.holds else {}

@@ -95,12 +95,12 @@ class Room:
 
     def _may_wait(self, item: Preemption) -> bool:
         job, place = self._state.jobs.get(item.job), (item.job, item.index)
-        if job is None or job.cls != item.cls or not job.waiting_since_us:
+        if job is None or not job.waiting_since_us:
             return False
         position = job.position(item.index)
         if place in self._state.holds or position is None:
             return False
-        return contains(self._pending(job), position, position)
+        return contains(job.of_class(item.cls, self._pending(job)), position, position)
 
     def _victim(self, queue: str, victim: Victim) -> Attempt | None:
         """Return the attempt of a victim, if it may still be made to give way."""

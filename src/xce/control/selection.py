@@ -6,7 +6,7 @@ from xce.control.dependency import matches
 from xce.model.command import Selection
 from xce.model.ids import Index, JobId
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import Ranges, from_sorted, unite
+from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, unite
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
@@ -129,18 +129,23 @@ def _judge(
     return basis, None
 
 
+def refuse_elements(job_id: JobId, first: Index, last: Index) -> Refusal:
+    """Return the refusal of elements that are not there."""
+    text = f"job {job_id} has no element {first}" + (f"-{last}" if last != first else "")
+    return Refusal(
+        RefusalCode.UNKNOWN_JOB,
+        text,
+        lsf="No matching job found",
+        job=job_id,
+        first=first,
+        last=last,
+    )
+
+
 def _element_run(job: Job, first: Index, last: Index, basis: str) -> Selected | Refusal:
     positions = job.positions(first, last)
     if not positions:
-        text = f"job {job.id} has no element {first}" + (f"-{last}" if last != first else "")
-        return Refusal(
-            RefusalCode.UNKNOWN_JOB,
-            text,
-            lsf="No matching job found",
-            job=job.id,
-            first=first,
-            last=last,
-        )
+        return refuse_elements(job.id, first, last)
     return Selected(job.id, positions, first, last, basis)
 
 
@@ -171,10 +176,13 @@ def _matching(
         basis = bases.get(job.cls)
         if basis is None:
             basis = bases[job.cls] = basis_of(state, job, actor, permission)
-        if basis and selection.state:
-            found.extend(_in_state(job, selection.state, basis))
-        elif basis:
-            found.append(Selected(job.id, None, -1, -1, basis))
+        if not basis:
+            continue
+        part = _in_queue(state, job, selection.queue) if selection.queue else None
+        if selection.state:
+            found.extend(_in_state(job, selection.state, basis, part))
+        else:
+            found.append(Selected(job.id, part, -1, -1, basis))
     return found
 
 
@@ -185,7 +193,7 @@ def _filter(state: ClusterState, jobs: list[Job], selection: Selection) -> list[
         there = {job for job, _ in state.on_host.get(number, ())} if number is not None else set()
         jobs = [job for job in jobs if job.id in there]
     if selection.queue:
-        jobs = [job for job in jobs if state.key(job).queue == selection.queue]
+        jobs = [job for job in jobs if _in_queue(state, job, selection.queue) != EMPTY]
     if selection.group:
         jobs = [job for job in jobs if state.key(job).group == selection.group]
     if selection.app:
@@ -195,7 +203,7 @@ def _filter(state: ClusterState, jobs: list[Job], selection: Selection) -> list[
     return jobs
 
 
-def _in_state(job: Job, state: str, basis: str) -> list[Selected]:
+def _in_state(job: Job, state: str, basis: str, among: Ranges | None) -> list[Selected]:
     """Return the elements of a job that pend, run or are suspended, as runs."""
     if state == "pend":
         found = job.pending
@@ -205,10 +213,23 @@ def _in_state(job: Job, state: str, basis: str) -> list[Selected]:
         found = from_sorted(sorted(at for at in live if live[at].suspended == wanted))
         if wanted:
             found = unite(job.held, found)
+    if among is not None:
+        found = intersect(found, among)
     if job.array is None:
         return [Selected(job.id, None, basis=basis)] if found else []
     runs = zip(found, index_runs(job, found), strict=True)
     return [Selected(job.id, (run,), first, last, basis) for run, (first, last) in runs]
+
+
+def _in_queue(state: ClusterState, job: Job, queue: str) -> Ranges | None:
+    """Return which elements of a job are in a queue; None: the whole job is."""
+    if not job.variants:
+        return None if state.key(job).queue == queue else EMPTY
+    found = EMPTY
+    for cls, _, part in job.forms(whole(job)):
+        if state.classes[cls].key.queue == queue:
+            found = unite(found, part)
+    return None if found == whole(job) else found
 
 
 def live_positions(job: Job, positions: Ranges | None) -> list[int]:

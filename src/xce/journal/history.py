@@ -15,11 +15,18 @@ import numpy as np
 
 from xce.journal.audit import OF_USERS
 from xce.journal.history_jobs import JobRows
+from xce.journal.history_live import Apart
 from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError, open_schema
 from xce.model import record as r
 from xce.model.checkpoint import is_checkpoint
 from xce.model.entry import Entry
-from xce.model.host_record import CheckpointsSeen, HostDown, HostsSilent, HostUp
+from xce.model.host_record import (
+    CheckpointsSeen,
+    HostDown,
+    HostsLeftOut,
+    HostsSilent,
+    HostUp,
+)
 from xce.model.ids import Epoch, HostNumber, Seq
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted
@@ -198,7 +205,7 @@ class HistoryWriter(JobRows):
             rows.append(
                 (
                     job, index, number, outcome, *codes, host, placed, started, ended, cpu, mem,
-                    facts.submit_at_us, facts.user, facts.queue, 0,
+                    facts.submit_at_us, facts.user, facts.queue_of(index), 0,
                 )
             )  # fmt: skip
             (self._done if outcome == Outcome.DONE else self._exited)[job] += 1
@@ -220,8 +227,8 @@ class HistoryWriter(JobRows):
         self._rows["attempts"].append(
             (
                 *place, known.number, 0, 0, 0, 0, known.host, known.placed_at_us,
-                known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user, facts.queue,
-                0,
+                known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user,
+                facts.queue_of(place[1]), 0,
             )
         )  # fmt: skip
 
@@ -268,6 +275,10 @@ class HistoryWriter(JobRows):
     def _host_up(self, record: HostUp) -> None:
         for job, index in self._live.see_again(record.host):
             self._event((job, index, index), Happening.KNOWN, by="")
+
+    def _hosts_left_out(self, record: HostsLeftOut) -> None:
+        for host, job, index in zip(record.hosts, record.jobs, record.indices, strict=True):
+            self._event((job, index, index), Happening.HOST_LEFT_OUT, amount=host, by="")
 
     def _withdrawn(self, record: r.Withdrawn) -> None:
         cause, by, at_us = int(record.cause), record.by, record.at_us
@@ -334,6 +345,10 @@ class HistoryWriter(JobRows):
                 job.id, job.spec_id, job.cls, job.owner, job.submit_at_us, array=job.array
             )
         )
+        for one in job.variants:
+            queue, _ = self._key(one.cls)
+            new = Apart(tuple(_index_ranges(job, one.ranges)), one.cls, one.spec_id, queue)
+            self._set_apart(job.id, self._live.job(job.id), new, (job.cls, job.spec_id))
         self._add_live(job)
         for first, last in _index_ranges(job, job.held):
             self._event((job.id, first, last), Happening.HELD, by="")
@@ -363,6 +378,8 @@ class HistoryWriter(JobRows):
             if len(attempt.hosts) > 1 or attempt.tasks[0] > 1:
                 hosts, tasks = _ENCODER.encode(attempt.hosts), _ENCODER.encode(attempt.tasks)
                 self._rows["placements"].append((*place, attempt.number, hosts, tasks))
+            for host in attempt.left_out:
+                self._event((job.id, index, index), Happening.HOST_LEFT_OUT, amount=host, by="")
             if attempt.end_cause:
                 self._add_decision(job.id, index, int(attempt.end_cause), attempt.end_by)
             if attempt.suspended:
@@ -389,7 +406,7 @@ class HistoryWriter(JobRows):
                     job.id, job.index(position), item.attempt, item.outcome, item.exit_code,
                     item.signal, item.cause, item.host, item.started_at_us, item.started_at_us,
                     item.ended_at_us, item.cpu_us, item.max_mem_kib, facts.submit_at_us,
-                    facts.user, facts.queue, 0,
+                    facts.user, facts.queue_of(job.index(position)), 0,
                 )
             )  # fmt: skip
             (self._done if item.outcome == Outcome.DONE else self._exited)[job.id] += 1
@@ -424,6 +441,7 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     HostUp: HistoryWriter._host_up,  # noqa: SLF001
     HostDown: HistoryWriter._host_down,  # noqa: SLF001
     HostsSilent: HistoryWriter._hosts_silent,  # noqa: SLF001
+    HostsLeftOut: HistoryWriter._hosts_left_out,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
 }

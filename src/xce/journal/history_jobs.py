@@ -7,11 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from xce.journal.audit import rows_of
-from xce.journal.history_live import JobFacts, LiveAttempts
+from xce.journal.history_live import Apart, JobFacts, LiveAttempts
 from xce.journal.history_schema import INSERT, Happening
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Micros
+from xce.model.ranges import from_runs
 from xce.model.record_modify import JobModified
 from xce.model.request import ClassKey
 
@@ -41,24 +42,44 @@ class JobRows:
 
     def _modified(self, record: JobModified) -> None:
         """Note what a job is now; its attempts so far were what they were."""
-        queue, project = self._key(record.cls)
+        queue, _ = self._key(record.cls)
         facts = self._live.job(record.job)
+        runs = list(zip(record.firsts, record.lasts, strict=True))
+        if runs:
+            new = Apart(from_runs(runs), record.cls, record.spec_id, queue)
+            self._set_apart(record.job, facts, new, facts.form)
+        else:
+            self._modified_as_whole(record, facts)
+        for run in runs or [(0, 1 << 62)]:
+            if record.queue:
+                self._event((record.job, *run), Happening.SWITCHED, text=record.queue)
+            if record.changes:
+                self._event((record.job, *run), Happening.MODIFIED, text=record.changes)
+
+    def _modified_as_whole(self, record: JobModified, facts: JobFacts) -> None:
+        queue, project = self._key(record.cls)
         array = facts.array
         if array is not None:
             array = msgspec.structs.replace(array, limit=record.array_limit)
-        facts = msgspec.structs.replace(facts, queue=queue, array=array)
+        form = record.cls, record.spec_id
+        facts = msgspec.structs.replace(facts, queue=queue, array=array, form=form)
         self._live.note_job(record.job, facts)
+        if facts.apart:
+            self._set_apart(record.job, facts, None, form)
         self._rows["modified"].append(
             (
                 record.spec_id, record.cls, queue, self._name(record.spec_id), project,
                 None if array is None else _ENCODER.encode(array), record.job,
             )
         )  # fmt: skip
-        run = (record.job, 0, 1 << 62)
-        if record.queue:
-            self._event(run, Happening.SWITCHED, text=record.queue)
-        if record.changes:
-            self._event(run, Happening.MODIFIED, text=record.changes)
+
+    def _set_apart(
+        self, job: int, facts: JobFacts, new: Apart | None, base: tuple[int, int]
+    ) -> None:
+        """Note which elements of a job are not as the rest."""
+        facts = msgspec.structs.replace(facts, apart=facts.set_apart(new, base))
+        self._live.note_job(job, facts)
+        self._rows["apart"].append((job, _ENCODER.encode(facts.apart)))
 
     def _audit(self, entry: Entry) -> None:
         """Gather what an entry tells about users."""
@@ -88,7 +109,10 @@ class JobRows:
     def _submitted(self, record: r.JobSubmitted) -> None:
         owner, array = record.owner, record.array
         queue, project = self._key(record.cls)
-        self._live.note_job(record.job, JobFacts(owner.user, queue, record.submit_at_us, array))
+        facts = JobFacts(
+            owner.user, queue, record.submit_at_us, array, (record.cls, record.spec_id)
+        )
+        self._live.note_job(record.job, facts)
         self._rows["jobs"].append(
             (
                 record.job, record.spec_id, record.cls, owner.user, owner.uid, owner.gid, queue,
@@ -123,11 +147,13 @@ class JobRows:
         self, job: int, first: int, last: int, cause: int, by: str, at_us: Micros
     ) -> None:
         facts = self._live.job(job)
-        self._rows["withdrawn"].append(
+        runs = facts.runs_in(first, last) if facts.apart else ((first, last, facts.queue),)
+        self._rows["withdrawn"].extend(
             (
-                job, first, last, cause, by, at_us, facts.size(first, last), facts.submit_at_us,
-                facts.user, facts.queue,
+                job, low, high, cause, by, at_us, facts.size(low, high), facts.submit_at_us,
+                facts.user, queue,
             )
+            for low, high, queue in runs
         )  # fmt: skip
 
     def _event(

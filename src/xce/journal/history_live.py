@@ -13,6 +13,7 @@ import msgspec
 from xce.journal.history_schema import Happening
 from xce.model.ids import NO_HOST, HostNumber, Index, JobId, Micros
 from xce.model.job import ArraySpec
+from xce.model.ranges import Ranges, contains, intersect, subtract, unite
 
 _ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
 _JOBS_MAX: Final = 50_000
@@ -30,6 +31,16 @@ class LiveAttempt(msgspec.Struct, gc=False):
     pid: int = 0
 
 
+class Apart(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Elements of an array that were changed apart from the rest of it."""
+
+    runs: Ranges
+    """Of indices."""
+    cls: int
+    spec_id: int
+    queue: str
+
+
 class JobFacts(msgspec.Struct, frozen=True, gc=False):
     """What rows about attempts repeat of their job."""
 
@@ -37,6 +48,39 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
     queue: str
     submit_at_us: Micros
     array: ArraySpec | None
+    form: tuple[int, int] = (0, 0)
+    """Class and spec of the job itself."""
+    apart: tuple[Apart, ...] = ()
+
+    def queue_of(self, index: Index) -> str:
+        """Return the queue of an element."""
+        for one in self.apart:
+            if contains(one.runs, index, index):
+                return one.queue
+        return self.queue
+
+    def runs_in(self, first: Index, last: Index) -> Iterator[tuple[Index, Index, str]]:
+        """Yield the elements in ``first..last`` as runs that are in one queue."""
+        rest: Ranges = ((first, last),)
+        for one in self.apart:
+            mine = intersect(one.runs, rest)
+            rest = subtract(rest, mine)
+            yield from ((low, high, one.queue) for low, high in mine)
+        yield from ((low, high, self.queue) for low, high in rest if self.size(low, high))
+
+    def set_apart(self, new: Apart | None, base: tuple[int, int]) -> tuple[Apart, ...]:
+        """Return what is apart when some elements are something else; those that are as their job
+        (class and spec ``base``) are not.
+        """
+        found: list[Apart] = []
+        for one in self.apart:
+            left = one.runs if new is None else subtract(one.runs, new.runs)
+            if new is not None and (one.cls, one.spec_id) == (new.cls, new.spec_id):
+                new = msgspec.structs.replace(new, runs=unite(new.runs, left))
+            elif left:
+                found.append(msgspec.structs.replace(one, runs=left))
+        found += [new] if new is not None else []
+        return tuple(one for one in found if (one.cls, one.spec_id) != base)
 
     def indices(self, first: Index, last: Index) -> Iterator[Index]:
         """Yield the indices of the elements in ``first..last``."""
@@ -54,6 +98,8 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
         return self.array.position_from(last + 1) - self.array.position_from(first)
 
 
+APART: Final = msgspec.msgpack.Decoder(tuple[Apart, ...])
+"""Reads what was set apart of a job."""
 NOBODY: Final = JobFacts("", "", 0, None)
 """Of a job that the store does not have."""
 
@@ -94,13 +140,18 @@ class LiveAttempts:
         facts = self._jobs.get(job)
         if facts is None:
             row = self._connection.execute(
-                "SELECT user, queue, submit_at_us, array FROM jobs WHERE job = ?", (job,)
+                "SELECT user, queue, submit_at_us, array, cls, spec_id, runs FROM jobs "
+                "LEFT JOIN apart USING (job) WHERE job = ?",
+                (job,),
             ).fetchone()
             if row is None:
                 return NOBODY
-            user, queue, submit_at_us, array = row
+            user, queue, submit_at_us, array, *form, runs = row
             decoded = None if array is None else _ARRAY.decode(array)
-            facts = self._jobs[job] = JobFacts(user, queue, submit_at_us, decoded)
+            apart = () if runs is None else APART.decode(runs)
+            facts = self._jobs[job] = JobFacts(
+                user, queue, submit_at_us, decoded, (form[0], form[1]), apart
+            )
         return facts
 
     def place(self, place: Place, host: HostNumber, at_us: Micros, *, number: int = 0) -> int:

@@ -47,6 +47,8 @@ class Happening(enum.IntEnum):
     CHECKPOINTED = 20
     """A checkpoint is written."""
     CHECKPOINT_FAILED = 21
+    HOST_LEFT_OUT = 22
+    """It has lost a host that is not its first: that of the amount's number."""
 
 
 TO_HOLD: Final = "hold"
@@ -112,6 +114,8 @@ seq INTEGER NOT NULL, at_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NO
 about TEXT NOT NULL, basis TEXT NOT NULL, origin TEXT NOT NULL, result TEXT NOT NULL,
 count INTEGER NOT NULL)"""
 """May stand in a file of either schema, or not."""
+_APART: Final = "CREATE TABLE IF NOT EXISTS apart (job INTEGER PRIMARY KEY, runs BLOB NOT NULL)"
+"""What was set apart of arrays, as `xce.journal.history_live.Apart`; may stand in any file."""
 _UPGRADE_1: Final = (
     "ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE jobs ADD COLUMN hold INTEGER NOT NULL DEFAULT 0",
@@ -150,6 +154,7 @@ INSERT: Final = {
     "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
     "modified": """UPDATE jobs SET spec_id = ?, cls = ?, queue = ?, name = ?, project = ?, array = ?
     WHERE job = ?""",
+    "apart": "INSERT OR REPLACE INTO apart VALUES (?, ?)",
     "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?, ?)",
     "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
@@ -180,6 +185,7 @@ def open_schema(connection: sqlite3.Connection, path: Path) -> None:
         else:
             _upgrade(connection)
         connection.execute(_AUDIT)
+        connection.execute(_APART)
     except BaseException:
         connection.execute("ROLLBACK")
         raise

@@ -130,7 +130,8 @@ class MailSpool:
                 self._note_spec(record.spec_id, record.spec)
             case r.JobSubmitted():
                 self._note_job(record.job, record.spec_id)
-            case JobModified():
+            case JobModified() if not record.firsts:
+                # What is mailed is the whole job's.
                 self._note_job(record.job, record.spec_id)
             case r.Started() if self._jobs:
                 for job, index in zip(record.jobs, record.indices, strict=True):

@@ -164,7 +164,11 @@ class Modification(msgspec.Struct, frozen=True, array_like=True):
     """As if it was submitted so; array, hold and what was not changed are as they were."""
     array_limit: int = 0
     runs: tuple[tuple[Index, Index], ...] = ()
-    """Elements that were named; none: the whole job."""
+    """Elements that were named; none: the job, and all that were not set apart from it."""
+    variants: list[tuple[int, int]] = []
+    """Class and spec of what was set apart then; it is changed by items of its own."""
+    goes_with_job: bool = False
+    """It stands beside an item about the job, which changes what elements have not of their own."""
 
 
 class ModifyJobs(msgspec.Struct, frozen=True, tag="modify-jobs", array_like=True):

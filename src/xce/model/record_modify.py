@@ -5,12 +5,12 @@ from typing import ClassVar
 import msgspec
 
 from xce.model.dependency import Dependency
-from xce.model.ids import JobId, Micros
+from xce.model.ids import Index, JobId, Micros
 from xce.model.reason import Wake
 
 
 class JobModified(msgspec.Struct, frozen=True, tag="job-modified", array_like=True):
-    """A job is another one from now on: as a whole what it would be if it was submitted so.
+    """A job, or some elements of one, is another one from now on: as if it was submitted so.
 
     Live attempts hold what they were given. They are of another class only where that asks for the
     same and differs in queue, limits or priority.
@@ -43,3 +43,7 @@ class JobModified(msgspec.Struct, frozen=True, tag="job-modified", array_like=Tr
     specs_before: list[int] = []
     """Specs of live attempts, and in ``specs_after`` which ones these attempts have now."""
     specs_after: list[int] = []
+    firsts: list[Index] = []
+    """Runs of the elements that are meant, up to ``lasts``; none: all that were not set apart from
+    the rest by such runs before, and the job itself."""
+    lasts: list[Index] = []

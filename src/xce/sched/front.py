@@ -33,6 +33,11 @@ class Runs(NamedTuple):
     lasts: list[Index]
 
 
+def ready_of(job: Job, found: RequestClass) -> Ranges:
+    """Return the elements of a job that wait in a class."""
+    return job.of_class(found.cls, job.ready) if job.variants else job.ready
+
+
 class Front:
     """A class in a session's order, or one job of it that was moved to another place."""
 
@@ -71,11 +76,12 @@ class Front:
         if aside is None:
             return True
         job = self._state.jobs[item]
-        return bool(subtract(job.ready, aside)) and self._state.room(job) > count(aside)
+        ready = ready_of(job, self.found)
+        return bool(subtract(ready, aside)) and self._state.room(job) > count(aside)
 
     def _pending(self, job: Job) -> Ranges:
-        aside = self._aside.get(job.id)
-        return job.ready if aside is None else subtract(job.ready, aside)
+        aside, ready = self._aside.get(job.id), ready_of(job, self.found)
+        return ready if aside is None else subtract(ready, aside)
 
     def first(self) -> JobId | None:
         """Return the first job that is left, or None."""
@@ -90,8 +96,20 @@ class Front:
             return None
         return self._job().place if self._is_moved else (first, 0, first)
 
+    @property
+    def behind(self) -> Place:
+        """The place just behind the first job that is left."""
+        beside, offset, job = self._job().place if self._is_moved else (self._job().id, 0, 0)
+        return (beside, offset, job + 1) if self._is_moved else (beside, 1, 0)
+
+    def __lt__(self, other: "Front") -> bool:
+        """Put elements of one job that are of several classes in an order."""
+        return self.found.cls < other.found.cls
+
     def is_past(self, job_id: JobId) -> bool:
         """Return whether the turn of a job is over, if this is where it waits."""
+        if self._state.jobs[job_id].variants:
+            return False  # its elements are of several classes: it has several turns
         among = self.found.moved if self._is_moved else self.found.waiting
         if job_id not in among or (self._is_moved and job_id != self._moved):
             return False

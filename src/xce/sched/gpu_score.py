@@ -7,14 +7,15 @@ of the cluster cannot use there, and the host is best on which the expected frag
 ``default`` goes by another measure of fragments, `Mix.waste`: a task that could run once on a host
 does not make all of its GPUs usable, but as many as there are free CPUs for. So CPUs are a thing
 that GPUs need, from the first task on and not only when the last one does not fit, and tasks that
-want many go where there are many. Hosts that are nearly as good are taken fullest first: room for
-large requests stays together as long as a cluster is empty.
+want many go where there are many. A GPU also costs what tasks that can run on no other kind want
+of its kind, so that it is left to them. Hosts that are nearly as good are taken fullest first: room
+for large requests stays together as long as a cluster is empty.
 
 All of it is integers: amounts of GPUs in thousandths, CPUs in any unit, weights as counts of tasks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -74,13 +75,16 @@ Kind = tuple[int, int, int, frozenset[int]]
 class Mix:
     """The tasks of a cluster, by what they ask for."""
 
-    def __init__(self, tasks: Mapping[Kind, int], kinds: int) -> None:
+    def __init__(self, tasks: Mapping[Kind, int], kinds: int, capacity: Sequence[int] = ()) -> None:
         """Begin with the commonest tasks.
 
         Args:
             tasks: How many there are of each kind, those without GPUs too.
             kinds: How many kinds of hosts there are.
+            capacity: How many GPUs each of these has; empty: nobody knows, and nothing has a price.
         """
+        self.prices = np.asarray(_prices(tasks, capacity or [0] * max(1, kinds)), np.int64)
+        """By kind of host: what a GPU of it costs, in thousandths."""
         chosen = _commonest(tasks)
         self._made_of = dict(tasks), kinds
         self.total = sum(chosen.values())
@@ -133,6 +137,20 @@ class Mix:
     def _without(self, hosts: Hosts, usable: Column) -> Column:
         found: Column = hosts.devices.sum(axis=1) * self.total - usable
         return found
+
+
+def _prices(tasks: Mapping[Kind, int], capacity: Sequence[int]) -> list[int]:
+    """Return of each kind of host how much of its GPUs tasks want that cannot run on all kinds."""
+    whole = sum(capacity)
+    asked = sum(count * milli * size for (_, count, milli, _), size in tasks.items())
+    prices = [0] * len(capacity)
+    for (_, count, milli, where), size in tasks.items():
+        able = sum(capacity[kind] for kind in where)
+        if count and 0 < able < whole:
+            share = count * milli * size * whole * _SCALE // (able * asked)
+            for kind in where:
+                prices[kind] += share
+    return [min(price, _SCALE) for price in prices]
 
 
 Measure: TypeAlias = Callable[[Hosts], Column]
@@ -227,11 +245,13 @@ def blend(
 ) -> tuple[Column, Column]:
     """Return the score of ``default`` for each host, and the GPU for a part.
 
-    As `shrinkage` of waste, in thousandths of a GPU, less what is left of the host.
+    As `shrinkage` of waste, in millionths of a GPU, less what its GPUs cost and what is left of it.
     """
     shrinks, chosen = shrinkage(hosts, ask, mix.waste, before)
     left, whole = left_over(hosts, ask, sizes)
-    scores: Column = shrinks * _SCALE // max(1, mix.total) - left * (_SCALE * FULLNESS) // whole
+    costs = mix.prices[hosts.kinds] * (ask.gpus * ask.milli)
+    fullness = left * (_SCALE * FULLNESS) // whole
+    scores: Column = shrinks * _SCALE // max(1, mix.total) - costs - fullness
     return scores, chosen
 
 

@@ -259,7 +259,13 @@ def _as_it_was(state: ClusterState, row: Row) -> Row | None:
     if next(iter(found.waiting), None) != first or row.shape.users != 1:
         return None
     job, queue = state.jobs[first], state.queues.get(found.key.queue)
-    if job.avoid or job.waited_us != row.shape.waited_us or queue is None or not queue.active:
+    if (
+        job.avoid
+        or job.variants
+        or job.waited_us != row.shape.waited_us
+        or queue is None
+        or not queue.active
+    ):
         return None
     if found.reason is row.accepted:
         return row

@@ -82,9 +82,11 @@ def run_session(
     while queue:
         if session.has_stopped:
             session.resume(-queue[0][0][0])
-        rank, _, front = heapq.heappop(queue)
+        rank, place, front = heapq.heappop(queue)
         before = queue[0][1] if queue and queue[0][0] == rank else NO_LIMIT
-        session.place(front, session.turns.limit(rank, before))
+        before = session.turns.limit(rank, before)
+        # Elements of one job that are of several classes stand at one place.
+        session.place(front, front.behind if before == place else before)
         if until is not None and front.is_past(until):
             return session.close()
         if not front.is_over:

@@ -84,7 +84,9 @@ class Trace:
         found: dict[int, list[JobId]] = {}
         for item in self.named:
             if item in state.jobs:
-                found.setdefault(state.jobs[item].cls, []).append(item)
+                numbers = state.jobs[item].classes()
+                for cls in numbers:
+                    found.setdefault(cls, []).append(item)
         self._classes = {cls: tuple(ids) for cls, ids in found.items()}
         return _TracedSession(state, now_us, memory, policy, counts, self)
 
@@ -293,7 +295,8 @@ class _TracedSession(Session):
 
     def close(self) -> Plan:
         for item, index, _ in self._holds.resumed:
-            found = self._state.classes[self._state.jobs[item].cls]
+            resumed = self._state.jobs[item]
+            found = self._state.class_at(resumed, resumed.position(index) or 0)
             if self._trace.wants(found):
                 self._tell(found, Outcome.RESUMES, (item, index), [], order=0)
         for found, reason in self._asleep.items():
@@ -308,9 +311,10 @@ class _TracedSession(Session):
         for item in self._trace.named:
             job = self._state.jobs.get(item)
             if job is not None and not job.is_finished and (job.pending or job.held):
-                found = self._state.classes[job.cls]
-                if item not in found.waiting and item not in found.moved:
-                    self._tell_left_out(found, item)
+                numbers = job.classes()
+                classes = [self._state.classes[cls] for cls in numbers]
+                if not any(item in found.waiting or item in found.moved for found in classes):
+                    self._tell_left_out(classes[0], item)
         self._trace.close(self._state, self._now_us, self._turn)
         return super().close()
 

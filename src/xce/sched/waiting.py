@@ -221,7 +221,7 @@ class Memory:
         if not found.sorted or found.moved or not found.waiting:
             return None
         job = state.jobs[next(iter(found.waiting))]
-        return None if job.avoid else self._plain.get((found.cls, job.waited_us))
+        return None if job.avoid or job.variants else self._plain.get((found.cls, job.waited_us))
 
     def verdict(self, shape: Shape, ground: Ground, pools: Mapping[str, int]) -> Reason | None:
         """Return why a request does not fit, if that was found on the same ground before."""

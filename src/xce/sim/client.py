@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is, wishes_of
 from xce.model.command import (
     Accepted,
     ApplyConfig,
@@ -41,12 +41,13 @@ from xce.model.command import (
     TrustKey,
 )
 from xce.model.config import ClusterConfig
-from xce.model.ids import SECOND_US, Index, JobId, Micros, Seq
+from xce.model.ids import SECOND_US, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Owner, Submission
 from xce.model.permission import Denial
 from xce.model.refusal import Refusal, RefusalCode
 from xce.model.trace import TraceKind
 from xce.net import message as m
+from xce.sim.forms import Named
 from xce.sim.loop import Loop, Process
 from xce.sim.network import Network, Wire
 from xce.sim.oracles import Truth, demand
@@ -82,8 +83,8 @@ class Wish(msgspec.Struct):
     results: tuple[Accepted | Refusal, ...] | None = None
     is_doubted: bool = False
     """It was answered, and is asked once more all the same."""
-    change: tuple[JobId, frozenset[str], Mapping[str, object]] | None = None
-    """What of a job is changed: in the words of a submission, and to what."""
+    change: tuple[Named, frozenset[str], Mapping[str, object]] | None = None
+    """Of which elements what is changed: in the words of a submission, and to what."""
     asked_seq: Seq = 0
     """The last durable entry when it was asked last."""
 
@@ -168,16 +169,17 @@ class Client(Process):
         selection = Selection(jobs=((job, ()),))
         self._wish(Wish(lambda: MoveJobs(by, admin, selection, to_top, position)))
 
-    def switch(self, job: JobId, queue: str) -> None:
-        """Wish that a job is in another queue."""
+    def switch(self, named: Named, queue: str) -> None:
+        """Wish that a job, or some elements of one, are in another queue."""
         by, admin = self.owner.user, self.is_admin
-        selection = Selection(jobs=((job, ()),))
-        change = (job, frozenset({"queue"}), {"queue": queue})
+        selection = Selection(jobs=(named,))
+        change = (named, frozenset({"queue"}), {"queue": queue})
         self._wish(Wish(lambda: SwitchJobs(by, admin, selection, queue), change=change))
 
-    def modify(self, job: JobId, script: bytes = b"", **changed: object) -> None:
-        """Wish that members of a job's submission are others, or that it runs another script."""
+    def modify(self, named: Named, script: bytes = b"", **changed: object) -> None:
+        """Wish that members of a submission are others, or that another script runs."""
         by, admin, state = self.owner.user, self.is_admin, self._truth.state
+        job, runs = named
         of_spec = _program(script) if script else {}
         words = (*changed, "command") if script else tuple(changed)
         told = tuple(_TOLD.get(word, word) for word in words)
@@ -185,17 +187,19 @@ class Client(Process):
         def make() -> ModifyJobs:
             found = state.jobs.get(job)
             if found is None:
-                wanted = Submission(JobSpec())
-                return ModifyJobs(by, admin, (Modification(job, 0, 0, wanted),), ("queue",))
-            before = as_it_is(state, found)
-            spec = msgspec.structs.replace(before.spec, **of_spec)
-            wanted = msgspec.structs.replace(before, spec=spec, **changed)
+                item = Modification(job, 0, 0, Submission(JobSpec()))
+                return ModifyJobs(by, admin, (item,), ("queue",))
             limit = found.array.limit if found.array is not None else 0
-            item = Modification(job, found.spec_id, found.cls, wanted, limit)
+            items = []
+            for wish in wishes_of(found, runs):
+                before = as_it_is(state, found, wish.form)
+                spec = msgspec.structs.replace(before.spec, **of_spec)
+                wanted = msgspec.structs.replace(before, spec=spec, **changed)
+                items.append(wish.modification(found, wanted, limit))
             blobs = ((str(of_spec["script"]), script),) if script else ()
-            return ModifyJobs(by, admin, (item,), told, ", ".join(told), blobs)
+            return ModifyJobs(by, admin, tuple(items), told, ", ".join(told), blobs)
 
-        change = (job, frozenset(told), {**changed, **of_spec})
+        change = (named, frozenset(told), {**changed, **of_spec})
         self._wish(Wish(make, change=change))
 
     def regroup(self, name: str, limit: int | None, rng: Random) -> None:
@@ -273,7 +277,7 @@ class Client(Process):
         command = dice.choice(of_admins if self._role == "admin" else of_users)
         self._wish(Wish(lambda: command))
 
-    def some_job(self) -> tuple[JobId, tuple[tuple[Index, Index], ...]] | None:
+    def some_job(self) -> Named | None:
         """Return one of this user's jobs, or some of its elements."""
         if not self.jobs:
             return None

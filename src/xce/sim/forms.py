@@ -23,6 +23,8 @@ from xce.sim.ledger import HELD, LIVE, PENDING, Ledger, Runs, check
 from xce.state.cluster import ClusterState
 
 Attempt = tuple[JobId, Index, int]
+Named = tuple[JobId, tuple[tuple[Index, Index], ...]]
+"""A job, and runs of its elements; none: all."""
 _KEY: Final = {
     "queue": {"queue", "run_limit_us"},
     "run_limit_s": {"run_limit_us"},
@@ -91,6 +93,10 @@ class Forms:
         self.jobs: dict[JobId, dict[Index, Form]] = {}
         self.live: dict[tuple[JobId, Index], Made] = {}
         self.made: dict[Attempt, Made] = {}
+        self._base: dict[JobId, Form] = {}
+        """What a job is beside the elements that were set apart."""
+        self._since: dict[tuple[JobId, Index], Seq] = {}
+        """Since when elements live that have not ended."""
         self._numbers: Counter[tuple[JobId, Index]] = Counter()
         self._specs: dict[int, JobSpec] = {}
         self._keys: dict[int, ClassKey] = {}
@@ -118,6 +124,8 @@ class Forms:
                     [0] if array is None else [array.index_of(at) for at in range(array.count)]
                 )
                 mine = self.jobs[record.job] = dict.fromkeys(indices, form)
+                self._base[record.job] = form
+                self._since.update(dict.fromkeys(((record.job, one) for one in indices), seq))
                 self._changes[record.job] = [Change(seq, frozenset(), dict(mine))]
             case JobModified():
                 self._modify(seq, record)
@@ -126,14 +134,30 @@ class Forms:
             case r.BulkPlaced():
                 for job, index in self._each(record):
                     self._place(job, index, record.cls)
-            case r.Ended() | r.Requeued() | r.LaunchFailed():
-                for place in zip(record.jobs, record.indices, strict=True):
-                    del self.live[place]
+            case r.Ended() | r.Requeued() | r.LaunchFailed() | r.Reopened() | r.Withdrawn():
+                self._take_end(seq, record)
             case r.JobsForgotten():
                 for job in record.jobs:
-                    del self.jobs[job], self._changes[job]
+                    del self.jobs[job], self._changes[job], self._base[job]
             case _:
                 pass
+
+    def _take_end(
+        self,
+        seq: Seq,
+        record: r.Ended | r.Requeued | r.LaunchFailed | r.Reopened | r.Withdrawn,
+    ) -> None:
+        if isinstance(record, r.Withdrawn):
+            for place in self._each(record):
+                del self._since[place]
+            return
+        for place in zip(record.jobs, record.indices, strict=True):
+            if isinstance(record, r.Reopened):
+                self._since[place] = seq
+                continue
+            del self.live[place]
+            if isinstance(record, r.Ended):
+                del self._since[place]
 
     def _each(self, record: Runs) -> Iterator[tuple[JobId, Index]]:
         for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
@@ -147,16 +171,27 @@ class Forms:
         mine, form = self.jobs[record.job], Form(record.spec_id, record.cls)
         told = frozenset(record.changes.split(", ") if record.changes else ())
         told |= {"queue"} if record.queue else set()
-        for index in mine:
+        named = self._named(record)
+        for index in named:
             self._check_change(f"{record.job}[{index}]", mine[index], form, told)
         moves = dict(zip(record.before, record.after, strict=True))
-        for index in mine:
+        for index in named:
             made = self.live.get((record.job, index))
             if made is not None:
                 self._move(f"{record.job}[{index}]", made, moves, told)
                 made.specs.append(self._specs[form.spec])
-        mine.update(dict.fromkeys(mine, form))
-        self._changes[record.job].append(Change(seq, told, dict(mine)))
+        mine.update(dict.fromkeys(named, form))
+        if not record.firsts:
+            self._base[record.job] = form
+        self._changes[record.job].append(Change(seq, told, dict.fromkeys(named, form)))
+
+    def _named(self, record: JobModified) -> list[Index]:
+        """Return the elements that a change is about: without runs, those that are as the job."""
+        mine = self.jobs[record.job]
+        if not record.firsts:
+            return [index for index, form in mine.items() if form == self._base[record.job]]
+        runs = list(zip(record.firsts, record.lasts, strict=True))
+        return [index for index in mine if any(lo <= index <= hi for lo, hi in runs)]
 
     def _check_change(self, name: str, before: Form, after: Form, told: frozenset[str]) -> None:
         """What an element is is another thing only in what was asked for."""
@@ -209,24 +244,28 @@ class Forms:
     # Answers.
 
     def check_told(
-        self, job: JobId, told: frozenset[str], wanted: Mapping[str, object], asked: Seq, seq: Seq
+        self, named: Named, told: frozenset[str], wanted: Mapping[str, object], asked: Seq, seq: Seq
     ) -> None:
         """A change that is told to be done at entry ``seq`` was done since entry ``asked``.
+
+        It was done of each element that is meant and lived all that time.
 
         Raises:
             BooksError: It was not, or was undone by the next one.
         """
-        if job not in self.jobs:
-            return  # it has ended meanwhile, and left
-        done = [one for one in self._changes[job] if one.seq <= seq]
-        fresh = [one for one in done if one.seq > asked and told <= one.told]
-        if told == {"queue"}:
-            # Who is in the queue already stays there, and nothing is written.
-            fresh += [one for one in done if one.seq <= asked][-1:]
-        is_done = any(self._has(form, wanted) for one in fresh for form in one.forms.values())
-        check(
-            is_done, f"job {job}: {wanted} is told to be done at {seq}, and was not since {asked}"
-        )
+        job, runs = named
+        for index in self.jobs.get(job, ()):
+            is_meant = not runs or any(lo <= index <= hi for lo, hi in runs)
+            if not is_meant or self._since.get((job, index), asked + 1) > asked:
+                continue
+            mine = [one for one in self._changes[job] if index in one.forms and one.seq <= seq]
+            fresh = [one for one in mine if one.seq > asked and told <= one.told]
+            if told == {"queue"}:
+                # Who is in the queue already stays there, and nothing is written.
+                fresh += [one for one in mine if one.seq <= asked][-1:]
+            is_done = any(self._has(one.forms[index], wanted) for one in fresh)
+            what = f"{job}[{index}]: {wanted} is told to be done at {seq}"
+            check(is_done, f"{what}, and was not since {asked}")
 
     def _has(self, form: Form, wanted: Mapping[str, object]) -> bool:
         key, spec = self._keys[form.cls], self._specs[form.spec]

@@ -157,7 +157,9 @@ class Cluster:
                 if not task.models or model in task.models
             )
             found[task.cpu_milli, task.gpus, task.milli, where] += 1
-        return Mix(found, len(self._models))
+        kinds = len(self._models)
+        capacity = np.bincount(self.hosts.kinds, self.full.sum(axis=1), minlength=kinds)
+        return Mix(found, kinds, capacity.astype(np.int64).tolist())
 
     def place(self, task: Task) -> bool:
         """Give a task a host, if one has room."""

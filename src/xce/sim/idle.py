@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from xce.model.device import WHOLE, GpuWish
 from xce.model.ids import HostNumber, JobId
-from xce.model.request import Request
+from xce.model.request import ClassKey, Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 
@@ -34,17 +34,20 @@ def could_start(state: ClusterState) -> list[JobId]:
     """
     found, free = [], _look(state)
     for job in state.jobs.values():
-        queue = state.queues.get(state.key(job).queue)
         if not job.ready or job.waits or state.room(job) == 0:
             continue
-        if (
-            queue is not None
-            and queue.active
-            and _group_lasts(state, job)
-            and _fits(state, job, free)
-        ):
+        keys = [state.classes[cls].key for cls, _, _ in job.forms(job.ready)]
+        if any(_could(state, job, key, free) for key in keys):
             found.append(job.id)
     return found
+
+
+def _could(state: ClusterState, job: Job, key: ClassKey, free: _Free) -> bool:
+    """Return whether elements of one class of a job could start."""
+    queue = state.queues.get(key.queue)
+    if queue is None or not queue.active or not _group_lasts(state, job):
+        return False
+    return _fits(state, job, key.request, free)
 
 
 def _group_lasts(state: ClusterState, job: Job) -> bool:
@@ -63,8 +66,7 @@ def _group_lasts(state: ClusterState, job: Job) -> bool:
     return True
 
 
-def _fits(state: ClusterState, job: Job, free: _Free) -> bool:
-    request = state.key(job).request
+def _fits(state: ClusterState, job: Job, request: Request, free: _Free) -> bool:
     if request.alternatives:
         request = request.alternatives[0].request.on_hosts_of(request)
     if request.ptile or any(part.request.ptile for part in request.parts):

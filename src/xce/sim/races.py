@@ -72,8 +72,8 @@ class Races:
 
 def act(rng: Random, config: ClusterConfig, client: Client, job: JobId, index: Index) -> None:
     """Let the user of a job change it, switch it or requeue it."""
+    runs = ((index, index),) if rng.random() < 0.6 else ()
     if rng.random() < 0.35:
-        runs = ((index, index),) if rng.random() < 0.6 else ()
         client.control(RequeueJobs, Selection(jobs=((job, runs),)), signal=rng.choice((10, 10, 15)))
         return
-    workload.change(rng, config, client, job)
+    workload.change(rng, config, client, (job, runs))

@@ -186,6 +186,9 @@ class Remote:
         places = {(key, host): hold for key, host, hold in wanted}
         for place, order in places.items():
             known = self._holds.get(place)
+            if order.step:
+                # It ends: what was not written down by now never begins there.
+                self._leading.pop(place, None)
             if place in self._leading or (known is not None and known.order == order):
                 continue
             self._holds[place] = _Hold(order)

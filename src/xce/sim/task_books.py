@@ -47,6 +47,8 @@ class TaskBooks:
         """Tasks that were started for an attempt that was given up."""
         self.counted = 0
         """Ends whose tasks were counted one by one."""
+        self.left_out = 0
+        """Hosts that attempts have lost."""
         self._ledger = ledger
         self._task_cpu_us, self._own_cpu_us = task_cpu_us, own_cpu_us
         self._names: tuple[str, ...] = ()
@@ -98,6 +100,17 @@ class TaskBooks:
                     self._let_go(job, index, is_given_up=True)
             case h.HostUp() | h.HostDown() | h.HostsLost() | h.ReignBegun():
                 self._take_host(record)
+            case h.HostsLeftOut() | h.PartsLeft() | h.StaleGone():
+                self._take_stale(record)
+            case _:
+                pass
+
+    def _take_stale(self, record: h.HostsLeftOut | h.PartsLeft | h.StaleGone) -> None:
+        match record:
+            case h.HostsLeftOut():
+                rows_out = zip(record.hosts, record.jobs, record.indices, strict=True)
+                for host, job, index in rows_out:
+                    self._leave_out(self._names[host], job, index)
             case h.PartsLeft():
                 rows_left = zip(
                     record.hosts, record.jobs, record.indices, record.attempts, strict=True
@@ -110,8 +123,6 @@ class TaskBooks:
                     place = (self._names[host], one)
                     check(place not in self._running, f"{place} is said to be gone, and runs")
                     self._left.discard(place)
-            case _:
-                pass
 
     def _take_host(self, record: h.HostUp | h.HostDown | h.HostsLost | h.ReignBegun) -> None:
         match record:
@@ -143,6 +154,18 @@ class TaskBooks:
                 self._given_up.add(place)
                 if place in self._running:
                     self._stale.add(place)
+
+    def _leave_out(self, name: str, job: JobId, index: Index) -> None:
+        """Let an attempt have a host no more: what it has there is stale."""
+        allocation = self._live.get((job, index))
+        if allocation is not None:
+            allocation.hosts = tuple(host for host in allocation.hosts if host != name)
+            allocation.troubles = -1  # never again as calm as it was
+            self.left_out += 1
+            place = (name, (job, index, allocation.attempt))
+            self._given_up.add(place)
+            if place in self._running:
+                self._stale.add(place)
 
     def _let_go(self, job: JobId, index: Index, *, is_given_up: bool, cpu_us: Micros = 0) -> None:
         allocation = self._live.pop((job, index), None)

@@ -25,11 +25,12 @@ from xce.model.config import (
     WindowConfig,
 )
 from xce.model.device import Device, GpuWish
-from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
+from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ArraySpec, Files, JobSpec, Submission
 from xce.model.processor import made_up
 from xce.model.request import Alternative, Amount, HostChoice, Request
 from xce.sim.client import Client
+from xce.sim.forms import Named
 from xce.sim.step_load import draw_leader, draw_role_job
 
 START_US = 1_800_000_000 * SECOND_US
@@ -325,22 +326,23 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
         control(rng, config, client)
 
 
-def change(rng: Random, config: ClusterConfig, client: Client, job: JobId) -> None:
-    """Let a user change a job."""
+def change(rng: Random, config: ClusterConfig, client: Client, named: Named) -> None:
+    """Let a user change a job, or some elements of one."""
     match rng.randrange(5):
         case 0:
-            client.switch(job, rng.choice(("urgent", "normal", "night")))
+            client.switch(named, rng.choice(("urgent", "normal", "night")))
         case 1:
-            client.modify(job, run_limit_us=rng.choice((0, SECOND_US, 30 * SECOND_US)))
+            client.modify(named, run_limit_us=rng.choice((0, SECOND_US, 30 * SECOND_US)))
         case 2:
             request = msgspec.structs.replace(draw_request(rng, config), exclusive=False)
-            client.modify(job, request=request)
+            client.modify(named, request=request)
         case 3:
             client.modify(
-                job, f"run {rng.choice((20_000, 2_000_000))} {rng.choice((0, 3))}".encode()
+                named, f"run {rng.choice((20_000, 2_000_000))} {rng.choice((0, 3))}".encode()
             )
         case _:
-            client.modify(job, rerunnable=rng.random() < 0.5, queue=rng.choice(("normal", "night")))
+            queue = rng.choice(("normal", "night"))
+            client.modify(named, rerunnable=rng.random() < 0.5, queue=queue)
 
 
 def control(rng: Random, config: ClusterConfig, client: Client) -> None:
@@ -356,7 +358,7 @@ def control(rng: Random, config: ClusterConfig, client: Client) -> None:
         client.regroup(rng.choice((*GROUPS, "/empty")), rng.choice((None, None, -1, 1, 2, 3)), rng)
         return
     if some is not None and rng.random() < 0.2:
-        change(rng, config, client, some[0])
+        change(rng, config, client, some)
         return
     if some is None or rng.random() < 0.1:
         client.control(kind, Selection(all=True, user=client.owner.user, name="a*"))

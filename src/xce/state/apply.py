@@ -13,7 +13,7 @@ from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.group import GroupsDeleted, GroupsSet
-from xce.model.host_record import CheckpointsSeen
+from xce.model.host_record import CheckpointsSeen, HostsLeftOut
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
@@ -33,6 +33,7 @@ from xce.state.elements import (
 from xce.state.index import (
     await_delay,
     contains_all,
+    count_waiting,
     demand,
     drop_class,
     drop_hold,
@@ -44,6 +45,7 @@ from xce.state.index import (
     forget_subjects,
     found_job,
     index_job,
+    leave_waiting,
     next_wait_us,
     refresh_waiting,
     use_spec,
@@ -246,43 +248,33 @@ def _dependency_doomed(state: ClusterState, record: r.DependencyDoomed) -> None:
 
 def _held(state: ClusterState, record: r.Held) -> None:
     for job, ranges in each_run(state, record):
-        size = count(ranges)
         demand(contains_all(job.pending, ranges), job, "held")
         job.pending = subtract(job.pending, ranges)
         job.held = unite(job.held, ranges)
         job.held_by_admin = job.held_by_admin or record.by_admin
         job.revision += 1
-        found = state.classes[job.cls]
-        found.pending -= size
-        found.held += size
+        count_waiting(state, job, ranges, pending=-1, held=1)
         refresh_waiting(state, job)
 
 
 def _unheld(state: ClusterState, record: r.Unheld) -> None:
     for job, ranges in each_run(state, record):
-        size = count(ranges)
         demand(contains_all(job.held, ranges), job, "released")
         job.held = subtract(job.held, ranges)
         job.pending = unite(job.pending, ranges)
         job.held_by_admin = job.held_by_admin and bool(job.held)
         job.revision += 1
-        found = state.classes[job.cls]
-        found.held -= size
-        found.pending += size
+        count_waiting(state, job, ranges, pending=1, held=-1)
         refresh_waiting(state, job)
 
 
 def _jobs_moved(state: ClusterState, record: r.JobsMoved) -> None:
     for job_id, beside, offset in zip(record.jobs, record.beside, record.offsets, strict=True):
         job = found_job(state, job_id)
-        found = state.classes[job.cls]
         since_us = job.waiting_since_us
-        found.waiting.pop(job_id, None)
-        found.moved.pop(job_id, None)
+        leave_waiting(state, job)
         job.beside, job.offset = beside, offset
         job.revision += 1
-        if not found.has_waiting:
-            state.waiting.pop(job.cls, None)
         if since_us:
             refresh_waiting(state, job)
 
@@ -291,15 +283,14 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     only = (Withdrawal(ZERO, record.cause, record.by, record.at_us),)
     for job, ranges in end_untouched(state, record, only):
-        found = state.classes[job.cls]
         withdrawal = only
         if ranges is not ZERO and ranges != ZERO:
             withdrawal = (Withdrawal(ranges, record.cause, record.by, record.at_us),)
         from_pending = subtract(ranges, job.held)
         demand(contains_all(job.pending, from_pending), job, "withdrawn")
-        size, from_pending_size = count(ranges), count(from_pending)
-        found.pending -= from_pending_size
-        found.held -= size - from_pending_size
+        size = count(ranges)
+        count_waiting(state, job, from_pending, pending=-1)
+        count_waiting(state, job, subtract(ranges, from_pending), held=-1)
         job.pending = subtract(job.pending, ranges)
         job.held = subtract(job.held, ranges)
         leave_awaiting(state, job, ranges)
@@ -392,8 +383,9 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
     for job_id in record.jobs:
         job = state.jobs.pop(job_id)
         state.forget_name(job)
-        drop_spec(state, job.spec_id)
-        drop_class(state, job.cls)
+        for cls, spec_id in job.own_forms():
+            drop_spec(state, spec_id)
+            drop_class(state, cls)
     while state.finished and state.finished[0][1] in gone:
         gone.discard(state.finished.popleft()[1])
     if gone:
@@ -404,6 +396,7 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
 _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.ConfigApplied: _config_applied,
     **host_records.APPLY,
+    HostsLeftOut: live.apply_hosts_left_out,
     QueuesSwitched: apply_queues_switched,
     r.SpecStored: _spec_stored,
     r.ClassStored: _class_stored,

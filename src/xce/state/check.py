@@ -62,6 +62,10 @@ def check_job(state: ClusterState, job: Job) -> None:
     doomed = from_runs(run for _, runs in job.dooms for run in runs)
     assert not subtract(doomed, job.awaiting), f"job {job.id}: elements are doomed and wait not"
     assert job.done + job.exited == gone + ended, f"job {job.id}: outcomes do not add up"
+    for at, one in enumerate(job.variants):
+        for other in job.variants[:at]:
+            apart = not intersect(one.ranges, other.ranges)
+            assert apart, f"job {job.id}: an element is in two variants"
     alive = bool(job.pending or job.held or job.live)
     assert job.is_finished != alive, f"job {job.id}: finished is wrong"
 
@@ -122,8 +126,9 @@ def _add_use(
     found = state.classes[attempt.cls]
     needs = found.forms[attempt.alternative].stages[attempt.returned]
     amounts = on_hosts(
-        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
-    )
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors,
+        attempt.headless,
+    )  # fmt: skip
     for host, each in amounts.items():
         used[:, host] += each
         counted[0][host] += 1
@@ -154,17 +159,20 @@ def check_classes(state: ClusterState) -> None:
     """The classes' counts and waiting lists are those of their jobs."""
     expected: dict[int, list[int]] = {cls: [0, 0, 0, 0, 0] for cls in state.classes}
     for job in state.jobs.values():
-        row = expected[job.cls]
-        row[0] += 1
-        row[1] += count(job.pending)
-        row[2] += count(job.held)
+        for cls, _ in job.own_forms():
+            expected[cls][0] += 1
+        for at, ranges in ((1, job.pending), (2, job.held)):
+            for cls, _, part in job.forms(ranges):
+                expected[cls][at] += count(part)
         for attempt in (job.live or {}).values():
             expected[attempt.cls][3] += 1
             expected[attempt.cls][4] += attempt.suspended
-        waits = bool(job.ready) and not job.waits and state.room(job) > 0
-        found = state.classes[job.cls]
-        is_waiting = job.id in (found.moved if job.offset else found.waiting)
-        assert waits == is_waiting, f"job {job.id}: waiting is {is_waiting}"
+        may_start = not job.waits and state.room(job) > 0
+        for cls in job.classes():
+            waits = bool(job.of_class(cls, job.ready)) and may_start
+            found = state.classes[cls]
+            is_waiting = job.id in (found.moved if job.offset else found.waiting)
+            assert waits == is_waiting, f"job {job.id}: waiting in class {cls} is {is_waiting}"
     for cls, found in state.classes.items():
         real = [found.jobs, found.pending, found.held, found.live, found.suspended]
         assert real == expected[cls], f"class {cls}: counts {real}, expected {expected[cls]}"
@@ -235,8 +243,8 @@ def check_reservations(state: ClusterState) -> None:
             pends = position is not None and contains(job.pending, position, position)
             assert pends, f"element {index} of job {job_id} holds a reservation and does not pend"
     for job in state.jobs.values():
-        found = state.classes[job.cls]
-        is_waiting = job.id in found.waiting or job.id in found.moved
+        classes = [state.classes[cls] for cls in job.classes()]
+        is_waiting = any(job.id in found.waiting or job.id in found.moved for found in classes)
         assert bool(job.waiting_since_us) == is_waiting, f"job {job.id}: since when is wrong"
 
 

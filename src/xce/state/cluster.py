@@ -261,7 +261,12 @@ class ClusterState:
     def spec_id_at(self, job: Job, position: int) -> int:
         """Return the id of that."""
         attempt = job.live.get(position) if job.live else None
-        return (attempt.spec_id if attempt is not None else 0) or job.spec_id
+        return (attempt.spec_id if attempt is not None else 0) or job.form_at(position)[1]
+
+    def class_at(self, job: Job, position: int) -> RequestClass:
+        """Return the class of the element at ``position``, or of what it holds while it lives."""
+        attempt = job.live.get(position) if job.live else None
+        return self.classes[attempt.cls if attempt is not None else job.form_at(position)[0]]
 
     def key(self, job: Job) -> ClassKey:
         """Return the key of the class of ``job``."""

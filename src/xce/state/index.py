@@ -7,11 +7,11 @@ from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Phase
-from xce.model.ranges import ZERO, Ranges, contains
+from xce.model.ranges import EMPTY, ZERO, Ranges, contains, count
 from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.resreq.dependency import subjects_of
 from xce.state import usage
-from xce.state.cluster import ClusterState
+from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
 
 
@@ -34,7 +34,7 @@ def index_job(state: ClusterState, job: Job) -> None:
         unfinished[job.id] = None
         for host in job.retried:
             state.avoiders.setdefault(host, {})[job.id] = None
-        if state.classes[job.cls].delays:
+        if job.variants or state.classes[job.cls].delays:
             await_delay(state, job)
     state.note_name(job)
     if job.waits or job.awaiting:
@@ -63,30 +63,87 @@ def index_dependency(state: ClusterState, job: Job) -> None:
 
 
 def refresh_waiting(state: ClusterState, job: Job) -> None:
-    """Keep the class's list of jobs that have elements which may start now."""
+    """Keep the classes' lists of jobs that have elements which may start now."""
+    if job.variants:
+        _refresh_each(state, job)
+        return
     found = state.classes[job.cls]
     waiting = found.moved if job.offset else found.waiting
     if job.ready and not job.waits and (job.array is None or state.room(job) > 0):
         if job.id not in waiting:
-            state.waiting[job.cls] = found
-            if waiting is found.waiting and waiting and next(reversed(waiting)) > job.id:
-                found.sorted = False
-            waiting[job.id] = None
-            # A state that was loaded knows it already.
-            job.waiting_since_us = job.waiting_since_us or max(state.now_us, 1)
+            _begin_waiting(state, job, found)
         else:
             if job.id in state.reservations:
                 _drop_stale_reservations(state, job)
             if state.holds:
                 _drop_stale_holds(state, job)
     elif job.id in waiting:
-        del waiting[job.id]
-        job.waiting_since_us = 0
-        state.reservations.pop(job.id, None)
-        if state.holds:
-            _drop_stale_holds(state, job)
+        _leave_waiting(state, job, found)
+        _note_waits_not(state, job)
+
+
+def _refresh_each(state: ClusterState, job: Job) -> None:
+    """Keep the lists of all classes of a job whose elements are of several."""
+    ready = job.ready if not job.waits and state.room(job) > 0 else EMPTY
+    waits = {cls for cls, _, _ in job.forms(ready)}
+    for cls in job.classes():
+        found = state.classes[cls]
+        is_there = job.id in (found.moved if job.offset else found.waiting)
+        if cls in waits and not is_there:
+            _begin_waiting(state, job, found)
+        elif is_there and cls not in waits:
+            _leave_waiting(state, job, found)
+    if not waits:
+        _note_waits_not(state, job)
+        return
+    if job.id in state.reservations:
+        _drop_stale_reservations(state, job)
+    if state.holds:
+        _drop_stale_holds(state, job)
+
+
+def _begin_waiting(state: ClusterState, job: Job, found: RequestClass) -> None:
+    waiting = found.moved if job.offset else found.waiting
+    state.waiting[found.cls] = found
+    if waiting is found.waiting and waiting and next(reversed(waiting)) > job.id:
+        found.sorted = False
+    waiting[job.id] = None
+    # A state that was loaded knows it already.
+    job.waiting_since_us = job.waiting_since_us or max(state.now_us, 1)
+
+
+def _leave_waiting(state: ClusterState, job: Job, found: RequestClass) -> None:
+    del (found.moved if job.offset else found.waiting)[job.id]
+    if not found.has_waiting:
+        del state.waiting[found.cls]
+
+
+def leave_waiting(state: ClusterState, job: Job) -> None:
+    """Take a job out of the lists of all its classes; since when it waits is the caller's."""
+    for cls in job.classes():
+        found = state.classes[cls]
+        found.waiting.pop(job.id, None)
+        found.moved.pop(job.id, None)
         if not found.has_waiting:
-            del state.waiting[job.cls]
+            state.waiting.pop(cls, None)
+
+
+def _note_waits_not(state: ClusterState, job: Job) -> None:
+    """Nothing of a job waits any more: nothing is kept for it."""
+    job.waiting_since_us = 0
+    state.reservations.pop(job.id, None)
+    if state.holds:
+        _drop_stale_holds(state, job)
+
+
+def count_waiting(
+    state: ClusterState, job: Job, ranges: Ranges, *, pending: int = 0, held: int = 0
+) -> None:
+    """Count elements of a job in their classes: 1 more, -1 less of them pend or are held."""
+    for cls, _, part in job.forms(ranges) if job.variants else ((job.cls, 0, ranges),):
+        found, size = state.classes[cls], count(part)
+        found.pending += pending * size
+        found.held += held * size
 
 
 def _drop_stale_reservations(state: ClusterState, job: Job) -> None:
@@ -144,8 +201,14 @@ def await_return(state: ClusterState, job: Job, position: int, attempt: Attempt)
 
 def next_wait_us(state: ClusterState, job: Job) -> Micros:
     """Return the next delay in a job's request that is still to pass; 0: none is."""
-    delays = state.classes[job.cls].delays
-    return next((delay for delay in delays if delay > job.waited_us), 0)
+    return next((delay for delay in delays_of_job(state, job) if delay > job.waited_us), 0)
+
+
+def delays_of_job(state: ClusterState, job: Job) -> tuple[Micros, ...]:
+    """Return the delays in the requests of a job's elements, rising."""
+    if not job.variants:
+        return state.classes[job.cls].delays
+    return tuple(sorted({one for cls in job.classes() for one in state.classes[cls].delays}))
 
 
 def await_delay(state: ClusterState, job: Job) -> None:

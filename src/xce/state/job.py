@@ -16,7 +16,7 @@ from xce.model.dependency import Dependency
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome, Owner, Phase, Stop
 from xce.model.plan import StartRule
-from xce.model.ranges import EMPTY, Ranges, contains, subtract
+from xce.model.ranges import EMPTY, Ranges, contains, intersect, subtract, unite
 from xce.model.record_post import Post
 
 CHUNK: Final = 4096
@@ -80,6 +80,12 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """What it runs, where its job was changed since; 0: what its job is to run."""
     checkpoints: int = 0
     """The number of the last of its checkpoints that its host has told of."""
+    left_out: list[HostNumber] = []
+    """Hosts that it had and has lost."""
+    headless: list[int] = []
+    """Parts that have lost their first host: what is once for them was held there."""
+    ranks: list[int] = []
+    """The first rank of each entry of ``hosts``, where some were left out; empty: all are there."""
 
     @property
     def shall_stop(self) -> bool:
@@ -203,6 +209,14 @@ class Withdrawal(msgspec.Struct, frozen=True, gc=False, array_like=True):
     at_us: Micros
 
 
+class Variant(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Elements of an array that were changed apart from the rest of it."""
+
+    ranges: Ranges
+    cls: int
+    spec_id: int
+
+
 class Job(msgspec.Struct, gc=False, array_like=True):
     """A job or array as it is now. Written by `xce.state.apply` only."""
 
@@ -265,10 +279,54 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """Those of ``avoid`` that it does not use again, for its exit status there."""
     post_stats: dict[int, int] | None = None
     """`xce.model.job.PostStat` of ended elements that had post-execution commands, by position."""
+    variants: tuple[Variant, ...] = ()
+    """Elements that were changed apart from the rest, each in one of them; the rest is as the job.
+    No two are alike, and none is as the job."""
 
     def other_specs(self) -> list[int]:
         """Return the specs beside its own one that it uses, each as often as it does."""
-        return [attempt.spec_id for attempt in (self.live or {}).values() if attempt.spec_id]
+        found = [variant.spec_id for variant in self.variants]
+        found += [attempt.spec_id for attempt in (self.live or {}).values() if attempt.spec_id]
+        return found
+
+    def own_forms(self) -> list[tuple[int, int]]:
+        """Return class and spec of the job and of each of its variants."""
+        return [(self.cls, self.spec_id), *((one.cls, one.spec_id) for one in self.variants)]
+
+    def form_at(self, position: int) -> tuple[int, int]:
+        """Return class and spec of the element at ``position``, when it starts next."""
+        for variant in self.variants:
+            if contains(variant.ranges, position, position):
+                return variant.cls, variant.spec_id
+        return self.cls, self.spec_id
+
+    def forms(self, among: Ranges) -> list[tuple[int, int, Ranges]]:
+        """Return class, spec and positions of the elements in ``among``, those alike together."""
+        found: list[tuple[int, int, Ranges]] = []
+        for variant in self.variants:
+            part = intersect(among, variant.ranges)
+            if part:
+                found.append((variant.cls, variant.spec_id, part))
+                among = subtract(among, part)
+        if among:
+            found.insert(0, (self.cls, self.spec_id, among))
+        return found
+
+    def of_class(self, cls: int, among: Ranges) -> Ranges:
+        """Return the elements in ``among`` that are of a class."""
+        if not self.variants:
+            return among if cls == self.cls else EMPTY
+        found = EMPTY
+        for own, _, part in self.forms(among):
+            if own == cls:
+                found = unite(found, part)
+        return found
+
+    def classes(self) -> tuple[int, ...]:
+        """Return the classes of its elements, its own one first; each once."""
+        if not self.variants:
+            return (self.cls,)
+        return tuple(dict.fromkeys((self.cls, *(variant.cls for variant in self.variants))))
 
     @property
     def live_count(self) -> int:

@@ -7,10 +7,9 @@ import msgspec
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
-from xce.model.host_record import CheckpointsSeen
+from xce.model.host_record import CheckpointsSeen, HostsLeftOut
 from xce.model.ids import HostNumber, JobId
 from xce.model.job import EndCause, Outcome, Phase, Stop
-from xce.model.plan import StartRule
 from xce.model.ranges import contains, count, positions, subtract, unite
 from xce.state import usage
 from xce.state.cluster import ClusterState
@@ -29,7 +28,7 @@ from xce.state.index import (
 )
 from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job, Requeue
 from xce.state.members import drop_member, note_member
-from xce.state.shares import note_placed, note_released, note_started
+from xce.state.shares import note_given_back, note_placed, note_released, note_started
 
 _BY_PEOPLE: Final = frozenset({EndCause.REQUEUE_OWNER, EndCause.REQUEUE_ADMIN})
 Freed: TypeAlias = dict[tuple[int, HostNumber, int], int]
@@ -40,9 +39,9 @@ def _place(
     state: ClusterState,
     job: Job,
     position: int,
+    record: r.BulkPlaced | r.GangPlaced,
     hosts: list[int],
     tasks: list[int],
-    rule: StartRule,
     devices: list[list[int]],
     processors: list[list[int]],
 ) -> Attempt:
@@ -54,11 +53,11 @@ def _place(
         job.live = {}
     attempt = job.live[position] = Attempt(
         number=number,
-        cls=job.cls,
+        cls=record.cls,
         hosts=hosts,
         tasks=tasks,
         placed_at_us=state.now_us,
-        rule=rule,
+        rule=record.rule,
         devices=devices,
         processors=processors,
     )
@@ -80,13 +79,14 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
     host, left = next(shares)
     placed = nth = 0
     for job, ranges in each_run(state, record):
-        demand(contains_all(job.ready, ranges), job, "placed")
+        ready = job.of_class(record.cls, job.ready) if job.variants else job.ready
+        demand(contains_all(ready, ranges), job, "placed")
         for position in positions(ranges):
             if left == 0:
                 host, left = next(shares)
             devices = [record.devices[nth]] if record.devices else []
             bound = [record.processors[nth]] if record.processors else []
-            attempt = _place(state, job, position, [host], tasks, record.rule, devices, bound)
+            attempt = _place(state, job, position, record, [host], tasks, devices, bound)
             if devices or bound:
                 usage.move_devices(state, found, attempt, 1)
             left -= 1
@@ -110,7 +110,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     assert position is not None
     job.pending = subtract(job.pending, ((position, position),))
     attempt = _place(
-        state, job, position, list(record.hosts), list(record.tasks), record.rule,
+        state, job, position, record, list(record.hosts), list(record.tasks),
         [list(devices) for devices in record.devices],
         [list(words) for words in record.processors],
     )  # fmt: skip
@@ -148,6 +148,17 @@ def apply_started(state: ClusterState, record: r.Started) -> None:
         state.hosts.failures[attempt.hosts[0]] = 0
         settle_owed(state, job, position, attempt)
         await_return(state, job, position, attempt)
+
+
+def apply_hosts_left_out(state: ClusterState, record: HostsLeftOut) -> None:
+    """Let attempts have a host no more."""
+    rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+    for host, job_id, index, number in rows:
+        job, _, attempt = _live(state, job_id, index)
+        is_other = host in attempt.hosts and attempt.hosts[0] != host
+        demand(attempt.number == number and is_other, job, "left without a host")
+        note_given_back(state, attempt, usage.leave_out(state, attempt, host))
+        job.revision += 1
 
 
 def apply_amounts_returned(state: ClusterState, record: r.AmountsReturned) -> None:
@@ -295,7 +306,7 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
         _avoid(state, job, [host])
         job.pending = unite(job.pending, ((position, position),))
         job.revision += 1
-        state.classes[job.cls].pending += 1
+        state.classes[job.form_at(position)[0]].pending += 1
         state.hosts.failures[host] += 1
         refresh_waiting(state, job)
     usage.give_back_bulk(state, freed)
@@ -362,7 +373,7 @@ def wait_again(
     if requeue.cause == EndCause.REQUEUE_PRE_EXEC:
         requeue = msgspec.structs.replace(requeue, pre_times=requeue.pre_times + 1)
     job.requeues[position] = requeue
-    found = state.classes[job.cls]
+    found = state.classes[job.form_at(position)[0]]
     if hold:
         job.held = unite(job.held, ((position, position),))
         found.held += 1

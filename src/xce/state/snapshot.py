@@ -195,7 +195,7 @@ def dump(state: ClusterState) -> list[bytes]:
     while chunk := list(islice(jobs, JOBS_IN_PART)):
         fresh = {job.spec_id: None for job in chunk if job.spec_id not in written}
         for job in chunk:
-            if job.live:
+            if job.live or job.variants:
                 fresh.update((one, None) for one in job.other_specs() if one not in written)
         written.update(fresh)
         specs = [(spec_id, state.specs[spec_id]) for spec_id in fresh]
@@ -311,9 +311,9 @@ def _load_jobs(state: ClusterState, parts: Iterable[bytes]) -> None:
             _use_spec(state, job.spec_id, unused)
             share_job(job)
             index_job(state, job)
+            for spec_id in job.other_specs() if job.live or job.variants else ():
+                _use_spec(state, spec_id, unused)
             if job.live:
-                for spec_id in job.other_specs():
-                    _use_spec(state, spec_id, unused)
                 for position in job.live:
                     _index_live(state, job, position, serial)
     for (cls, stage), counts in serial.items():

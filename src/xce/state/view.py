@@ -7,16 +7,48 @@ from xce.model.dependency import COUNTS, EVERY, Condition, Test
 from xce.model.display import stat_word
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome, Phase, PostStat, Stop
-from xce.model.ranges import Ranges, contains, count, from_runs, intersect, subtract
+from xce.model.ranges import (
+    Ranges,
+    contains,
+    count,
+    from_runs,
+    from_sorted,
+    intersect,
+    subtract,
+)
 from xce.model.reason import Reason, ReasonCode
-from xce.state.cluster import ClusterState
+from xce.state.cluster import ClusterState, RequestClass
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Ended, Job
 
 _REQUEUED: Final = Reason(ReasonCode.REQUEUED)
 
 
+def shown_forms(state: ClusterState, job: Job, among: Ranges) -> list[tuple[int, int, Ranges]]:
+    """Return class, spec and positions of the elements in ``among``, those alike together: what
+    lives is what it was placed as, and what has ended is what its element is.
+    """
+    if not job.is_modified:
+        return [(job.cls, job.spec_id, among)]
+    live: dict[tuple[int, int], list[int]] = {}
+    for position, attempt in sorted((job.live or {}).items()):
+        own = attempt.cls, state.spec_id_at(job, position)
+        if own != job.form_at(position) and contains(among, position, position):
+            live.setdefault(own, []).append(position)
+    apart = [(*form, from_sorted(places)) for form, places in live.items()]
+    rest = among
+    for _, _, places in apart:
+        rest = subtract(rest, places)
+    return job.forms(rest) + apart
+
+
 def waiting_groups(job: Job, ranges: Ranges) -> Iterator[Ranges]:
     """Yield the parts of ``ranges`` that wait for the same: each a set of its own."""
+    for _, _, part in job.forms(ranges) if job.variants else ((0, 0, ranges),):
+        yield from _waiting_alike(job, part)
+
+
+def _waiting_alike(job: Job, ranges: Ranges) -> Iterator[Ranges]:
+    """Yield the parts of elements of one form that wait for the same."""
     if not job.awaiting:
         yield ranges
         return
@@ -59,16 +91,26 @@ def pend_reason(
         return Reason(ReasonCode.DEPENDENCY, detail=state.spec(job).dependency)
     if job.array is not None and state.room(job) == 0:
         return Reason(ReasonCode.ARRAY_LIMIT, needed=job.array.limit)
-    queue = state.queues.get(state.key(job).queue)
+    found = _class_waiting(state, job, position)
+    queue = state.queues.get(found.key.queue)
     if queue is None or not queue.active:
-        return Reason(ReasonCode.QUEUE_CLOSED, resource=state.key(job).queue)
+        return Reason(ReasonCode.QUEUE_CLOSED, resource=found.key.queue)
     if not state.is_window_open(queue.name):
         opens_us = state.next_window_us(queue.name)
         return Reason(ReasonCode.WINDOW, resource=queue.name, at_us=opens_us)
-    reason = state.classes[job.cls].reason
+    reason = found.reason
     if reason.code is ReasonCode.NEW and job.requeues:
         return _REQUEUED
     return reason
+
+
+def _class_waiting(state: ClusterState, job: Job, position: int | None) -> RequestClass:
+    """Return the class of an element that waits; None: of one that may start first."""
+    if not job.variants:
+        return state.classes[job.cls]
+    if position is None:
+        position = next((first for first, _ in (*job.ready, *job.pending)), 0)
+    return state.classes[job.form_at(position)[0]]
 
 
 def is_unknown(state: ClusterState, attempt: Attempt) -> bool:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from xce.control.modify import as_it_is
+from xce.control.part import as_it_is, wishes_of
 from xce.model.command import (
     Accepted,
     ApplyConfig,
     KillJobs,
-    Modification,
     ModifyJobs,
     ProposePlan,
     ResumeJobs,
@@ -158,7 +157,7 @@ def bulk(
         lasts.append(job.index(job.size - 1) if last < 0 else last)
     number = controller.state.hosts.number
     return BulkStart(
-        controller.job(jobs[0]).cls,
+        _class_of(controller, jobs[0], firsts[0]),
         jobs,
         firsts,
         lasts,
@@ -173,7 +172,12 @@ def gang(
     """Return the plan item that starts one parallel job: host to tasks, in rank order."""
     number: dict[str, HostNumber] = controller.state.hosts.number
     places = [number.get(name, NO_HOST) for name in hosts]
-    return GangStart(controller.job(job).cls, job, index, places, list(hosts.values()))
+    return GangStart(_class_of(controller, job, index), job, index, places, list(hosts.values()))
+
+
+def _class_of(controller: RecordedController, job: JobId, index: Index) -> int:
+    found = controller.job(job)
+    return found.form_at(found.position(index) or 0)[0]
 
 
 def plan(
@@ -202,14 +206,15 @@ def place(controller: RecordedController, job: JobId, *indices: Index, host: str
     """Place a job, or some elements of an array, on one host."""
     found = controller.job(job)
     chosen = indices or tuple(found.index(place) for place in range(found.size))
-    if not controller.state.key(found).request.is_serial:
-        tasks = controller.state.key(found).request.tasks_min
-        items = [gang(controller, job, hosts={host: tasks}, index=index) for index in chosen]
-        propose(controller, *items)
-        return
-    propose(
-        controller, *(bulk(controller, (job, index, index), hosts={host: 1}) for index in chosen)
-    )
+    items: list[BulkStart | GangStart] = []
+    for index in chosen:
+        asked = controller.state.classes[_class_of(controller, job, index)].key.request
+        items.append(
+            bulk(controller, (job, index, index), hosts={host: 1})
+            if asked.is_serial
+            else gang(controller, job, hosts={host: asked.tasks_min}, index=index)
+        )
+    propose(controller, *items)
 
 
 def report(
@@ -325,17 +330,23 @@ def modify(
 ) -> Accepted | Refusal:
     """Change members of a job's submission or of its spec; return what came of it."""
     found = controller.job(job)
-    given = as_it_is(controller.state, found)
     in_spec = {name: changed[name] for name in changed if name in JobSpec.__struct_fields__}
     others = {name: changed[name] for name in changed if name not in in_spec}
-    wanted = replace(given, spec=replace(given.spec, **in_spec), **others)
+
+    def wish(form: tuple[int, int]) -> Submission:
+        given = as_it_is(controller.state, found, form)
+        return replace(given, spec=replace(given.spec, **in_spec), **others)
+
     names = {"run_limit_us": "run_limit_s", "request": "resreq", "begin_at_us": "begin_at"}
     told = tuple(names.get(name, name) for name in changed)
     told += ("array_limit",) if array_limit else ()
-    item = Modification(job, found.spec_id, found.cls, wanted, array_limit, elements)
-    command = ModifyJobs(by, is_admin, (item,), told, ", ".join(told))
-    (result,) = controller.tell(command, by=by)
-    return result
+    items = tuple(
+        item.modification(found, wish(item.form), array_limit)
+        for item in wishes_of(found, elements)
+    )
+    command = ModifyJobs(by, is_admin, items, told, ", ".join(told))
+    results = controller.tell(command, by=by)
+    return next((item for item in results if isinstance(item, Refusal)), results[0])
 
 
 def switch(

@@ -118,6 +118,10 @@ class Remote:
             place = (key, host)
             places.add(place)
             known = self._holds.get(place)
+            if hold.step:
+                # It ends: what was not written down by now never begins there, and whoever waits
+                # for that is told so when his patience ends.
+                self._leading.pop(place, None)
             if place in self._leading or (known is not None and known[0] == hold):
                 continue
             if known is not None:

@@ -144,3 +144,14 @@ def test_tasks_go_where_their_gpus_have_the_cpus_that_they_need():
 
     assert chosen([16, 32], 8) == 1
     assert chosen([6, 32], 2) == 0
+
+
+def test_gpus_cost_as_much_as_those_want_that_have_no_others():
+    tasks = {(1, 1, 1000, EVERY): 6, (1, 1, 1000, frozenset({1})): 2}
+    assert Mix(tasks, 2).prices.tolist() == [0, 0]
+    # A quarter of what is asked for wants half of the GPUs, or a tenth of them.
+    assert Mix(tasks, 2, [4, 4]).prices.tolist() == [0, 500]
+    assert Mix(tasks, 2, [9, 1]).prices.tolist() == [0, 1000]
+    hosts = Hosts(np.asarray([8, 8]), np.asarray([[1000, 1000], [1000, 0]]), np.asarray([0, 1]))
+    scores, _ = blend(hosts, Ask(1, 1, 1000), Mix(tasks, 2, [4, 4]), Sizes(8, 2000))
+    assert int(np.argmax(scores)) == 0

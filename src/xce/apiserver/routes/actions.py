@@ -280,14 +280,14 @@ async def _modify_one(
         if job is None:
             break
         composer = Composer(change, backend.compiler, backend.replica.state)
-        item = composer.compose(job, runs)
+        items = composer.compose(job, runs)
         known: PastOutcomes = {}
         if "dependency" in composer.changed:
-            known = past_outcomes(backend, call, [item.submission.spec.dependency])
+            known = past_outcomes(backend, call, [items[0].submission.spec.dependency])
         command = ModifyJobs(
             caller.user,
             caller.is_admin,
-            (item,),
+            items,
             composer.changed,
             render_changes(change),
             blobs=backend.sent.unsent(composer.blobs),
@@ -295,13 +295,20 @@ async def _modify_one(
             **known,
         )
         reply = await backend.write(command, caller, repeatable=False)
-        seq, (result,) = reply.seq, reply.results
+        seq, result = reply.seq, _worst(reply.results)
         if not isinstance(result, Refusal):
             backend.sent.note(composer.blobs)
             break
         if result.code is not RefusalCode.STALE:
             break
     return seq, result
+
+
+def _worst(results: Sequence[Accepted | Refusal]) -> Accepted | Refusal:
+    """Return what came of a job whose elements were changed by several items."""
+    refused = [one for one in results if isinstance(one, Refusal)]
+    stale = [one for one in refused if one.code is RefusalCode.STALE]
+    return next(iter((*stale, *refused, *results)))
 
 
 _Named = tuple[JobId, tuple[tuple[Index, Index], ...]]

@@ -51,7 +51,13 @@ $ bjobs -noheader -o 'jobid stat exit_reason delimiter=";"' 5
 $ bmod -J '%1' 6
 $ bmod -J 'b[1-4]' 6
 $ bmod -W 5 '6[2]'
+$ bmod -J '%2' '6[2]'
+$ bmod -W 5 '6[4]'
+$ bswitch night '6[2-3]'
+$ bjobs -noheader -o 'jobid jobindex stat queue runtimelimit delimiter=";"' 6
+$ bqueues -noheader -o 'queue_name njobs pend delimiter=";"' normal night
 $ bmod -W 5 '6[1-3]'
+$ bswitch normal 6
 $ bmod -J '%1' 2
 $ bjobs -A 6
 
