@@ -112,11 +112,21 @@ def _single_changes(state: ClusterState, record: r.Record) -> Iterator[_Change]:
         case r.LaunchFailed() | r.Requeued() | r.Reopened():
             for job, index in zip(record.jobs, record.indices, strict=True):
                 yield job, index, index, _waiting_word(state, job, index), {}
+        case _:
+            yield from _host_changes(state, record)
+
+
+def _host_changes(state: ClusterState, record: r.Record) -> Iterator[_Change]:
+    """Yield the changes of records that name hosts."""
+    match record:
         case h.HostsSilent():
             for number in record.hosts:
                 yield from _on_host(state, number)
         case h.HostDown() | h.HostUp():
             yield from _on_host(state, record.host)
+        case h.HostsLeftOut():
+            for job, index in zip(record.jobs, record.indices, strict=True):
+                yield job, index, index, _live_word(state, job, index), {}
         case _:
             return
 
@@ -135,6 +145,13 @@ def _on_host(state: ClusterState, host: HostNumber) -> Iterator[_Change]:
         job = state.jobs[job_id]
         index = job.index(position)
         yield job_id, index, index, stat_of(state, job, position), {}
+
+
+def _live_word(state: ClusterState, job_id: JobId, index: Index) -> str:
+    """Return the STAT word of an element that has an attempt."""
+    job = state.jobs.get(job_id)
+    position = job.position(index) if job is not None else None
+    return stat_of(state, job, position) if job is not None and position is not None else "RUN"
 
 
 def _stopped_word(state: ClusterState, job_id: JobId, index: Index) -> str:

@@ -1,5 +1,7 @@
 """Rows about roles: where each of a job's is, and how its relations hold there."""
 
+from itertools import accumulate
+
 import msgspec
 
 from xce.model.constraint import Proof
@@ -40,14 +42,13 @@ def role_rows(state: ClusterState, job: Job, attempt: Attempt) -> tuple[RoleRow,
         return ()
     parts = attempt.parts or [0] * len(attempt.hosts)
     found: list[tuple[list[tuple[str, int]], list[int]]] = [([], []) for _ in names]
-    rank = 0
-    for number, size, part in zip(attempt.hosts, attempt.tasks, parts, strict=True):
+    ranks = attempt.ranks or [0, *accumulate(attempt.tasks)][:-1]
+    for number, size, part, rank in zip(attempt.hosts, attempt.tasks, parts, ranks, strict=True):
         found[part][0].append((state.hosts.names[number], size))
         found[part][1].append(rank)
-        rank += size
     return tuple(
-        RoleRow(name, tuple(placed), tuple(ranks))
-        for name, (placed, ranks) in zip(names, found, strict=True)
+        RoleRow(name, tuple(placed), tuple(firsts))
+        for name, (placed, firsts) in zip(names, found, strict=True)
     )
 
 

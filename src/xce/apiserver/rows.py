@@ -79,6 +79,8 @@ class Element(msgspec.Struct, gc=False):
     """How its relations hold there."""
     processors: tuple[JobProcessorsRow, ...] = ()
     """What each of its tasks is bound to by ``affinity[]``."""
+    hosts_lost: tuple[str, ...] = ()
+    """Hosts that it had and does without."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -284,6 +286,7 @@ class Listing:
             roles=role_rows(self.state, job, attempt),
             relations=proof_rows(attempt.proofs),
             processors=job_processors_rows(self.state, attempt),
+            hosts_lost=tuple(names[host] for host in attempt.left_out),
         )
         if job.requeues:
             self._note_requeue(element, job, position)

@@ -158,7 +158,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
     records: list[Record] = [
         HostUp(
             number, seen.boot_id, seen.cpus, seen.mem_mib, seen.isolation, seen.version,
-            seen.attributes, tuple(_stale(state, seen)), seen.devices, seen.processors,
+            seen.attributes, tuple(_stale(state, number, seen)), seen.devices, seen.processors,
         )
     ]  # fmt: skip
     if restarted:
@@ -178,8 +178,10 @@ def _status_lost(gone: list[tuple[Job, int, Attempt]], now_us: Micros) -> Ended:
     return record
 
 
-def _stale(state: ClusterState, seen: HostJoined) -> Iterator[tuple[JobId, Index, int]]:
-    """Yield the attempts on a host that are over for us, or were placed anew since.
+def _stale(
+    state: ClusterState, number: HostNumber, seen: HostJoined
+) -> Iterator[tuple[JobId, Index, int]]:
+    """Yield the attempts on a host that are over for us, were placed anew, or go on without it.
 
     An attempt of a job that the state has never known is left alone: it may belong to a newer
     state than a restored one (decision X-32).
@@ -188,7 +190,7 @@ def _stale(state: ClusterState, seen: HostJoined) -> Iterator[tuple[JobId, Index
         job = state.jobs.get(item.job)
         position = job.position(item.index) if job is not None else None
         live = state.attempt(item.job, position) if position is not None else None
-        if live is not None and live.number == item.attempt:
+        if live is not None and live.number == item.attempt and number in live.hosts:
             continue
         if item.job < state.next_job:
             yield item.job, item.index, item.attempt

@@ -8,7 +8,8 @@ stale, and is ended before the host takes anything new (`xce.control.hosts.decid
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from xce.model.host_record import HostsLost, HostsOpened, HostsSilent, PartsLeft
+from xce.control.fates import bears_loss
+from xce.model.host_record import HostsLeftOut, HostsLost, HostsOpened, HostsSilent, PartsLeft
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
 from xce.model.job import EndCause, Outcome
 from xce.model.record import EndDecided, Ended, Record, Requeued
@@ -201,32 +202,42 @@ def add_end(
 def end_parts(
     state: ClusterState, hosts: Collection[HostNumber], cause: EndCause, now_us: Micros
 ) -> list[Record]:
-    """Return the decision to end attempts whose first host is there and another one is gone.
+    """Return what becomes of attempts whose first host is there and another one is gone.
 
-    They hold all that they have until the first host says that nothing of them is left.
+    They hold nothing there any more, so that what may still run there is stale when it comes back.
+    Where the fates of those that it had there bear that they go on without it. The others are to
+    end; they hold the rest until their first host says that nothing of them is left.
     """
     table = state.hosts
     gone = set(hosts)
     if all(table.attempts[number] <= len(state.on_host.get(number, ())) for number in gone):
         return []
+    left = HostsLeftOut([], [], [], [])
     found: dict[bool, list[tuple[JobId, int]]] = {True: [], False: []}
-    for number, places in state.on_host.items():
-        if number in gone:
+    touched = (place for number, places in state.on_host.items() if number not in gone
+               for place in places)  # fmt: skip
+    for job, position, attempt in each_place(state, touched):
+        lost = gone.intersection(attempt.hosts)
+        if not lost:
             continue
-        for job_id, position in places:
-            attempt = state.attempt(job_id, position)
-            if attempt is None or attempt.end_cause or gone.isdisjoint(attempt.hosts):
-                continue
-            job = state.jobs[job_id]
-            rerunnable = state.spec_at(job, position).rerunnable
-            found[rerunnable].append((job_id, job.index(position)))
+        index = job.index(position)
+        for host in sorted(lost):
+            left.hosts.append(host)
+            left.jobs.append(job.id)
+            left.indices.append(index)
+            left.attempts.append(attempt.number)
+        if not (attempt.end_cause or bears_loss(state, job, position, lost)):
+            found[state.spec_at(job, position).rerunnable].append((job.id, index))
+    if not left.jobs:
+        return []
     return [
-        EndDecided(
-            [job for job, _ in sorted(places)],
-            [index for _, index in sorted(places)],
-            [index for _, index in sorted(places)],
-            cause, "", False, now_us, requeue=requeue,
-        )
-        for requeue, places in found.items()
-        if places
+        left,
+        *(
+            EndDecided(
+                [job for job, _ in places], [index for _, index in places],
+                [index for _, index in places], cause, "", False, now_us, requeue=requeue,
+            )
+            for requeue, places in found.items()
+            if places
+        ),
     ]  # fmt: skip

@@ -133,7 +133,8 @@ class _Ends:
     def _gone(self, attempt: Attempt) -> str:
         """Return which hosts of an attempt are away, for people; empty: none is any more."""
         hosts = self._state.hosts
-        away = [hosts.names[one] for one in dict.fromkeys(attempt.hosts) if not hosts.is_up[one]]
+        lost = [one for one in attempt.hosts if not hosts.is_up[one]]
+        away = [hosts.names[one] for one in dict.fromkeys((*attempt.left_out, *lost))]
         return f"lost: {', '.join(away)}" if away else ""
 
     def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:

@@ -69,6 +69,8 @@ class ControllerShell:
         self.troubled: list[Peer] = []
         """Who is told when the journal cannot be written."""
         self.history_seq: Seq = 0
+        self.on_durable: Callable[[Seq], object] = lambda _: None
+        """Called when something became durable: up to which entry all is."""
         self.on_look: Callable[[Micros], object] = lambda _: None
         """Called when something became durable, and at each tick."""
         self.tail = Tail(0, 0)
@@ -157,6 +159,7 @@ class ControllerShell:
             for link in self.followers:
                 link.note_batch(stored.first, stored.last, frame)
         self.reign.tell(batch)
+        self.on_durable(seq)
         for link in self.followers:
             link.peer.flush()  # somebody waits for these answers, and the rest here takes a while
         self.on_look(self._now_us)

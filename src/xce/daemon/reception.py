@@ -79,6 +79,7 @@ class Reception:
         self._relays = Relays()
         self._terminals = TerminalRelays()
         self._tasks = TaskRelays()
+        shell.on_durable = self._tasks.settle
         self._stored: dict[Peer, Seq] = {}
         """Up to which entry each connected history store has everything."""
 
@@ -208,8 +209,13 @@ class Reception:
             case m.ListPeers():
                 peer.send(self._peer_list(message))
             case m.TaskAsk():
-                worker = self._worker_of(message.host)
-                self._tasks.ask(peer, message, self._shell.state, by=guest.gate.name, worker=worker)
+                # One that has not joined may have been restarted under what is asked of it.
+                link = self._shell.workers.get(message.host)
+                worker = link.peer if link is not None and link.is_joined else None
+                self._tasks.ask(
+                    peer, message, self._shell.state, by=guest.gate.name, worker=worker,
+                    durable_seq=self._shell.desk.durable_seq,
+                )  # fmt: skip
             case m.TaskPiece():
                 self._tasks.answer(peer, message)
             case m.Ping():

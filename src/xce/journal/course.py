@@ -67,6 +67,7 @@ _WORD_OF: Final = {
     Happening.CHECKPOINT_ASKED: "checkpoint-asked",
     Happening.CHECKPOINTED: "checkpointed",
     Happening.CHECKPOINT_FAILED: "checkpoint-failed",
+    Happening.HOST_LEFT_OUT: "host-left-out",
 }
 
 

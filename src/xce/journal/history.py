@@ -20,7 +20,13 @@ from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError,
 from xce.model import record as r
 from xce.model.checkpoint import is_checkpoint
 from xce.model.entry import Entry
-from xce.model.host_record import CheckpointsSeen, HostDown, HostsSilent, HostUp
+from xce.model.host_record import (
+    CheckpointsSeen,
+    HostDown,
+    HostsLeftOut,
+    HostsSilent,
+    HostUp,
+)
 from xce.model.ids import Epoch, HostNumber, Seq
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted
@@ -270,6 +276,10 @@ class HistoryWriter(JobRows):
         for job, index in self._live.see_again(record.host):
             self._event((job, index, index), Happening.KNOWN, by="")
 
+    def _hosts_left_out(self, record: HostsLeftOut) -> None:
+        for host, job, index in zip(record.hosts, record.jobs, record.indices, strict=True):
+            self._event((job, index, index), Happening.HOST_LEFT_OUT, amount=host, by="")
+
     def _withdrawn(self, record: r.Withdrawn) -> None:
         cause, by, at_us = int(record.cause), record.by, record.at_us
         if not any(record.firsts) and not any(record.lasts):
@@ -368,6 +378,8 @@ class HistoryWriter(JobRows):
             if len(attempt.hosts) > 1 or attempt.tasks[0] > 1:
                 hosts, tasks = _ENCODER.encode(attempt.hosts), _ENCODER.encode(attempt.tasks)
                 self._rows["placements"].append((*place, attempt.number, hosts, tasks))
+            for host in attempt.left_out:
+                self._event((job.id, index, index), Happening.HOST_LEFT_OUT, amount=host, by="")
             if attempt.end_cause:
                 self._add_decision(job.id, index, int(attempt.end_cause), attempt.end_by)
             if attempt.suspended:
@@ -429,6 +441,7 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     HostUp: HistoryWriter._host_up,  # noqa: SLF001
     HostDown: HistoryWriter._host_down,  # noqa: SLF001
     HostsSilent: HistoryWriter._hosts_silent,  # noqa: SLF001
+    HostsLeftOut: HistoryWriter._hosts_left_out,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
 }

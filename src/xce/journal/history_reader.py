@@ -114,11 +114,17 @@ class HistoryReader:
                 attempts=self._attempts(connection, past, runs),
                 withdrawn=_within(past.array, self._withdrawn(connection, past), runs),
                 events=tuple(
-                    PastEvent(*row)
+                    self._event(connection, PastEvent(*row))
                     for first, last in runs
                     for row in connection.execute(_EVENTS, (job, last, first))
                 ),
             )
+
+    def _event(self, connection: sqlite3.Connection, event: PastEvent) -> PastEvent:
+        """Return an event with the name of the host that it is about, where it is about one."""
+        if event.kind != Happening.HOST_LEFT_OUT:
+            return event
+        return msgspec.structs.replace(event, text=self._host(connection, event.amount))
 
     def _attempts(
         self, connection: sqlite3.Connection, past: PastJob, runs: IndexRuns

@@ -47,6 +47,8 @@ class Happening(enum.IntEnum):
     CHECKPOINTED = 20
     """A checkpoint is written."""
     CHECKPOINT_FAILED = 21
+    HOST_LEFT_OUT = 22
+    """It has lost a host that is not its first: that of the amount's number."""
 
 
 TO_HOLD: Final = "hold"

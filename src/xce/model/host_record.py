@@ -104,6 +104,21 @@ class PartsLeft(msgspec.Struct, frozen=True, tag="parts-left", array_like=True):
     attempts: list[int]
 
 
+class HostsLeftOut(msgspec.Struct, frozen=True, tag="hosts-left-out", array_like=True):
+    """These attempts have lost a host that is not their first: they hold nothing there any more.
+
+    What may still run of them there is stale. Whether they go on without it follows from their
+    fates (`xce.control.fates`); those that do not are ended by what follows. Columns.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY, Wake.POOL})
+
+    hosts: list[HostNumber]
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
 class HostsOpened(msgspec.Struct, frozen=True, tag="hosts-opened", array_like=True):
     """An administrator opened or closed hosts."""
 
@@ -164,6 +179,7 @@ HostRecord: TypeAlias = (
     | HostsLost
     | StaleGone
     | PartsLeft
+    | HostsLeftOut
     | HostsOpened
     | DevicesOpened
     | AvoidanceLifted

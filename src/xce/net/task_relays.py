@@ -4,11 +4,13 @@ Who asks and who is asked must be hosts of the attempt as the state has it now, 
 is said in the state's own words: a host that was taken over can reach no job that is not its own.
 """
 
+from collections import deque
 from typing import Final
 
 from msgspec.structs import replace
 
 from xce.control.effects import render_part
+from xce.model.ids import Seq
 from xce.model.job import EndCause
 from xce.model.task import FeedTask, ReadTask, StartTask, TaskFault
 from xce.net import message as m
@@ -32,10 +34,13 @@ class TaskRelays:
 
     def __init__(self) -> None:
         self._asks: RelayTable[int] = RelayTable(ASKS_MAX)
+        self._refusals: deque[tuple[Seq, Peered, m.TaskPiece]] = deque()
+        """What is refused for something that is decided and not stored yet."""
 
     def ask(
-        self, asker: Peered, ask: m.TaskAsk, state: ClusterState, *, by: str, worker: Peered | None
-    ) -> None:
+        self, asker: Peered, ask: m.TaskAsk, state: ClusterState, *, by: str,
+        worker: Peered | None, durable_seq: Seq,
+    ) -> None:  # fmt: skip
         """Pass an order on to the worker of its host.
 
         Args:
@@ -44,10 +49,11 @@ class TaskRelays:
             state: Where jobs run.
             by: The host whose worker asks.
             worker: The connection of the worker that is asked.
+            durable_seq: Up to which entry all is stored.
         """
         refusal = refuse_ask(state, ask, by)
         if refusal is not None:
-            asker.send(replace(refusal, id=ask.id))
+            self._refuse(asker, replace(refusal, id=ask.id), state.seq, durable_seq)
             return
         if worker is None or not worker.is_open:
             text = f"host {ask.host} is not connected"
@@ -65,6 +71,21 @@ class TaskRelays:
             launch = render_part(state, ask.job, ask.index)
         worker.send(replace(ask, id=self._asks.add(asker, worker, ask.id), launch=launch))
 
+    def _refuse(self, asker: Peered, refusal: m.TaskPiece, seq: Seq, durable_seq: Seq) -> None:
+        """Refuse an order, for good: who is told that a host is lost lets its tasks there be."""
+        if seq <= durable_seq:
+            asker.send(refusal)
+        elif len(self._refusals) < ASKS_MAX:
+            self._refusals.append((seq, asker, refusal))
+        else:
+            asker.send(m.TaskPiece(refusal.id, TaskFault.AWAY, "too much at once"))
+
+    def settle(self, durable_seq: Seq) -> None:
+        """Tell what is refused for what is stored by now."""
+        while self._refusals and self._refusals[0][0] <= durable_seq:
+            _, asker, refusal = self._refusals.popleft()
+            asker.send(refusal)
+
     def answer(self, worker: Peered, piece: m.TaskPiece) -> None:
         """Pass an answer back to who asked.
 
@@ -81,6 +102,7 @@ class TaskRelays:
 
     def drop(self, gone: Peered) -> None:
         """Note that a connection has ended."""
+        self._refusals = deque(one for one in self._refusals if one[1] is not gone)
         for found in self._asks.drop(gone):
             text = "the host's worker is gone"
             found.asker.send(m.TaskPiece(found.asked, TaskFault.AWAY, text))
@@ -95,6 +117,8 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
     if attempt is None or attempt.number != ask.attempt or names[attempt.hosts[0]] != by:
         return m.TaskPiece(0, TaskFault.OVER, f"host {by} does not lead this attempt")
     number = state.hosts.number.get(ask.host)
+    if number in attempt.left_out:
+        return m.TaskPiece(0, TaskFault.OVER, f"host {ask.host} was lost")
     if number is None or number not in attempt.hosts or ask.host == by:
         text = f"host {ask.host} is none of the job's other hosts"
         return m.TaskPiece(0, TaskFault.REFUSED, text)

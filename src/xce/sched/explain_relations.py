@@ -1,14 +1,16 @@
 """Which relation keeps the parts of a request from fitting, role by role, with its numbers."""
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from xce.model.constraint import Colocate, Exclusive, Near, Spread
+from xce.model.device import GpuWish
 from xce.model.reason import Reason, ReasonCode
 from xce.sched.columns import HostFacts
-from xce.sched.devices import device_room
+from xce.sched.devices import device_room, groups_by_devices
 from xce.sched.ground import Ground
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates
@@ -128,6 +130,9 @@ class _Search:
         free = np.maximum(self.ground.free, 0)
         together = self._link(tie) if level == LINK_LEVEL else np.ones(bond.width, np.bool_)
         good = good_domains(bond, self.demands, self.caps, free, self.quotas) & together
+        for parts, groups in self._rivals(tie.parts):
+            needed = sum(self.demands[part].tasks for part in parts)
+            good &= sums_of(codes, groups, bond.width) >= needed
         if good.any():
             keep = (codes >= 0) & good[codes]
             for part in tie.parts:
@@ -155,6 +160,19 @@ class _Search:
             self._beside(part, others, bond),
         )
         return self._best_domain(part, level, codes, room_there, others)
+
+    def _rivals(self, parts: Sequence[int]) -> Iterator[tuple[list[int], Column]]:
+        """Yield parts whose tasks want the same of whole GPUs, and how often each host has that."""
+        by_wish: dict[GpuWish, list[int]] = {}
+        for part in parts:
+            gpu = self.shape.inner[part].gpu
+            if gpu is not None and gpu.wish.is_whole and gpu.wish.per == "task":
+                by_wish.setdefault(gpu.wish, []).append(part)
+        for same in by_wish.values():
+            gpu = self.shape.inner[same[0]].gpu
+            if len(same) > 1 and gpu is not None:
+                usable = np.any([self.caps[part] > 0 for part in same], axis=0)
+                yield same, np.where(usable, groups_by_devices(gpu, self.ground.free), 0)
 
     def _link(self, tie: Tie) -> Flags:
         """Count the GPUs of one NVLink domain only; return the hosts that have all in one."""
@@ -184,6 +202,10 @@ class _Search:
             )
             left = sums_of(bond.codes, values, bond.width) - taken
             np.minimum(most, left // int(demand.per_task[row]), out=most)
+        for parts, groups in self._rivals((part, *others)):
+            if part in parts:
+                taken = sum(self.demands[other].tasks for other in parts if other != part)
+                np.minimum(most, sums_of(bond.codes, groups, bond.width) - taken, out=most)
         return most.clip(min=0)
 
     def _best_domain(

@@ -25,7 +25,8 @@ def hosts_of_subjects(state: ClusterState) -> dict[str, Column]:
     """
     found: dict[str, Column] = {}
     for waiting in state.waiting.values():
-        for near in near_constraints(waiting.key.request):
+        request = waiting.key.request
+        for near in near_constraints(request) if request.constraints else ():
             if near.subject not in found:
                 numbers = _hosts_of(state, near.subject)
                 if numbers is not None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from xce.model.entry import Entry
-from xce.model.host_record import HostUp
+from xce.model.host_record import HostsLeftOut, HostUp
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import positions
@@ -209,7 +209,7 @@ class Running:
         """Return what an attempt holds on each of `_numbers` and of each pool at a stage."""
         held = on_hosts(
             stage, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices,
-            attempt.processors,
+            attempt.processors, attempt.headless,
         )  # fmt: skip
         none = np.zeros(len(self._rows.amounts), np.int64)
         amounts = np.stack([held.get(number, none) for number in _numbers(attempt)], axis=1)
@@ -306,7 +306,8 @@ def _runs_of(record: Record) -> Iterator[tuple[JobId, Index, Index]]:
             yield record.job, 0, _EVERY
         case (
             Started() | Ended() | Requeued() | LaunchFailed() | SuspensionDone() | AmountsReturned()
-        ):
+            | HostsLeftOut()
+        ):  # fmt: skip
             yield from zip(record.jobs, record.indices, record.indices, strict=True)
         case _:
             pass

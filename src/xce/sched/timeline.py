@@ -209,9 +209,11 @@ class Timeline:
             return rows.at_us, rows.told_us
         slots_now = int(np.maximum(self._free[0].ground.free[0], 0).sum())
         at_us, sums = self._slots_over_time(rows)
-        is_last = np.append(at_us[1:] != at_us[:-1], True)
+        is_last = np.ones(len(at_us), np.bool_)
+        np.not_equal(at_us[1:], at_us[:-1], out=is_last[:-1])
         short = at_us[is_last & (sums < slots - slots_now)]
-        is_first = np.append(True, rows.at_us[1:] != rows.at_us[:-1])
+        is_first = np.ones(len(rows.at_us), np.bool_)
+        np.not_equal(rows.at_us[1:], rows.at_us[:-1], out=is_first[1:])
         is_first &= (rows.at_us > self.now_us) & (rows.at_us < _NEVER)
         instants, told = rows.at_us[is_first], rows.told_us[is_first]
         if not len(short):

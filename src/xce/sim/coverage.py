@@ -15,7 +15,16 @@ RECENT_US: Final = 2 * SECOND_US
 """So long after it struck a fault is taken to be at work."""
 CALM: Final = "calm"
 """The column of events with no fault at work."""
-EVENTS: Final = tuple(sorted(kind.__struct_config__.tag for kind in get_args(Record)))
+STEP_EVENTS: Final = (
+    "step-after", "step-fail-together", "step-init-of", "step-ready-after", "step-restart",
+    "step-sidecar-of", "step-told-to-end", "step-tolerate", "task-lost", "task-over",
+    "task-started",
+)  # fmt: skip
+"""What happens in jobs that run by roles, and to tasks on other hosts: in no record."""
+EVENTS: Final = (
+    *sorted(kind.__struct_config__.tag for kind in get_args(Record)),
+    *STEP_EVENTS,
+)
 _TAGS: Final = {kind: kind.__struct_config__.tag for kind in get_args(Record)}
 
 
@@ -58,10 +67,18 @@ class Strikes:
         """A process dies at a seam."""
         self.found.seams[f"{process}.{seam}"] += 1
 
+    def _at_work(self) -> list[str]:
+        before_us = self._loop.now_us - RECENT_US
+        return [kind for kind, at_us in self._recent.items() if at_us >= before_us] or [CALM]
+
+    def note_event(self, event: str) -> None:
+        """Something happens that is in no record, see `STEP_EVENTS`."""
+        for kind in self._at_work():
+            self.found.pairs[event, kind] += 1
+
     def note_entries(self, entries: Iterable[Entry]) -> None:
         """Entries are stored."""
-        before_us = self._loop.now_us - RECENT_US
-        at_work = [kind for kind, at_us in self._recent.items() if at_us >= before_us] or [CALM]
+        at_work = self._at_work()
         pairs = self.found.pairs
         for entry in entries:
             for record in entry.records:

@@ -19,6 +19,10 @@ from xce.worker.core import HostState
 
 REPORTS_MAX: Final = 4
 """Most batches that a worker has on the way."""
+_LOADS: Final[tuple[Sample, ...]] = tuple(
+    tuple(phase * 100 if index != "ls" else UNKNOWN for index in INDICES) for phase in range(40)
+)
+"""What hosts measure, in turn."""
 
 
 class Worker(Process):
@@ -216,8 +220,7 @@ class Worker(Process):
 
     def _measure(self, number: int) -> Sample:
         """Return a load that comes and goes, without touching the dice of the world."""
-        phase = (number * 7 + len(self.ground.name)) % 40
-        return tuple(phase * 100 if index != "ls" else UNKNOWN for index in INDICES)
+        return _LOADS[(number * 7 + len(self.ground.name)) % len(_LOADS)]
 
     def _look(self) -> None:
         """Report what is to be reported, and have the clock looked at when something is due."""

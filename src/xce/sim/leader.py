@@ -178,6 +178,7 @@ class Leader(Process):
                     self._send_stored(wire, feed)
                 self.seam("follower told")
             self.reign.tell(batch)
+            self._relays.settle(self.desk.durable_seq)
             self.look_at_keys()
             self.reign.pump()
 
@@ -333,8 +334,11 @@ class Leader(Process):
             self._relays.answer(line, message)
         else:
             asked = self.workers.get(message.host)
-            worker = self._line(asked) if asked is not None else None
-            self._relays.ask(line, message, self.state, by=name, worker=worker)
+            worker = self._line(asked) if asked is not None and asked in self._joined else None
+            self._relays.ask(
+                line, message, self.state, by=name, worker=worker,
+                durable_seq=self.desk.durable_seq,
+            )  # fmt: skip
         self.seam("task passed on")
 
     def _line(self, wire: Wire) -> _Line:

@@ -13,7 +13,6 @@ import msgspec
 from xce.model import host_record as h
 from xce.model import record as r
 from xce.model.config import ClusterConfig
-from xce.model.dependency import EACH, And, Condition, Dependency, Not, Or
 from xce.model.entry import Entry
 from xce.model.group import GroupsDeleted, GroupsSet
 from xce.model.ids import HostNumber, Index, JobId, Micros
@@ -21,6 +20,7 @@ from xce.model.job import Stop
 from xce.model.record_elements import ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
+from xce.sim.conditions import condition_of
 
 PENDING: Final = "pending"
 HELD: Final = "held"
@@ -92,24 +92,6 @@ class Kept(msgspec.Struct):
     def live(self) -> int:
         """Return how many elements are live."""
         return sum(one.place == LIVE for one in self.elements.values())
-
-
-def names_each(tree: Dependency) -> bool:
-    """Return whether a condition is about elements of arrays, one for each that waits."""
-    match tree:
-        case Condition():
-            return any(subject.index == EACH for subject in tree.subjects)
-        case Not():
-            return names_each(tree.part)
-        case And() | Or():
-            return any(names_each(part) for part in tree.parts)
-
-
-def condition_of(record: r.JobSubmitted | JobModified) -> tuple[bool, bool]:
-    """Return whether a job waits for others as a whole, and whether element by element."""
-    tree = record.dependency
-    by_element = tree is not None and names_each(tree)
-    return tree is not None and not by_element, by_element
 
 
 class Ledger:
@@ -186,7 +168,7 @@ class Ledger:
                 self._take_live(record)
             case (
                 h.HostUp() | h.HostDown() | h.HostsLost() | h.StaleGone() | h.ReignBegun()
-                | h.PartsLeft()
+                | h.PartsLeft() | h.HostsLeftOut()
             ):  # fmt: skip
                 self._take_host(record)
             case _:
@@ -237,7 +219,7 @@ class Ledger:
 
     def _take_host(
         self,
-        record: h.HostUp | h.HostDown | h.HostsLost | h.StaleGone | h.ReignBegun | h.PartsLeft,
+        record: h.HostRecord,
     ) -> None:
         match record:
             case h.HostUp(host=host):
@@ -260,6 +242,22 @@ class Ledger:
                 rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
                 for host, *key in rows:
                     self._stale.setdefault(host, set()).add((key[0], key[1], key[2]))
+            case h.HostsLeftOut():
+                left = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+                for host, job, index, attempt in left:
+                    self._leave_out(self.jobs[job].elements[index], host, attempt)
+
+    def _leave_out(self, one: Element, host: HostNumber, attempt: int) -> None:
+        """Let an element have a host no more."""
+        name = f"{one.job}[{one.index}]"
+        is_live = one.place == LIVE and one.attempt == attempt
+        check(is_live, f"attempt {attempt} of {name} leaves host {host}, and does not live")
+        is_other = host in dict(one.hosts[1:]) and one.hosts[0][0] != host
+        check(is_other, f"{name} is left without host {host}, which is none of its others")
+        self._use(one, -1)
+        one.hosts = tuple(pair for pair in one.hosts if pair[0] != host)
+        self._use(one, 1)
+        self._guests[host].discard((one.job, one.index))
 
     # Jobs.
 

@@ -12,7 +12,7 @@ from xce.journal.recover import recover
 from xce.model.dependency import EACH, And, Condition, Dependency, Test
 from xce.model.effect import Launch
 from xce.model.entry import Entry
-from xce.model.host_record import HostsLost, HostUp
+from xce.model.host_record import HostsLeftOut, HostsLost, HostUp
 from xce.model.ids import Index, JobId
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import contains
@@ -135,6 +135,8 @@ class Truth:
                 self._rerunnable[record.spec_id] = record.spec.rerunnable
             case HostsLost() | HostUp():
                 self._judge_host(record)
+            case HostsLeftOut():
+                self._leave_out(record)
             case Reopened():
                 for element in zip(record.jobs, record.indices, strict=True):
                     demand(element in self._final, f"{element} is opened again, and never ended")
@@ -183,6 +185,17 @@ class Truth:
             return
         mine = {key for key in self.stale if self.running[key][0] == names[record.host]}
         demand(mine <= set(record.stale), f"{mine - set(record.stale)} are stale, and nobody knows")
+
+    def _leave_out(self, record: HostsLeftOut) -> None:
+        """What runs has hosts no more."""
+        rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+        for number, *element in rows:
+            key = (element[0], element[1], element[2])
+            if key in self.running:
+                host, launch = self.running[key]
+                name = self.state.hosts.names[number]
+                left = tuple(pair for pair in launch.hosts if pair[0] != name)
+                self.running[key] = (host, msgspec.structs.replace(launch, hosts=left))
 
     def _attempt(self, job_id: JobId, index: Index) -> int:
         job = self.state.jobs[job_id]
@@ -233,12 +246,14 @@ class Truth:
             self._note_end((job, index), real if is_known else None)
 
     def _hosts_of(self, key: Key) -> set[str]:
-        """Return the hosts of a live attempt."""
+        """Return the hosts that a live attempt has or has lost."""
         job = self.state.jobs[key[0]]
         position = job.position(key[1])
         attempt = self.state.attempt(job.id, position) if position is not None else None
-        numbers = attempt.hosts if attempt is not None and attempt.number == key[2] else ()
-        return {self.state.hosts.names[number] for number in numbers}
+        if attempt is None or attempt.number != key[2]:
+            return set()
+        names = self.state.hosts.names
+        return {names[number] for number in (*attempt.hosts, *attempt.left_out)}
 
     # The hosts.
 

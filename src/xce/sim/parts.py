@@ -23,6 +23,7 @@ from xce.sim import workload
 from xce.sim.client import Client
 from xce.sim.coverage import Strikes
 from xce.sim.disk import Disk
+from xce.sim.fate_books import FateBooks
 from xce.sim.faults import Faults, add_races, add_trust_faults, draw_faults
 from xce.sim.host import Worker
 from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
@@ -91,6 +92,7 @@ class Parts:
         self.loop = Loop()
         self.truth = Truth()
         self.ledger = Ledger()
+        self.fate_books = FateBooks()
         self.races = self._draw_races()
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
         self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
@@ -117,14 +119,17 @@ class Parts:
         """For hosts that enrol."""
         self.network.watch = self._watch
         self._seam_rng = self._fork()
+        self._start_all()
+        self.clients = [self._client(owner) for owner in USERS]
+        self.admin = self._client(ROOT)
+        self.keeper = self._client(ROOT, role="admin")
+
+    def _start_all(self) -> None:
         self.start_leader()
         self.start_planner()
         for ground in self.grounds:
             self.start_shepherd(ground)
             self.start_worker(ground)
-        self.clients = [self._client(owner) for owner in USERS]
-        self.admin = self._client(ROOT)
-        self.keeper = self._client(ROOT, role="admin")
 
     def _ground(self, name: str, *, is_bad: bool) -> Ground:
         tasks = HostTasks(self.loop, name, self.task_books) if self.has_tasks else None
@@ -163,6 +168,7 @@ class Parts:
         self.truth.note_stored(entries)
         for entry in entries:
             self.ledger.note((entry,))
+            self.fate_books.note(entry)
             if self.has_tasks:
                 self.task_books.note(entry)
             self._race(entry)

@@ -50,6 +50,7 @@ class News(msgspec.Struct):
     started: list[AttemptStarted] = []
     ended: list[AttemptEnded] = []
     suspended: list[SuspensionSeen] = []
+    gone: list[tuple[JobId, Index, int]] = []
 
 
 class ScenarioHost:
@@ -95,7 +96,7 @@ class ScenarioHost:
     def report(self) -> Reported | None:
         """Return what happened since the last report, or None when nothing did."""
         news = self._news
-        if not (news.started or news.ended or news.suspended):
+        if not (news.started or news.ended or news.suspended or news.gone):
             return None
         self._news = News()
         self._numbers += 1
@@ -105,6 +106,7 @@ class ScenarioHost:
             tuple(news.started),
             tuple(news.ended),
             tuple(news.suspended),
+            tuple(news.gone),
         )
 
     def launch(
@@ -132,6 +134,9 @@ class ScenarioHost:
         assert not isinstance(effect, Launch)
         element = (effect.job, effect.index)
         live = self.live.get(element)
+        if isinstance(effect, Terminate) and effect.forget:
+            # What an attempt has on its other hosts is nothing here.
+            self._news.gone.append((*element, effect.attempt))
         if live is None or live.attempt != effect.attempt:
             return
         match effect:

@@ -144,7 +144,7 @@ class Ground:
         self._oracle.note_process(self.name, self.boot, key, launch)
         if self.tasks is not None:
             self.tasks.books.note_process(self.name, key)
-            self.starters[key] = Starter(key, lambda: self.desk)
+            self.starters[key] = Starter(key, lambda: self.desk, self._strikes.note_event)
         if launch.spec.runs_by_roles:
             self._start_step(one)
             return one
@@ -173,7 +173,9 @@ class Ground:
 
         key, rng = one.key, Random(self._rng.random())
         starter = self.starters.get(key)
-        self._steps[key] = SimStep(self.loop, rng, one.launch, key[1], end, starter)
+        self._steps[key] = SimStep(
+            self.loop, rng, one.launch, key[1], end, starter, self._strikes.note_event
+        )
 
     def _plan_end(self, one: RunDirectory) -> None:
         one.life += 1

@@ -26,6 +26,9 @@ class Told:
     FAILED: Final = "failed"
 
 
+_EVENTS: Final = {
+    Told.STARTED: "task-started", Told.OVER: "task-over", Told.FAILED: "task-lost",
+}  # fmt: skip
 Hear: TypeAlias = Callable[[str, int], object]
 """Hears what is told of a task, and its exit code."""
 
@@ -69,9 +72,13 @@ class Starter:
     Args:
         key: Of its attempt.
         desk: Returns where it asks; None: there is no worker now.
+        note: Is told what happens to tasks, by a word of `xce.sim.coverage.STEP_EVENTS`.
     """
 
-    def __init__(self, key: Key, desk: Callable[[], Desk | None]) -> None:
+    def __init__(
+        self, key: Key, desk: Callable[[], Desk | None], note: Callable[[str], object]
+    ) -> None:
+        self._note = note
         self._key = key
         self._desk = desk
         self._tasks: list[OwnTask] = []
@@ -81,6 +88,7 @@ class Starter:
         """Have a task on another host."""
 
         def told(what: str, code: int) -> None:
+            self._note(_EVENTS[what])
             if self._is_alive:
                 hear(what, code)
 

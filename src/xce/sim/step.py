@@ -27,6 +27,17 @@ Run = tuple[int, int]
 """A task: the number of its role, its place in it."""
 
 
+_ORDERS: Final = frozenset(
+    {RelationKind.INIT_OF, RelationKind.SIDECAR_OF, RelationKind.READY_AFTER, RelationKind.AFTER}
+)
+
+
+def _later(relation: Relation) -> tuple[str, ...]:
+    """Return the roles that begin later by a relation that orders."""
+    is_before = relation.kind in (RelationKind.INIT_OF, RelationKind.SIDECAR_OF)
+    return relation.target if is_before else relation.source
+
+
 class StepError(AssertionError):
     """A step did what its relations forbid."""
 
@@ -34,7 +45,8 @@ class StepError(AssertionError):
 class StepBooks:
     """What a step's relations say, against what it does."""
 
-    def __init__(self, launch: Launch, sizes: list[int]) -> None:
+    def __init__(self, launch: Launch, sizes: list[int], note: Callable[[str], object]) -> None:
+        self._note = note
         names = [role.name for role in launch.spec.roles]
         self._sizes = sizes
         self._names = names
@@ -51,11 +63,15 @@ class StepBooks:
         _demand(run not in self.live, f"{run} was started beside itself")
         _demand(not self.told, f"{run} was started after the job was told to end")
         is_again = run in self.begun
+        if is_again:
+            self._note("step-restart")
         self.live.add(run)
         self.begun.add(run)
         self.ready.discard(run)
         for relation in self._relations if not is_again else ():
             self._check_order(self._names[run[0]], relation)
+            if relation.kind in _ORDERS and self._names[run[0]] in _later(relation):
+                self._note(f"step-{relation.kind.value}")
 
     def note_ready(self, run: Run) -> None:
         """Note that a task is ready."""
@@ -67,12 +83,15 @@ class StepBooks:
         self.ends[run] = code
         if code:
             self.ready.discard(run)
+            if self._names[run[0]] in self._tolerated():
+                self._note("step-tolerate")
 
     def note_finish(self, code: int, detail: str) -> None:
         """Check the end of the job."""
         _demand(not self.live, f"{self.live} live at the end")
         _demand(bool(detail) or self.told or not code, f"nobody is to blame for {code}")
         if code:
+            self._note("step-told-to-end" if self.told else "step-fail-together")
             return
         spared = self._sources(RelationKind.SIDECAR_OF) | self._tolerated()
         for number, name in enumerate(self._names):
@@ -136,17 +155,19 @@ class SimStep:
         index: Which element.
         end: Called at its end with exit code and detail.
         starter: Starts tasks on other hosts; None: they, too, only take time.
+        note: Is told what happens, by a word of `xce.sim.coverage.STEP_EVENTS`.
     """
 
     def __init__(
         self, loop: Loop, rng: Random, launch: Launch, index: Index,
         end: Callable[[int, str], object], starter: Starter | None = None,
+        note: Callable[[str], object] = lambda _: None,
     ) -> None:  # fmt: skip
         self._loop, self._rng, self._end = loop, rng, end
         self._starter = starter
         self._remote: dict[Run, OwnTask] = {}
         self.plan = plan_of(launch, index, launch.spec.command)
-        self.books = StepBooks(launch, [len(role.tasks) for role in self.plan.roles])
+        self.books = StepBooks(launch, [len(role.tasks) for role in self.plan.roles], note)
         self._step = core.Step(self.plan)
         self._is_alive = True
         self._is_stopped = False

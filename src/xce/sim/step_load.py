@@ -61,6 +61,8 @@ def draw_role_job(
         roles.insert(0, Role("m", 0, command=_command(rng), attach=(beside,),
                              launch=LaunchType.TASKS))  # fmt: skip
     relations = _relations(rng, roles)
+    if is_spread:
+        relations = _bear_losses(rng, roles, relations)
     inits = {name for one in relations if one.kind is _K.INIT_OF for name in one.source}
     roles = [
         msgspec.structs.replace(role, ready=Probe("tcp", "80", SECOND_US // 4, SECOND_US, 9))
@@ -111,6 +113,20 @@ def _relations(rng: Random, roles: list[Role]) -> tuple[Relation, ...]:
         if rng.random() < 0.4 and role.name not in init:
             found.append(_fate(rng, role.name))
     return tuple(found)
+
+
+def _bear_losses(
+    rng: Random, roles: list[Role], relations: tuple[Relation, ...]
+) -> tuple[Relation, ...]:
+    """Return relations of which most bear the loss of a host that only has a role's later tasks."""
+    known = {name for one in relations if one.kind in (_K.FATE, _K.INIT_OF)
+             for name in one.subjects}  # fmt: skip
+    found = tuple(
+        Relation(_K.FATE, roles=(role.name,), params=(("policy", "tolerate"),))
+        for role in roles
+        if role.count > 1 and role.name not in known and rng.random() < 0.7
+    )
+    return (*relations, *found)
 
 
 def _fate(rng: Random, name: str) -> Relation:

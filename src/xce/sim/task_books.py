@@ -45,8 +45,12 @@ class TaskBooks:
         self.started = 0
         self.late = 0
         """Tasks that were started for an attempt that was given up."""
+        self.again = 0
+        """Tasks that were started once more after their end."""
         self.counted = 0
         """Ends whose tasks were counted one by one."""
+        self.left_out = 0
+        """Hosts that attempts have lost."""
         self._ledger = ledger
         self._task_cpu_us, self._own_cpu_us = task_cpu_us, own_cpu_us
         self._names: tuple[str, ...] = ()
@@ -98,6 +102,17 @@ class TaskBooks:
                     self._let_go(job, index, is_given_up=True)
             case h.HostUp() | h.HostDown() | h.HostsLost() | h.ReignBegun():
                 self._take_host(record)
+            case h.HostsLeftOut() | h.PartsLeft() | h.StaleGone():
+                self._take_stale(record)
+            case _:
+                pass
+
+    def _take_stale(self, record: h.HostsLeftOut | h.PartsLeft | h.StaleGone) -> None:
+        match record:
+            case h.HostsLeftOut():
+                rows_out = zip(record.hosts, record.jobs, record.indices, strict=True)
+                for host, job, index in rows_out:
+                    self._leave_out(self._names[host], job, index)
             case h.PartsLeft():
                 rows_left = zip(
                     record.hosts, record.jobs, record.indices, record.attempts, strict=True
@@ -110,8 +125,6 @@ class TaskBooks:
                     place = (self._names[host], one)
                     check(place not in self._running, f"{place} is said to be gone, and runs")
                     self._left.discard(place)
-            case _:
-                pass
 
     def _take_host(self, record: h.HostUp | h.HostDown | h.HostsLost | h.ReignBegun) -> None:
         match record:
@@ -143,6 +156,18 @@ class TaskBooks:
                 self._given_up.add(place)
                 if place in self._running:
                     self._stale.add(place)
+
+    def _leave_out(self, name: str, job: JobId, index: Index) -> None:
+        """Let an attempt have a host no more: what it has there is stale."""
+        allocation = self._live.get((job, index))
+        if allocation is not None:
+            allocation.hosts = tuple(host for host in allocation.hosts if host != name)
+            allocation.troubles = -1  # never again as calm as it was
+            self.left_out += 1
+            place = (name, (job, index, allocation.attempt))
+            self._given_up.add(place)
+            if place in self._running:
+                self._stale.add(place)
 
     def _let_go(self, job: JobId, index: Index, *, is_given_up: bool, cpu_us: Micros = 0) -> None:
         allocation = self._live.pop((job, index), None)
@@ -210,8 +235,10 @@ class TaskBooks:
             self.late += 1
         elif allocation is not None:
             check(host != allocation.hosts[0], f"a task of {key} was started on its first host")
-        is_new = (place, name) not in self._ever or place in self._lost
-        check(is_new, f"task {name} of {key} was started twice on {host}")
+        # A late order may start one again that is over and was forgotten; never beside itself.
+        is_alone = name not in self._running.get(place, ()) or place in self._lost
+        check(is_alone, f"task {name} of {key} was started twice on {host}")
+        self.again += (place, name) in self._ever
         self._ever.add((place, name))
         self._running.setdefault(place, set()).add(name)
         self._counts[key] += 1

@@ -13,7 +13,7 @@ from xce.model import record_trust, record_windows
 from xce.model.entry import Entry
 from xce.model.errors import IllegalTransitionError
 from xce.model.group import GroupsDeleted, GroupsSet
-from xce.model.host_record import CheckpointsSeen
+from xce.model.host_record import CheckpointsSeen, HostsLeftOut
 from xce.model.ids import JobId, Micros, Seq
 from xce.model.queue_record import QueuesSwitched
 from xce.model.ranges import EMPTY, ZERO, count, subtract, unite
@@ -396,6 +396,7 @@ def _jobs_forgotten(state: ClusterState, record: r.JobsForgotten) -> None:
 _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     r.ConfigApplied: _config_applied,
     **host_records.APPLY,
+    HostsLeftOut: live.apply_hosts_left_out,
     QueuesSwitched: apply_queues_switched,
     r.SpecStored: _spec_stored,
     r.ClassStored: _class_stored,

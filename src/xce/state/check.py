@@ -126,8 +126,9 @@ def _add_use(
     found = state.classes[attempt.cls]
     needs = found.forms[attempt.alternative].stages[attempt.returned]
     amounts = on_hosts(
-        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
-    )
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors,
+        attempt.headless,
+    )  # fmt: skip
     for host, each in amounts.items():
         used[:, host] += each
         counted[0][host] += 1

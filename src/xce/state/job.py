@@ -80,6 +80,12 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """What it runs, where its job was changed since; 0: what its job is to run."""
     checkpoints: int = 0
     """The number of the last of its checkpoints that its host has told of."""
+    left_out: list[HostNumber] = []
+    """Hosts that it had and has lost."""
+    headless: list[int] = []
+    """Parts that have lost their first host: what is once for them was held there."""
+    ranks: list[int] = []
+    """The first rank of each entry of ``hosts``, where some were left out; empty: all are there."""
 
     @property
     def shall_stop(self) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from xce.model import record as r
 from xce.model.errors import IllegalTransitionError
-from xce.model.host_record import CheckpointsSeen
+from xce.model.host_record import CheckpointsSeen, HostsLeftOut
 from xce.model.ids import HostNumber, JobId
 from xce.model.job import EndCause, Outcome, Phase, Stop
 from xce.model.ranges import contains, count, positions, subtract, unite
@@ -28,7 +28,7 @@ from xce.state.index import (
 )
 from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job, Requeue
 from xce.state.members import drop_member, note_member
-from xce.state.shares import note_placed, note_released, note_started
+from xce.state.shares import note_given_back, note_placed, note_released, note_started
 
 _BY_PEOPLE: Final = frozenset({EndCause.REQUEUE_OWNER, EndCause.REQUEUE_ADMIN})
 Freed: TypeAlias = dict[tuple[int, HostNumber, int], int]
@@ -148,6 +148,17 @@ def apply_started(state: ClusterState, record: r.Started) -> None:
         state.hosts.failures[attempt.hosts[0]] = 0
         settle_owed(state, job, position, attempt)
         await_return(state, job, position, attempt)
+
+
+def apply_hosts_left_out(state: ClusterState, record: HostsLeftOut) -> None:
+    """Let attempts have a host no more."""
+    rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+    for host, job_id, index, number in rows:
+        job, _, attempt = _live(state, job_id, index)
+        is_other = host in attempt.hosts and attempt.hosts[0] != host
+        demand(attempt.number == number and is_other, job, "left without a host")
+        note_given_back(state, attempt, usage.leave_out(state, attempt, host))
+        job.revision += 1
 
 
 def apply_amounts_returned(state: ClusterState, record: r.AmountsReturned) -> None:

@@ -235,6 +235,7 @@ def on_hosts(
     parts: Sequence[int],
     devices: Sequence[Sequence[int]] = (),
     processors: Sequence[Sequence[int]] = (),
+    headless: Sequence[int] = (),
 ) -> dict[HostNumber, Column]:
     """Return what an attempt takes on each of its hosts.
 
@@ -245,9 +246,10 @@ def on_hosts(
         parts: The role of each entry; empty: there is one role.
         devices: The devices of each entry; empty: there are none.
         processors: The processors of each entry, likewise.
+        headless: Roles whose first host is none of these any more.
     """
     amounts: dict[HostNumber, Column] = {}
-    begun: set[int] = set()
+    begun: set[int] = set(headless)
     for place, (host, size) in enumerate(zip(hosts, tasks, strict=True)):
         part = parts[place] if parts else 0
         needed = needs[part].on_host(size, is_first=part not in begun)

@@ -32,8 +32,12 @@ def note_started(state: ClusterState, attempt: Attempt, at_us: Micros) -> None:
 
 def note_released(state: ClusterState, attempt: Attempt) -> None:
     """Let the use of an attempt that is over decay from now on."""
+    note_given_back(state, attempt, sum(attempt.tasks))
+
+
+def note_given_back(state: ClusterState, attempt: Attempt, slots: int) -> None:
+    """Let the use of slots of an attempt decay from now on."""
     account = _account(state, state.classes[attempt.cls])
-    slots = sum(attempt.tasks)
     account.slots -= slots
     if not attempt.started_at_us:
         return

@@ -144,8 +144,39 @@ def held(found: RequestClass, attempt: Attempt) -> dict[HostNumber, Column]:
     """Return what an attempt holds on each of its hosts, along the rows."""
     needs = found.forms[attempt.alternative].stages[attempt.returned]
     return on_hosts(
-        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors
-    )
+        needs, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors,
+        attempt.headless,
+    )  # fmt: skip
+
+
+def leave_out(state: ClusterState, attempt: Attempt, host: HostNumber) -> int:
+    """Let an attempt hold nothing on a host any more; return how many slots it had there."""
+    found = state.classes[attempt.cls]
+    if attempt.gave_slots:
+        move_slots(state, attempt, 1)
+    give_back(state, found, attempt)
+    slots = 0
+    if not attempt.ranks:
+        attempt.ranks = [sum(attempt.tasks[:place]) for place in range(len(attempt.tasks))]
+    parts = attempt.parts or [0] * len(attempt.hosts)
+    for place in range(len(attempt.hosts) - 1, -1, -1):
+        if attempt.hosts[place] != host:
+            continue
+        slots += attempt.tasks[place]
+        if parts[place] not in parts[:place]:
+            attempt.headless = sorted({*attempt.headless, parts[place]})
+        for column in (
+            attempt.hosts, attempt.tasks, attempt.parts, attempt.devices, attempt.processors,
+            attempt.ranks,
+        ):  # fmt: skip
+            if column:
+                del column[place]
+    attempt.alone = [one for one in attempt.alone if one != host]
+    attempt.left_out = [*attempt.left_out, host]
+    take_gang(state, found, attempt)
+    if attempt.gave_slots:
+        move_slots(state, attempt, -1)
+    return slots
 
 
 def _move_gang(state: ClusterState, found: RequestClass, attempt: Attempt, sign: int) -> None:

@@ -38,8 +38,8 @@ class Live:
     __slots__ = (
 "attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
         "is_posting", "is_running", "is_warned", "launch", "limits", "number", "number_signal",
-        "own_end", "part_cpu_us", "parts", "pid", "saved_us", "started_us", "step", "step_us",
-        "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
+        "own_end", "part_cpu_us", "part_used", "parts", "pid", "saved_us", "started_us", "step",
+        "step_us", "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +56,8 @@ class Live:
         """Other hosts that may have something of it."""
         self.used = PartSeen()
         """What parts used that are gone, in all."""
+        self.part_used: dict[str, PartSeen] = {}
+        """The same by host: one may be asked about once more, and counts once."""
         self.own_end: Ended | None = None
         """How it ended here; it is over when its parts are gone too."""
         self.cpu_us: Micros = 0

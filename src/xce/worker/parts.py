@@ -7,6 +7,7 @@ On the other host the part is an attempt of its own, of which the controller hea
 """
 
 from collections import OrderedDict
+from functools import reduce
 from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -120,7 +121,10 @@ class Parts:
             return actions
         live.parts.discard(host)
         live.part_cpu_us.pop(host, None)
-        live.used = _sum(live.used, seen)
+        known = live.part_used.get(host, seen)
+        # A host whose worker was restarted meanwhile does not know it any more.
+        live.part_used[host] = max(seen, known, key=_cpu_us)
+        live.used = reduce(_sum, live.part_used.values(), PartSeen())
         if not live.parts:
             del self._led[key]
             if live.own_end is not None:
@@ -183,6 +187,10 @@ class Parts:
         )  # fmt: skip
         if len(self._gone) > _REMEMBERED:
             self._gone.popitem(last=False)
+
+
+def _cpu_us(seen: PartSeen) -> Micros:
+    return seen.user_us + seen.system_us
 
 
 def _sum(one: PartSeen, other: PartSeen) -> PartSeen:

@@ -217,7 +217,11 @@ def test_when_everything_is_full_jobs_run_on_and_all_goes_on_with_space(
     assert len(ids) == 2
     before = live.daemons()
     fill(disk)
-    in_doubt = subprocess.Popen(["bsub", "true"], env=live.environ, stdin=subprocess.DEVNULL)
+    # More than the room that the journal's log keeps, in which small jobs are still taken.
+    script = live.home / "large"
+    script.write_text("# much\n" * (MIB // 4))
+    with script.open("rb") as text:
+        in_doubt = subprocess.Popen(["bsub"], env=live.environ, stdin=text)
     time.sleep(0.5)
     refused = live.run("bsub", "true", status=255)
     assert "nothing can be written now" in refused.stderr, refused.stderr

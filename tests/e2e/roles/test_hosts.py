@@ -49,17 +49,44 @@ def test_a_host_that_does_not_answer_is_named_before_anything_has_begun():
         until(lambda: not live.job_processes(), "nothing is left")
 
 
+BEARS = """
+version: 1
+roles:
+  - {name: a, resreq: "select[hname==h1]", command: "until [ -e go ]; do sleep 0.2; done"}
+  - name: b
+    count: 2
+    resreq: span[ptile=1]
+    command: echo $$ > other.$XCE_HOST; if [ $XCE_HOST = h2 ]; then sleep 300; fi
+relations:
+  - {kind: fate, roles: b, policy: tolerate}
+"""
+
+
 @pytest.mark.timeout(240)
-def test_a_host_that_is_lost_ends_the_job_with_its_name():
+def test_a_host_that_is_lost_ends_the_job_with_its_name_unless_its_fates_bear_that():
     with open_live() as live:
         live.configure("heartbeat_s: 0.5\nhost_grace_s: 8\n")
-        live.xce("up", "--hosts", "h[1-2]", "--slots", "2", "--mem", "1G")
+        live.xce("up", "--hosts", "h[1-2]", "--slots", "4", "--mem", "1G")
         job = submit(live, SPEC.replace("{name: a,", "{name: a, resreq: 'select[hname==h1]',"))
-        pid = pid_in(live, "pid.h2")
+        bears = submit(live, BEARS)
+        pids = [pid_in(live, "pid.h2"), pid_in(live, "other.h2")]
         worker = stop_worker(live, "h2")
         row = live.until_ended(job, patience_s=90)
         assert (row["stat"], row["cause"]) == ("EXIT", "TERM_HOST_LOST")
         assert row["detail"] == "lost: h2"
-        assert is_alive(pid), "nobody can reach it"
+        told = live.run("bjobs", "-l", str(bears)).stdout
+        assert "HOSTS LOST: h2" in told
+        assert "b: 1*h1" in told
+        until(
+            lambda: "was lost" in live.run("xcecli", "info", str(bears)).stdout,
+            "the step knows of the task that was lost",
+        )
+        (live.home / "go").touch()
+        assert live.until_ended(bears)["stat"] == "DONE"
+        until(
+            lambda: "Host <h2> is lost" in live.run("bhist", "-l", str(bears)).stdout,
+            "the history tells when",
+        )
+        assert all(map(is_alive, pids)), "nobody can reach them"
         os.kill(worker, signal.SIGCONT)
-        until(lambda: not is_alive(pid), "the host ends what is left when it is back")
+        until(lambda: not any(map(is_alive, pids)), "the host ends what is left when it is back")

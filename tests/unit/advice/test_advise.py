@@ -8,8 +8,9 @@ from xce.advice.trials import Trials
 from xce.model.command import ProposePlan, ResolveWindows, SetHostsOpen
 from xce.model.config import HostConfig, QueueConfig, WindowConfig
 from xce.model.constraint import Colocate, Near
+from xce.model.device import Device, GpuWish
 from xce.model.ids import MINUTE_US, Index, JobId
-from xce.model.reason import ReasonCode
+from xce.model.reason import ReasonCode, render_plain
 from xce.model.request import Amount, Part, Request
 from xce.sched.session import run_session
 from xce.state.snapshot import dump, load
@@ -328,6 +329,47 @@ def test_a_wider_level_is_found_for_roles_that_lie_together() -> None:
         "w only preferably together",
         "2 tasks instead of 3 in part w",
     ]
+
+
+def unit_in_one_switch() -> Request:
+    """Return a request of two roles whose tasks want all GPUs of a host, all in one switch."""
+    wish = GpuWish(8, per="task")
+    one, more = (Request(count, count, ptile=1, gpu=wish) for count in (1, 3))
+    parts = (Part("prefill", 1, one), Part("decode", 3, more))
+    together = Colocate(0, ("prefill", "decode"), ("switch",))
+    return Request(4, 4, parts=parts, constraints=(together,))
+
+
+def gpu_hosts(*labels: tuple[str, str, str]) -> list[HostConfig]:
+    """Return hosts with eight GPUs each, at these switches, blocks and zones."""
+    levels = ("switch", "block", "zone")
+    gpus = [
+        tuple(Device(place, f"GPU-{at}-{place}") for place in range(8)) for at in range(len(labels))
+    ]
+    return [
+        HostConfig(
+            name=f"h{at}", slots=8, labels=dict(zip(levels, names, strict=True)), gpus=gpus[at]
+        )
+        for at, names in enumerate(labels)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "first"),
+    [
+        ("b1 b1 b1 b1 b1 b1", "prefill, decode in one block instead of one switch"),
+        ("b1 b1 b1 b2 b2 b2", "prefill, decode in one zone instead of one switch"),
+    ],
+)
+def test_the_nearest_level_that_is_enough_is_named_first(blocks: str, first: str) -> None:
+    labels = [(f"s{at // 3}", block, "z1") for at, block in enumerate(blocks.split())]
+    controller = cluster(gpu_hosts(*labels), queues=[NORMAL], levels=("switch", "block", "zone"))
+    job = submit(controller, submission(asks=unit_in_one_switch()))
+    run(controller)
+    found = ask(controller, job)
+    told = render_plain(found.reason, now_us=0)
+    assert "decode: no switch with 3 free near prefill (needs 3 x 8 GPUs; " in told
+    assert texts(found)[0] == first
 
 
 def test_a_job_of_a_group_is_advised_where_the_group_runs() -> None:

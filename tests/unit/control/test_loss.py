@@ -134,13 +134,13 @@ def test_what_was_starting_on_a_lost_host_may_have_run(controller):
 
 
 @pytest.mark.parametrize("rerunnable", [True, False])
-def test_a_parallel_job_of_which_another_host_is_lost_holds_all_until_it_is_gone(rerunnable):
+def test_a_parallel_job_of_which_another_host_is_lost_holds_the_rest_until_it_is_gone(rerunnable):
     controller = cluster({"h1": 4, "h2": 4})
     job = submit(controller, submission(tasks=4, rerunnable=rerunnable))
     propose(controller, gang(controller, job, hosts={"h1": 2, "h2": 2}))
     report_started(controller, job)
     lose(controller, "h2")
-    assert controller.state.hosts.used[0].tolist() == [2, 2]
+    assert controller.state.hosts.used[0].tolist() == [2, 0]
     (terminate,) = [effect for _, effect in controller.effects() if isinstance(effect, Terminate)]
     assert terminate.cause == EndCause.HOST_LOST
     check_state(controller.state)

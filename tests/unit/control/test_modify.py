@@ -297,7 +297,9 @@ def test_only_its_owner_says_what_a_job_runs(controller):
     )  # fmt: skip
     assert isinstance(modify(controller, job, by="carol", priority=1), Accepted)
     assert controller.entries[-1].cause.basis == "role operator"
-    assert refused(modify(controller, job, by="carol", command="rm"))[0] is RefusalCode.NOT_YOURS
+    for program in ("command", "pre_exec", "post_exec"):
+        found = refused(modify(controller, job, by="carol", **{program: "rm"}))
+        assert found[0] is RefusalCode.NOT_YOURS, program
     done = modify(controller, job, by="root", is_admin=True, command="true", script="blob of true")
     assert isinstance(done, Accepted)
     run_job(controller, job)

@@ -46,10 +46,13 @@ class Way:
         report_started(self.controller, self.job)
         self.relays, self.asker, self.worker = TaskRelays(), End(), End()
 
-    def ask(self, order=HOLD, *, host="h2", by="h1", attempt=1, worker=None, number=7):
+    def ask(self, order=HOLD, *, host="h2", by="h1", attempt=1, worker=None, number=7, behind=0):
         ask = TaskAsk(number, host, self.job, 0, attempt, order)
         state = self.controller.state
-        self.relays.ask(self.asker, ask, state, by=by, worker=worker or self.worker)
+        self.relays.ask(
+            self.asker, ask, state, by=by, worker=worker or self.worker,
+            durable_seq=state.seq - behind,
+        )  # fmt: skip
 
     def refused(self, fault, words):
         (piece,) = self.asker.sent
@@ -82,7 +85,7 @@ def test_what_is_started_is_said_by_the_controller_and_not_by_who_asks(way):
     assert launch.hosts == (("h1", 2), ("h2", 2))
     way.relays.ask(
         way.asker, replace(forged, launch=replace(launch, owner=replace(launch.owner, uid=0))),
-        state, by="h1", worker=way.worker,
+        state, by="h1", worker=way.worker, durable_seq=state.seq,
     )  # fmt: skip
     assert way.worker.sent[1].launch.owner == launch.owner
 
@@ -120,6 +123,21 @@ def test_a_host_that_is_away_is_said_so_and_one_that_is_lost_is_over(way):
     tick(way.controller, after_us=1_000_000_000)
     way.ask()
     assert way.asker.sent[1].fault is TaskFault.OVER
+
+
+def test_nobody_is_told_that_a_host_is_lost_before_that_is_stored(way):
+    leave_host(way.controller, "h2")
+    tick(way.controller, after_us=1_000_000_000)
+    seq = way.controller.state.seq
+    way.ask(behind=1)
+    way.relays.settle(seq - 1)
+    assert way.asker.sent == []
+    way.relays.settle(seq)
+    way.refused(TaskFault.OVER, "host h2 was lost")
+    way.ask(behind=1)
+    way.relays.drop(way.asker)
+    way.relays.settle(seq)
+    assert len(way.asker.sent) == 1
 
 
 def test_a_worker_of_an_older_release_is_not_asked(way):

@@ -169,7 +169,7 @@ def _list_table(context: Context, query: Query) -> int:
         def render(rows: list[Row]) -> list[str]:
             return table.render_short(rows, width, with_reasons=reasons)
 
-    pages = Pages(context.api, query, f"{members},reason" if reasons else members)
+    pages = Pages(context.api, query, f"{members},reason,stop" if reasons else members)
     is_first = not parsed.has("-noheader")
     for rows in pages:
         lines = render(rows)

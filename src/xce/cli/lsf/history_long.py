@@ -108,6 +108,7 @@ def _asked(step: Row) -> str:
         "moved": f"Moved in its queue{_by(step)};",
         "requeued": f"Pending: Requeued job is waiting for rescheduling;{_why(step)}",
         "reopened": f"Pending: Requeued job is waiting for rescheduling{_by(step)};{_why(step)}",
+        "host-left-out": f"Host <{step.get('text')}> is lost; the job has nothing there any more;",
         "start-failed": f"Pending: the start failed: {step.get('text') or 'nobody knows why'};",
     }
     return words.get(step["what"], f"{step['what']};")

@@ -96,6 +96,8 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
     lines += allocation_lines(row)
     lines += binding_lines(row)
     lines += role_lines(row)
+    if row.get("hosts_lost"):
+        lines += ["", f" HOSTS LOST: {' '.join(row['hosts_lost'])}"]
     lines += ["", *_SCHEDULING]
     lines += _messages(row)
     asked = row.get("resreq") or "-"

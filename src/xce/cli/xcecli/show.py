@@ -142,6 +142,8 @@ def _run_lines(row: dict[str, Any], now: float) -> list[tuple[str, str]]:
     pairs = []
     if row.get("hosts"):
         pairs.append(("Hosts", hosts_text(row)))
+    if row.get("hosts_lost"):
+        pairs.append(("Hosts lost", " ".join(row["hosts_lost"])))
     if row.get("gpus"):
         pairs.append(("GPUs", gpus_text(row)))
     if row.get("processors"):

@@ -41,8 +41,8 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
         (["-a"], {"finished": "1", "fields": BASE}),
         (["-d"], {"finished": "1", "state": "done,exit", "fields": BASE}),
         (["-r", "-u", "all"], {"state": "run", "user": "all", "fields": BASE}),
-        (["-p", "-r"], {"state": "pend,psusp,run", "fields": f"{BASE},reason"}),
-        (["-s"], {"state": "psusp,susp", "fields": f"{BASE},reason"}),
+        (["-p", "-r"], {"state": "pend,psusp,run", "fields": f"{BASE},reason,stop"}),
+        (["-s"], {"state": "psusp,susp", "fields": f"{BASE},reason,stop"}),
         (
             ["-q", "q", "-J", "a*", "-m", "h1"],
             {"queue": "q", "name": "a*", "host": "h1", "fields": BASE},
