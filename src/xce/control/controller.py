@@ -239,8 +239,9 @@ class Controller:
 
     def _modify(self, given: Input, command: ModifyJobs, now_us: Micros) -> None:
         """Change jobs, an entry for each: what one was may be what the next one shall be."""
-        results: Results = []
-        for item in command.jobs:
+        refusal = modify.find_refusal(self.state, command, now_us)
+        results: Results = [] if refusal is None else [refusal] * len(command.jobs)
+        for item in command.jobs if refusal is None else ():
             basis = modify.basis_of_modification(self.state, command, item.job)
             records, result = modify.decide_modification(self.state, command, item, now_us)
             results.append(result)
