@@ -34,7 +34,7 @@ from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, render_stale, touch
 from xce.control.load import decide_load
 from xce.control.observe import decide_reported
-from xce.control.selection import Selected, select
+from xce.control.selection import Selected, select, still_in_state
 from xce.control.slices import JobControl, Results, Slices
 from xce.control.submit import basis_of_submit, decide_submit
 from xce.control.trace import decide_start, decide_stop
@@ -371,6 +371,8 @@ class Controller:
         piece = slices.take()
         command = slices.command
         chosen = [item for item in piece if isinstance(item, Selected)]
+        if command.selection.state and not command.selection.jobs:
+            chosen = list(still_in_state(self.state, chosen, command.selection.state))
         match command:
             case KillJobs():
                 records, results = kill.decide_kill(
