@@ -1,5 +1,7 @@
 """Programs that write checkpoints, beside jobs of a real shepherd."""
 
+import os
+
 import pytest
 from worker_rig import MODES, open_shepherd, wait_until
 
@@ -72,6 +74,39 @@ def test_one_that_takes_too_long_is_killed_and_then_the_next_is_written(shepherd
     assert (number, is_good) == (1, False)
     assert detail.endswith("took too long")
     assert outcome(shepherd) == [2, False, True, ""]
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
+def test_what_is_asked_for_meanwhile_is_not_lost_and_ends_the_job_if_any_wants_that(shepherd):
+    text = "[ -e begun ] && exit; touch begun; until [ -e go ]; do sleep 0.05; done"
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, text, count=1)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    ask(shepherd, text, count=2, ends=True)
+    ask(shepherd, text, count=3)
+    shepherd.order(["signal", 1, 0, 1, 28, 0, 0, 4])
+    (shepherd.root / "go").touch()
+    assert outcome(shepherd) == [1, False, True, ""]
+    assert outcome(shepherd) == [2, True, True, ""]
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
+def test_nothing_is_written_into_a_directory_of_another_user(shepherd):
+    if os.geteuid():
+        pytest.skip("only root makes directories of others")
+    (shepherd.root / "ck" / "1").mkdir(parents=True)
+    os.chown(shepherd.root / "ck" / "1", 65_000, 65_000)
+    (shepherd.root / "ck" / "1").chmod(0o777)
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, ECHO, count=1)
+    assert outcome(shepherd) == [
+        1, False, False, "the checkpoint directory cannot be made, or is another user's"
+    ]  # fmt: skip
+    assert not (shepherd.root / "ck" / "1" / "echkpnt.out").exists()
     shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
     shepherd.ended()
 

@@ -27,8 +27,10 @@ STEP_KILL: Final = 4
 """`xce.worker.ending.STEP_KILL`, likewise."""
 _NO_DIRECTORY: Final = 73
 _NO_PROGRAM: Final = (126, 127)
+# Others may make directories beside it, and ids of jobs can be foreseen: what is put into one that
+# is another user's might go anywhere.
 _RUN: Final = (
-    f'mkdir -p -- "$LSB_CHKPNT_DIR" || exit {_NO_DIRECTORY}; '
+    f'mkdir -p -- "$LSB_CHKPNT_DIR" && [ -O "$LSB_CHKPNT_DIR" ] || exit {_NO_DIRECTORY}; '
     'exec >"$LSB_CHKPNT_DIR/echkpnt.out" 2>&1 && exec "$0" "$@"'
 )
 
@@ -67,9 +69,18 @@ class Checkpoints:
             # One that is due is written just now. One that was asked for counts when it begins, so
             # that it comes again should we be killed before.
             if count:
-                self._waiting[attempt.key] = (count, asked)
+                _, before = self._waiting.get(attempt.key, (0, asked))
+                # One is written for all that ask meanwhile, and ends the job if any wants that.
+                is_less = before["ends"] and not asked["ends"]
+                self._waiting[attempt.key] = (count, before if is_less else asked)
             return []
-        if count:
+        return self._begin(attempt, count, asked, now_us)
+
+    def _begin(
+        self, attempt: Attempt, count: int, asked: dict[str, Any], now_us: int
+    ) -> list[Event]:
+        # A signal that was asked for later may have been sent before it.
+        if count > attempt.number:
             attempt.number = count
             rundir.note(attempt.path, ["signal", count, attempt.sent])
         attempt.saves, attempt.saved_us = attempt.saves + 1, now_us
@@ -148,10 +159,12 @@ class Checkpoints:
         elif code in _NO_PROGRAM:
             fault = f"{one.program} cannot be run on this host"
         elif code == _NO_DIRECTORY:
-            fault = "the checkpoint directory cannot be made"
+            fault = "the checkpoint directory cannot be made, or is another user's"
         told = [_tell(one.attempt, ends=one.ends, detail=fault if code else "")]
         count, asked = self._waiting.pop(one.attempt.key, (0, {}))
-        return one.attempt, told + (self.take(one.attempt, count, asked, now_us) if count else [])
+        if count and one.attempt.state != ENDED:
+            told += self._begin(one.attempt, count, asked, now_us)
+        return one.attempt, told
 
     def hold(self, attempt: Attempt) -> bool:
         """Whether an attempt whose shell has ended is not over, since its checkpoint is written.
