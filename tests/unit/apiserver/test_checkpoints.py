@@ -54,6 +54,7 @@ def test_what_was_asked_for_is_shown_and_a_request_reaches_the_attempt():
         ({"checkpoints": {"directory": "relative"}}, 400),
         ({"checkpoints": {"directory": "/ck", "method": "../m"}}, 400),
         ({"checkpoints": {"directory": "/ck", "period_s": -1}}, 400),
+        ({"checkpoints": {"directory": "/ck", "first_s": 60}}, 400),
         ({"checkpoints": WANTED, "terminal": {"mode": "I"}}, 400),
         ({"checkpoints": {"directory": "/ck", "period_s": 4.9}}, 400),
         ({"warning_signal": 100, "warning_s": 60}, 400),
