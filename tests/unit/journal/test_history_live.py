@@ -21,7 +21,7 @@ def test_runs_of_elements_of_one_queue_hold_each_element_once_and_none_is_empty(
         first, last = sorted(rng.choices(INDICES, k=2))
         one = msgspec.structs.replace(rng.choice(FORMS), runs=((first, last),))
         facts = msgspec.structs.replace(facts, apart=facts.set_apart(one, facts.form))
-        queues |= {index: one.queue for index in facts.indices(first, last)}
+        queues |= dict.fromkeys(facts.indices(first, last), one.queue)
     assert {index: facts.queue_of(index) for index in INDICES} == queues
     first, last = sorted(rng.choices(INDICES, k=2))
     found = [
