@@ -61,7 +61,7 @@ def read_checkpoints(
     if body.first_s and not body.period_s:
         raise refused(
             RefusalCode.BAD_REQUEST,
-            "first_s says when the first of a period's checkpoints is written: there is no period_s",
+            "first_s is when the first checkpoint of a period is written: say period_s, too",
             lsf="Bad checkpoint period",
         )
     if is_interactive:

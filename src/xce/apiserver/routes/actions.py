@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from xce.apiserver.identity import Caller
 from xce.apiserver.job_results import RUNS, ActionError, JobResult, each_of, job_label, tell_done
 from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
-from xce.apiserver.problems import denied, refused
+from xce.apiserver.problems import Problem, ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
 from xce.apiserver.submission_checks import SIGNAL_MAX
 from xce.control.hosts import refuse_hosts
@@ -260,9 +261,21 @@ async def _modify(
         if isinstance(item, JobResult):
             results.append(item)
             continue
-        seq, result = await _modify_one(backend, call, body.change, *item)
-        results.append(_result(backend, call.caller, result))
+        try:
+            seq, result = await _modify_one(backend, call, body.change, *item)
+        except ProblemError as error:
+            # Of several jobs others may have been changed already.
+            if len(items) == 1 or error.problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            results.append(_problem_of(item[0], error.problem))
+        else:
+            results.append(_result(backend, call.caller, result))
     return answer(backend.replica.seq, JobActions(seq, results))
+
+
+def _problem_of(job_id: JobId, problem: Problem) -> JobResult:
+    error = ActionError(problem.code, problem.detail, problem.lsf, problem.permission or UNSET)
+    return JobResult(str(job_id), error=error)
 
 
 async def _modify_one(
