@@ -98,6 +98,14 @@ def test_some_elements_are_switched(controller):
     check(controller)
 
 
+def test_elements_that_are_not_switched_are_each_told_of(controller):
+    job = submit(controller, submission(elements="1-6", tasks=3))
+    results = switch(controller, "night", (job, 2, 2), (job, 4, 5))
+    assert [(refused(one), one.first, one.last) for one in results] == [
+        (RefusalCode.TOO_MANY_TASKS, 2, 2), (RefusalCode.TOO_MANY_TASKS, 4, 5),
+    ]  # fmt: skip
+
+
 def test_a_switch_of_the_job_takes_all_elements_along(controller):
     job = submit(controller, submission(elements="1-4"))
     modify(controller, job, (2, 2), command="other")

@@ -8,15 +8,25 @@ from typing import Annotated, Final, Literal
 import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from xce.apiserver.access import permission_for
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
-from xce.apiserver.job_results import RUNS, ActionError, JobResult, each_of, job_label, tell_done
+from xce.apiserver.job_results import (
+    RUNS,
+    ActionError,
+    JobResult,
+    each_of,
+    job_label,
+    label_of,
+    tell_done,
+    tell_problem,
+)
 from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
-from xce.apiserver.problems import Problem, ProblemError, denied, refused
+from xce.apiserver.problems import ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
 from xce.apiserver.submission_checks import SIGNAL_MAX
 from xce.control.hosts import refuse_hosts
@@ -267,15 +277,13 @@ async def _modify(
             # Of several jobs others may have been changed already.
             if len(items) == 1 or error.problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
-            results.append(_problem_of(item[0], error.problem))
+            results.append(tell_problem(label_of(*item), error.problem))
         else:
-            results.append(_result(backend, call.caller, result))
+            found = _result(backend, call.caller, result)
+            if isinstance(result, Accepted) or result.first < 0:
+                found = replace(found, job=label_of(*item))
+            results.append(found)
     return answer(backend.replica.seq, JobActions(seq, results))
-
-
-def _problem_of(job_id: JobId, problem: Problem) -> JobResult:
-    error = ActionError(problem.code, problem.detail, problem.lsf, problem.permission or UNSET)
-    return JobResult(str(job_id), error=error)
 
 
 async def _modify_one(
