@@ -15,6 +15,7 @@ from xce.control.misfit import describe_misfit
 from xce.control.part import (
     PARTS_MAX,
     Part,
+    alive_positions,
     decide_stops,
     map_live,
     map_specs,
@@ -46,7 +47,7 @@ from xce.model.dependency import Dependency
 from xce.model.ids import Micros
 from xce.model.job import Submission
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import Ranges, unite
+from xce.model.ranges import Ranges, intersect, subtract, unite
 from xce.model.record import Record
 from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
@@ -181,11 +182,22 @@ def _find_part(state: ClusterState, command: ModifyJobs, item: Modification) -> 
     parts = parts_of(job, named) if item.runs else [rest_of(job)]
     if not parts:
         return refuse_finished(job.id)
-    is_known = item.runs or item.variants == job.own_forms()[1:]
+    is_known = item.variants == job.own_forms()[1:] if not item.runs else _is_all(job, item, named)
     if not is_known or [(one.cls, one.spec_id) for one in parts] != [(item.cls, item.spec_id)]:
         text = f"job {job.id} was modified meanwhile: look at it again"
         return Refusal(RefusalCode.STALE, text, job=job.id)
     return parts[0]
+
+
+def _is_all(job: Job, item: Modification, named: Ranges) -> bool:
+    """Return whether no element was set apart meanwhile that an item beside that of its job is
+    about, too.
+    """
+    if not item.goes_with_job:
+        return True
+    form = item.cls, item.spec_id
+    own = [one.ranges for one in job.variants if (one.cls, one.spec_id) == form]
+    return not any(subtract(intersect(ranges, alive_positions(job)), named) for ranges in own)
 
 
 def _waits(item: Modification, part: Part) -> bool:

@@ -1,6 +1,7 @@
 """Elements of an array that are changed, or switched to another queue, apart from the rest."""
 
 import pytest
+from msgspec.structs import replace
 
 from xce.control import part
 from xce.model.command import Accepted, Modification, ModifyJobs, ProposePlan, RequeueJobs
@@ -247,6 +248,23 @@ def test_a_whole_job_is_changed_as_a_whole_or_not_at_all(controller):
     found, state = controller.job(job), controller.state
     assert queues_of(controller, job) == ["normal"] * 3
     assert {state.class_at(found, at).key.priority for at in range(3)} == {0}
+    check(controller)
+
+
+def test_a_job_is_looked_at_again_if_more_of_it_was_set_apart_meanwhile(controller):
+    job = submit(controller, submission(elements="1-4"))
+    modify(controller, job, (2, 2), command="other")
+    found, state = controller.job(job), controller.state
+    items = tuple(
+        one.modification(found, replace(part.as_it_is(state, found, one.form), priority=7), 0)
+        for one in part.wishes_of(found, ())
+    )
+    modify(controller, job, (3, 3), command="other")
+    results = controller.tell(ModifyJobs("alice", False, items, ("priority",)))
+    assert [refused(one) for one in results] == [RefusalCode.STALE] * 2
+    assert {state.class_at(found, at).key.priority for at in range(4)} == {0}
+    assert isinstance(modify(controller, job, priority=7), Accepted)
+    assert {state.class_at(found, at).key.priority for at in range(4)} == {7}
     check(controller)
 
 
