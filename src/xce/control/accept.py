@@ -320,11 +320,11 @@ def _valid_runs(state: ClusterState, ledger: Ledger, bulk: BulkStart) -> list[_R
         job = state.jobs.get(job_id)
         if job is None or job.waits:
             continue
-        waiting = job.of_class(bulk.cls, ledger.pending(job))
         room = ledger.rooms.setdefault(job_id, state.room(job))
         if room <= 0:
             continue
-        still = intersect(waiting, job.positions(first, last))
+        still = intersect(ledger.pending(job), job.positions(first, last))
+        still = job.of_class(bulk.cls, still)
         kept, _ = take_first(still, room)
         ledger.rooms[job_id] = room - count(kept)
         ledger.take_elements(job, kept)
