@@ -240,8 +240,11 @@ class Controller:
     def _modify(self, given: Input, command: ModifyJobs, now_us: Micros) -> None:
         """Change jobs, an entry for each: what one was may be what the next one shall be."""
         refusal = modify.find_refusal(self.state, command, now_us)
-        results: Results = [] if refusal is None else [refusal] * len(command.jobs)
-        for item in command.jobs if refusal is None else ():
+        if refusal is not None:
+            self._reply(given, [refusal for _ in command.jobs])
+            return
+        results: Results = []
+        for item in command.jobs:
             basis = modify.basis_of_modification(self.state, command, item.job)
             records, result = modify.decide_modification(self.state, command, item, now_us)
             results.append(result)
