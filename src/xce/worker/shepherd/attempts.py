@@ -28,6 +28,8 @@ LEAVING: Final = 1
 """The job shell has ended; something may be left."""
 ENDED: Final = 2
 
+DETAIL_MAX: Final = 16 * 1024
+"""Longest word about an end: the controller refuses one that is much longer."""
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 1 << 3
 _PIDFD_INFO: Final = struct.Struct("=QQ11Ii")
@@ -188,8 +190,8 @@ class Attempt:
             said = "; ".join(filter(None, (said, self.course.post_detail)))
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
-            self.host_fault, printable(said), user_us, self.system_us, self.max_mem_kib,
-            self.max_processes, self.max_threads, self.oom, bool(self.report),
+            self.host_fault, printable(said)[:DETAIL_MAX], user_us, self.system_us,
+            self.max_mem_kib, self.max_processes, self.max_threads, self.oom, bool(self.report),
             post,
         ]  # fmt: skip
 
