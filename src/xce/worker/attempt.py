@@ -36,7 +36,7 @@ class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-"attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
+        "attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
         "is_posting", "is_running", "is_warned", "launch", "limits", "number", "number_signal",
         "own_end", "part_cpu_us", "part_used", "parts", "pid", "saved_us", "started_us", "step",
         "step_us", "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
