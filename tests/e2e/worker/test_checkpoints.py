@@ -103,6 +103,19 @@ def test_a_shepherd_that_is_killed_meanwhile_says_that_nobody_saw_the_end(shephe
     shepherd.ended()
 
 
+def test_a_shepherd_that_comes_new_ends_the_program_of_the_one_before(shepherd):
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, "touch begun; sleep 0.8; touch late", count=1)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    shepherd.restart()
+    assert shepherd.expect("present", 1)[-1][2] is False
+    ask(shepherd, "sleep 1; [ ! -e late ]", count=2)
+    assert outcome(shepherd) == [2, False, True, ""]
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
 def test_each_one_that_waits_is_written_whatever_signals_come_between(shepherd):
     shepherd.spawn("trap '' USR1; touch up; while :; do sleep 0.1; done")
     wait_until((shepherd.root / "up").exists, "the job to begin")

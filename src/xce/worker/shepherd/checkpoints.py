@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.attempts import ENDED, LEAVING, Attempt, Event, split_status
 from xce.worker.shepherd.hooks import MAIN
-from xce.worker.shepherd.proc import MARK
+from xce.worker.shepherd.proc import MARK, load_mark
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key
 from xce.worker.shepherd.spawn import SHELL, As, encode_env
@@ -88,6 +88,7 @@ class Checkpoints:
             except OSError as error:
                 reason = f"cannot start {asked['argv'][0]}: {error.strerror or error}"
             else:
+                rundir.note(attempt.path, ["saver", pid])
                 limit_us = int(asked["limit_us"])
                 self._all[pid] = _Saving(
                     attempt, pid, asked["argv"][0], bool(asked["ends"]),
@@ -184,24 +185,24 @@ class Checkpoints:
 
     def end(self, attempt: Attempt) -> None:
         """Kill that program."""
-        self._kill(self.pids(attempt))
+        _kill(self.pids(attempt))
 
     def end_late(self, now_us: int) -> None:
         """Kill programs that take too long."""
         late = [pid for pid, one in self._all.items() if 0 < one.due_us <= now_us]
         self._late.update(late)
-        self._kill(late)
+        _kill(late)
 
     def next_due_us(self) -> int:
         """Return when a program has taken too long; 0: never."""
         due = [one.due_us for pid, one in self._all.items() if one.due_us and pid not in self._late]
         return min(due, default=0)
 
-    @staticmethod
-    def _kill(pids: list[int]) -> None:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def _tell(attempt: Attempt, *, ends: bool, detail: str) -> Event:
@@ -216,6 +217,11 @@ def _tell(attempt: Attempt, *, ends: bool, detail: str) -> Event:
 
 
 def end_unseen(attempt: Attempt) -> None:
-    """Note that a checkpoint that an earlier shepherd had begun was not seen to end."""
+    """Note that a checkpoint that an earlier shepherd had begun was not seen to end.
+
+    Its program is killed, lest it and the next one write to the same place.
+    """
     if attempt.saves > attempt.outcome[0] and attempt.state != ENDED:
+        if attempt.saver and load_mark(attempt.saver) == attempt.mark:
+            _kill([attempt.saver])
         _tell(attempt, ends=False, detail="the process that waited for it was killed")
