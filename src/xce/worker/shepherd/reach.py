@@ -274,5 +274,6 @@ def to_measure(attempts: Iterable[Attempt], now_us: int) -> tuple[list[Attempt],
 
 def _send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        # It is gone, or is no longer the job's; or the number is no signal's.
+        with contextlib.suppress(OSError, OverflowError):
             os.kill(pid, number)
