@@ -92,6 +92,13 @@ def place_tasks(wish: Affinity, layout: Layout, free: int, tasks: int) -> list[i
     return best
 
 
+def count_choices(wish: Affinity, layout: Layout) -> int:
+    """Return how many sets of domains `choices` has at most; 0: it does not matter."""
+    domains = len(layout.domains[wish.distribute_level]) if wish.distribute_count else 0
+    most = math.comb(domains, min(wish.distribute_count, domains)) if domains else 0
+    return min(most, CHOICES_MAX)
+
+
 def choices(wish: Affinity, layout: Layout, free: int) -> list[int]:
     """Return the sets of domains that ``pack(level=n)`` allows, those with least free first."""
     domains = layout.domains[wish.distribute_level]
