@@ -15,7 +15,7 @@ from xce.state import cluster
 from xce.state.trust import TrustTable
 from xce.worker.core import HostState
 
-SEEDS = range(15)
+SEEDS = range(16)
 
 
 def complaint(world_class):

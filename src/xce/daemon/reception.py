@@ -209,7 +209,9 @@ class Reception:
             case m.ListPeers():
                 peer.send(self._peer_list(message))
             case m.TaskAsk():
-                worker = self._worker_of(message.host)
+                # One that has not joined may have been restarted under what is asked of it.
+                link = self._shell.workers.get(message.host)
+                worker = link.peer if link is not None and link.is_joined else None
                 self._tasks.ask(
                     peer, message, self._shell.state, by=guest.gate.name, worker=worker,
                     durable_seq=self._shell.desk.durable_seq,

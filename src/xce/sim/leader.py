@@ -334,7 +334,7 @@ class Leader(Process):
             self._relays.answer(line, message)
         else:
             asked = self.workers.get(message.host)
-            worker = self._line(asked) if asked is not None else None
+            worker = self._line(asked) if asked is not None and asked in self._joined else None
             self._relays.ask(
                 line, message, self.state, by=name, worker=worker,
                 durable_seq=self.desk.durable_seq,

@@ -45,6 +45,8 @@ class TaskBooks:
         self.started = 0
         self.late = 0
         """Tasks that were started for an attempt that was given up."""
+        self.again = 0
+        """Tasks that were started once more after their end."""
         self.counted = 0
         """Ends whose tasks were counted one by one."""
         self.left_out = 0
@@ -233,8 +235,10 @@ class TaskBooks:
             self.late += 1
         elif allocation is not None:
             check(host != allocation.hosts[0], f"a task of {key} was started on its first host")
-        is_new = (place, name) not in self._ever or place in self._lost
-        check(is_new, f"task {name} of {key} was started twice on {host}")
+        # A late order may start one again that is over and was forgotten; never beside itself.
+        is_alone = name not in self._running.get(place, ()) or place in self._lost
+        check(is_alone, f"task {name} of {key} was started twice on {host}")
+        self.again += (place, name) in self._ever
         self._ever.add((place, name))
         self._running.setdefault(place, set()).add(name)
         self._counts[key] += 1

@@ -127,6 +127,19 @@ def test_what_a_part_used_that_is_gone_earlier_is_not_forgotten(first: HostState
     assert batch.ended[0].user_us == 12
 
 
+def test_what_a_part_used_counts_once_though_it_is_asked_about_again(first: HostState) -> None:
+    first.parts.take_word(KEY, "h2", PartSeen(is_gone=True, user_us=7), 15 * S)
+    # Another shepherd tells again where parts may be.
+    first.take_list([Listing(present(parts=("h2",)), launch(), None)], 16 * S)
+    first.parts.take_word(KEY, "h2", PartSeen(is_gone=True, user_us=7), 17 * S)
+    first.take_list([Listing(present(parts=("h2",)), launch(), None)], 18 * S)
+    first.parts.take_word(KEY, "h2", PartSeen(is_gone=True), 19 * S)
+    first.take_news([ended(user_us=5)], 20 * S)
+    batch = first.reports(20 * S)
+    assert batch is not None
+    assert batch.ended[0].user_us == 12
+
+
 def test_a_host_that_finds_a_reason_to_end_the_attempt_ends_it_all(first: HostState) -> None:
     actions = first.parts.take_word(KEY, "h2", PartSeen(cause=EndCause.MEMLIMIT), 20 * S)
     assert actions == [Signal(*KEY, 2, EndCause.MEMLIMIT, STEP_INT)]
