@@ -190,7 +190,7 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
             stale += placed is None
             if placed is not None:
                 records.append(placed)
-        room = Room(state, ledger.free, ledger.pools, ledger.pending)
+        room = Room(state, ledger.free, ledger.pools, ledger.pending, ledger.rooms)
         for item in plan.preemptions:
             decided = room.decide(item, now_us)
             stale += not decided
