@@ -3,15 +3,19 @@
 import asyncio
 import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from other_user import IS_ROOT, NOBODY, skip_unless_reachable
 
 from xce.model.effect import Launch
 from xce.model.job import JobSpec, Owner
 from xce.model.task import EndFile, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskAsk
 from xce.step.file_copy import place_of
+from xce.step.file_sink import UNREADABLE, UNWRITABLE
 from xce.worker import file_desk
 from xce.worker.accounts import Accounts
 from xce.worker.file_desk import BEGIN_AGAIN, ELSEWHERE, NO_ACCOUNT, UNKNOWN, FileDesk
@@ -159,6 +163,28 @@ def test_only_what_the_job_asked_for_is_done_and_only_as_its_user(tmp_path):
         assert (await desk.ask(read(name="nul"), nul)).code == NO_ACCOUNT
 
     on_desk(tmp_path, work)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root acts as others")
+def test_the_process_at_a_file_is_the_users():
+    skip_unless_reachable()
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        directory = Path(name)
+        directory.chmod(0o777)
+
+        async def work(desk):
+            desk.path("in").write_bytes(b"secret")
+            desk.path("in").chmod(0o600)
+            desk.path("all").write_bytes(b"")
+            desk.path("all").chmod(0o644)
+            theirs = replace(desk.launch, owner=Owner("nobody", NOBODY, NOBODY))
+            assert (await desk.ask(read(), theirs)).code == UNREADABLE
+            added = write(0, b"x", 2, is_end=True, name="all")
+            assert (await desk.ask(added, theirs)).code == UNWRITABLE
+            assert (await desk.ask(write(0, b"x", is_end=True, name="back"), theirs)).is_over
+            assert desk.path("back").stat().st_uid == NOBODY
+
+        on_desk(directory, work)
 
 
 def test_copies_are_few_and_one_that_is_left_alone_is_over(tmp_path, monkeypatch):
