@@ -121,6 +121,7 @@ class EndFile(msgspec.Struct, frozen=True, tag="end-file", array_like=True):
     """Forget a copy; one that is not over never happened."""
 
     name: str
+    transfer: int
 
 
 FileOrder: TypeAlias = ReadFile | WriteFile | EndFile

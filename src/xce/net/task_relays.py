@@ -148,24 +148,23 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
 def host_asked(state: ClusterState, ask: m.TaskAsk) -> str:
     """Return the host that has an order done; empty: there is none.
 
-    With an order about a file it is not for who asks to say: it is the host of the submission, by
-    its name, or by the boot of the machine that noted the place of the file.
+    With an order about a file it is not for who asks to say: the machine is meant where its place
+    was noted. Where none of that boot is here, or several, the name in the submission says it.
     """
-    if not isinstance(ask.order, FileOrder):
+    order = ask.order
+    if not isinstance(order, FileOrder):
         return ask.host
     hosts, job = state.hosts, state.jobs.get(ask.job)
     position = job.position(ask.index) if job is not None else None
     if job is None or position is None:
         return ""
     spec = state.specs[state.spec_id_at(job, position)]
-    if spec.from_host in hosts.number:
-        return spec.from_host
-    short = spec.from_host.partition(".")[0]
-    if short in hosts.number:
-        return short
-    boots = {word for *_, place in spec.transfers for word in place.split(" ")[1:2]}
-    found = (name for name, boot in zip(hosts.names, hosts.boot_ids, strict=True) if boot in boots)
-    return next(found, "")
+    if not 0 <= order.transfer < len(spec.transfers):
+        return ""
+    boot = spec.transfers[order.transfer][3].split(" ")[1:2]
+    there = [name for name, one in zip(hosts.names, hosts.boot_ids, strict=True) if [one] == boot]
+    named = (spec.from_host, spec.from_host.partition(".")[0])
+    return next((name for name in named if name in (there or hosts.number)), *there[:1] or [""])
 
 
 def _begins(order: object) -> bool:

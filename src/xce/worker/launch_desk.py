@@ -176,8 +176,8 @@ class _Client:
         """The host of each task that is not over, by its name."""
         self._work: set[asyncio.Task[None]] = set()
         self._fed: dict[str, asyncio.Lock] = {}
-        self._copy = ""
-        """The name of a copy that is not over."""
+        self._copy: EndFile | None = None
+        """What ends a copy that is not over."""
 
     async def take(self, head: Head, content: bytes) -> None:
         """Take what it says."""
@@ -209,14 +209,14 @@ class _Client:
             task = asyncio.get_running_loop().create_task(self._end(name, host))
             ending.add(task)
             task.add_done_callback(ending.discard)
-        if self._copy:
+        if self._copy is not None:
             task = asyncio.get_running_loop().create_task(self._forget(self._copy))
             ending.add(task)
             task.add_done_callback(ending.discard)
 
     async def _carry(self, order: FileOrder) -> None:
         """Pass on an order about a file, and what came of it."""
-        self._copy = "" if isinstance(order, EndFile) else order.name
+        self._copy = None if isinstance(order, EndFile) else EndFile(order.name, order.transfer)
         piece = await self._remote.ask(self._key, "", order)
         seen = piece.file or FileSeen(code=_FAULT_CODES.get(piece.fault, AWAY))
         self._tell(
@@ -227,8 +227,8 @@ class _Client:
             seen.content,
         )  # fmt: skip
 
-    async def _forget(self, copy: str) -> None:
-        await self._remote.ask(self._key, "", EndFile(copy))
+    async def _forget(self, end: EndFile) -> None:
+        await self._remote.ask(self._key, "", end)
 
     async def _end(self, name: str, host: str) -> None:
         """Kill a task, and forget it when it is over."""
@@ -319,7 +319,7 @@ def _file_order_of(head: Head, content: bytes) -> FileOrder:
             place, mode = int(head["place"]), int(head["mode"])
             return WriteFile(name, transfer, place, content, mode, bool(head["is_end"]))
         case _:
-            return EndFile(name)
+            return EndFile(name, transfer)
 
 
 def _start_of(head: Head, content: bytes) -> StartTask:

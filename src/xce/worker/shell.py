@@ -17,7 +17,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.observation import HostJoined, Reported
 from xce.model.processor import Processor
-from xce.model.task import EndFile, ReadFile, WriteFile
+from xce.model.task import EndFile, ReadFile, TaskFault, WriteFile
 from xce.net import message as m
 from xce.net.destination import Destination
 from xce.net.handshake import make_hello
@@ -320,7 +320,10 @@ class Worker:
             case m.TerminalAsk():
                 self._asks.serve_terminal(message)
             case m.TaskAsk(order=ReadFile() | WriteFile() | EndFile() as order):
-                self._files.serve(message, order)
+                if isinstance(self._options.shepherd, HollowOptions):
+                    self._say(m.TaskPiece(message.id, TaskFault.REFUSED, "it has no files"))
+                else:
+                    self._files.serve(message, order)
             case m.TaskAsk():
                 self._parts.serve(message)
             case m.TaskPiece():

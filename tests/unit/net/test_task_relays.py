@@ -200,7 +200,7 @@ PIECE = ReadFile("c", 0, 0, PIECE_MAX)
 def test_files_are_asked_for_where_the_job_was_submitted_whoever_is_named():
     way = Way(from_host="h3.site", transfers=(("/in", ">", "in", "1 boot 1 2"),))
     state = way.controller.state
-    for order in (PIECE, WriteFile("c", 0, 0, b"x", 0o600, True), EndFile("c")):
+    for order in (PIECE, WriteFile("c", 0, 0, b"x", 0o600, True), EndFile("c", 0)):
         ask = TaskAsk(7, "h2", way.job, 0, 1, order)
         assert host_asked(state, ask) == "h3"
         way.ask(order, host="h3")
@@ -210,14 +210,29 @@ def test_files_are_asked_for_where_the_job_was_submitted_whoever_is_named():
     assert host_asked(state, TaskAsk(7, "h2", way.job, 0, 1, HOLD)) == "h2"
 
 
-def test_the_host_of_the_submission_is_also_known_by_the_boot_of_its_machine():
-    way = Way(from_host="login", transfers=(("/in", ">", "in", "1 boot-h2 1 2"),))
+def test_the_host_of_a_file_is_the_machine_where_its_place_was_noted_and_else_the_submissions():
+    transfers = (("/in", ">", "in", "1 boot-a 1 2"), ("/b", "<", "b", "2 nfs4 nas:/v /x"))
+    way = Way(from_host="h3", transfers=transfers)
+    state = way.controller.state
+    ask = TaskAsk(7, "", way.job, 0, 1, PIECE)
+    other = replace(ask, order=EndFile("c", 1))
+    none = [
+        replace(ask, job=999), replace(ask, index=5), replace(ask, order=EndFile("c", 2)),
+        replace(ask, order=EndFile("c", -1)),
+    ]  # fmt: skip
+    assert [host_asked(state, one) for one in none] == [""] * 4
+    assert (host_asked(state, ask), host_asked(state, other)) == ("h3", "h3")
+    for boots, host in ((["", "boot-a", "boot-b"], "h2"), (["", "boot-a", "boot-a"], "h3")):
+        state.hosts.boot_ids[:] = boots
+        assert (host_asked(state, ask), host_asked(state, other)) == (host, "h3")
+
+
+def test_a_host_of_submission_that_is_none_here_is_known_by_its_boot_only():
+    way = Way(from_host="login", transfers=(("/in", ">", "in", "1 boot-a 1 2"),))
     state = way.controller.state
     ask = TaskAsk(7, "", way.job, 0, 1, PIECE)
     assert host_asked(state, ask) == ""
-    assert host_asked(state, replace(ask, job=999)) == ""
-    assert host_asked(state, replace(ask, index=5)) == ""
-    state.hosts.boot_ids[state.hosts.number["h2"]] = "boot-h2"
+    state.hosts.boot_ids[1:] = ["boot-a", "boot-a"]
     assert host_asked(state, ask) == "h2"
 
 
@@ -234,7 +249,7 @@ def test_files_of_a_job_that_is_being_ended_are_still_carried_and_others_are_not
     "order",
     [
         ReadFile("c", 0, 0, PIECE_MAX + 1), ReadFile("c", 0, -1, 1), ReadFile("", 0, 0, 1),
-        WriteFile("c", 0, 0, bytes(PIECE_MAX + 1), 0, True), EndFile("c" * (NAME_MAX + 1)),
+        WriteFile("c", 0, 0, bytes(PIECE_MAX + 1), 0, True), EndFile("c" * (NAME_MAX + 1), 0),
     ],
 )  # fmt: skip
 def test_orders_about_files_are_bounded(way, order):

@@ -91,7 +91,7 @@ def test_a_file_is_read_by_place_and_the_process_goes_with_the_copy(tmp_path):
         for _ in range(2):
             seen = await desk.ask(read(4))
             assert (seen.content, seen.is_over) == (b"ef", True)
-        await desk.ask(EndFile("n"))
+        await desk.ask(EndFile("n", 0))
         assert await asyncio.to_thread(process.wait, 60) == 0
         assert (await desk.ask(read(4))).code == BEGIN_AGAIN
 
@@ -135,7 +135,7 @@ def test_a_process_that_is_killed_is_told_as_lost_and_what_it_had_never_was(tmp_
             assert (await answer).file.code == code
             again = await desk.ask(write(0, b"ab", transfer, name=name))
             assert again.code == (UNKNOWN if transfer == 2 else 0)
-            await desk.ask(EndFile(name))
+            await desk.ask(EndFile(name, 0))
         assert list(tmp_path.iterdir()) == []
 
     on_desk(tmp_path, work)
@@ -145,7 +145,7 @@ def test_an_end_in_the_middle_leaves_nothing(tmp_path):
     async def work(desk):
         await desk.ask(write(0, b"ab"))
         (process,) = desk.processes()
-        await desk.ask(EndFile("n"))
+        await desk.ask(EndFile("n", 0))
         await asyncio.to_thread(process.wait, 60)
         assert list(tmp_path.iterdir()) == []
         assert (await desk.ask(write(2, b"cd", is_end=True))).code == BEGIN_AGAIN
