@@ -161,10 +161,15 @@ def host_asked(state: ClusterState, ask: m.TaskAsk) -> str:
     spec = state.specs[state.spec_id_at(job, position)]
     if not 0 <= order.transfer < len(spec.transfers):
         return ""
-    boot = spec.transfers[order.transfer][3].split(" ")[1:2]
-    there = [name for name, one in zip(hosts.names, hosts.boot_ids, strict=True) if [one] == boot]
-    named = (spec.from_host, spec.from_host.partition(".")[0])
-    return next((name for name in named if name in (there or hosts.number)), *there[:1] or [""])
+    boot = spec.transfers[order.transfer][3].partition(" ")[2].partition(" ")[0]
+    named = [spec.from_host, spec.from_host.partition(".")[0]]
+    named = [name for name in named if name in hosts.number]
+    for name in named:
+        if hosts.boot_ids[hosts.number[name]] == boot:
+            return name
+    if boot and boot in hosts.boot_ids:
+        return hosts.names[hosts.boot_ids.index(boot)]
+    return named[0] if named else ""
 
 
 def _begins(order: object) -> bool:
