@@ -68,7 +68,7 @@ Unsettable = Literal[
     "output", "error", "cwd_given", "priority", "group",
     "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
     "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
-    "ends_as_orphan",
+    "ends_as_orphan", "deadline_at",
     "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
     "data_limit_kib", "file_limit_kib", "core_limit_kib",
 ]  # fmt: skip
@@ -95,6 +95,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     exclusive: bool | UnsetType = UNSET
     rerunnable: bool | UnsetType = UNSET
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | UnsetType = UNSET
+    deadline_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | UnsetType = UNSET
     run_limit_s: Span | UnsetType = UNSET
     estimate_s: Span | UnsetType = UNSET
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
@@ -356,6 +357,8 @@ class Composer:
                 requeue_codes=tuple(sorted({*codes, *elsewhere})),
                 requeue_elsewhere=tuple(sorted(set(elsewhere))),
             )
+        if self._is_changed("deadline_at"):
+            spec = replace(spec, deadline_us=to_micros(self._value("deadline_at", 0.0, 0.0)))
         spec = self._with_words(spec)
         signal: int = self._value("warning_signal", 0, spec.warning_signal)
         before_s: float | None = self._value("warning_s", 0.0, None)

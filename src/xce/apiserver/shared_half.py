@@ -83,6 +83,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     transfers: tuple[Transfer, ...]
     """Files that are copied before and after: local path, operator, the job's path."""
     checkpoints: CheckpointsRow | None
+    deadline_at: float | None
+    """``-t``: what is not over then is ended."""
 
 
 class Common:
@@ -142,6 +144,11 @@ class Common:
         return number_s(self.spec.warning_us)
 
     @property
+    def deadline_at(self) -> float | None:
+        """When it has to be over."""
+        return self.spec.deadline_us / SECOND_US if self.spec.deadline_us else None
+
+    @property
     def estimate_s(self) -> float:
         """The user's estimate of the run time."""
         return number_s(self.key.estimate_us)
@@ -195,5 +202,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "limits": "limits",
     "transfers": "spec.transfers",
     "checkpoints": "checkpoints",
+    "deadline_at": "deadline_at",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -260,6 +260,7 @@ def _manner_of(body: SubmissionBody) -> dict[str, Any]:
         "warning_us": to_micros(body.warning_s),
         "description": body.description,
         "output_dir": body.output_dir,
+        "deadline_us": to_micros(body.deadline_at),
         "transfers": tuple(body.transfers),
         "limits": read_limits(body.limits),
         **read_mail(body),

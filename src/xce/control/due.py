@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from xce.control.deadline import end_late, is_late
 from xce.control.loss import decide_losses, next_loss_us
 from xce.control.selection import index_runs, waiting_positions
 from xce.control.trace import decide_expired
@@ -37,14 +38,17 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     begun: list[JobId] = []
     doomed: dict[JobId, Ranges] = {}
     waited: dict[JobId, Micros] = {}
+    late: dict[JobId, None] = {}
     for job_id in _due_jobs(state, now_us):
-        if len(begun) + len(doomed) + len(waited) >= SLICE:
+        if len(begun) + len(doomed) + len(waited) + len(late) >= SLICE:
             break
         job = state.jobs.get(job_id)
         if job is None or job.is_finished:
             continue
         if job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
             begun.append(job_id)
+        elif is_late(state, job, now_us):
+            late[job_id] = None
         elif runs := _doomed_elements(job, now_us):
             doomed[job_id] = runs
         elif 0 < (delay_us := next_wait_us(state, job)) <= now_us - job.submit_at_us:
@@ -53,11 +57,10 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(JobsReleased(sorted(set(begun)), from_dependency=False))
     if waited:
         records.append(DelaysPassed(sorted(waited), [waited[job] for job in sorted(waited)]))
-    returned = _amounts_returned(state, now_us)
-    if returned is not None:
-        records.append(returned)
+    records.extend(_amounts_returned(state, now_us))
     if doomed:
         records.append(withdraw_elements(state, dict(sorted(doomed.items())), now_us))
+    records.extend(end_late(state, sorted(late), now_us))
     records.extend(_lift_avoidance(state, now_us))
     if not tick.is_settling:
         records.extend(decide_losses(state, now_us))
@@ -81,7 +84,7 @@ def next_due_us(state: ClusterState) -> Micros:
     return min(instants, default=0)
 
 
-def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | None:
+def _amounts_returned(state: ClusterState, now_us: Micros) -> list[Record]:
     """Return which amounts with a duration come back now, all in one record (decision X-27)."""
     stages: dict[tuple[JobId, int], int] = {}
     for _, job_id, position, number in _due_entries(state.returns, now_us):
@@ -95,17 +98,18 @@ def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | 
         if len(stages) >= SLICE:
             break
     if not stages:
-        return None
+        return []
     places = sorted(stages)
-    return AmountsReturned(
+    returned = AmountsReturned(
         [job_id for job_id, _ in places],
         [state.jobs[job_id].index(position) for job_id, position in places],
         [stages[place] for place in places],
     )
+    return [returned]
 
 
 def _due_jobs(state: ClusterState, now_us: Micros) -> Iterator[JobId]:
-    """Yield the pending jobs whose instant has come."""
+    """Yield the jobs whose instant has come."""
     for _, job_id in _due_entries(state.due, now_us):
         yield job_id
 

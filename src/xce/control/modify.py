@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from xce.control.deadline import check_deadline
 from xce.control.dependency import decide_dependency, find_circle
 from xce.control.misfit import describe_misfit
 from xce.control.part import (
@@ -75,7 +76,16 @@ OF_OWNER: Final = frozenset(
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 OF_JOB: Final = frozenset(
-    ["array_limit", "begin_at", "dependency", "ends_as_orphan", "group", "name", "user_group"]
+    [
+        "array_limit",
+        "begin_at",
+        "deadline_at",
+        "dependency",
+        "ends_as_orphan",
+        "group",
+        "name",
+        "user_group",
+    ]
 )
 """What a whole job has, and no element of its own; so it is with what is mailed."""
 _LIMITS: Final = frozenset(
@@ -99,6 +109,8 @@ def decide_modification(
         return [], _about(queue, item)
     refusal = refuse_place(state, command, item.submission, part, queue.name)
     refusal = refusal or _refuse_submission(state, command, item, part, queue)
+    if refusal is None and "deadline_at" in command.changed:
+        refusal = check_deadline(item.submission, now_us)
     if refusal is not None:
         return [], _about(refusal, item)
     dependency = _dependency(state, command, item, part.job)

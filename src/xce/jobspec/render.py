@@ -127,6 +127,7 @@ def _manner(job: JobSpec) -> dict[str, Any]:
         "limits": _limits(job.limits),
         "transfers": [list(one) for one in job.transfers],
         "checkpoints": _checkpoints(job.checkpoints),
+        "deadline_at": _seconds(job.deadline_us),
     }
 
 

@@ -281,6 +281,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-f``: files that are copied before its start and after its end."""
     checkpoints: Checkpoints | None = None
     """``-k``; None: it writes none."""
+    deadline_us: Micros = 0
+    """``-t``: what is not over then is ended; 0: not given."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

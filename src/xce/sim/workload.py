@@ -270,19 +270,29 @@ def draw_submission(
         spec, request = draw_role_job(
             Random(rng.getstate()[1][4]), spec, is_spread=client.starts_tasks
         )
+    begin_at_us = now_us + rng.randrange(10 * SECOND_US) if rng.random() < 0.1 else 0
     submission = Submission(
-        spec=spec,
+        spec=_draw_deadline(Random(rng.getstate()[1][6]), spec, max(now_us, begin_at_us)),
         request=request,
         queue="night" if request.exclusive else rng.choice(("normal", "normal", "night", "urgent")),
         array=array,
         hold=rng.random() < 0.06,
-        begin_at_us=now_us + rng.randrange(10 * SECOND_US) if rng.random() < 0.1 else 0,
+        begin_at_us=begin_at_us,
         run_limit_us=rng.choice((0, 0, 0, SECOND_US)),
         estimate_us=rng.choice((0, 0, SECOND_US, 10 * SECOND_US)),
         rerunnable=rng.choice((None, None, True, False)),
         group=Random(rng.getstate()[1][2]).choice(("", "", "", *GROUPS)),
     )
     return submission, (digest, script)
+
+
+def _draw_deadline(rng: Random, spec: JobSpec, begin_us: Micros) -> JobSpec:
+    """Return a job that now and then has to be over soon after it may begin."""
+    if rng.random() < 0.92:
+        return spec
+    deadline_us = begin_us + rng.randrange(SECOND_US, 30 * SECOND_US)
+    asked_us = rng.choice((0, 0, 5 * SECOND_US))
+    return msgspec.structs.replace(spec, deadline_us=deadline_us, run_limit_asked_us=asked_us)
 
 
 def _draw_pairs(

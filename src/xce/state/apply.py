@@ -44,6 +44,7 @@ from xce.state.index import (
     forget_left,
     forget_subjects,
     found_job,
+    has_time_to_end,
     index_job,
     leave_waiting,
     next_wait_us,
@@ -119,7 +120,9 @@ def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
     delay_us = next_wait_us(state, job)
     passes = bool(delay_us) and job.submit_at_us + delay_us == at_us
     ends = bool(job.waits & DOOMED) and job.doomed_until_us == at_us
-    return begins or passes or ends or any(until_us == at_us for until_us, _ in job.dooms)
+    if begins or passes or ends or any(until_us == at_us for until_us, _ in job.dooms):
+        return True
+    return has_time_to_end(state, job, at_us)
 
 
 def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, number: int) -> bool:

@@ -36,7 +36,7 @@ COMMAND_LINES = """
 -w "done(1) || ended(1)" -ti -r true
 -q night -rn true
 -q night -r true
--H -b 2030:1:2:3:04 true
+-H -b 2030:1:2:3:04 -t 2030:1:2:4:05 true
 -E "echo before" -Ep "echo 'after it'" -wa USR1 -wt 5 -W 60 true
 -B -N -u "a@example.org,b@example.org" true
 -Ne -Q "1 2 EXCLUDE(3 4)" -L /bin/bash true

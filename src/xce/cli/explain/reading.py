@@ -228,7 +228,7 @@ class Reader:
             self.note("priority", "-sp")
 
     def when(self) -> None:
-        """Read ``-w -b -H -r -rn -Q``."""
+        """Read ``-w -b -t -H -r -rn -Q``."""
         self.result["dependency"] = None
         if self.options.has("-w"):
             text = self.options.value("-w")
@@ -238,6 +238,11 @@ class Reader:
             at_s = parse_begin(self.options.value("-b"), self.now_s)
             self.result["begin"] = _iso(at_s)
             self.note("begin", "-b", "local time")
+        if self.options.has("-t"):
+            self.result["deadline"] = _iso(
+                parse_begin(self.options.value("-t"), self.now_s, option="-t")
+            )
+            self.note("deadline", "-t", "local time")
         self.flag("hold", "-H", given_only=True)
         if self.options.has("-r") or self.options.has("-rn"):
             self.result["rerunnable"] = self.options.has("-r")

@@ -96,6 +96,8 @@ def build_submission(
         body["hosts"] = options.value("-m")
     if options.has("-b"):
         body["begin_at"] = parse_begin(options.value("-b"), now_s)
+    if options.has("-t"):
+        body["deadline_at"] = parse_begin(options.value("-t"), now_s, option="-t")
     if options.has("-sp"):
         body["priority"] = parse_priority(options.value("-sp"))
     body.update({member: True for option, member in _SWITCHES if options.has(option)})
