@@ -30,7 +30,7 @@ def test_a_run_tells_all_of_every_job(tmp_path: Path, capsys: pytest.CaptureFixt
     first, second = document["jobs"]
     assert first == {
         "id": "a", "jobid": 1, "index": 0, "state": "DONE", "submit": 0, "start": 1, "end": 301,
-        "wait": 1, "attempt": 1, "exit": 0, "reason": None,
+        "wait": 1, "attempt": 1, "exit": 0, "reason": None, "rule": "turn",
         "placement": [
             {
                 "host": "h1", "role": "", "slots": 2, "gpus": [], "amounts": {"mem": 2048},
@@ -78,12 +78,13 @@ def test_the_seed_draws_run_times(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_what_does_not_hold_is_named_with_what_was_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = SCENARIO.replace("end: 301", "end: 300").replace("{h1: 2}", "{h2: 1}")
+    text = SCENARIO.replace("end: 301", "end: 300").replace("{h1: 2}", "{h2: 1}, rule: backfill")
     file = scenario(tmp_path, text)
     assert main(["sim", "run", file, "-o", "yaml"]) == 1
     told = capsys.readouterr()
     assert f"{file}:7: expected" in told.err
     assert "hosts are {'h1': 2}" in told.err
+    assert "rule is turn" in told.err
     assert "end is 301" in told.err
     assert yaml.safe_load(told.out)["expect"][1]["found"] == "end is 301"
     assert main(["sim", "run", file]) == 1
