@@ -98,6 +98,29 @@ def test_a_wrong_file_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["sim", "run", str(tmp_path / "none.yaml")]) == 2
 
 
+def test_a_journal_that_cannot_be_written_is_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = scenario(tmp_path, SCENARIO)
+    for place, why in ((Path(file) / "inside", "Not a directory"), (Path(file), "File exists")):
+        assert main(["sim", "run", file, "--journal", str(place)]) == 2
+        assert capsys.readouterr().err == f"{place}: {why}\n"
+    directory = str(tmp_path / "journal")
+    assert main(["sim", "run", file, "--journal", directory]) == 0
+    assert main(["sim", "run", file, "--journal", directory]) == 2
+    assert "there is a journal already" in capsys.readouterr().err
+
+
+def test_what_is_left_out_of_a_log_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.swf"
+    line = "{} 0 -1 {} 1 -1 -1 1 {} -1 1 1 1 -1 -1 -1 -1 -1\n"
+    log.write_text("".join(line.format(*job) for job in ((1, 5, 9), (2, 5, -1), (3, 0, 9))))
+    assert main(["sim", "swf", str(log), "--procs", "1"]) == 0
+    assert "  jobs left out 2: no requested time 1, no run time 1\n" in capsys.readouterr().out
+
+
 def test_a_gpu_trace_that_is_not_there_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "gpu-trace", "none.csv", "b.csv"]) == 2
     assert "none.csv" in capsys.readouterr().err
