@@ -68,6 +68,7 @@ def render_spec(
         "rerunnable": job.rerunnable,
         "hold": standing.hold,
         "begin_at": _seconds(standing.begin_at_us),
+        "deadline_at": _seconds(job.deadline_us),
         **_manner(job),
     }
     found |= {name: value for name, value in given.items() if value}

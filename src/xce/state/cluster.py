@@ -155,8 +155,10 @@ class ClusterState:
         """By the job waited for."""
         self.avoiders: dict[HostNumber, dict[JobId, None]] = {}
         """Unfinished jobs that failed to start on a host through its fault."""
+        self.deadlines: dict[int, Micros] = {}
+        """By spec: when jobs of it must be over. Those that have no deadline are not in it."""
         self.due: list[tuple[Micros, JobId]] = []
-        """Heap of instants at which a pending job must be looked at again."""
+        """Heap of instants at which a job must be looked at again."""
         self.returns: list[tuple[Micros, JobId, int, int]] = []
         """Heap of instants at which amounts come back: ``(at, job, position, attempt)``."""
         self.returns_gone = 0
@@ -202,12 +204,16 @@ class ClusterState:
     def note_spec(self, spec_id: int, spec: JobSpec) -> None:
         """Have a spec."""
         self.specs[spec_id] = spec
+        if spec.deadline_us:
+            self.deadlines[spec_id] = spec.deadline_us
         if self._lookups.spec_ids is not None:
             self._lookups.spec_ids[spec] = spec_id
 
     def forget_spec(self, spec_id: int) -> None:
         """Have a spec no more."""
         spec = self.specs.pop(spec_id)
+        if spec.deadline_us:
+            del self.deadlines[spec_id]
         if self._lookups.spec_ids is not None:
             del self._lookups.spec_ids[spec]
 

@@ -218,6 +218,9 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     parts += _resources_asked(row)
     if row.get("begin_at"):
         parts.append(f"Specified Start Time <{render_date(row['begin_at'], with_year=True)}>")
+    if row.get("deadline_at"):
+        ends = render_date(row["deadline_at"], with_year=True)
+        parts.append(f"Specified Termination Time <{ends}>")
     return ", ".join(parts) + ";"
 
 

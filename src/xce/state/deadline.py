@@ -1,0 +1,81 @@
+"""Jobs that must be over at an instant: what of them is late, and when they are looked at.
+
+Whoever waits is late as soon as what it may run for does not fit before its deadline.
+"""
+
+from collections.abc import Iterator
+
+from xce.model.ids import JobId, Micros
+from xce.model.job import EndCause
+from xce.model.ranges import EMPTY, Ranges, from_sorted, unite
+from xce.state.cluster import ClusterState
+from xce.state.job import Job
+
+
+def last_start_us(state: ClusterState, cls: int, spec_id: int) -> Micros:
+    """Return at which instant what is of a class and a spec is too late to start; 0: never."""
+    deadline_us = state.deadlines.get(spec_id, 0)
+    return max(deadline_us - state.classes[cls].key.run_limit_us, 1) if deadline_us else 0
+
+
+def late_waiting(state: ClusterState, job: Job, now_us: Micros) -> Ranges:
+    """Return the positions of a job that wait and cannot be over in time any more."""
+    found = EMPTY
+    for cls, spec_id, part in job.forms(unite(job.pending, job.held)):
+        if 0 < last_start_us(state, cls, spec_id) <= now_us:
+            found = unite(found, part)
+    return found
+
+
+def overdue(state: ClusterState, job: Job, now_us: Micros) -> Ranges:
+    """Return the positions whose attempts live at their deadline, and nobody has ended them."""
+    return from_sorted(sorted(_each_overdue(state, job, now_us)))
+
+
+def _each_overdue(state: ClusterState, job: Job, now_us: Micros) -> Iterator[int]:
+    for position, attempt in (job.live or {}).items():
+        if attempt.end_cause == EndCause.NONE:
+            spec_id = state.spec_id_at(job, position)
+            if 0 < state.deadlines.get(spec_id, 0) <= now_us:
+                yield position
+
+
+def is_late(state: ClusterState, job: Job) -> bool:
+    """Return whether anything of a job that waits is late: it is ended, and does not start."""
+    return bool(state.deadlines) and bool(late_waiting(state, job, state.now_us))
+
+
+def await_deadlines(state: ClusterState, job: Job) -> None:
+    """Have a job looked at when something of it becomes late."""
+    if state.deadlines:
+        for at_us in dict.fromkeys(_instants(state, job)):
+            state.wait_until(at_us, job.id)
+
+
+def await_again(state: ClusterState, job: Job, position: int) -> None:
+    """Have a job looked at of which an element waits again; what is to come is awaited already."""
+    if state.deadlines:
+        at_us = last_start_us(state, *job.form_at(position))
+        if 0 < at_us <= state.now_us:
+            state.wait_until(at_us, job.id)
+
+
+def is_awaited(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
+    """Return whether a job is to be looked at then for its deadline."""
+    job = state.jobs[job_id]
+    if at_us > state.now_us:
+        return any(one == at_us for one in _instants(state, job))
+    is_overdue = any(True for _ in _each_overdue(state, job, state.now_us))
+    return is_overdue or bool(late_waiting(state, job, state.now_us))
+
+
+def _instants(state: ClusterState, job: Job) -> Iterator[Micros]:
+    """Yield when something of a job becomes late."""
+    deadlines = state.deadlines
+    for cls, spec_id in job.own_forms():
+        if spec_id in deadlines:
+            yield last_start_us(state, cls, spec_id)
+            yield deadlines[spec_id]
+    for attempt in (job.live or {}).values():
+        if attempt.spec_id in deadlines:
+            yield deadlines[attempt.spec_id]
