@@ -39,17 +39,15 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     begun: list[JobId] = []
     doomed: dict[JobId, Ranges] = {}
     waited: dict[JobId, Micros] = {}
-    late: dict[JobId, tuple[Ranges, Ranges]] = {}
+    late = _late_jobs(state, now_us)
     for job_id in _due_jobs(state, now_us):
-        if len(begun) + len(doomed) + len(waited) + len(late) >= SLICE:
+        if len(begun) + len(doomed) + len(waited) >= SLICE:
             break
         job = state.jobs.get(job_id)
-        if job is None or job.is_finished:
+        if job is None or job.is_finished or job_id in late:
+            # What else is due of one that is late comes with the next tick.
             continue
-        if state.deadlines and any(found := _late_elements(state, job, now_us)):
-            # The rest of what is due of it comes with the next tick.
-            late[job_id] = found
-        elif job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
+        if job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
             begun.append(job_id)
         elif runs := _doomed_elements(job, now_us):
             doomed[job_id] = runs
@@ -64,7 +62,7 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(returned)
     if doomed:
         records.append(withdraw_elements(state, dict(sorted(doomed.items())), now_us))
-    records.extend(_end_late(state, dict(sorted(late.items())), now_us))
+    records.extend(_end_late(state, late, now_us))
     records.extend(_lift_avoidance(state, now_us))
     if not tick.is_settling:
         records.extend(decide_losses(state, now_us))
@@ -111,9 +109,19 @@ def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | 
     )
 
 
-def _late_elements(state: ClusterState, job: Job, now_us: Micros) -> tuple[Ranges, Ranges]:
-    """Return the elements of a job that wait too late for its deadline, and that outlive it."""
-    return late_waiting(state, job, now_us), overdue(state, job, now_us)
+def _late_jobs(state: ClusterState, now_us: Micros) -> dict[JobId, tuple[Ranges, Ranges]]:
+    """Return the elements of jobs that wait too late for their deadline, and that outlive it."""
+    found: dict[JobId, tuple[Ranges, Ranges]] = {}
+    for job_id in _due_jobs(state, now_us) if state.deadlines else ():
+        job = state.jobs.get(job_id)
+        if job is None or job.is_finished or job_id in found:
+            continue
+        elements = late_waiting(state, job, now_us), overdue(state, job, now_us)
+        if any(elements):
+            found[job_id] = elements
+        if len(found) >= SLICE:
+            break
+    return dict(sorted(found.items()))
 
 
 def _end_late(

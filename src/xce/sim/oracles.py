@@ -13,7 +13,7 @@ from xce.model.dependency import EACH, And, Condition, Dependency, Test
 from xce.model.effect import Launch
 from xce.model.entry import Entry
 from xce.model.host_record import HostsLeftOut, HostsLost, HostUp
-from xce.model.ids import Index, JobId
+from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import contains
 from xce.model.record import (

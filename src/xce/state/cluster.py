@@ -121,7 +121,8 @@ class ClusterState:
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
-        self.sharing, self._lookups = Sharing(), Lookups()
+        self.deadlines, self.sharing, self._lookups = dict[int, Micros](), Sharing(), Lookups()
+        """By spec: when jobs of it must be over. Specs without a deadline are not in it."""
         self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs, self.keys = dict[JobId, Job](), dict[tuple[str, str], KeyUse]()
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}
@@ -155,8 +156,6 @@ class ClusterState:
         """By the job waited for."""
         self.avoiders: dict[HostNumber, dict[JobId, None]] = {}
         """Unfinished jobs that failed to start on a host through its fault."""
-        self.deadlines: dict[int, Micros] = {}
-        """By spec: when jobs of it must be over. Those that have no deadline are not in it."""
         self.due: list[tuple[Micros, JobId]] = []
         """Heap of instants at which a job must be looked at again."""
         self.returns: list[tuple[Micros, JobId, int, int]] = []

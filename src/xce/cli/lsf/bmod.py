@@ -60,7 +60,8 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
 _UNSET = {
     "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
     "-xn": "exclusive", "-Pn": "project", "-spn": "priority", "-Wn": "run_limit_s",
-    "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-tn": "deadline_at", "-wn": "dependency",
+    "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-tn": "deadline_at",
+    "-wn": "dependency",
     "-gn": "group", "-appn": "app", "-En": "pre_exec", "-Epn": "post_exec",
     "-wan": "warning_signal", "-wtn": "warning_s",
     "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
@@ -91,8 +92,8 @@ _KNOWN = {
     **dict.fromkeys(
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
-            "-t", "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z", "-Zs",
-            *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
+            "-t", "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z",
+            "-Zs", *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
         ),
         VALUE,
     ),

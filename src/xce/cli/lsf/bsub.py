@@ -108,8 +108,8 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-t", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
+                "-b", "-t", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L",
+                "-G", "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
                 "-k", *LIMITS,
             ),
             VALUE,
