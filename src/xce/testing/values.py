@@ -95,7 +95,6 @@ def submission(  # noqa: PLR0913 - a builder takes whatever a test wants to say
     mem_limit_kib: int = 0,
     priority: int = 0,
     rerunnable: bool | None = None,
-    deadline_us: Micros = 0,
 ) -> Submission:
     """Return one job as a submit command carries it.
 
@@ -116,7 +115,6 @@ def submission(  # noqa: PLR0913 - a builder takes whatever a test wants to say
         mem_limit_kib: As ``-M``.
         priority: As ``-sp``.
         rerunnable: As ``-r`` or ``-rn``; None: neither.
-        deadline_us: As ``-t``.
     """
     return Submission(
         spec=JobSpec(
@@ -126,7 +124,6 @@ def submission(  # noqa: PLR0913 - a builder takes whatever a test wants to say
             dependency=after,
             array=elements,
             mem_limit_kib=mem_limit_kib,
-            deadline_us=deadline_us,
         ),
         request=asks or request(tasks, mem_mib=mem_mib),
         queue=queue,

@@ -1,6 +1,7 @@
 """Jobs that must be over at an instant: ``-t``."""
 
 import pytest
+from msgspec.structs import replace
 
 from xce.control.due import next_due_us
 from xce.model.command import RequeueJobs
@@ -24,17 +25,23 @@ from xce.testing.builders import (
     report_started,
     run_job,
     stop,
-    submission,
     submit,
     switch,
     tick,
     try_submit,
 )
+from xce.testing.values import submission as plain
 
 
 @pytest.fixture
 def controller():
     return cluster()
+
+
+def submission(deadline_us=0, **more):
+    """One that must be over at an instant."""
+    found = plain(**more)
+    return replace(found, spec=replace(found.spec, deadline_us=deadline_us))
 
 
 def in_minutes(controller, minutes):
