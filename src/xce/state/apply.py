@@ -100,7 +100,7 @@ def apply_records(state: ClusterState, records: Iterable[r.Record]) -> None:
         forget_left(state)
     due, returns = state.due, state.returns
     while due and not _is_due(state, *due[0]):
-        heapq.heappop(due)
+        state.awaited.discard(heapq.heappop(due))
     while returns and not _is_held(state, *returns[0]):
         heapq.heappop(returns)
     if state.returns_gone > _GONE_MAX and state.returns_gone > len(returns) // 2:
@@ -121,7 +121,7 @@ def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
     ends = bool(job.waits & DOOMED) and job.doomed_until_us == at_us
     if begins or passes or ends or any(until_us == at_us for until_us, _ in job.dooms):
         return True
-    return bool(state.deadlines) and is_awaited(state, at_us, job_id)
+    return bool(state.deadlines) and is_awaited(state, at_us, job)
 
 
 def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, number: int) -> bool:

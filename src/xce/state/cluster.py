@@ -121,8 +121,9 @@ class ClusterState:
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
-        self.deadlines, self.sharing, self._lookups = dict[int, Micros](), Sharing(), Lookups()
-        """By spec: when jobs of it must be over. Specs without a deadline are not in it."""
+        self.sharing, self._lookups = Sharing(), Lookups()
+        # By spec: when jobs of it must be over, where it says so; and what of ``due`` is for that.
+        self.deadlines, self.awaited = dict[int, Micros](), set[tuple[Micros, JobId]]()
         self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs, self.keys = dict[JobId, Job](), dict[tuple[str, str], KeyUse]()
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}

@@ -5,7 +5,7 @@ Whoever waits is late as soon as what it may run for does not fit before its dea
 
 from collections.abc import Iterator
 
-from xce.model.ids import JobId, Micros
+from xce.model.ids import Micros
 from xce.model.job import EndCause
 from xce.model.ranges import EMPTY, Ranges, from_sorted, unite
 from xce.state.cluster import ClusterState
@@ -47,35 +47,38 @@ def is_late(state: ClusterState, job: Job) -> bool:
 
 def await_deadlines(state: ClusterState, job: Job) -> None:
     """Have a job looked at when something of it becomes late."""
-    if state.deadlines:
-        for at_us in dict.fromkeys(_instants(state, job)):
-            state.wait_until(at_us, job.id)
+    if not state.deadlines:
+        return
+    for form in job.own_forms():
+        _await(state, job, *form)
+    for attempt in (job.live or {}).values():
+        if attempt.spec_id:
+            _await(state, job, attempt.cls, attempt.spec_id)
 
 
 def await_again(state: ClusterState, job: Job, position: int) -> None:
-    """Have a job looked at of which an element waits again; what is to come is awaited already."""
+    """Have a job looked at of which an element waits again."""
     if state.deadlines:
-        at_us = last_start_us(state, *job.form_at(position))
-        if 0 < at_us <= state.now_us:
+        _await(state, job, *job.form_at(position))
+
+
+def _await(state: ClusterState, job: Job, cls: int, spec_id: int) -> None:
+    """Have a job looked at when what waits is late, and when what lives is; once for each."""
+    deadline_us = state.deadlines.get(spec_id, 0)
+    if not deadline_us:
+        return
+    for at_us in (last_start_us(state, cls, spec_id), deadline_us):
+        if (at_us, job.id) not in state.awaited:
+            state.awaited.add((at_us, job.id))
             state.wait_until(at_us, job.id)
 
 
-def is_awaited(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
-    """Return whether a job is to be looked at then for its deadline."""
-    job = state.jobs[job_id]
-    if at_us > state.now_us:
-        return any(one == at_us for one in _instants(state, job))
-    is_overdue = any(True for _ in _each_overdue(state, job, state.now_us))
-    return is_overdue or bool(late_waiting(state, job, state.now_us))
+def is_awaited(state: ClusterState, at_us: Micros, job: Job) -> bool:
+    """Return whether something of a job is late by an instant, as far as is known now.
 
-
-def _instants(state: ClusterState, job: Job) -> Iterator[Micros]:
-    """Yield when something of a job becomes late."""
-    deadlines = state.deadlines
-    for cls, spec_id in job.own_forms():
-        if spec_id in deadlines:
-            yield last_start_us(state, cls, spec_id)
-            yield deadlines[spec_id]
-    for attempt in (job.live or {}).values():
-        if attempt.spec_id in deadlines:
-            yield deadlines[attempt.spec_id]
+    Where that becomes so later, it is awaited anew.
+    """
+    by_us = max(at_us, state.now_us)
+    return bool(late_waiting(state, job, by_us)) or any(
+        True for _ in _each_overdue(state, job, by_us)
+    )

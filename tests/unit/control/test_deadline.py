@@ -96,6 +96,8 @@ def test_a_job_whose_run_limit_does_not_fit_any_more_is_not_started(controller):
     tick(controller)
     assert cause(controller, job) == EndCause.DEADLINE
     assert stat(controller, runs) == "RUN"
+    # Nothing comes by the time at which only what waits would be late.
+    assert next_due_us(controller.state) == limits["deadline_us"]
     tick(controller, after_us=3 * MINUTE_US)
     assert controller.attempt(runs).end_cause == EndCause.DEADLINE
     check_state(controller.state)
@@ -330,3 +332,31 @@ def test_deadlines_are_known_after_a_restart(controller, share):
     assert sorted(set(state.due)) == sorted(set(controller.state.due))
     assert state.deadlines == controller.state.deadlines
     check_state(state)
+
+
+def test_a_job_that_waits_again_and_again_is_awaited_once(controller):
+    job = submit(controller, submission(in_minutes(controller, 5), run_limit_us=MINUTE_US))
+    for host in ("h1", "h2"):
+        place(controller, job, host=host)
+        report_ended(controller, job, host_fault=True)
+        controller.now_us += MINUTE_US // 2
+    assert len(controller.state.due) == 2
+    tick(controller, after_us=2 * MINUTE_US)
+    assert cause(controller, job) == EndCause.DEADLINE
+    assert not controller.state.due
+    assert not controller.state.awaited
+
+
+def test_a_job_that_ran_when_it_would_have_been_late_is_awaited_when_it_waits_again(controller):
+    job = running(
+        controller,
+        deadline_us=in_minutes(controller, 9),
+        run_limit_us=8 * MINUTE_US,
+        rerunnable=True,
+    )
+    tick(controller, after_us=2 * MINUTE_US)
+    report_ended(controller, job, exit_code=1, cause=EndCause.HOST_RESTARTED)
+    assert stat(controller, job) == "PEND"
+    tick(controller)
+    assert cause(controller, job) == EndCause.DEADLINE
+    check_state(controller.state)
