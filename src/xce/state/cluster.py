@@ -213,7 +213,7 @@ class ClusterState:
         """Have a spec no more."""
         spec = self.specs.pop(spec_id)
         if spec.deadline_us:
-            del self.deadlines[spec_id]
+            self.deadlines.pop(spec_id, None)
         if self._lookups.spec_ids is not None:
             del self._lookups.spec_ids[spec]
 

@@ -341,7 +341,7 @@ def test_a_job_that_waits_again_and_again_is_awaited_once(controller):
         report_ended(controller, job, host_fault=True)
         controller.now_us += MINUTE_US // 2
     assert len(controller.state.due) == 2
-    tick(controller, after_us=2 * MINUTE_US)
+    tick(controller, after_us=3 * MINUTE_US)
     assert cause(controller, job) == EndCause.DEADLINE
     assert not controller.state.due
     assert not controller.state.awaited
