@@ -98,8 +98,8 @@ class Parts:
         self.races = self._draw_races()
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
         self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
-        self.has_deadlines = Random(seed ^ _DEADLINE_SEED).random() < _DEADLINE_SHARE
         """Whether jobs start tasks on their other hosts, and users delete job groups."""
+        self.has_deadlines = Random(seed ^ _DEADLINE_SEED).random() < _DEADLINE_SHARE
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
         self._contents: dict[Seq, bytes] = {}
         """What is stored, by its last entry."""
