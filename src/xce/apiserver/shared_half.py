@@ -75,6 +75,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     warning_signal: int
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: float
+    deadline_at: float | None
+    """When it is ended if it still runs; None: never."""
     description: str
     output_dir: str
     """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
@@ -83,8 +85,6 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     transfers: tuple[Transfer, ...]
     """Files that are copied before and after: local path, operator, the job's path."""
     checkpoints: CheckpointsRow | None
-    deadline_at: float | None
-    """``-t``: what is not over then is ended."""
 
 
 class Common:
@@ -145,8 +145,8 @@ class Common:
 
     @property
     def deadline_at(self) -> float | None:
-        """When it has to be over."""
-        return self.spec.deadline_us / SECOND_US if self.spec.deadline_us else None
+        """When it is ended if it still runs."""
+        return number_s(self.spec.deadline_us) if self.spec.deadline_us else None
 
     @property
     def estimate_s(self) -> float:
@@ -197,11 +197,11 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "mail_to": "spec.mail_to",
     "warning_signal": "spec.warning_signal",
     "warning_s": "warning_s",
+    "deadline_at": "deadline_at",
     "description": "spec.description",
     "output_dir": "spec.output_dir",
     "limits": "limits",
     "transfers": "spec.transfers",
     "checkpoints": "checkpoints",
-    "deadline_at": "deadline_at",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -1,10 +1,9 @@
-"""What time alone brings: begin times, doomed jobs, and what may be forgotten."""
+"""What time alone brings: begin times, deadlines, doomed jobs, and what may be forgotten."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from xce.control.deadline import end_late, is_late
 from xce.control.loss import decide_losses, next_loss_us
 from xce.control.selection import index_runs, waiting_positions
 from xce.control.trace import decide_expired
@@ -17,6 +16,7 @@ from xce.model.ranges import Ranges, from_runs
 from xce.model.record import (
     AmountsReturned,
     DelaysPassed,
+    EndDecided,
     JobsForgotten,
     JobsReleased,
     KeysForgotten,
@@ -24,6 +24,7 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.state.cluster import ClusterState
+from xce.state.deadline import late_waiting, overdue
 from xce.state.index import next_wait_us
 from xce.state.job import DOOMED, WAITS_BEGIN, Job
 
@@ -38,17 +39,16 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     begun: list[JobId] = []
     doomed: dict[JobId, Ranges] = {}
     waited: dict[JobId, Micros] = {}
-    late: dict[JobId, None] = {}
+    late = _late_jobs(state, now_us)
     for job_id in _due_jobs(state, now_us):
-        if len(begun) + len(doomed) + len(waited) + len(late) >= SLICE:
+        if len(begun) + len(doomed) + len(waited) >= SLICE:
             break
         job = state.jobs.get(job_id)
-        if job is None or job.is_finished:
+        if job is None or job.is_finished or job_id in late:
+            # What else is due of one that is late comes with the next tick.
             continue
         if job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
             begun.append(job_id)
-        elif is_late(state, job, now_us):
-            late[job_id] = None
         elif runs := _doomed_elements(job, now_us):
             doomed[job_id] = runs
         elif 0 < (delay_us := next_wait_us(state, job)) <= now_us - job.submit_at_us:
@@ -57,10 +57,12 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(JobsReleased(sorted(set(begun)), from_dependency=False))
     if waited:
         records.append(DelaysPassed(sorted(waited), [waited[job] for job in sorted(waited)]))
-    records.extend(_amounts_returned(state, now_us))
+    returned = _amounts_returned(state, now_us)
+    if returned is not None:
+        records.append(returned)
     if doomed:
         records.append(withdraw_elements(state, dict(sorted(doomed.items())), now_us))
-    records.extend(end_late(state, sorted(late), now_us))
+    records.extend(_end_late(state, late, now_us))
     records.extend(_lift_avoidance(state, now_us))
     if not tick.is_settling:
         records.extend(decide_losses(state, now_us))
@@ -84,7 +86,7 @@ def next_due_us(state: ClusterState) -> Micros:
     return min(instants, default=0)
 
 
-def _amounts_returned(state: ClusterState, now_us: Micros) -> list[Record]:
+def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | None:
     """Return which amounts with a duration come back now, all in one record (decision X-27)."""
     stages: dict[tuple[JobId, int], int] = {}
     for _, job_id, position, number in _due_entries(state.returns, now_us):
@@ -98,14 +100,43 @@ def _amounts_returned(state: ClusterState, now_us: Micros) -> list[Record]:
         if len(stages) >= SLICE:
             break
     if not stages:
-        return []
+        return None
     places = sorted(stages)
-    returned = AmountsReturned(
+    return AmountsReturned(
         [job_id for job_id, _ in places],
         [state.jobs[job_id].index(position) for job_id, position in places],
         [stages[place] for place in places],
     )
-    return [returned]
+
+
+def _late_jobs(state: ClusterState, now_us: Micros) -> dict[JobId, tuple[Ranges, Ranges]]:
+    """Return the elements of jobs that wait too late for their deadline, and that outlive it."""
+    found: dict[JobId, tuple[Ranges, Ranges]] = {}
+    for job_id in _due_jobs(state, now_us) if state.deadlines else ():
+        job = state.jobs.get(job_id)
+        if job is None or job.is_finished or job_id in found:
+            continue
+        elements = late_waiting(state, job, now_us), overdue(state, job, now_us)
+        if any(elements):
+            found[job_id] = elements
+        if len(found) >= SLICE:
+            break
+    return dict(sorted(found.items()))
+
+
+def _end_late(
+    state: ClusterState, late: Mapping[JobId, tuple[Ranges, Ranges]], now_us: Micros
+) -> list[Record]:
+    """Return the end of what cannot be over at its deadline, or is not."""
+    records: list[Record] = []
+    waiting = {job_id: found[0] for job_id, found in late.items() if found[0]}
+    if waiting:
+        records.append(withdraw_elements(state, waiting, now_us, EndCause.DEADLINE))
+    alive = {job_id: found[1] for job_id, found in late.items() if found[1]}
+    if alive:
+        columns = _columns(state, alive)
+        records.append(EndDecided(*columns, EndCause.DEADLINE, "", force=False, at_us=now_us))
+    return records
 
 
 def _due_jobs(state: ClusterState, now_us: Micros) -> Iterator[JobId]:
@@ -138,15 +169,25 @@ def _doomed_elements(job: Job, now_us: Micros) -> Ranges:
 
 
 def withdraw_elements(
-    state: ClusterState, elements: Mapping[JobId, Ranges], now_us: Micros
+    state: ClusterState,
+    elements: Mapping[JobId, Ranges],
+    now_us: Micros,
+    cause: EndCause = EndCause.ORPHAN_SYSTEM,
 ) -> Withdrawn:
-    """Return the end of elements whose dependency can never be satisfied (decision X-13)."""
+    """Return the end of elements that wait in vain (decision X-13)."""
+    return Withdrawn(*_columns(state, elements), cause, "", now_us)
+
+
+def _columns(
+    state: ClusterState, elements: Mapping[JobId, Ranges]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return elements as the columns of a record."""
     columns: tuple[list[int], list[int], list[int]] = ([], [], [])
     for job_id, positions in elements.items():
         for first, last in index_runs(state.jobs[job_id], positions):
             for column, value in zip(columns, (job_id, first, last), strict=True):
                 column.append(value)
-    return Withdrawn(*columns, EndCause.ORPHAN_SYSTEM, "", now_us)
+    return columns
 
 
 def _forget(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:

@@ -208,6 +208,5 @@ MANNER: Final = {
     "limits": Key("limits", _read_limits),
     "transfers": Key("transfers", _read_transfers),
     "checkpoints": Key("checkpoints", _read_checkpoints),
-    "deadline_at": Key("deadline_at", read_instant),
 }
 """Keys about how a job runs and what is said of it, each for the member of a submission."""

@@ -86,7 +86,7 @@ class Mix:
         self.prices = np.asarray(_prices(tasks, capacity or [0] * max(1, kinds)), np.int64)
         """By kind of host: what a GPU of it costs, in thousandths."""
         chosen = _commonest(tasks)
-        self._made_of = dict(tasks), kinds
+        self._made_of = dict(tasks), kinds, tuple(capacity)
         self.total = sum(chosen.values())
         """How many tasks count."""
         wishes = sorted({(count, milli) for _, count, milli, _ in chosen if count})
@@ -110,9 +110,9 @@ class Mix:
         for place, each in enumerate(kinds_of):
             self._sizes[sorted(each[3]), place] = chosen[each]
 
-    def is_of(self, tasks: Mapping[Kind, int], kinds: int) -> bool:
+    def is_of(self, tasks: Mapping[Kind, int], kinds: int, capacity: tuple[int, ...] = ()) -> bool:
         """Return whether it is what it would be if it were made of these."""
-        return self._made_of == (tasks, kinds)
+        return self._made_of == (tasks, kinds, capacity)
 
     def fragments(self, hosts: Hosts) -> Column:
         """Return the expected fragments of each host: thousandths of GPUs, times `total`."""
@@ -195,10 +195,25 @@ def fullest_device(hosts: Hosts, ask: Ask) -> Column:
     return found
 
 
-def shrinkage(
+def without(hosts: Hosts, ask: Ask) -> tuple[Hosts, Column]:
+    """Return what is left of hosts when each has one more task, and the GPU that lost a part."""
+    devices = hosts.devices.copy()
+    chosen = np.zeros(len(devices), np.int64)
+    if ask.gpus and not ask.is_whole:
+        chosen = fullest_device(hosts, ask)
+        devices[np.arange(len(devices)), chosen] -= ask.milli
+    elif ask.gpus:
+        has_room = devices >= ask.milli
+        devices[has_room & (np.cumsum(has_room, axis=1) <= ask.gpus)] -= ask.milli
+    return Hosts(hosts.cpu - ask.cpu, devices, hosts.kinds), chosen
+
+
+def packed_shrinkage(
     hosts: Hosts, ask: Ask, measure: Measure, before: Column | None = None
 ) -> tuple[Column, Column]:
-    """Return how much a measure shrinks on each host, times `Mix.total`, and by which GPU.
+    """Return how much a measure shrinks on each host, times `Mix.total`, and the GPU for a part.
+
+    A part comes off the fullest GPU that has room, as the allocator takes it.
 
     Args:
         hosts: Hosts that have room.
@@ -208,15 +223,20 @@ def shrinkage(
     """
     if before is None:
         before = measure(hosts)
+    after, chosen = without(hosts, ask)
+    return before - measure(after), chosen
+
+
+def shrinkage(
+    hosts: Hosts, ask: Ask, measure: Measure, before: Column | None = None
+) -> tuple[Column, Column]:
+    """Return the same with the GPU for a part by which it shrinks most."""
+    if not ask.gpus or ask.is_whole:
+        return packed_shrinkage(hosts, ask, measure, before)
+    if before is None:
+        before = measure(hosts)
     places = np.arange(len(hosts.cpu))
     cpu = hosts.cpu - ask.cpu
-    if not ask.gpus or ask.is_whole:
-        devices = hosts.devices.copy()
-        has_room = devices >= ask.milli
-        if ask.gpus:
-            devices[has_room & (np.cumsum(has_room, axis=1) <= ask.gpus)] -= ask.milli
-        shrinks = before - measure(Hosts(cpu, devices, hosts.kinds))
-        return shrinks, np.zeros(len(places), np.int64)
     rows, columns = _choices(hosts.devices, ask.milli)
     devices = hosts.devices[rows].copy()
     devices[np.arange(len(rows)), columns] -= ask.milli
@@ -245,9 +265,10 @@ def blend(
 ) -> tuple[Column, Column]:
     """Return the score of ``default`` for each host, and the GPU for a part.
 
-    As `shrinkage` of waste, in millionths of a GPU, less what its GPUs cost and what is left of it.
+    As `packed_shrinkage` of waste, in millionths of a GPU, less what its GPUs cost and what is
+    left of it.
     """
-    shrinks, chosen = shrinkage(hosts, ask, mix.waste, before)
+    shrinks, chosen = packed_shrinkage(hosts, ask, mix.waste, before)
     left, whole = left_over(hosts, ask, sizes)
     costs = mix.prices[hosts.kinds] * (ask.gpus * ask.milli)
     fullness = left * (_SCALE * FULLNESS) // whole
@@ -265,7 +286,7 @@ def score_hosts(policy: str, hosts: Hosts, ask: Ask, mix: Mix, sizes: Sizes) -> 
         case "dot-product":
             return -likeness(hosts, ask, sizes)[0]
         case "fragmentation":
-            return shrinkage(hosts, ask, mix.fragments)[0]
+            return packed_shrinkage(hosts, ask, mix.fragments)[0]
         case _:
             return blend(hosts, ask, mix, sizes)[0]
 

@@ -12,6 +12,7 @@ from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.resreq.dependency import subjects_of
 from xce.state import usage
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.deadline import await_deadlines
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
 
 
@@ -36,10 +37,10 @@ def index_job(state: ClusterState, job: Job) -> None:
             state.avoiders.setdefault(host, {})[job.id] = None
         if job.variants or state.classes[job.cls].delays:
             await_delay(state, job)
+        await_deadlines(state, job)
     state.note_name(job)
     if job.waits or job.awaiting:
         _index_waits(state, job)
-    await_deadline(state, job)
     refresh_waiting(state, job)
 
 
@@ -227,36 +228,6 @@ def await_delay(state: ClusterState, job: Job) -> None:
     delay_us = next_wait_us(state, job)
     if delay_us:
         state.wait_until(job.submit_at_us + delay_us, job.id)
-
-
-def await_deadline(state: ClusterState, job: Job) -> None:
-    """Have a job looked at again when it has to end, and when it is too late to start it."""
-    deadline_us = state.spec(job).deadline_us
-    if deadline_us and not job.is_finished:
-        for at_us in {deadline_us, last_start_us(state, job)}:
-            state.wait_until(at_us, job.id)
-
-
-def last_start_us(state: ClusterState, job: Job) -> Micros:
-    """Return until when an element may start so that its own run limit ends before the deadline.
-
-    That of the element with the shortest run limit; the deadline itself where none was asked for.
-    """
-    limits_us = [state.specs[spec_id].run_limit_asked_us for _, spec_id in job.own_forms()]
-    return state.spec(job).deadline_us - min(limits_us)
-
-
-def has_time_to_end(state: ClusterState, job: Job, at_us: Micros) -> bool:
-    """Return whether something of a job is to be ended at an instant that its deadline brings."""
-    deadline_us = state.spec(job).deadline_us
-    if not deadline_us or at_us not in (deadline_us, last_start_us(state, job)):
-        return False
-    if at_us > state.now_us or job.pending or job.held:
-        return True
-    return at_us == deadline_us and any(
-        attempt.end_cause == EndCause.NONE or attempt.requeue
-        for attempt in (job.live or {}).values()
-    )
 
 
 def finish(state: ClusterState, job: Job, at_us: int) -> None:

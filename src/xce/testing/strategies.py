@@ -85,13 +85,8 @@ def submissions(
             after += f" {glue} done({draw(st.integers(1, jobs))})"
     name = draw(st.sampled_from(("", "a", "ab", "b c")))
     begins = draw(st.sampled_from((0, 0, 0, 1, 30)))
-    ends = draw(st.sampled_from((0, 0, 0, 0, 5, 90)))
-    deadline_us = now_us + (begins + ends) * SECOND_US if ends else 0
-    spec = JobSpec(
-        name=name, command="true", script="blob", dependency=after, deadline_us=deadline_us
-    )
     return Submission(
-        spec=spec,
+        spec=JobSpec(name=name, command="true", script="blob", dependency=after),
         request=draw(requests(hosts=hosts, resources=resources)),
         array=draw(st.one_of(st.none(), st.none(), arrays())),
         hold=draw(st.sampled_from((False, False, False, True))),

@@ -17,6 +17,7 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_count,
+    parse_deadline,
     parse_duration_s,
     parse_size_kib,
     parse_tasks,
@@ -239,10 +240,8 @@ class Reader:
             self.result["begin"] = _iso(at_s)
             self.note("begin", "-b", "local time")
         if self.options.has("-t"):
-            self.result["deadline"] = _iso(
-                parse_begin(self.options.value("-t"), self.now_s, option="-t")
-            )
-            self.note("deadline", "-t", "local time")
+            self.result["deadline_at"] = _iso(parse_deadline(self.options.value("-t"), self.now_s))
+            self.note("deadline_at", "-t", "local time")
         self.flag("hold", "-H", given_only=True)
         if self.options.has("-r") or self.options.has("-rn"):
             self.result["rerunnable"] = self.options.has("-r")

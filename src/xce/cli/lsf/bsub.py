@@ -43,7 +43,7 @@ Usage: bsub [options] command [argument ...]
   -w "condition"        start only when e.g. done(12) && ended(name)
   -ti                   with -w: end at once when the condition can never hold
   -b [[[year:]month:]day:]hour:minute   start not before
-  -t [[[year:]month:]day:]hour:minute   ended if it is not over then
+  -t [[[year:]month:]day:]hour:minute   end by then; do not start what cannot end by then
   -m "hosts"  -x        hosts to use; no other job beside it
   -cwd directory        working directory of the job
   -outdir directory     made before the job; relative -o and -e lie in it
@@ -108,9 +108,9 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
-                "-k", "-t", *LIMITS,
+                "-b", "-t", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L",
+                "-G", "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
+                "-k", *LIMITS,
             ),
             VALUE,
         ),

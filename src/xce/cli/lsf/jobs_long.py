@@ -216,11 +216,16 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
     parts += _resources_asked(row)
+    parts += [
+        f"Specified {name} Time <{render_date(row[member], with_year=True)}>"
+        for name, member in (("Start", "begin_at"), ("Termination", "deadline_at"))
+        if row.get(member)
+    ]
     return ", ".join(parts) + ";"
 
 
 def _resources_asked(row: Row) -> list[str]:
-    """Return where, on what, after what and when it shall run."""
+    """Return where, on what and after what it shall run."""
     parts = []
     if row.get("resreq_asked"):
         parts.append(f"Requested Resources <{row['resreq_asked']}>")
@@ -230,9 +235,6 @@ def _resources_asked(row: Row) -> list[str]:
         parts.append("Specified Hosts " + ", ".join([f"<{h}>" for h in row["hosts_asked"].split()]))
     if row.get("gpu_asked"):
         parts.append(f"Requested GPU <{row['gpu_asked']}>")
-    for name, member in (("Start", "begin_at"), ("Termination", "deadline_at")):
-        if row.get(member):
-            parts.append(f"Specified {name} Time <{render_date(row[member], with_year=True)}>")
     return parts
 
 

@@ -108,11 +108,29 @@ def parse_requeue(text: str) -> dict[str, list[int]]:
     return {"requeue_codes": list(codes), "requeue_elsewhere": list(elsewhere)}
 
 
-def parse_begin(text: str, now_s: float, *, option: str = "-b") -> int:
+def parse_begin(text: str, now_s: float) -> int:
     """Return the instant that ``[[[year:]month:]day:]hour:minute`` means in local time.
 
-    Where no year is given, the next such instant is meant; one in the past is satisfied at once.
+    Where no year is given, the next such instant is meant, or the present minute; one in the past
+    is satisfied at once.
     """
+    return _parse_instant(text, now_s, now_s - 60, "-b")
+
+
+def parse_deadline(text: str, now_s: float) -> int:
+    """Return the instant that ``-t`` means, likewise; the next one, or the year's, which must come.
+
+    Raises:
+        BadValueError: It is no instant, or is in the past.
+    """
+    at = _parse_instant(text, now_s, now_s, "-t")
+    if at <= now_s:
+        raise BadValueError(f"Job termination time cannot be in the past: -t {text}")
+    return at
+
+
+def _parse_instant(text: str, now_s: float, after_s: float, option: str) -> int:
+    """Return an instant; where no year is given, the first one after ``after_s``."""
     fields = text.strip().split(":")
     if not 2 <= len(fields) <= 5 or not all(_is_number(field) for field in fields):
         raise _bad_time(text, option)
@@ -133,7 +151,7 @@ def parse_begin(text: str, now_s: float, *, option: str = "-b") -> int:
         if (day and date[2] != day) or (month and date[1] != month):
             continue
         at = _instant(date[0], date[1], date[2], hour, minute)
-        if at is not None and at > now_s - 60:
+        if at is not None and at > after_s:
             return at
     raise _bad_time(text, option)
 
