@@ -91,6 +91,8 @@ class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
     force: bool = False
     """With ``kill``: at once, without a chance to clean up; with ``checkpoint``: its program is
     told so."""
+    as_done: bool = False
+    """With ``kill``: what has started counts as done when it is gone."""
     end: bool = False
     """With ``checkpoint``: the job ends when it is written."""
     states: list[Literal["RUN", "USUSP", "SSUSP", "DONE", "EXIT", "PEND"]] = []
@@ -220,7 +222,7 @@ def _command(
             to_top = body.action == "top"
             return MoveJobs(user, is_admin, selection, to_top, body.position or 1, groups)
         case "kill":
-            return KillJobs(user, is_admin, selection, body.force, groups)
+            return KillJobs(user, is_admin, selection, body.force, groups, body.as_done)
         case "stop":
             return StopJobs(user, is_admin, selection, groups)
         case "resume":
@@ -244,6 +246,8 @@ def _check_members(body: ActionBody) -> None:
     """
     if body.force and body.action not in ("kill", "checkpoint"):
         raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill and checkpoint")
+    if body.as_done and (body.action != "kill" or body.force):
+        raise refused(RefusalCode.BAD_REQUEST, "as_done belongs to kill without force")
     if body.end and body.action != "checkpoint":
         raise refused(RefusalCode.BAD_REQUEST, "end belongs to checkpoint")
     if (body.signal != 0) != (body.action == "signal"):
