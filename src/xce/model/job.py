@@ -273,7 +273,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mail_to: str = ""
     """``-u``: addresses with commas between them; empty: the owner's name."""
     warning_signal: int = 0
-    """``-wa``: sent before its run limit; 0: none."""
+    """``-wa``: sent before its run limit or its deadline; 0: none."""
     warning_us: Micros = 0
     """``-wt``: so long before."""
     description: str = ""
