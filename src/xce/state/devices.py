@@ -40,8 +40,10 @@ class DeviceTable:
         host = self.hosts[number]
         if not now and not host.devices:
             return
+        before = host.devices, host.gone, host.closed
         host.take(now, is_idle=is_idle)
-        self._columns = None
+        if (host.devices, host.gone, host.closed) != before:
+            self._columns = None
         self.width = max(self.width, len(host.devices))
 
     def load(self, number: HostNumber, devices: HostDevices) -> None:

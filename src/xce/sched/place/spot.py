@@ -22,7 +22,7 @@ from xce.sched.place.compound import Candidates, Laid, amounts_on, bind
 from xce.sched.place.domains import Trail
 from xce.sched.place.simple import find_loose, find_simple
 from xce.sched.place.whole import find_whole, sized
-from xce.sched.policy import Policy, sift
+from xce.sched.policy import Policy, fitting
 from xce.sched.processor_mix import Mix
 from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
@@ -124,7 +124,7 @@ def find_serial(
         facts: The hosts.
         policy: Which hosts are the best.
     """
-    if pools.most_attempts(shape, pools_free, shape.tasks_max) == 0:
+    if not left.any() or pools.most_attempts(shape, pools_free, shape.tasks_max) == 0:
         return None
     room = bulk.attempts_on_hosts(shape, ground, left)
     if not room.any():
@@ -150,7 +150,7 @@ def find_gang(
     if shape.request.parts:
         return _find_parts(shape, ground, pools_free, facts, policy)
     tasks = pools.most_tasks(shape, pools_free)
-    if tasks < shape.tasks_min:
+    if tasks < shape.tasks_min or not left.any():
         return None
     ranked = policy.ranking(shape, ground, facts)
     if shape.is_loose:
@@ -170,7 +170,7 @@ def _find_alternative(
     for inner in shape.inner:
         if inner.fixed is not None or pools.explain_shortage(inner, pools_free) is not None:
             continue
-        left = sift(inner, ground, facts, policy, inner.unit).left
+        left = fitting(inner, ground, facts, policy)
         spot = find_gang(inner, ground, pools_free, left, facts, policy)
         if spot is not None:
             return spot
@@ -211,12 +211,15 @@ def _find_sized(
     """Return where an attempt goes whose parts all have a fixed number of tasks, or None."""
     if pools.explain_shortage(shape, pools_free) is not None:
         return None
-    places = Candidates(
-        tuple(sift(part, ground, facts, policy, part.unit).left for part in shape.inner),
-        tuple(policy.ranking(part, ground, facts) for part in shape.inner),
-    )
     if waited_for(shape.request, ground.where):
         return None
+    masks: list[Flags] = []
+    for part in shape.inner:
+        masks.append(fitting(part, ground, facts, policy))
+        if part.tasks_min and not masks[-1].any():
+            return None
+    ranked = tuple(policy.ranking(part, ground, facts) for part in shape.inner)
+    places = Candidates(tuple(masks), ranked)
     laid = find_whole(shape, ground, places, Trail())
     if laid is None:
         return None
