@@ -152,11 +152,18 @@ def find_gang(
     tasks = pools.most_tasks(shape, pools_free)
     if tasks < shape.tasks_min or not left.any():
         return None
-    ranked = policy.ranking(shape, ground, facts)
     if shape.is_loose:
+        ranked = policy.ranking(shape, ground, facts)
         found = find_loose(shape, ground.free, left, ranked, tasks)
     else:
-        found = find_simple(shape, room_on(shape, ground.free, left, ranked), tasks, Trail())
+        numbers = left.nonzero()[0]
+        room = room_on(shape, ground.free, left, numbers)
+        if int(room.most.sum()) < shape.tasks_min:
+            return None
+        # What each host can take is the same in any order, and to order them may take long.
+        ranked = policy.ranking(shape, ground, facts)
+        room = room.within(numbers.searchsorted(ranked[left[ranked]]))
+        found = find_simple(shape, room, tasks, Trail())
     return None if found is None else _simple_spot(shape, *found, ground.free)
 
 
