@@ -73,7 +73,7 @@ class Life:
 
     def check_nothing_waits_for_no_reason(self) -> None:
         state = self.world.controller.state
-        for job_id in could_start(state):
+        for job_id, _ in could_start(state):
             assert self.world.reason(job_id).code is ReasonCode.RESERVED, job_id
             assert state.reservations, "reserved for nobody"
 

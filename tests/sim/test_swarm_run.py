@@ -138,7 +138,7 @@ def test_who_dies_at_a_seam_takes_only_himself_along() -> None:
 
     process.doom = Doom("middle", 2)
     for at_us in (1, 2, 3):
-        loop.after(at_us, process._run, work, ())
+        process.after(at_us, work)
     loop.at(4, done.append, "others")
     loop.run_until(10)
     assert done == ["before", "behind", "before", "others"]

@@ -28,7 +28,7 @@ class CheckpointsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     period_s: Period = 0
     """So often one is written; 0: only when somebody asks."""
     first_s: Period = 0
-    """So long after the start the first is; 0: as the others."""
+    """So long after the start the first is; 0: as the others. Only with ``period_s``."""
 
 
 class CheckpointsRow(msgspec.Struct, frozen=True, gc=False):
@@ -58,6 +58,12 @@ def read_checkpoints(
         )
     _check_period(body.period_s)
     _check_period(body.first_s)
+    if body.first_s and not body.period_s:
+        raise refused(
+            RefusalCode.BAD_REQUEST,
+            "first_s is when the first checkpoint of a period is written: say period_s, too",
+            lsf="Bad checkpoint period",
+        )
     if is_interactive:
         raise refused(RefusalCode.BAD_REQUEST, "interactive jobs write no checkpoints")
     return Checkpoints(

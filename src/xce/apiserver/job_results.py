@@ -1,11 +1,12 @@
 """What is told of each job that an action was about."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from xce.apiserver.problems import Problem
 from xce.model.command import Accepted
 from xce.model.refusal import Refusal
 
@@ -27,7 +28,7 @@ class JobResult(msgspec.Struct, frozen=True, gc=False):
     """What was done to a job or element, or why nothing was."""
 
     job: str
-    """``12`` or ``12[3]``; empty when nothing matched."""
+    """``12`` or ``12[3]``; of a modification also ``12[3-5,7]``; empty when nothing matched."""
     jobid: int | UnsetType = UNSET
     text: str | UnsetType = UNSET
     error: ActionError | UnsetType = UNSET
@@ -47,6 +48,12 @@ def job_label(job: int, first: int, last: int) -> str:
     return f"{job}[{first}]" if first == last else f"{job}[{first}-{last}]"
 
 
+def label_of(job: int, runs: Sequence[tuple[int, int]]) -> str:
+    """Return a job with the elements that were named: ``12``, ``12[3]`` or ``12[3-5,7]``."""
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+    return f"{job}[{','.join(words)}]" if words else str(job)
+
+
 def tell_done(item: Accepted) -> JobResult:
     """Return what is told of what was done."""
     label = job_label(item.job, item.first, item.last)
@@ -55,6 +62,12 @@ def tell_done(item: Accepted) -> JobResult:
         warning=item.warning or UNSET,
         count=item.last_job - item.job + 1 if item.last_job else UNSET,
     )  # fmt: skip
+
+
+def tell_problem(label: str, problem: Problem) -> JobResult:
+    """Return what is told of a job of which a request cannot be served."""
+    error = ActionError(problem.code, problem.detail, problem.lsf, problem.permission or UNSET)
+    return JobResult(label, error=error)
 
 
 def each_of(item: Accepted | Refusal) -> Iterator[Accepted | Refusal]:

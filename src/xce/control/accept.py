@@ -190,7 +190,7 @@ def decide_plan(state: ClusterState, plan: Plan, now_us: Micros) -> list[Record]
             stale += placed is None
             if placed is not None:
                 records.append(placed)
-        room = Room(state, ledger.free, ledger.pools, ledger.pending)
+        room = Room(state, ledger.free, ledger.pools, ledger.pending, ledger.rooms)
         for item in plan.preemptions:
             decided = room.decide(item, now_us)
             stale += not decided
@@ -320,11 +320,11 @@ def _valid_runs(state: ClusterState, ledger: Ledger, bulk: BulkStart) -> list[_R
         job = state.jobs.get(job_id)
         if job is None or job.waits:
             continue
-        waiting = job.of_class(bulk.cls, ledger.pending(job))
         room = ledger.rooms.setdefault(job_id, state.room(job))
         if room <= 0:
             continue
-        still = intersect(waiting, job.positions(first, last))
+        still = intersect(ledger.pending(job), job.positions(first, last))
+        still = job.of_class(bulk.cls, still)
         kept, _ = take_first(still, room)
         ledger.rooms[job_id] = room - count(kept)
         ledger.take_elements(job, kept)

@@ -34,7 +34,7 @@ from xce.control.due import decide_tick
 from xce.control.effects import Touched, render_effects, render_stale, touch
 from xce.control.load import decide_load
 from xce.control.observe import decide_reported
-from xce.control.selection import Selected, select
+from xce.control.selection import Selected, select, still_in_state
 from xce.control.slices import JobControl, Results, Slices
 from xce.control.submit import basis_of_submit, decide_submit
 from xce.control.trace import decide_start, decide_stop
@@ -239,6 +239,10 @@ class Controller:
 
     def _modify(self, given: Input, command: ModifyJobs, now_us: Micros) -> None:
         """Change jobs, an entry for each: what one was may be what the next one shall be."""
+        refusal = modify.find_refusal(self.state, command, now_us)
+        if refusal is not None:
+            self._reply(given, [refusal for _ in command.jobs])
+            return
         results: Results = []
         for item in command.jobs:
             basis = modify.basis_of_modification(self.state, command, item.job)
@@ -370,6 +374,8 @@ class Controller:
         piece = slices.take()
         command = slices.command
         chosen = [item for item in piece if isinstance(item, Selected)]
+        if command.selection.state and not command.selection.jobs:
+            chosen = list(still_in_state(self.state, chosen, command.selection.state))
         match command:
             case KillJobs():
                 records, results = kill.decide_kill(

@@ -15,6 +15,7 @@ from xce.control.misfit import describe_misfit
 from xce.control.part import (
     PARTS_MAX,
     Part,
+    alive_positions,
     decide_stops,
     map_live,
     map_specs,
@@ -28,6 +29,7 @@ from xce.control.selection import (
     refuse_elements,
     refuse_finished,
     refuse_unknown,
+    waiting_positions,
 )
 from xce.control.submit import (
     Draft,
@@ -45,7 +47,7 @@ from xce.model.dependency import Dependency
 from xce.model.ids import Micros
 from xce.model.job import Submission
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import Ranges, unite
+from xce.model.ranges import Ranges, intersect, subtract, unite
 from xce.model.record import Record
 from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
@@ -104,8 +106,8 @@ def decide_modification(
         return [], _about(dependency, item)
     draft, job = Draft(state), part.job
     wanted = make_key(state, item.submission, queue, job.owner.user)
-    before = state.classes[part.cls].key
-    key = wanted if part.waits else _restrict(before, wanted, command.changed)
+    before, waits = state.classes[part.cls].key, _waits(item, part)
+    key = wanted if waits else _restrict(before, wanted, command.changed)
     live = map_live(state, draft, part, lambda live: _restrict(live, wanted, command.changed))
     spec = bound_spec(item.submission, queue, find_profile(state, item.submission.app))
     specs = map_specs(state, draft, part, spec, command.changed)
@@ -131,9 +133,21 @@ def decide_modification(
         firsts=firsts,
         lasts=lasts,
     )
-    warning = describe_misfit(state, key) if part.waits else ""
+    warning = describe_misfit(state, key) if waits else ""
     accepted = Accepted(job.id, text="modified", queue=queue.name, warning=warning)
     return [*draft.records, record, *decide_stops(state, part, queue.name)], accepted
+
+
+def find_refusal(state: ClusterState, command: ModifyJobs, now_us: Micros) -> Refusal | None:
+    """Return why nothing is changed of a job that is named as a whole, if that is so of any of the
+    elements that were set apart, or of the rest: else it would be changed in part.
+    """
+    if not any(item.goes_with_job for item in command.jobs):
+        return None
+    judged = [decide_modification(state, command, item, now_us)[1] for item in command.jobs]
+    refused = [one for one in judged if isinstance(one, Refusal)]
+    stale = [one for one in refused if one.code is RefusalCode.STALE]
+    return next(iter((*stale, *refused)), None)
 
 
 def basis_of_modification(state: ClusterState, command: ModifyJobs, job_id: int) -> str:
@@ -168,11 +182,32 @@ def _find_part(state: ClusterState, command: ModifyJobs, item: Modification) -> 
     parts = parts_of(job, named) if item.runs else [rest_of(job)]
     if not parts:
         return refuse_finished(job.id)
-    is_known = item.runs or item.variants == job.own_forms()[1:]
+    is_known = item.variants == job.own_forms()[1:] if not item.runs else _is_all(job, item, named)
     if not is_known or [(one.cls, one.spec_id) for one in parts] != [(item.cls, item.spec_id)]:
         text = f"job {job.id} was modified meanwhile: look at it again"
         return Refusal(RefusalCode.STALE, text, job=job.id)
     return parts[0]
+
+
+def _is_all(job: Job, item: Modification, named: Ranges) -> bool:
+    """Return whether no element was set apart meanwhile that an item beside that of its job is
+    about, too.
+    """
+    if not item.goes_with_job:
+        return True
+    form = item.cls, item.spec_id
+    own = [one.ranges for one in job.variants if (one.cls, one.spec_id) == form]
+    return not any(subtract(intersect(ranges, alive_positions(job)), named) for ranges in own)
+
+
+def _waits(item: Modification, part: Part) -> bool:
+    """Return whether what is changed may become another thing as a whole.
+
+    A whole job may as long as any of it waits: what is alike of it and has started is then that
+    thing if it ever starts anew.
+    """
+    is_whole = not item.runs or item.goes_with_job
+    return part.waits or (is_whole and bool(waiting_positions(part.job)))
 
 
 def _refuse_state(command: ModifyJobs, item: Modification, part: Part) -> Refusal | None:
@@ -185,11 +220,11 @@ def _refuse_state(command: ModifyJobs, item: Modification, part: Part) -> Refusa
     if own and not part.is_rest and not item.goes_with_job:
         text = f"elements of job {job.id} have no {own[0]} of their own: name the job"
         return Refusal(RefusalCode.NOT_BUILT, text, job=job.id)
-    if not part.is_rest and len(job.variants) >= PARTS_MAX:
+    if not (part.is_rest or item.goes_with_job) and len(job.variants) >= PARTS_MAX:
         text = f"elements of job {job.id} are unlike in {PARTS_MAX} ways already: name the job"
         return Refusal(RefusalCode.TOO_LARGE, text, job=job.id)
     more = sorted(set(command.changed) - OF_STARTED)
-    if more and not part.waits:
+    if more and not _waits(item, part):
         return Refusal(
             RefusalCode.WRONG_STATE,
             f"job {job.id} has started: its {more[0]} cannot be changed any more",
@@ -204,7 +239,7 @@ def _refuse_submission(
     state: ClusterState, command: ModifyJobs, item: Modification, part: Part, queue: QueueConfig
 ) -> Refusal | None:
     """Return why the queue does not take a part as it shall be."""
-    check = check_submission if part.waits else check_limits
+    check = check_submission if _waits(item, part) else check_limits
     refusal = check_profile(state, item.submission) or check(state, item.submission, queue)
     if refusal is None and "user_group" in command.changed:
         user_group = item.submission.spec.user_group

@@ -34,6 +34,7 @@ class Room:
         free: Column,
         pools: dict[str, int],
         pending: Callable[[Job], Ranges],
+        rooms: dict[JobId, int],
     ) -> None:
         """Begin with what is left.
 
@@ -42,11 +43,13 @@ class Room:
             free: Free amounts along resources and hosts; what is held is taken of them.
             pools: Free amounts of pools; likewise.
             pending: The elements of a job that pend and are not started by the same plan.
+            rooms: How many more elements of a job may run, of jobs that the plan starts some of.
         """
         self._state = state
         self._free = free
         self._pools = pools
         self._pending = pending
+        self._rooms = rooms
         self._yielding: set[Place] = set()
         self._soon: Column = np.zeros_like(free)
         self._soon_pools: dict[str, int] = {}
@@ -87,6 +90,7 @@ class Room:
         for name, value in wanted_pools.items():
             self._pools[name] = self._pools.get(name, 0) - value
         self._yielding |= places
+        self._rooms[item.job] = self._room(self._state.jobs[item.job]) - 1
         hold = RoomHeld(
             item.cls, item.job, item.index, item.hosts, item.tasks, item.parts,
             item.alternative, item.victims, item.devices,
@@ -98,9 +102,13 @@ class Room:
         if job is None or not job.waiting_since_us:
             return False
         position = job.position(item.index)
-        if place in self._state.holds or position is None:
+        if place in self._state.holds or position is None or self._room(job) <= 0:
             return False
         return contains(job.of_class(item.cls, self._pending(job)), position, position)
+
+    def _room(self, job: Job) -> int:
+        """Return how many more elements of a job may run beside those that the plan starts."""
+        return self._rooms.get(job.id, self._state.room(job))
 
     def _victim(self, queue: str, victim: Victim) -> Attempt | None:
         """Return the attempt of a victim, if it may still be made to give way."""

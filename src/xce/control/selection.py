@@ -1,17 +1,24 @@
 """Which jobs a command is about: named ones with their refusals, or all that match."""
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
 import msgspec
 
 from xce.control.dependency import matches
 from xce.model.command import Selection
 from xce.model.ids import Index, JobId
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import EMPTY, Ranges, from_sorted, intersect, unite
+from xce.model.ranges import EMPTY, ZERO, Ranges, from_sorted, intersect, unite
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 from xce.state.names import all_jobs_of
 from xce.state.rights import OWNER
+
+_PEND: Final = "pend"
 
 
 class Selected(msgspec.Struct, frozen=True, gc=False):
@@ -166,6 +173,9 @@ def _matching(
         ids = sorted(job for user in users for job in all_jobs_of(state.names, user))
     else:
         ids = [job for user in users for job in state.unfinished.get(user, ())]
+    there = _on_host(state, selection.host) if selection.host else {}
+    if selection.host:
+        ids = [job for job in ids if job in there]
     jobs = _filter(state, [state.jobs[job] for job in ids], selection)
     if len(users) > 1:
         jobs = sorted(jobs, key=lambda job: job.id)
@@ -178,7 +188,11 @@ def _matching(
             basis = bases[job.cls] = basis_of(state, job, actor, permission)
         if not basis:
             continue
-        part = _in_queue(state, job, selection.queue) if selection.queue else None
+        part = _of_forms(state, job, selection) if job.variants else None
+        if selection.host and job.array is not None:
+            part = intersect(there[job.id], part if part is not None else whole(job))
+        if part == EMPTY:
+            continue
         if selection.state:
             found.extend(_in_state(job, selection.state, basis, part))
         else:
@@ -187,25 +201,56 @@ def _matching(
 
 
 def _filter(state: ClusterState, jobs: list[Job], selection: Selection) -> list[Job]:
-    """Return the jobs that match the filters other than the user."""
-    if selection.host:
-        number = state.hosts.number.get(selection.host)
-        there = {job for job, _ in state.on_host.get(number, ())} if number is not None else set()
-        jobs = [job for job in jobs if job.id in there]
+    """Return the jobs that match the filters other than the user and the host, as far as a whole
+    job does.
+    """
     if selection.queue:
-        jobs = [job for job in jobs if _in_queue(state, job, selection.queue) != EMPTY]
+        queue = selection.queue
+        jobs = [job for job in jobs if job.variants or state.key(job).queue == queue]
     if selection.group:
         jobs = [job for job in jobs if state.key(job).group == selection.group]
     if selection.app:
-        jobs = [job for job in jobs if state.key(job).app == selection.app]
+        jobs = [job for job in jobs if job.variants or state.key(job).app == selection.app]
     if selection.name:
         jobs = [job for job in jobs if matches(state.spec(job).name, selection.name)]
     return jobs
 
 
+def _on_host(state: ClusterState, host: str) -> dict[JobId, Ranges]:
+    """Return what lives on a host, wholly or in part, by job."""
+    number = state.hosts.number.get(host)
+    places = sorted(
+        place
+        for first, each in state.on_host.items()
+        for place in each
+        if first == number
+        or ((attempt := state.attempt(*place)) is not None and number in attempt.hosts)
+    )
+    return {
+        job: from_sorted(position for _, position in each)
+        for job, each in groupby(places, itemgetter(0))
+    }
+
+
+def still_in_state(
+    state: ClusterState, items: Sequence[Selected], wanted: str
+) -> Iterator[Selected]:
+    """Yield what of the items is still in the state by which it was selected: a command about very
+    many jobs comes to some of them later.
+    """
+    for item in items:
+        job = state.jobs.get(item.job)
+        if job is None:
+            continue
+        if job.pending is ZERO and job.array is None and wanted == _PEND:
+            yield item
+        else:
+            yield from _in_state(job, wanted, item.basis, item.positions)
+
+
 def _in_state(job: Job, state: str, basis: str, among: Ranges | None) -> list[Selected]:
     """Return the elements of a job that pend, run or are suspended, as runs."""
-    if state == "pend":
+    if state == _PEND:
         found = job.pending
     else:
         live = job.live or {}
@@ -221,13 +266,14 @@ def _in_state(job: Job, state: str, basis: str, among: Ranges | None) -> list[Se
     return [Selected(job.id, (run,), first, last, basis) for run, (first, last) in runs]
 
 
-def _in_queue(state: ClusterState, job: Job, queue: str) -> Ranges | None:
-    """Return which elements of a job are in a queue; None: the whole job is."""
-    if not job.variants:
-        return None if state.key(job).queue == queue else EMPTY
+def _of_forms(state: ClusterState, job: Job, selection: Selection) -> Ranges | None:
+    """Return which elements of a job are in the queue and of the profile that are asked for; None:
+    all of them.
+    """
     found = EMPTY
     for cls, _, part in job.forms(whole(job)):
-        if state.classes[cls].key.queue == queue:
+        key = state.classes[cls].key
+        if selection.queue in ("", key.queue) and selection.app in ("", key.app):
             found = unite(found, part)
     return None if found == whole(job) else found
 

@@ -52,8 +52,12 @@ def decide_switch(
             continue
         if job.id not in decided:
             decided[job.id] = _switch(state, draft, command, parts_of(job, named[job.id]))
-        done = Accepted(item.job, item.first, item.last, "switched", queue=command.queue)
-        results.append(decided[job.id] or done)
+        stays = decided[job.id]
+        if stays is None:
+            done = Accepted(item.job, item.first, item.last, "switched", queue=command.queue)
+            results.append(done)
+        else:
+            results.append(msgspec.structs.replace(stays, first=item.first, last=item.last))
     return draft.records, results
 
 

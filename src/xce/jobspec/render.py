@@ -133,9 +133,12 @@ def _manner(job: JobSpec) -> dict[str, Any]:
 def _checkpoints(found: Checkpoints | None) -> dict[str, Any]:
     if found is None:
         return {}
-    times = {"period": _span(found.period_us), "first": _span(found.first_us)}
-    given = {name: text for name, text in times.items() if text}
-    return {"directory": found.directory, "method": found.method} | given
+    shown: dict[str, Any] = {"directory": found.directory, "method": found.method}
+    if found.period_us:
+        shown["period"] = _span(found.period_us)
+        if found.first_us:
+            shown["first"] = _span(found.first_us)
+    return shown
 
 
 def _limits(limits: ProcessLimits) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class JobFacts(msgspec.Struct, frozen=True, gc=False):
         for one in self.apart:
             mine = intersect(one.runs, rest)
             rest = subtract(rest, mine)
-            yield from ((low, high, one.queue) for low, high in mine)
+            yield from ((low, high, one.queue) for low, high in mine if self.size(low, high))
         yield from ((low, high, self.queue) for low, high in rest if self.size(low, high))
 
     def set_apart(self, new: Apart | None, base: tuple[int, int]) -> tuple[Apart, ...]:

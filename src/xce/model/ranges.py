@@ -3,7 +3,9 @@
 Immutable: an operation returns a new tuple. A million untouched elements are one run.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
@@ -11,6 +13,9 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 EMPTY: Final[Ranges] = ()
 ZERO: Final[Ranges] = ((0, 0),)
 """The only element of a job that is no array."""
+_FEW: Final = 8
+"""Runs are looked up, one by one, in a set that has more than so many times as many."""
+_LAST: Final = itemgetter(1)
 
 
 def count(ranges: Ranges) -> int:
@@ -23,6 +28,9 @@ def count(ranges: Ranges) -> int:
 
 def contains(ranges: Ranges, first: int, last: int) -> bool:
     """Return whether every element of ``first..last`` is there."""
+    if len(ranges) > _FEW:
+        place = bisect_left(ranges, first, key=_LAST)
+        return place < len(ranges) and ranges[place][0] <= first and last <= ranges[place][1]
     return any(lo <= first and last <= hi for lo, hi in ranges)
 
 
@@ -56,6 +64,8 @@ def subtract(a: Ranges, b: Ranges) -> Ranges:
         return a
     if a == b:
         return EMPTY
+    if len(b) > _FEW * len(a):
+        b = intersect(a, b)
     result: list[tuple[int, int]] = []
     cuts = iter(b)
     cut = next(cuts, None)
@@ -77,6 +87,10 @@ def subtract(a: Ranges, b: Ranges) -> Ranges:
 
 def intersect(a: Ranges, b: Ranges) -> Ranges:
     """Return the elements that are in both."""
+    if len(a) > _FEW * len(b):
+        return _look_up(b, a)
+    if len(b) > _FEW * len(a):
+        return _look_up(a, b)
     result: list[tuple[int, int]] = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -87,6 +101,18 @@ def intersect(a: Ranges, b: Ranges) -> Ranges:
             i += 1
         else:
             j += 1
+    return tuple(result)
+
+
+def _look_up(few: Ranges, many: Ranges) -> Ranges:
+    """Return the elements that are in both."""
+    result: list[tuple[int, int]] = []
+    for first, last in few:
+        place = bisect_left(many, first, key=_LAST)
+        while place < len(many) and many[place][0] <= last:
+            lo, hi = many[place]
+            result.append((max(lo, first), min(hi, last)))
+            place += 1
     return tuple(result)
 
 

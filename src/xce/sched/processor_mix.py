@@ -16,6 +16,7 @@ from xce.sched.processor_room import ProcessorShape
 from xce.sched.processors import (
     bound_to,
     choices,
+    count_choices,
     held_by,
     is_exclusive,
     place_tasks,
@@ -28,6 +29,8 @@ ORDERS_MAX: Final = 120
 """So many orders of the parts are tried: all of five."""
 STEPS_MAX: Final = 20_000
 """Most ways for a task that are looked at in one search for a placement."""
+TRIES_MAX: Final = 100_000
+"""And most sets of domains that ``pack(level=n)`` tries in the orders of all hosts."""
 
 Wants: TypeAlias = tuple[tuple[int, int], ...]
 """Parts, and how many tasks of each."""
@@ -51,7 +54,7 @@ class Mix:
     def __init__(self, shapes: Sequence[ProcessorShape | None], free: Column) -> None:
         self._shapes, self._free = shapes, free
         self._known: dict[tuple[Wants, Layout, int], Units | None] = {}
-        self._left = STEPS_MAX
+        self._left, self._tries = STEPS_MAX, TRIES_MAX
         self.is_cut = False
         """The bound was hit."""
 
@@ -108,7 +111,12 @@ class Mix:
         return found
 
     def _place(self, asks: Sequence[_Ask], layout: Layout, free: int) -> Units | None:
+        cost = sum(count_choices(ask.wish, layout) for ask in asks)
         for order in islice(permutations(range(len(asks))), ORDERS_MAX):
+            if cost > self._tries:
+                self.is_cut = True
+                return None
+            self._tries -= cost
             found = _in_order(asks, order, layout, free)
             if found is not None:
                 return found

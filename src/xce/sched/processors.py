@@ -14,7 +14,7 @@ layout and set that is free; see `xce.sched.processor_room`.
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from xce.model.processor import LEVELS, Layout
@@ -92,6 +92,13 @@ def place_tasks(wish: Affinity, layout: Layout, free: int, tasks: int) -> list[i
     return best
 
 
+def count_choices(wish: Affinity, layout: Layout) -> int:
+    """Return how many sets of domains `choices` has at most; 0: it does not matter."""
+    domains = len(layout.domains[wish.distribute_level]) if wish.distribute_count else 0
+    most = math.comb(domains, min(wish.distribute_count, domains)) if domains else 0
+    return min(most, CHOICES_MAX)
+
+
 def choices(wish: Affinity, layout: Layout, free: int) -> list[int]:
     """Return the sets of domains that ``pack(level=n)`` allows, those with least free first."""
     domains = layout.domains[wish.distribute_level]
@@ -115,14 +122,23 @@ def _grouped_choices(wish: Affinity, layout: Layout, free: int, size: int) -> li
     for domain in sorted(layout.domains[level], key=lambda one: -(one & free).bit_count()):
         key = tuple(layout.around(domain, one) for one in around)
         groups.setdefault(key, []).append(domain)
-    counts = (range(min(size, len(group)) + 1) for group in groups.values())
-    splits = (split for split in itertools.product(*counts) if sum(split) == size)
     found = []
-    for split in itertools.islice(splits, CHOICES_MAX):
+    for split in itertools.islice(_splits([*map(len, groups.values())], size), CHOICES_MAX):
         parts = zip(groups.values(), split, strict=True)
         chosen = itertools.chain.from_iterable(group[:most] for group, most in parts)
         found.append(functools.reduce(int.__or__, chosen, 0))
     return sorted(found, key=lambda choice: (choice & free).bit_count())
+
+
+def _splits(sizes: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to take ``total`` in all of groups of these sizes, most of the first first."""
+    if not sizes:
+        yield ()
+        return
+    least = max(0, total - sum(sizes[1:]))
+    for most in range(min(sizes[0], total), least - 1, -1):
+        for others in _splits(sizes[1:], total - most):
+            yield (most, *others)
 
 
 def _place(wish: Affinity, layout: Layout, free: int, within: int, tasks: int) -> list[int]:

@@ -23,6 +23,8 @@ from xce.state.hosts import Column
 
 _NEVER: Final[Micros] = 2 * FAR - 1
 """Nothing is planned at or behind it."""
+VIEWS_BYTES_MAX: Final = 1 << 26
+"""So much of what is free at other instants is kept."""
 
 
 def _end(start_us: Micros, span_us: Micros) -> Micros:
@@ -267,6 +269,8 @@ class Timeline:
         ground = base.ground
         empty = free[0] >= self._totals[0]
         view = View(Ground(free, empty, ground.where, ground.word_row), pools)
+        if len(self._views) * free.nbytes >= VIEWS_BYTES_MAX:
+            self._views.clear()
         self._views[at_us] = view
         return view
 

@@ -85,8 +85,6 @@ class Wish(msgspec.Struct):
     """It was answered, and is asked once more all the same."""
     change: tuple[Named, frozenset[str], Mapping[str, object]] | None = None
     """Of which elements what is changed: in the words of a submission, and to what."""
-    asked_seq: Seq = 0
-    """The last durable entry when it was asked last."""
 
 
 class Client(Process):
@@ -121,7 +119,9 @@ class Client(Process):
         self._wire: Wire | None = None
         self._is_welcome = False
         self._asked = 0
-        self._by_id: dict[int, Wish] = {}
+        self._by_id: dict[int, tuple[Wish, Seq]] = {}
+        """What each question was about, with the last durable entry then: a wish is asked again
+        before an earlier question is answered, when the journal was full or a wire was lost."""
         self._dial()
 
     @property
@@ -296,8 +296,8 @@ class Client(Process):
         if self._wire is None or not self._is_welcome:
             return
         self._asked += 1
-        wish.asked, wish.asked_seq = self._asked, self._truth.state.seq
-        self._by_id[self._asked] = wish
+        wish.asked = self._asked
+        self._by_id[self._asked] = wish, self._truth.state.seq
         self._wire.send(self, m.Ask(self._asked, wish.make(), self.owner.user, "owner"))
         self.after(PATIENCE_US, self._lose_patience, wish, self._asked)
 
@@ -336,11 +336,11 @@ class Client(Process):
                     if wish.results is None or wish.is_doubted:
                         self._ask(wish)
             case m.Answer():
-                self._take(self._by_id.pop(message.id), message)
+                self._take(*self._by_id.pop(message.id), message)
             case _:
                 raise AssertionError(f"a client is told {message!r}")
 
-    def _take(self, wish: Wish, answer: m.Answer) -> None:
+    def _take(self, wish: Wish, asked_seq: Seq, answer: m.Answer) -> None:
         truth = self._truth
         codes = {item.code for item in answer.results if isinstance(item, Refusal)}
         if RefusalCode.JOURNAL_FULL in codes:
@@ -349,7 +349,7 @@ class Client(Process):
         demand(answer.seq <= truth.state.seq, "an answer came before its entry was durable")
         demand(RefusalCode.KEY_EXPIRED not in codes, "a key of now is said to be too old")
         if wish.change is not None and all(isinstance(one, Accepted) for one in answer.results):
-            truth.forms.check_told(*wish.change, wish.asked_seq, answer.seq)
+            truth.forms.check_told(*wish.change, asked_seq, answer.seq)
         if not wish.key:
             wish.results = answer.results
             return

@@ -256,6 +256,6 @@ SEAMS: Final[dict[str, tuple[str, ...]]] = {
 TASK_SEAMS: Final[dict[str, tuple[str, ...]]] = {
     "controller": ("task passed on",),
     "worker": ("part led", "part joined", "task answered", "part gone"),
-    "shepherd": ("part noted", "task started"),
+    "shepherd": ("part noted", "task started", "saved"),
 }
-"""Those that are about remote tasks: only in worlds that have them."""
+"""Those that are about remote tasks and checkpoints: only in worlds that have the former."""

@@ -1,12 +1,17 @@
 """A slow, obvious look for jobs that could start now; it shares no code with the scheduler."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from xce.model.device import WHOLE, GpuWish
 from xce.model.ids import HostNumber, JobId
+from xce.model.reason import ReasonCode
 from xce.model.request import ClassKey, Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
+from xce.state.view import pend_reason
+
+SHUT: Final = (ReasonCode.WINDOW, ReasonCode.DEADLINE)
+"""Reasons of whoever waits for a window."""
 
 
 class _Free(NamedTuple):
@@ -26,8 +31,11 @@ def _look(state: ClusterState) -> _Free:
     return _Free(table.free().tolist(), table.usable().tolist(), idle.tolist())
 
 
-def could_start(state: ClusterState) -> list[JobId]:
-    """Return the waiting jobs of which an element fits into what is free.
+def could_start(state: ClusterState) -> list[tuple[JobId, int]]:
+    """Return the waiting jobs of which an element fits into what is free, and the first that may.
+
+    Elements that were changed apart are judged, and returned, apart: each class waits for a reason
+    of its own.
 
     Only what is easy to judge is judged: a request with ``ptile``, with processors or with amounts
     for each host or for the job on several hosts is passed over.
@@ -36,10 +44,18 @@ def could_start(state: ClusterState) -> list[JobId]:
     for job in state.jobs.values():
         if not job.ready or job.waits or state.room(job) == 0:
             continue
-        keys = [state.classes[cls].key for cls, _, _ in job.forms(job.ready)]
-        if any(_could(state, job, key, free) for key in keys):
-            found.append(job.id)
+        for cls, _, ready in job.forms(job.ready):
+            if _could(state, job, state.classes[cls].key, free):
+                found.append((job.id, ready[0][0]))
     return found
+
+
+def is_kept_back(state: ClusterState, job_id: JobId, position: int) -> bool:
+    """Whether what is free for an element is reserved, or the window of its queue keeps it back."""
+    code = pend_reason(state, state.jobs[job_id], position=position).code
+    if code in SHUT:
+        return True
+    return code is ReasonCode.RESERVED and bool(state.reservations)
 
 
 def _could(state: ClusterState, job: Job, key: ClassKey, free: _Free) -> bool:

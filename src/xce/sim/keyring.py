@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
+from xce.control.desk import Desk
 from xce.model.certificate import parse_certificate
 from xce.model.entry import Entry
-from xce.model.ids import SECOND_US, Epoch, Micros
+from xce.model.ids import SECOND_US, Epoch, Micros, Seq
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
 from xce.model.trust import HostToken
 from xce.net.message import Effects, Welcome
@@ -20,6 +21,10 @@ KEPT: Final = 12
 """Frames of each host that are kept to be played again."""
 CUT_US: Final = 50_000
 """So long after a revocation is durable its connections are gone."""
+UNSURE_US: Final = SECOND_US + CUT_US
+"""As long where the journal came through with what the leader was told had failed: its next tick
+ends them, or the commit that it tries again.
+"""
 EXPIRED_US: Final = 3 * SECOND_US
 
 
@@ -104,7 +109,8 @@ class TrustOracle:
         self._tokens: dict[str, HostToken] = {}
         self._used: dict[str, str] = {}
         """Which key was enrolled by a token."""
-        self._revoked: set[str] = set()
+        self._revoked: dict[str, Seq] = {}
+        """By key: the entry that revokes it."""
 
     @property
     def enrolled(self) -> int:
@@ -126,7 +132,7 @@ class TrustOracle:
                     case HostTokenUsed(token, key):
                         self._check_used(entry, token, key)
                     case KeyRevoked(revoked):
-                        self._revoked.add(revoked.key)
+                        self._revoked[revoked.key] = entry.seq
                     case KeyTrusted(trusted):
                         is_back = trusted.key in self._revoked
                         demand(not is_back, f"key {trusted.key} is trusted after it was revoked")
@@ -140,14 +146,15 @@ class TrustOracle:
         places = [(item.key, item.role, item.name) for item in trusted]
         demand((key, "worker", made.host) in places, f"token of {made.host} gave {places}")
 
-    def check(self, state: ClusterState, wire: Wire, now_us: Micros, decided: ClusterState) -> None:
+    def check(self, state: ClusterState, wire: Wire, now_us: Micros, desk: Desk) -> None:
         """Judge that the leader hears something over a connection.
 
         Args:
             state: What is durable.
             wire: The connection.
             now_us: The time since the world began.
-            decided: What the leader has decided beyond that: a key may have been given more time.
+            desk: The leader's: what it has decided beyond that, where a key may have been given
+                more time, and what it knows to be durable.
 
         Raises:
             UntrueError: It must not have been open any more.
@@ -157,10 +164,12 @@ class TrustOracle:
             return
         if key in state.trust.revoked:
             since_us = self._seen_us.setdefault(key, now_us)
-            demand(now_us - since_us <= CUT_US, f"host {wire.name} is heard with a revoked key")
+            is_unsure = bool(desk.trouble) and desk.durable_seq < self._revoked[key]
+            span_us = UNSURE_US if is_unsure else CUT_US
+            demand(now_us - since_us <= span_us, f"host {wire.name} is heard with a revoked key")
         found = state.trust.keys.get(key)
         if found is not None:
             demand(found.name == wire.name, f"{wire.name} is heard with a key of {found.name}")
             is_over = 0 < found.expires_at_us < state.now_us - EXPIRED_US
-            is_renewed = decided.trust.keys.get(key) not in (found, None)
+            is_renewed = desk.controller.state.trust.keys.get(key) not in (found, None)
             demand(is_renewed or not is_over, f"host {wire.name} is heard with an expired key")

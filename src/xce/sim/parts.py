@@ -216,8 +216,7 @@ class Parts:
             self._check_effects(message)
         if side == 1 and self.leader is not None and wire.ends[1] is self.leader:
             # One that was deposed cannot know what was revoked since, and is obeyed by nobody.
-            decided = self.leader.state
-            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us, decided)
+            self.trust_oracle.check(self.truth.state, wire, self.loop.now_us, self.leader.desk)
         self.eavesdropper.note(wire, side, message)
 
     def _check_effects(self, message: m.Effects) -> None:

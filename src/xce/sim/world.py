@@ -14,7 +14,7 @@ from xce.model.record import JobSubmitted
 from xce.sim import workload
 from xce.sim.faults import Faults
 from xce.sim.havoc import happen
-from xce.sim.idle import could_start
+from xce.sim.idle import SHUT, could_start, is_kept_back
 from xce.sim.oracles import check_books, demand
 from xce.sim.parts import Parts
 from xce.sim.schedule import PAPER, WISH, Item
@@ -24,8 +24,6 @@ from xce.state.view import pend_reason
 SETTLE_US: Final = 4 * SECOND_US
 IDLE_US: Final = SECOND_US // 2
 _WITHOUT: Final = (ReasonCode.NEW, ReasonCode.REQUEUED)
-_SHUT: Final = (ReasonCode.WINDOW, ReasonCode.DEADLINE)
-"""Reasons of whoever waits for a window."""
 LIMIT_US: Final = 3_600 * SECOND_US
 """So long after the faults everything must have ended."""
 LATER_US: Final = 2 * HOUR_US
@@ -137,7 +135,7 @@ class World(Parts):
             demand(
                 reason.unsatisfiable
                 or bool(job.waits or job.held or job.awaiting)
-                or reason.code in _SHUT,
+                or reason.code in SHUT,
                 f"job {job_id} can never run; its reason is {reason}",
             )
         self._check_reasons(unended)
@@ -162,16 +160,10 @@ class World(Parts):
         self._run_until(self.loop.now_us + IDLE_US)
         assert self.leader is not None
         if self.leader.state.seq == self.truth.state.seq == seq:
-            found = [job for job in could_start(self.truth.state) if not self._is_kept_back(job)]
+            state = self.truth.state
+            able = [able for able in could_start(state) if not is_kept_back(state, *able)]
+            found = sorted({job for job, _ in able})
             demand(not found, f"jobs {found} could start, and nothing happens")
-
-    def _is_kept_back(self, job_id: JobId) -> bool:
-        """Whether what is free for a job is reserved, or the window of its queue keeps it back."""
-        state = self.truth.state
-        code = pend_reason(state, state.jobs[job_id]).code
-        if code in _SHUT:
-            return True
-        return code is ReasonCode.RESERVED and bool(state.reservations)
 
     def _is_stopped(self, job_id: JobId) -> bool:
         job = self.truth.state.jobs[job_id]

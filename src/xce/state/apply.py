@@ -47,6 +47,7 @@ from xce.state.index import (
     index_job,
     leave_waiting,
     next_wait_us,
+    refresh_soon,
     refresh_waiting,
     use_spec,
 )
@@ -247,6 +248,7 @@ def _dependency_doomed(state: ClusterState, record: r.DependencyDoomed) -> None:
 
 
 def _held(state: ClusterState, record: r.Held) -> None:
+    late: dict[JobId, Job] = {}
     for job, ranges in each_run(state, record):
         demand(contains_all(job.pending, ranges), job, "held")
         job.pending = subtract(job.pending, ranges)
@@ -254,10 +256,13 @@ def _held(state: ClusterState, record: r.Held) -> None:
         job.held_by_admin = job.held_by_admin or record.by_admin
         job.revision += 1
         count_waiting(state, job, ranges, pending=-1, held=1)
+        refresh_soon(state, job, late)
+    for job in late.values():
         refresh_waiting(state, job)
 
 
 def _unheld(state: ClusterState, record: r.Unheld) -> None:
+    late: dict[JobId, Job] = {}
     for job, ranges in each_run(state, record):
         demand(contains_all(job.held, ranges), job, "released")
         job.held = subtract(job.held, ranges)
@@ -265,6 +270,8 @@ def _unheld(state: ClusterState, record: r.Unheld) -> None:
         job.held_by_admin = job.held_by_admin and bool(job.held)
         job.revision += 1
         count_waiting(state, job, ranges, pending=1, held=-1)
+        refresh_soon(state, job, late)
+    for job in late.values():
         refresh_waiting(state, job)
 
 
@@ -282,6 +289,7 @@ def _jobs_moved(state: ClusterState, record: r.JobsMoved) -> None:
 def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
     # Many jobs lose the same run (their only element): they share what is said of it.
     only = (Withdrawal(ZERO, record.cause, record.by, record.at_us),)
+    late: dict[JobId, Job] = {}
     for job, ranges in end_untouched(state, record, only):
         withdrawal = only
         if ranges is not ZERO and ranges != ZERO:
@@ -298,6 +306,8 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
         job.exited += size
         job.revision += 1
         finish(state, job, record.at_us)
+        refresh_soon(state, job, late)
+    for job in late.values():
         refresh_waiting(state, job)
 
 

@@ -82,6 +82,16 @@ def refresh_waiting(state: ClusterState, job: Job) -> None:
         _note_waits_not(state, job)
 
 
+def refresh_soon(state: ClusterState, job: Job, late: dict[JobId, Job]) -> None:
+    """Keep the lists as `refresh_waiting` does; of a job whose elements are of several classes
+    once for a whole record, which may name thousands of runs of it: it is put into ``late``.
+    """
+    if job.variants:
+        late[job.id] = job
+    else:
+        refresh_waiting(state, job)
+
+
 def _refresh_each(state: ClusterState, job: Job) -> None:
     """Keep the lists of all classes of a job whose elements are of several."""
     ready = job.ready if not job.waits and state.room(job) > 0 else EMPTY

@@ -23,6 +23,7 @@ from xce.state.index import (
     each_run,
     finish,
     found_job,
+    refresh_soon,
     refresh_waiting,
     settle_owed,
 )
@@ -77,10 +78,12 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
     tasks = [found.key.request.tasks_max]
     shares = iter(zip(record.hosts, record.counts, strict=True))
     host, left = next(shares)
+    late: dict[JobId, Job] = {}
     placed = nth = 0
     for job, ranges in each_run(state, record):
-        ready = job.of_class(record.cls, job.ready) if job.variants else job.ready
-        demand(contains_all(ready, ranges), job, "placed")
+        demand(contains_all(job.ready, ranges), job, "placed")
+        if job.variants:
+            demand(job.of_class(record.cls, ranges) == ranges, job, "placed")
         for position in positions(ranges):
             if left == 0:
                 host, left = next(shares)
@@ -94,6 +97,8 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
         job.pending = subtract(job.pending, ranges)
         job.revision += 1
         placed += count(ranges)
+        refresh_soon(state, job, late)
+    for job in late.values():
         refresh_waiting(state, job)
     found.pending -= placed
     found.live += placed
@@ -253,6 +258,7 @@ def apply_ended(state: ClusterState, record: r.Ended) -> None:
     )  # fmt: skip
     details, posts = dict(record.details), dict(record.posts)
     freed: Freed = {}
+    late: dict[JobId, Job] = {}
     for place, row in enumerate(rows):
         job_id, index, number, outcome, exit_code, signal, cause, host, started, ended, cpu, mem = (
             row
@@ -277,6 +283,8 @@ def apply_ended(state: ClusterState, record: r.Ended) -> None:
             job.exited += 1
         job.revision += 1
         finish(state, job, ended)
+        refresh_soon(state, job, late)
+    for job in late.values():
         refresh_waiting(state, job)
     usage.give_back_bulk(state, freed)
 

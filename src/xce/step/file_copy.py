@@ -126,10 +126,10 @@ def copy_file(source: str, target: str, *, appends: bool) -> int:
 
 def _pour(reader: int, target: str, mode: int, *, appends: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_APPEND if appends else os.O_TRUNC)
-    with (
-        open(reader, "rb", closefd=False) as read,
-        open(os.open(target, flags, mode), "wb") as written,
-    ):
+    # Here neither; but who reads at the other end is waited for.
+    writer = os.open(target, flags | os.O_NONBLOCK, mode)
+    os.set_blocking(writer, True)
+    with open(reader, "rb", closefd=False) as read, open(writer, "wb") as written:
         shutil.copyfileobj(read, written, 1 << 20)
 
 

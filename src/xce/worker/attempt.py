@@ -36,10 +36,11 @@ class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-"attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
+        "attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
         "is_posting", "is_running", "is_warned", "launch", "limits", "number", "number_signal",
-        "own_end", "part_cpu_us", "part_used", "parts", "pid", "saved_us", "started_us", "step",
-        "step_us", "stopped_us", "suspended", "suspended_us", "used", "wants_suspended",
+        "own_end", "part_cpu_us", "part_used", "parts", "pid", "saved_us", "signalled",
+        "started_us", "step", "step_us", "stopped_us", "suspended", "suspended_us", "used",
+        "wants_suspended",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,8 @@ class Live:
         """How long it was suspended before that."""
         self.number = self.number_signal = 0
         """The last of the user's signals, and which it was."""
+        self.signalled = (0, 0)
+        """The same of those that are no requests for checkpoints: parts get them, too."""
         self.cause = EndCause.NONE
         self.step = ending.STEP_NONE
         self.step_us = 0
@@ -222,6 +225,13 @@ class Live:
             return None
         self.is_warned = True
         return self.request(number, 0)
+
+    def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
+        """Note what somebody asked for, and return it."""
+        self.number, self.number_signal = count, number
+        if not is_checkpoint(number):
+            self.signalled = count, number
+        return self.request(number, count)
 
     def request(self, number: int, count: int) -> Signal | Checkpoint:
         """Return what somebody asked for as a signal."""

@@ -313,8 +313,7 @@ class HostState:
     def _send_signal(self, effect: SendSignal, actions: list[Action]) -> None:
         if (live := self._named(effect)) is None or effect.number <= live.number:
             return
-        live.number, live.number_signal = effect.number, effect.signal
-        actions.append(live.request(effect.signal, effect.number))
+        actions.append(live.take_signal(effect.number, effect.signal))
 
     def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
         if (live := self._named(effect)) is None:

@@ -100,7 +100,7 @@ class Parts:
         found = []
         for key, live in self._led.items():
             hold = HoldPart(
-                live.wants_suspended, live.number, live.number_signal, live.cause, live.step,
+                live.wants_suspended, *live.signalled, live.cause, live.step,
                 live.launch.spec.mem_limit_kib, HOLD_US, live.launch.spec.limits.cpu_us,
             )  # fmt: skip
             found += [Wanted(key, host, hold) for host in sorted(live.parts)]

@@ -52,6 +52,6 @@ def _command(way: str, transfer: Transfer, launch: Launch, cwd: str) -> str:
 
 def _path(path: str, directory: str, launch: Launch) -> str:
     """Return a path as a word of the shell; elements differ by their variable."""
-    whole = path if path.startswith("/") else f"{directory}/{path}"
-    parts = [quote(expand_path(part, job=launch.job, index=0)) for part in _INDEX.split(whole)]
-    return '"$LSB_JOBINDEX"'.join(parts)
+    above = "" if path.startswith("/") else quote(f"{directory}/")
+    parts = [quote(expand_path(part, job=launch.job, index=0)) for part in _INDEX.split(path)]
+    return above + '"$LSB_JOBINDEX"'.join(parts)

@@ -138,7 +138,7 @@ def test_a_worker_of_one_release_before_is_served():
         welcome, *heard = asyncio.run(say_plainly(address, *recorded))
         assert isinstance(welcome, Welcome)
         assert welcome.protocol == 1
-        assert Pong(1) in heard
+        assert 1 in [one.number for one in heard if isinstance(one, Pong)]
         assert ReportsTaken(1) in heard
         new = {Enrolled, ControllerKeys, KeyList, PeerList}
         assert not [message for message in heard if type(message) in new]

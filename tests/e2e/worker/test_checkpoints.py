@@ -1,5 +1,9 @@
 """Programs that write checkpoints, beside jobs of a real shepherd."""
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 from worker_rig import MODES, open_shepherd, wait_until
 
@@ -76,6 +80,23 @@ def test_one_that_takes_too_long_is_killed_and_then_the_next_is_written(shepherd
     shepherd.ended()
 
 
+def test_nothing_is_written_into_a_directory_of_another_user(shepherd):
+    if os.geteuid():
+        pytest.skip("only root makes directories of others")
+    (shepherd.root / "ck" / "1").mkdir(parents=True)
+    os.chown(shepherd.root / "ck" / "1", 65_000, 65_000)
+    (shepherd.root / "ck" / "1").chmod(0o777)
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, ECHO, count=1)
+    assert outcome(shepherd) == [
+        1, False, False, "the checkpoint directory cannot be made, or is another user's"
+    ]  # fmt: skip
+    assert not (shepherd.root / "ck" / "1" / "echkpnt.out").exists()
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
 def test_a_kill_of_the_job_takes_the_program_with_it(shepherd):
     shepherd.spawn("exec sleep 100")
     shepherd.expect("started", 1)
@@ -98,3 +119,54 @@ def test_a_shepherd_that_is_killed_meanwhile_says_that_nobody_saw_the_end(shephe
     assert present[-1] == [1, False, False, "the process that waited for it was killed"]
     shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
     shepherd.ended()
+
+
+def test_a_shepherd_that_comes_new_ends_the_program_of_the_one_before(shepherd):
+    shepherd.spawn("exec sleep 100")
+    shepherd.expect("started", 1)
+    ask(shepherd, "touch begun; sleep 0.8; touch late", count=1)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    shepherd.restart()
+    assert shepherd.expect("present", 1)[-1][2] is False
+    ask(shepherd, "sleep 1; [ ! -e late ]", count=2)
+    assert outcome(shepherd) == [2, False, True, ""]
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
+def test_each_one_that_waits_is_written_whatever_signals_come_between(shepherd):
+    shepherd.spawn("trap '' USR1; touch up; while :; do sleep 0.1; done")
+    wait_until((shepherd.root / "up").exists, "the job to begin")
+    text = "[ -e begun ] || { touch begun; sleep 0.7; }"
+    ask(shepherd, text, count=1)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    ask(shepherd, text, count=2)
+    shepherd.order(["signal", 1, 0, 1, 10, 0, 0, 3])
+    for _ in range(2):
+        ask(shepherd, text, count=4, ends=True)
+    assert [outcome(shepherd)[:3] for _ in range(3)] == [
+        [1, False, True], [2, False, True], [3, True, True],
+    ]  # fmt: skip
+    shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
+    shepherd.ended()
+
+
+def test_one_does_not_outlive_the_lease_of_its_job_and_nobody_is_woken_for_it_any_more(shepherd):
+    shepherd.spawn("while [ ! -e over ]; do sleep 0.05; done; exit 4")
+    shepherd.expect("started", 1)
+    ask(shepherd, "touch begun; exec sleep 100", count=1)
+    wait_until((shepherd.root / "begun").exists, "the program runs")
+    (shepherd.root / "over").touch()
+    shepherd.order(["lease", [[1, 0, 1, time.monotonic_ns() // 1000 + 400_000]]])
+    assert outcome(shepherd)[2] is False
+    end = shepherd.ended()
+    assert (end["code"], end["cause"]) == (4, 0)
+    before = turns(shepherd)
+    shepherd.quiet(0.5)
+    assert turns(shepherd) - before < 50
+
+
+def turns(shepherd):
+    """Return how often the shepherd has waited for something."""
+    status = Path(f"/proc/{shepherd.process.pid}/status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])

@@ -241,6 +241,14 @@ def test_a_signal_ends_the_script_and_the_shell_notes_it(number: int) -> None:
         assert shepherd.ended()["code"] == 128 + number
 
 
+def test_a_number_that_is_no_signals_does_nothing(shepherd: Shepherd) -> None:
+    shepherd.spawn("exec sleep 600")
+    shepherd.expect("started", 1)
+    shepherd.order(["signal", 1, 0, 1, 100, 0, 0, 1], ["signal", 1, 0, 1, 1 << 40, 0, 0, 2])
+    shepherd.order(["signal", 1, 0, 1, 9, 5, 4, 0])
+    assert shepherd.ended()["cause"] == 5
+
+
 def test_a_users_signal_is_delivered_once(shepherd: Shepherd) -> None:
     shepherd.spawn(
         "trap 'echo got >> got' USR1; touch ready; while [ ! -e stop ]; do sleep 0.05; done"

@@ -48,12 +48,33 @@ def test_what_was_asked_for_is_shown_and_a_request_reaches_the_attempt():
     run_rest(story, checkpoint_programs="/programs")
 
 
+def test_a_period_is_changed_of_the_jobs_that_have_one_and_the_others_are_told_of():
+    async def story(rest):
+        jobs = [
+            await rest.submit("true", checkpoints=WANTED),
+            await rest.submit(),
+            await rest.submit("true", checkpoints=WANTED),
+        ]
+        select = {"jobs": list(map(str, jobs))}
+        body = {"action": "modify", "select": select, "change": {"checkpoint_period_s": 600}}
+        status, document = await rest.post("/jobs/actions", body)
+        assert status == 200, document
+        first, second, third = document["results"]
+        assert (first["text"], third["text"]) == ("modified", "modified")
+        assert (second["job"], second["error"]["lsf"]) == (
+            str(jobs[1]), "Job is not checkpointable",
+        )  # fmt: skip
+
+    run_rest(story, checkpoint_programs="/programs")
+
+
 @pytest.mark.parametrize(
     ("more", "status"),
     [
         ({"checkpoints": {"directory": "relative"}}, 400),
         ({"checkpoints": {"directory": "/ck", "method": "../m"}}, 400),
         ({"checkpoints": {"directory": "/ck", "period_s": -1}}, 400),
+        ({"checkpoints": {"directory": "/ck", "first_s": 60}}, 400),
         ({"checkpoints": WANTED, "terminal": {"mode": "I"}}, 400),
         ({"checkpoints": {"directory": "/ck", "period_s": 4.9}}, 400),
         ({"warning_signal": 100, "warning_s": 60}, 400),

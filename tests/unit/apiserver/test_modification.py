@@ -96,7 +96,9 @@ def test_what_cannot_be_read_or_is_not_allowed_is_refused():
         assert (await change(rest, job, priority=1, unset=["priority"]))["code"] == "bad-request"
         assert (await change(rest, f"{array}[2]", array_limit=1))["error"]["code"] == "not-built"
         assert (await change(rest, f"{array}[9]", priority=1))["error"]["code"] == "unknown-job"
-        assert (await change(rest, f"{array}[1-3]", array_limit=1))["text"] == "modified"
+        result = await change(rest, f"{array}[1-3]", array_limit=1)
+        assert (result["job"], result["text"]) == (f"{array}[1-3]", "modified")
+        assert (await change(rest, f"{array}[1,3]", priority=9))["job"] == f"{array}[1,3]"
         place(rest.controller, job)
         report_started(rest.controller, job)
         rest.link.pump()

@@ -1,6 +1,7 @@
 """Elements of an array that are changed, or switched to another queue, apart from the rest."""
 
 import pytest
+from msgspec.structs import replace
 
 from xce.control import part
 from xce.model.command import Accepted, Modification, ModifyJobs, ProposePlan, RequeueJobs
@@ -96,6 +97,14 @@ def test_some_elements_are_switched(controller):
     assert not controller.job(job).variants
     assert len(controller.state.classes) == 1, "the class of the others is gone"
     check(controller)
+
+
+def test_elements_that_are_not_switched_are_each_told_of(controller):
+    job = submit(controller, submission(elements="1-6", tasks=3))
+    results = switch(controller, "night", (job, 2, 2), (job, 4, 5))
+    assert [(refused(one), one.first, one.last) for one in results] == [
+        (RefusalCode.TOO_MANY_TASKS, 2, 2), (RefusalCode.TOO_MANY_TASKS, 4, 5),
+    ]  # fmt: skip
 
 
 def test_a_switch_of_the_job_takes_all_elements_along(controller):
@@ -201,6 +210,64 @@ def test_a_change_that_was_made_out_before_another_one_is_refused(controller):
     check(controller)
 
 
+@pytest.mark.parametrize("started", [(1,), (2, 3)])
+def test_a_whole_job_is_changed_where_some_of_its_forms_have_started(controller, started):
+    job = submit(controller, submission(elements="1-3"))
+    modify(controller, job, (1, 1), priority=5)
+    place(controller, job, *started)
+    result = modify(controller, job, command="other", name="new", group="/g")
+    assert isinstance(result, Accepted)
+    assert commands_of(controller, job) == [
+        "true" if index in started else "other" for index in (1, 2, 3)
+    ]
+    found, state = controller.job(job), controller.state
+    forms = found.own_forms()
+    assert {state.specs[spec].name for _, spec in forms} == {"new"}
+    assert {state.classes[cls].key.group for cls, _ in forms} == {"/g"}
+    check(controller)
+    controller.tell(RequeueJobs("alice", False, chosen((job, started[0], started[0]))), by="alice")
+    report_ended(controller, job, started[0], exit_code=1)
+    assert commands_of(controller, job)[started[0] - 1] == "other"
+    check(controller)
+
+
+def test_a_whole_job_of_which_everything_has_started_has_only_other_limits(controller):
+    job = submit(controller, submission(elements="1-2"))
+    modify(controller, job, (1, 1), priority=5)
+    place(controller, job, 1, 2)
+    assert refused(modify(controller, job, command="other")) is RefusalCode.WRONG_STATE
+    assert isinstance(modify(controller, job, run_limit_us=SECOND_US), Accepted)
+    check(controller)
+
+
+def test_a_whole_job_is_changed_as_a_whole_or_not_at_all(controller):
+    job = submit(controller, submission(elements="1-3"))
+    modify(controller, job, (1, 1), request=request(3))
+    result = modify(controller, job, queue="night", priority=7)
+    assert refused(result) is RefusalCode.TOO_MANY_TASKS
+    found, state = controller.job(job), controller.state
+    assert queues_of(controller, job) == ["normal"] * 3
+    assert {state.class_at(found, at).key.priority for at in range(3)} == {0}
+    check(controller)
+
+
+def test_a_job_is_looked_at_again_if_more_of_it_was_set_apart_meanwhile(controller):
+    job = submit(controller, submission(elements="1-4"))
+    modify(controller, job, (2, 2), command="other")
+    found, state = controller.job(job), controller.state
+    items = tuple(
+        one.modification(found, replace(part.as_it_is(state, found, one.form), priority=7), 0)
+        for one in part.wishes_of(found, ())
+    )
+    modify(controller, job, (3, 3), command="other")
+    results = controller.tell(ModifyJobs("alice", False, items, ("priority",)))
+    assert [refused(one) for one in results] == [RefusalCode.STALE] * 2
+    assert {state.class_at(found, at).key.priority for at in range(4)} == {0}
+    assert isinstance(modify(controller, job, priority=7), Accepted)
+    assert {state.class_at(found, at).key.priority for at in range(4)} == {7}
+    check(controller)
+
+
 def test_a_plan_of_before_starts_only_what_is_still_as_it_was(controller):
     job = submit(controller, submission(elements="1-4"))
     old = plan(controller, bulk(controller, (job, 1, 4), hosts={"h1": 4}))
@@ -268,6 +335,8 @@ def test_no_more_ways_than_are_allowed(controller, monkeypatch):
     for index in (1, 2):
         assert isinstance(modify(controller, job, (index, index), priority=index), Accepted)
     assert refused(modify(controller, job, (3, 3), priority=3)) is RefusalCode.TOO_LARGE
+    assert isinstance(modify(controller, job, command="other"), Accepted)
+    assert set(commands_of(controller, job)) == {"other"}
 
 
 def test_ten_million_elements_stay_a_few_runs(controller):

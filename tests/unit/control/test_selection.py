@@ -5,20 +5,24 @@ import pytest
 from xce.control.dependency import matches
 from xce.control.selection import Selected, select
 from xce.model.command import Selection
-from xce.model.config import QueueConfig
+from xce.model.config import AppConfig, QueueConfig
 from xce.model.observation import SuspensionSeen
 from xce.model.permission import Actor, Permission
 from xce.model.refusal import RefusalCode
 from xce.testing.builders import (
     BOB,
     cluster,
+    gang,
+    modify,
     place,
+    propose,
     report,
     report_started,
     run_job,
     stop,
     submission,
     submit,
+    switch,
 )
 
 
@@ -26,6 +30,7 @@ from xce.testing.builders import (
 def controller():
     found = cluster(
         queues=(QueueConfig(name="normal", default=True), QueueConfig(name="night")),
+        applications=(AppConfig(name="long"),),
     )
     submit(found, submission(name="sim_a"), submission(name="sim_b", queue="night"))
     submit(found, submission(name="sim_a"), submission(), owner=BOB)
@@ -92,6 +97,31 @@ def test_a_state_means_the_elements_that_are_in_it(controller):
     assert found_elements(controller, all=True, state="run") == []
     newest = found_elements(controller, newest=True, state="susp")
     assert newest == [(5, ((0, 0),)), (5, ((2, 2),))]
+
+
+def test_a_host_means_what_lives_there_and_nothing_else_of_an_array(controller):
+    place(controller, 5, 3, host="h1")
+    assert found_elements(controller, all=True, host="h2") == [(5, ((0, 0),))]
+    assert found_elements(controller, all=True, host="h1", state="run") == [(5, ((2, 2),))]
+    place(controller, 1, host="h1")
+    assert found_elements(controller, newest=True, host="h1") == [(5, ((2, 2),))]
+    assert found_elements(controller, all=True, host="h1") == [(1, None), (5, ((2, 2),))]
+
+
+def test_a_host_means_parallel_jobs_that_have_any_of_their_tasks_there(controller):
+    job = submit(controller, submission(tasks=2))
+    propose(controller, gang(controller, job, hosts={"h1": 1, "h2": 1}))
+    assert found_elements(controller, all=True, host="h2") == [(5, ((0, 0),)), (job, None)]
+
+
+def test_a_queue_and_a_profile_mean_the_elements_that_are_of_them(controller):
+    modify(controller, 5, (2, 2), app="long")
+    switch(controller, "night", (5, 3, 3))
+    assert found_elements(controller, all=True, app="long") == [(5, ((1, 1),))]
+    assert found_elements(controller, all=True, queue="night") == [(2, None), (5, ((2, 2),))]
+    assert found_elements(controller, all=True, queue="night", app="long") == []
+    assert found_elements(controller, all=True, queue="normal", host="h2") == [(5, ((0, 0),))]
+    assert found_elements(controller, all=True, queue="night", host="h2") == []
 
 
 def test_a_filter_that_nothing_matches_is_one_refusal(controller):

@@ -5,17 +5,19 @@ import pytest
 from xce.control import kill as kill_module
 from xce.control.controller import Input
 from xce.control.slices import in_runs, runs_of
-from xce.model.command import Accepted, KillJobs, Selection, StopJobs
+from xce.model.command import Accepted, KillJobs, ProposePlan, Selection, StopJobs
 from xce.model.job import EndCause
 from xce.model.record import EndDecided, Withdrawn
 from xce.model.refusal import Refusal, RefusalCode
 from xce.state.check import check_state
 from xce.testing.builders import (
     BOB,
+    bulk,
     chosen,
     cluster,
     kill,
     place,
+    plan,
     report_started,
     submission,
     submit,
@@ -142,3 +144,23 @@ def test_only_what_is_alike_is_told_of_as_one():
 )
 def test_runs_of_ids(jobs, runs):
     assert [(one.job, one.last_job) for one in runs_of(jobs, "killed")] == runs
+
+
+def test_what_has_left_the_state_that_was_asked_for_before_its_turn_is_left_alone(controller):
+    jobs = some_run(controller, 4, running=())
+    array = submit(controller, submission(elements="1-3"))
+    waiting = KillJobs("alice", False, Selection(all=True, state="pend", in_runs=True))
+    old = plan(controller, bulk(controller, jobs[3], (array, 2, 2), hosts={"h1": 2}))
+    now_us = controller.now_us
+    controller.step([Input(waiting, "alice", ticket=901), Input(ProposePlan(old))], now_us)
+    told = []
+    while controller.has_more:
+        now_us += 1
+        told += controller.step([], now_us).replies
+    (reply,) = told
+    assert [(one.job, one.last_job, one.first) for one in reply.results] == [
+        (jobs[0], jobs[2], -1), (array, 0, 1), (array, 0, 3),
+    ]  # fmt: skip
+    assert not any(one.end_cause for one in controller.job(jobs[3]).live.values())
+    assert list(controller.job(array).live) == [1]
+    check_state(controller.state)

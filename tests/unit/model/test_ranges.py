@@ -31,6 +31,24 @@ def check_normal(found):
         assert last + 1 < first
 
 
+many = st.tuples(st.integers(0, 3), st.integers(1, 3)).map(
+    lambda one: tuple((at * 4 + one[0], at * 4 + one[0] + one[1] - 1) for at in range(40))
+)
+
+
+@given(many, st.sets(st.integers(-3, 165), max_size=12).map(lambda one: from_sorted(sorted(one))))
+def test_a_few_runs_are_looked_up_among_many(a, b):
+    for one, other in ((a, b), (b, a), (a, EMPTY), (EMPTY, a)):
+        for result, expected in (
+            (subtract(one, other), elements(one) - elements(other)),
+            (intersect(one, other), elements(one) & elements(other)),
+        ):
+            assert elements(result) == expected
+            check_normal(result)
+    for first, last in ((0, 0), (5, 6), (7, 9), *b):
+        assert contains(a, first, last) == (set(range(first, last + 1)) <= elements(a))
+
+
 @given(ranges(), ranges())
 def test_operations_are_those_of_sets(a, b):
     for result, expected in (

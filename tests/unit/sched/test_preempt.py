@@ -6,16 +6,19 @@ from sessions import Scheduled
 
 from xce.model.config import HostConfig, QueueConfig
 from xce.model.effect import SetSuspended, Terminate
+from xce.model.ids import SECOND_US
 from xce.model.job import EndCause
 from xce.model.observation import SuspensionSeen
 from xce.model.plan import StartRule
 from xce.model.reason import ReasonCode
 from xce.model.request import Amount
+from xce.state.check import check_state
 from xce.state.snapshot import digest, dump, load
 from xce.state.view import stat_of
 from xce.testing.builders import (
     cluster,
     kill,
+    modify,
     report,
     report_ended,
     report_started,
@@ -301,6 +304,22 @@ def test_a_stale_preemption_does_not_hold():
     assert world.propose(plan) == 1
     assert holds(world) == {}
     world.run()
+
+
+@pytest.mark.parametrize("free", [0, 1])
+def test_elements_of_several_classes_hold_no_more_room_than_the_limit_of_their_array(free):
+    world = scheduled({"h1": 3})
+    lows = [job(world) for _ in range(3 - free)]
+    urgent = submit(world.controller, submission(elements="1-2", limit=1, queue="urgent"))
+    modify(world.controller, urgent, (2, 2), run_limit_us=60 * SECOND_US)
+    # One of them starts or is waited for. The other may not run beside it: nobody gives way for it.
+    assert world.propose(world.plan()) == 1
+    assert len(world.controller.job(urgent).live or ()) == free
+    assert len(holds(world)) == len(effects(world)) - free == 1 - free
+    check_state(world.controller.state)
+    world.run()
+    assert len(holds(world)) == 1 - free
+    assert sum(world.is_live(low) for low in lows) == len(lows)
 
 
 def test_a_queue_that_is_not_lower_never_gives_way_even_if_it_is_named():

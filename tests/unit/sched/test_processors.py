@@ -5,7 +5,16 @@ from processors import layout
 
 from xce.model.processor import numbers_in
 from xce.resreq.affinity import parse_affinity
-from xce.sched.processors import bound_to, cover, held_by, most_attempts, most_tasks, place_tasks
+from xce.sched.processors import (
+    CHOICES_MAX,
+    bound_to,
+    choices,
+    cover,
+    held_by,
+    most_attempts,
+    most_tasks,
+    place_tasks,
+)
 
 TWO = layout(2, 2, 2)
 """Sockets 0-3 and 4-7, of two cores each."""
@@ -100,3 +109,11 @@ def test_domains_are_put_together_for_as_many_tasks_as_they_suffice_for(sizes, d
     assert all(sum(sizes[place] for place in some) >= demand for some in found)
     places = [place for some in found for place in some]
     assert len(places) == len(set(places))
+
+
+def test_ways_to_take_many_of_many_domains_are_found_one_by_one():
+    found = layout(16, 8, 1)
+    wish = parse_affinity("core(1,same=socket):distribute=pack(core=120)")
+    tried = choices(wish, found, found.all)
+    assert len(tried) == len(set(tried)) == CHOICES_MAX
+    assert {one.bit_count() for one in tried} == {120}

@@ -135,3 +135,13 @@ def test_it_runs_isolated_as_a_program(tmp_path):
     done = subprocess.run([sys.executable, "-I", "-S", file_copy.__file__, *words], check=False)
     assert done.returncode == 0
     assert (tmp_path / "b").read_text() == "x"
+
+
+def test_a_copy_into_a_pipe_without_a_reader_fails_and_does_not_wait(tmp_path):
+    (tmp_path / "in").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    assert file_copy.copy_file(f"{tmp_path}/in", f"{tmp_path}/pipe", appends=False) == UNWRITABLE
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert file_copy.copy_file(f"{tmp_path}/in", f"{tmp_path}/pipe", appends=False) == 0
+    assert os.read(reader, 10) == b"x"
+    os.close(reader)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from xce.model.effect import Launch, SetLimits, SetSuspended, Terminate
+from xce.model.checkpoint import request_number
+from xce.model.effect import Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
 from xce.model.task import HoldPart, PartSeen
 from xce.worker.action import (
@@ -266,3 +267,9 @@ def test_a_newer_launch_waits_until_a_part_is_gone(other: HostState) -> None:
     actions = other.take_effects(1, [launch(2)], S)
     assert Signal(*KEY, 2, EndCause.HOST_LOST, STEP_INT) in actions
     assert other.take_news([ended()], 2 * S)[-1] == Spawn(launch(2), [(0, 2)])
+
+
+def test_requests_for_checkpoints_are_none_of_the_parts_concern(first):
+    request = request_number(ends=True, forced=False)
+    first.take_effects(2, [SendSignal(*KEY, 1, 10), SendSignal(*KEY, 2, request)], 11 * S)
+    assert (wanted(first).number, wanted(first).signal) == (1, 10)

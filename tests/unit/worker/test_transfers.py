@@ -50,3 +50,8 @@ def test_job_and_index_are_filled_in_and_nothing_else_is_for_the_shell():
 def test_a_directory_that_is_made_for_the_job_is_made_for_the_copy():
     ((_, command, _),) = steps(("a", ">", "b", "1 x"), makes_cwd=True)
     assert command.startswith("mkdir -p -- /work; exec ")
+
+
+def test_the_names_of_the_directories_stay_as_they_are():
+    ((_, command, _),) = steps(("/l", ">", "r.%J", "1 x"), cwd="/runs/100%Jobs/%I")
+    assert words(command)[-1] == "/runs/100%Jobs/%I/r.7"

@@ -2,20 +2,31 @@
 
 from collections import deque
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
 import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from xce.apiserver.access import permission_for
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
-from xce.apiserver.job_results import RUNS, ActionError, JobResult, each_of, job_label, tell_done
+from xce.apiserver.job_results import (
+    RUNS,
+    ActionError,
+    JobResult,
+    each_of,
+    job_label,
+    label_of,
+    tell_done,
+    tell_problem,
+)
 from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
-from xce.apiserver.problems import denied, refused
+from xce.apiserver.problems import ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
 from xce.apiserver.submission_checks import SIGNAL_MAX
 from xce.control.hosts import refuse_hosts
@@ -260,8 +271,18 @@ async def _modify(
         if isinstance(item, JobResult):
             results.append(item)
             continue
-        seq, result = await _modify_one(backend, call, body.change, *item)
-        results.append(_result(backend, call.caller, result))
+        try:
+            seq, result = await _modify_one(backend, call, body.change, *item)
+        except ProblemError as error:
+            # Of several jobs others may have been changed already.
+            if len(items) == 1 or error.problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            results.append(tell_problem(label_of(*item), error.problem))
+        else:
+            found = _result(backend, call.caller, result)
+            if isinstance(result, Accepted) or result.first < 0:
+                found = replace(found, job=label_of(*item))
+            results.append(found)
     return answer(backend.replica.seq, JobActions(seq, results))
 
 

@@ -65,10 +65,13 @@ def run_mpi(
     agent = f"{sys.executable} -IS {START} rsh"
     is_root = os.geteuid() == 0
     environ |= mpi_environment(agent, is_root=is_root, is_one_machine=is_one_machine)
-    said = subprocess.run(
-        [path, "--version"], env=environ, capture_output=True, text=True, timeout=_VERSION_S,
-        check=False,
-    )  # fmt: skip
+    try:
+        said = subprocess.run(
+            [path, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True,
+            encoding="utf-8", errors="replace", timeout=_VERSION_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise LaunchError(f"{path} --version does not answer within {_VERSION_S} s") from None
     program = mpi_program(said.stdout + said.stderr)
     # Of each role its own: several may start at one time.
     hostfile = f"{environ['XCE_JOB_HOST_DIR']}/mpi-hosts.{os.getpid()}"

@@ -100,13 +100,21 @@ def _check_checkpoint(stored: dict[str, Any], directory: str, job: str) -> None:
     """Check that a job has written a checkpoint.
 
     Raises:
-        BadValueError: It has not, or it is an array.
+        BadValueError: It has not, or somebody else has made its directory, or it is an array.
     """
+    from xce.cli.lsf.checkpoint import (  # noqa: PLC0415 - it loads what `-h` does not need
+        check_own,
+    )
+
     if "array" in stored and "[" not in job:
         raise BadValueError(f"Job <{job}> is an array: name an element, as {job}[1]")
     folder = os.path.join(directory, job)
     if not os.path.exists(os.path.join(folder, "echkpnt.out")):
         raise BadValueError(f"Job <{job}>: there is no checkpoint in {folder}")
+    try:
+        check_own(folder)
+    except OSError as error:
+        raise BadValueError(f"Bad checkpoint directory: {folder}: {error.strerror}") from None
 
 
 def execute(context: Context) -> int:

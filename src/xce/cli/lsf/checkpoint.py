@@ -6,9 +6,11 @@ checkpoints, readable for its owner alone.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 
 from xce.cli.lsf.values import BadValueError
 
@@ -74,12 +76,25 @@ def make_directory(body: Mapping[str, Any]) -> None:
         raise BadValueError(f"Bad checkpoint directory: -k {path}: {error.strerror}") from None
 
 
+def check_own(folder: str) -> None:
+    """Check that the directory of a job's checkpoints is the caller's: their common directory may
+    be one in which others make theirs, and ids of jobs can be foreseen.
+
+    Raises:
+        OSError: It is not, or not there.
+    """
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it is no directory of yours")
+
+
 def store_submission(body: Mapping[str, Any], job: int, queue: str) -> str:
     """Keep what was submitted beside the job's checkpoints; return what went wrong, or nothing."""
     folder = os.path.join(body["checkpoints"]["directory"], str(job))
     content = json.dumps({**body, "queue": queue}).encode()
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        check_own(folder)
         path = os.path.join(folder, SUBMISSION)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags, 0o600)
@@ -96,8 +111,10 @@ def load_submission(directory: str, job: str) -> dict[str, Any]:
     Raises:
         BadValueError: There is nothing of it in the directory.
     """
-    path = os.path.join(directory, job.partition("[")[0], SUBMISSION)
+    folder = os.path.join(directory, job.partition("[")[0])
+    path = os.path.join(folder, SUBMISSION)
     try:
+        check_own(folder)
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except OSError as error:

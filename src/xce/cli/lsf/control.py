@@ -136,7 +136,7 @@ def each_label(job: str) -> list[str]:
     """Return a label for each element of ``12[3-5]``; very many stay together."""
     number, bracket, run = job.partition("[")
     first, dash, last = run.removesuffix("]").partition("-")
-    if not bracket or not dash or int(last) - int(first) >= LINES_MAX:
+    if not bracket or not dash or "," in run or int(last) - int(first) >= LINES_MAX:
         return [job]
     return [f"{number}[{index}]" for index in range(int(first), int(last) + 1)]
 

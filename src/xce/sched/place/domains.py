@@ -62,7 +62,7 @@ def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
         trail.is_cut = trail.is_cut or found.even.is_cut
         return found.even.largest(min(lie.tasks_max, int(room.most.sum())))
     if lie.is_balanced:
-        low, high = 0, int(room.most.sum())
+        low, high = 0, min(lie.tasks_max, int(room.most.sum()))
         while low < high:
             middle = (low + high + 1) // 2
             if found.balanced(middle) is None:
@@ -246,31 +246,43 @@ class _Domains:
             - (self.room.later - self.room.first)
             - np.where(self.room.first > 0, 0, self.usable[self.of_host]),
         )
+        leads, usable = leads[order], self.usable[order]
         for size in range(1, min(self.most, len(order), tasks) + 1):
             floor, more = divmod(tasks, size)
-            for leader in order:
-                for own in (floor + 1, floor) if more else (floor,):
-                    if leads[leader] < own:
-                        continue
-                    shares = self._shares(
-                        [domain for domain in order if domain != leader],
-                        size - 1, floor, more - (own > floor),
-                    )  # fmt: skip
-                    if shares is not None:
-                        return self._lay_shares([(leader, own), *shares])
+            found = self._leader(leads, usable, size, floor, more)
+            if found is not None:
+                place, own = found
+                others = order[:place] + order[place + 1 :]
+                shares = self._shares(others, size - 1, floor, more - (own > floor))
+                return self._lay_shares([(order[place], own), *shares])
         return None
 
-    def _shares(
-        self, order: list[int], size: int, floor: int, more: int
-    ) -> list[tuple[int, int]] | None:
-        """Return ``size`` domains, ``more`` of them with a task more than ``floor``, or None."""
-        wide = [domain for domain in order if self.usable[domain] > floor][:more]
-        even = [domain for domain in order if self.usable[domain] >= floor and domain not in wide][
-            : size - more
-        ]
-        if len(wide) < more or len(even) < size - more or more > size:
+    @staticmethod
+    def _leader(
+        leads: Column, usable: Column, size: int, floor: int, more: int
+    ) -> tuple[int, int] | None:
+        """Return the place of the first domain that may lead, and its share, or None.
+
+        ``leads`` and ``usable`` are by place: what fits there with the first host, and without.
+        """
+        is_wide, is_even = usable > floor, usable >= floor
+        wide, even = is_wide.sum() - is_wide, is_even.sum() - is_even  # of the others
+        may: list[Flags] = []
+        for own in (floor + 1, floor) if more else (floor,):
+            rest = more - (own > floor)
+            may.append((leads >= own) & (wide >= rest) & (even >= size - 1) & (rest < size))
+        places = np.flatnonzero(np.any(may, axis=0))
+        if not len(places):
             return None
-        shares = dict.fromkeys(wide, floor + 1) | dict.fromkeys(even, floor)
+        place = int(places[0])
+        return place, floor + 1 if more and may[0][place] else floor
+
+    def _shares(self, order: list[int], size: int, floor: int, more: int) -> list[tuple[int, int]]:
+        """Return ``size`` domains, ``more`` of them with a task more than ``floor``."""
+        wide = [domain for domain in order if self.usable[domain] > floor][:more]
+        shares = dict.fromkeys(wide, floor + 1)
+        even = [domain for domain in order if self.usable[domain] >= floor and domain not in shares]
+        shares |= dict.fromkeys(even[: size - more], floor)
         return [(domain, shares[domain]) for domain in order if domain in shares]
 
     def _lay_shares(self, shares: list[tuple[int, int]]) -> tuple[Column, Column] | None:

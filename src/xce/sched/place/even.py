@@ -5,9 +5,10 @@ the first, may have a remainder. So of the domains that are used all but one hav
 Which ones are used is found by their cost in hosts, domain by domain, with nothing left out.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from xce.sched.place.capacity import Room
 from xce.sched.place.span import lay, reach
@@ -15,6 +16,12 @@ from xce.state.hosts import Column
 
 DOMAINS_MAX: Final = 64
 """So many domains are looked at, those with most room."""
+_FAR: Final = 1 << 40
+"""More hosts than there are."""
+
+
+Counts: TypeAlias = npt.NDArray[np.int64]
+Steps: TypeAlias = npt.NDArray[np.int8]
 
 
 class Taken(NamedTuple):
@@ -23,13 +30,6 @@ class Taken(NamedTuple):
     domain: int
     share: int
     is_first: bool
-
-
-class _Way(NamedTuple):
-    """Some domains, and what they cost in hosts."""
-
-    hosts: int
-    taken: tuple[Taken, ...]
 
 
 class Even:
@@ -56,22 +56,27 @@ class Even:
         self.order: list[int] = order.tolist()
         self.rooms = {domain: room.within(of_host == domain) for domain in self.order}
         self.most = min(domains_max, len(self.order), hosts_max or len(self.order))
-        self._needed: dict[tuple[int, int, bool], int] = {}
+        self._known: dict[tuple[int, int, bool], int] = {}
 
     def largest(self, cap: int) -> int:
         """Return the largest number of tasks up to ``cap`` for which `find` finds a way; or 0."""
         alone = (int(reach(room, self.hosts_max).max(initial=0)) for room in self.rooms.values())
         best = min(cap, max(alone, default=0))
         for size in range(2, self.most + 1):
-            step = size * self.tile
-            for more in (0, 1, -1) if self.tile > 1 else range(size):
-                best = max(best, self._largest_of(size, step, more, cap))
+            if self.tile == 1:
+                best = max(best, self._largest_of(size, 1, 0, best, cap))
+                continue
+            for more in (0, 1, -1):
+                best = max(best, self._largest_of(size, size * self.tile, more, best, cap))
         return best
 
-    def _largest_of(self, size: int, step: int, more: int, cap: int) -> int:
-        """Return the largest number of tasks that is ``more`` above a multiple of ``step``."""
-        low, high = 1, (cap - more) // step
-        if high < 1:
+    def _largest_of(self, size: int, step: int, more: int, best: int, cap: int) -> int:
+        """Return the largest number of tasks that is ``more`` above a multiple of ``step``, if it
+        is above ``best``, or 0. One that has a way has one for each smaller multiple.
+        """
+        low = max((best - more) // step + 1, size if step == 1 else 1)
+        high = (cap - more) // step
+        if high < low or self._choose(size, low * step + more) is None:
             return 0
         while low < high:
             middle = (low + high + 1) // 2
@@ -79,8 +84,7 @@ class Even:
                 high = middle - 1
             else:
                 low = middle
-        tasks = low * step + more
-        return tasks if low > 1 or self._choose(size, tasks) is not None else 0
+        return low * step + more
 
     def find(self, tasks: int) -> tuple[Column, Column] | None:
         """Return hosts in rank order, domain by domain, and the tasks on each; None: none found."""
@@ -94,31 +98,50 @@ class Even:
                 return self._lay(way)
         return None
 
-    def _choose(self, size: int, tasks: int) -> _Way | None:
+    def _choose(self, size: int, tasks: int) -> list[Taken] | None:
         """Return so many domains with even shares, on as few hosts as there is a way to."""
         floor, more = divmod(tasks, size)
         if not floor or not self._may_be(floor, more, size):
             return None
-        shares = ((floor, size - more), (floor + 1, more))
-        ways: dict[tuple[int, int, bool], _Way] = {(0, 0, False): _Way(0, ())}
-        for domain in self.order:
-            for (low, high, is_led), way in list(ways.items()):
-                for place, (share, most) in enumerate(shares):
-                    counts = [low, high]
-                    counts[place] += 1
-                    if counts[place] > most:
-                        continue
-                    for is_first in (False,) if is_led else (True, False):
-                        hosts = self._hosts(domain, share, is_first=is_first)
-                        key = (counts[0], counts[1], is_led or is_first)
-                        total = way.hosts + hosts
-                        if hosts and (key not in ways or total < ways[key].hosts):
-                            taken = (*way.taken, Taken(domain, share, is_first))
-                            ways[key] = _Way(total, taken)
-        found = ways.get((size - more, more, True))
-        if found is None or (self.hosts_max and found.hosts > self.hosts_max):
+        options = [
+            (rise, is_first) for rise in ((0, 1) if more else (0,)) for is_first in (True, False)
+        ]
+        # Along options and domains.
+        costs = np.asarray(
+            [
+                [self._hosts(domain, floor + rise, is_first=is_first) for domain in self.order]
+                for rise, is_first in options
+            ],
+            np.int64,
+        )
+        costs[costs == 0] = _FAR
+        if self._is_too_much(costs.min(axis=0), size):
             return None
-        return found
+        # By whether there is a first one, and how many domains have the lower and higher share.
+        hosts = np.full((2, size - more + 1, more + 1), _FAR, np.int64)
+        hosts[0, 0, 0] = 0
+        steps = []
+        for column in costs.T.tolist():
+            before, step = hosts.copy(), np.full(hosts.shape, -1, np.int8)
+            for place, cost in enumerate(column):
+                if cost < _FAR:
+                    _take(hosts, before, step, (place, *options[place]), cost)
+            steps.append(step)
+        if hosts[1, -1, -1] >= _FAR or 0 < self.hosts_max < hosts[1, -1, -1]:
+            return None
+        at, taken = (1, size - more, more), list[Taken]()
+        for domain, step in zip(reversed(self.order), reversed(steps), strict=True):
+            place = int(step[at])
+            if place >= 0:
+                rise, is_first = options[place]
+                taken.append(Taken(domain, floor + rise, is_first))
+                at = at[0] - is_first, at[1] - 1 + rise, at[2] - rise
+        return taken[::-1]
+
+    def _is_too_much(self, least: Column, size: int) -> bool:
+        """Return whether so many domains are not there, or take too many hosts in any case."""
+        cheapest = np.sort(least)[:size]
+        return bool(cheapest[-1] >= _FAR or 0 < self.hosts_max < cheapest.sum())
 
     def _may_be(self, floor: int, more: int, size: int) -> bool:
         """Return whether all domains but one have whole blocks."""
@@ -136,25 +159,33 @@ class Even:
         return room._replace(first=room.first // room.tile * room.tile)
 
     def _hosts(self, domain: int, share: int, *, is_first: bool) -> int:
-        """Return how many hosts a share takes in a domain at least; 0: it does not fit."""
-        key = (domain, share, is_first)
-        if key not in self._needed:
-            room = self._room(domain, is_first=is_first)
-            low, high = 1, len(room.numbers)
-            if int(reach(room, high).max(initial=0)) < share:
-                low = high = 0
-            while low < high:
-                middle = (low + high) // 2
-                if int(reach(room, middle).max(initial=0)) >= share:
-                    high = middle
-                else:
-                    low = middle + 1
-            self._needed[key] = low
-        return self._needed[key]
+        """Return how many hosts a share takes in a domain at least; 0: it does not fit.
 
-    def _lay(self, way: _Way) -> tuple[Column, Column] | None:
+        Where hosts are not counted it is 1.
+        """
+        count = len(self.rooms[domain].numbers)
+        low, high = 1, min(count, self.hosts_max or count)
+        if self._reach(domain, high, is_first=is_first) < share:
+            return 0
+        while low < high and self.hosts_max:
+            middle = (low + high) // 2
+            if self._reach(domain, middle, is_first=is_first) >= share:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _reach(self, domain: int, hosts: int, *, is_first: bool) -> int:
+        """Return how many tasks a domain can have on so many hosts."""
+        key = (domain, hosts, is_first)
+        if key not in self._known:
+            room = self._room(domain, is_first=is_first)
+            self._known[key] = int(reach(room, hosts).max(initial=0))
+        return self._known[key]
+
+    def _lay(self, way: list[Taken]) -> tuple[Column, Column] | None:
         columns: list[tuple[Column, Column]] = []
-        for domain, share, is_first in sorted(way.taken, key=lambda one: not one.is_first):
+        for domain, share, is_first in sorted(way, key=lambda one: not one.is_first):
             hosts = self._hosts(domain, share, is_first=is_first) if self.hosts_max else 0
             found = lay(self._room(domain, is_first=is_first), share, hosts)
             if found is None:
@@ -164,3 +195,25 @@ class Even:
             np.concatenate([numbers for numbers, _ in columns]),
             np.concatenate([sizes for _, sizes in columns]),
         )
+
+
+def _take(
+    hosts: Counts, before: Counts, step: Steps, option: tuple[int, int, bool], cost: int
+) -> None:
+    """Note where a domain more is better than what is known: ``hosts`` with it, ``before`` without.
+
+    Args:
+        hosts: Is changed.
+        before: What it was without the domain.
+        step: Is changed, too: which option is taken; -1: none.
+        option: Its number, whether the share is the higher one, and whether the domain is first.
+        cost: In hosts.
+    """
+    place, rise, is_first = option
+    low, high = before.shape[1] - 1 + rise, before.shape[2] - rise
+    for led in (0,) if is_first else (0, 1):
+        ways = before[led, :low, :high] + cost
+        at = (led + is_first, slice(1 - rise, None), slice(rise, None))
+        better = ways < hosts[at]
+        hosts[at][better] = ways[better]
+        step[at][better] = place

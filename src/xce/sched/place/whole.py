@@ -15,6 +15,8 @@ from xce.state.hosts import Flags
 
 LEADS_MAX: Final = 32
 """So many of the hosts that may be the first one are tried, the best ones."""
+CUTS_MAX: Final = 3
+"""After so many of them for which the search gave up no other one is tried: each takes long."""
 
 
 def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -> Laid | None:
@@ -32,14 +34,20 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
         return _find(whole, ground, places, trail)
     ranked = places.ranked[0]
     leads = ranked[(places.masks[0] & whole.leads)[ranked]]
+    cuts = 0
     for number in leads[:LEADS_MAX].tolist():
+        own = Trail()
         is_first = np.zeros_like(whole.leads)
         is_first[number] = True
         usable = ~whole.leads | is_first
         masks = tuple(mask & usable for mask in places.masks)
-        found = _find(_led_by(whole, is_first), ground, Candidates(masks, places.ranked), trail)
+        found = _find(_led_by(whole, is_first), ground, Candidates(masks, places.ranked), own)
         if found is not None:
             return found
+        trail.is_cut = trail.is_cut or own.is_cut
+        cuts += own.is_cut
+        if cuts == CUTS_MAX:
+            break
     trail.is_cut = trail.is_cut or len(leads) > LEADS_MAX
     return None
 

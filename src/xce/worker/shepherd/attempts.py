@@ -28,6 +28,8 @@ LEAVING: Final = 1
 """The job shell has ended; something may be left."""
 ENDED: Final = 2
 
+DETAIL_MAX: Final = 16 * 1024
+"""Longest word about an end: the controller refuses one that is much longer."""
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 1 << 3
 _PIDFD_INFO: Final = struct.Struct("=QQ11Ii")
@@ -56,8 +58,8 @@ class Attempt:
         "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark",
         "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number", "oom",
         "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said",
-        "saved_us", "saves", "says", "sent", "signal", "started_us", "state", "step", "step_us",
-        "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
+        "saved_us", "saver", "saves", "says", "sent", "signal", "started_us", "state", "step",
+        "step_us", "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -96,8 +98,8 @@ class Attempt:
         """The last of the user's signals that was delivered."""
         self.sent = 0
         """Which it was."""
-        self.saves = self.saved_us = 0
-        """How many checkpoints were begun, and when the last was."""
+        self.saves = self.saved_us = self.saver = 0
+        """How many checkpoints were begun, when the last was, and which process writes it."""
         self.outcome: list[Any] = [0, False, False, ""]
         """Of the last one that is over: its number, whether the job ends with it, whether it is
         good, and what went wrong."""
@@ -188,8 +190,8 @@ class Attempt:
             said = "; ".join(filter(None, (said, self.course.post_detail)))
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
-            self.host_fault, printable(said), user_us, self.system_us, self.max_mem_kib,
-            self.max_processes, self.max_threads, self.oom, bool(self.report),
+            self.host_fault, printable(said)[:DETAIL_MAX], user_us, self.system_us,
+            self.max_mem_kib, self.max_processes, self.max_threads, self.oom, bool(self.report),
             post,
         ]  # fmt: skip
 
@@ -375,7 +377,9 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
 def _read_checkpoint(attempt: Attempt, note: list[Any]) -> None:
     match note:
         case ["saves", int(saves), int(at_us)]:
-            attempt.saves, attempt.saved_us = saves, at_us
+            attempt.saves, attempt.saved_us, attempt.saver = saves, at_us, 0
+        case ["saver", int(pid)]:
+            attempt.saver = pid
         case ["saved", *outcome]:
             attempt.outcome = outcome
         case _:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.attempts import ENDED, LEAVING, Attempt, Event, split_status
 from xce.worker.shepherd.hooks import MAIN
-from xce.worker.shepherd.proc import MARK
+from xce.worker.shepherd.proc import MARK, load_mark
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key
 from xce.worker.shepherd.spawn import SHELL, As, encode_env
@@ -27,8 +27,10 @@ STEP_KILL: Final = 4
 """`xce.worker.ending.STEP_KILL`, likewise."""
 _NO_DIRECTORY: Final = 73
 _NO_PROGRAM: Final = (126, 127)
+# Others may make directories beside it, and ids of jobs can be foreseen: what is put into one that
+# is another user's might go anywhere.
 _RUN: Final = (
-    f'mkdir -p -- "$LSB_CHKPNT_DIR" || exit {_NO_DIRECTORY}; '
+    f'mkdir -p -- "$LSB_CHKPNT_DIR" && [ -O "$LSB_CHKPNT_DIR" ] || exit {_NO_DIRECTORY}; '
     'exec >"$LSB_CHKPNT_DIR/echkpnt.out" 2>&1 && exec "$0" "$@"'
 )
 
@@ -52,8 +54,8 @@ class Checkpoints:
         self._all: dict[int, _Saving] = {}
         """By pid."""
         self._late: set[int] = set()
-        self._waiting: dict[Key, tuple[int, dict[str, Any]]] = {}
-        """What was asked for while another checkpoint was being written."""
+        self._waiting: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
+        """What was asked for while another checkpoint was being written, in its order."""
 
     def take(
         self, attempt: Attempt | None, count: int, asked: dict[str, Any], now_us: int
@@ -66,12 +68,19 @@ class Checkpoints:
         if self.is_busy(attempt):
             # One that is due is written just now. One that was asked for counts when it begins, so
             # that it comes again should we be killed before.
-            if count:
-                self._waiting[attempt.key] = (count, asked)
+            waiting = self._waiting.setdefault(attempt.key, []) if count else []
+            if count and not (waiting and count <= waiting[-1][0]):
+                waiting.append((count, asked))
             return []
+        return self._begin(attempt, count, asked, now_us)
+
+    def _begin(
+        self, attempt: Attempt, count: int, asked: dict[str, Any], now_us: int
+    ) -> list[Event]:
         if count:
-            attempt.number = count
-            rundir.note(attempt.path, ["signal", count, attempt.sent])
+            # A signal that was sent while this waited has a higher number.
+            attempt.number = max(attempt.number, count)
+            rundir.note(attempt.path, ["signal", attempt.number, attempt.sent])
         attempt.saves, attempt.saved_us = attempt.saves + 1, now_us
         rundir.note(attempt.path, ["saves", attempt.saves, now_us])
         reason = self._why_not(attempt)
@@ -81,6 +90,7 @@ class Checkpoints:
             except OSError as error:
                 reason = f"cannot start {asked['argv'][0]}: {error.strerror or error}"
             else:
+                rundir.note(attempt.path, ["saver", pid])
                 limit_us = int(asked["limit_us"])
                 self._all[pid] = _Saving(
                     attempt, pid, asked["argv"][0], bool(asked["ends"]),
@@ -130,7 +140,7 @@ class Checkpoints:
 
     def is_busy(self, attempt: Attempt) -> bool:
         """Whether a checkpoint of an attempt is being written."""
-        return any(one.attempt is attempt for one in self._all.values())
+        return bool(self.pids(attempt))
 
     def reap(self, pid: int, status: int, now_us: int) -> tuple[Attempt, list[Event]] | None:
         """Take the end of a program, and begin what waits for it; None: it is none of ours."""
@@ -148,10 +158,14 @@ class Checkpoints:
         elif code in _NO_PROGRAM:
             fault = f"{one.program} cannot be run on this host"
         elif code == _NO_DIRECTORY:
-            fault = "the checkpoint directory cannot be made"
+            fault = "the checkpoint directory cannot be made, or is another user's"
         told = [_tell(one.attempt, ends=one.ends, detail=fault if code else "")]
-        count, asked = self._waiting.pop(one.attempt.key, (0, {}))
-        return one.attempt, told + (self.take(one.attempt, count, asked, now_us) if count else [])
+        waiting = self._waiting.pop(one.attempt.key, [])
+        while waiting and not self.is_busy(one.attempt):
+            told += self._begin(one.attempt, *waiting.pop(0), now_us)
+        if waiting:
+            self._waiting[one.attempt.key] = waiting
+        return one.attempt, told
 
     def hold(self, attempt: Attempt) -> bool:
         """Whether an attempt whose shell has ended is not over, since its checkpoint is written.
@@ -161,25 +175,36 @@ class Checkpoints:
         if not self.is_busy(attempt):
             return False
         if attempt.step:
-            self._kill([one.pid for one in self._all.values() if one.attempt is attempt])
+            self.end(attempt)
         return True
+
+    def pids(self, attempt: Attempt) -> list[int]:
+        """Return the program that writes a checkpoint of an attempt now, if there is one.
+
+        It is no part of the job: what somebody signals to that goes past it.
+        """
+        return [pid for pid, one in self._all.items() if one.attempt is attempt]
+
+    def end(self, attempt: Attempt) -> None:
+        """Kill that program."""
+        _kill(self.pids(attempt))
 
     def end_late(self, now_us: int) -> None:
         """Kill programs that take too long."""
         late = [pid for pid, one in self._all.items() if 0 < one.due_us <= now_us]
         self._late.update(late)
-        self._kill(late)
+        _kill(late)
 
     def next_due_us(self) -> int:
         """Return when a program has taken too long; 0: never."""
         due = [one.due_us for pid, one in self._all.items() if one.due_us and pid not in self._late]
         return min(due, default=0)
 
-    @staticmethod
-    def _kill(pids: list[int]) -> None:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def _tell(attempt: Attempt, *, ends: bool, detail: str) -> Event:
@@ -194,6 +219,11 @@ def _tell(attempt: Attempt, *, ends: bool, detail: str) -> Event:
 
 
 def end_unseen(attempt: Attempt) -> None:
-    """Note that a checkpoint that an earlier shepherd had begun was not seen to end."""
+    """Note that a checkpoint that an earlier shepherd had begun was not seen to end.
+
+    Its program is killed, lest it and the next one write to the same place.
+    """
     if attempt.saves > attempt.outcome[0] and attempt.state != ENDED:
+        if attempt.saver and load_mark(attempt.saver) == attempt.mark:
+            _kill([attempt.saver])
         _tell(attempt, ends=False, detail="the process that waited for it was killed")

@@ -258,19 +258,21 @@ class Herd:
             return
         old, span_us = to_measure(self._attempts.values(), now_us)
         self._sample_us = now_us + span_us
-        for attempt in self._reach.find_greedy(old):
-            self.events.append(attempt.usage())
+        self.events += [attempt.usage() for attempt in self._reach.find_greedy(old)]
 
     def end_leases(self) -> None:
         """Kill what has outlived its lease: somebody else may be about to start it; and hooks."""
         now_us = clock_us()
         self._stages.end_late(now_us)
         self._checkpoints.end_late(now_us)
-        for key in [key for key, until_us in self._leases.items() if until_us <= now_us]:
-            attempt = self._attempts.get(key)
-            if attempt is not None and attempt.state == RUNNING and attempt.step < STEP_KILL:
+        over = [key for key, until_us in self._leases.items() if until_us <= now_us]
+        for attempt in [self._attempts[key] for key in over if key in self._attempts]:
+            del self._leases[attempt.key]  # once is enough, and nobody shall be woken for it again
+            is_here = attempt.state == RUNNING or (attempt.state == LEAVING and attempt.step)
+            if is_here and attempt.step < STEP_KILL:
                 self._reach.begin()
-                self._signal(key, signal.SIGKILL, CAUSE_HOST_LOST, STEP_KILL, 0)
+                self._signal(attempt.key, signal.SIGKILL, CAUSE_HOST_LOST, STEP_KILL, 0)
+            self._checkpoints.end(attempt)
 
     def next_due_us(self) -> int:
         """Return when there is something to do; 0: not before an event."""
@@ -356,8 +358,7 @@ class Herd:
 
     def _lead(self, key: Key, host: str) -> None:
         """Write down that another host may have a part of an attempt."""
-        attempt = self._attempts.get(key)
-        if attempt is not None:
+        if (attempt := self._attempts.get(key)) is not None:
             rundir.note(attempt.path, ["lead", host])
             attempt.parts.append(host)
             self.events.append(["led", *key, host])
@@ -369,8 +370,9 @@ class Herd:
         self.events += self.terminals.look(clock_us(), {one.key for one in found})
 
     def _signal(self, key: Key, number: int, cause: int, step: int, count: int) -> None:
-        attempt = self._attempts.get(key)
-        if attempt is None or attempt.state == ENDED or (attempt.state == LEAVING and not step):
+        if (attempt := self._attempts.get(key)) is None or attempt.state == ENDED:
+            return
+        if attempt.state == LEAVING and not step:
             return
         if attempt.course is not None and attempt.course.is_posting:
             return  # the job is over; its post hooks run whatever is decided
@@ -385,14 +387,13 @@ class Herd:
         if number == signal.SIGKILL:
             self._reach.kill(attempt)
         else:
-            self._reach.send(attempt, number)
+            self._reach.send(attempt, number, () if step else self._checkpoints.pids(attempt))
         if step and attempt.suspended_us:
             # What is stopped would take the signal only when somebody resumes it.
             self._suspend(key, suspended=False)
 
     def _suspend(self, key: Key, *, suspended: bool) -> None:
-        attempt = self._attempts.get(key)
-        if attempt is None or attempt.state != RUNNING:
+        if (attempt := self._attempts.get(key)) is None or attempt.state != RUNNING:
             return
         if suspended != bool(attempt.suspended_us):
             now_us = clock_us()
@@ -436,8 +437,7 @@ class Herd:
 
     def _limit(self, key: Key, mem_limit_kib: int, limits: list[int]) -> None:
         """Hold an attempt to another memory limit; the worker keeps time."""
-        attempt = self._attempts.get(key)
-        if attempt is None or attempt.state != RUNNING:
+        if (attempt := self._attempts.get(key)) is None or attempt.state != RUNNING:
             return
         rundir.note(attempt.path, ["limits", mem_limit_kib, limits])
         attempt.hold_to(mem_limit_kib, limits)

@@ -13,7 +13,7 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from xce.worker.shepherd import proc
@@ -101,13 +101,16 @@ class Reach:
             return self._processes[pid]
         return proc.load_process(pid)
 
-    def send(self, attempt: Attempt, number: int) -> None:
-        """Send a signal to everything of an attempt.
+    def send(self, attempt: Attempt, number: int, spared: Collection[int] = ()) -> None:
+        """Send a signal to everything of an attempt but to what is in the ``spared`` sessions.
 
         A signal that the job shell does not catch goes past it, so that it can note the status of
         what died of it.
         """
         pids = self.pids(attempt)
+        if spared:
+            found = ((pid, self.process(pid)) for pid in pids)
+            pids = [pid for pid, one in found if one is not None and one.session not in spared]
         if number not in _SHELL_TAKES and len(pids) > 1:
             pids = [pid for pid in pids if pid != attempt.pid]
         _send(pids, number)
@@ -271,5 +274,6 @@ def to_measure(attempts: Iterable[Attempt], now_us: int) -> tuple[list[Attempt],
 
 def _send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        # It is gone, or is no longer the job's; or the number is no signal's.
+        with contextlib.suppress(OSError, OverflowError):
             os.kill(pid, number)

@@ -126,7 +126,8 @@ class Tasks:
             place, content, is_end = rest
             task.out.type(place, base64.b64decode(content), is_end=is_end)
         elif what == "signal" and not task.is_over:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            # It is gone, or the number, which a job says, is no signal's.
+            with contextlib.suppress(OSError, OverflowError):
                 os.killpg(task.pid, rest[0])
         elif what == "end":
             self._finish(task)
@@ -209,7 +210,7 @@ class Tasks:
             try:
                 known = self._make(part, name, asked)
             except OSError as error:
-                text = f"cannot start {asked['argv'][0]}: {error.strerror or error}"
+                text = f"cannot start {' '.join(asked['argv'][:1])}: {error.strerror or error}"
                 if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
                     text = f"cannot enter the working directory {asked['cwd']}: {error.strerror}"
                 self.events.append(_failure(number, REFUSED, text))
@@ -251,6 +252,8 @@ class Tasks:
         return task
 
     def _spawn(self, part: Attempt, asked: dict[str, Any], fds: tuple[int, int, int]) -> int:
+        if "\0" in asked["cwd"]:
+            raise FileNotFoundError(errno.ENOENT, "a path holds no NUL character")
         env = encode_env(asked["env"])
         env[MARK.encode()] = part.mark.encode()
         env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{part.path}/{rundir.JOB}")

@@ -81,6 +81,37 @@ def test_what_was_submitted_is_kept_beside_the_checkpoints_for_its_owner(tmp_pat
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_was_submitted_is_not_written_where_somebody_else_reads_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "ck").mkdir()
+    (tmp_path / "ck" / "12").symlink_to(tmp_path / "theirs")
+    said = f"Warning: brestart will not find this job: {tmp_path}/ck/12: it is no directory of "
+    status, _, err, _ = run(bsub, ["-k", "ck 5", "sleep", "9"])
+    assert (status, err) == (0, f"{said}yours.\n")
+    (tmp_path / "ck" / "12").unlink()
+    (tmp_path / "ck" / "12").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert run(bsub, ["-k", "ck 5", "sleep", "9"])[2] == f"{said}yours.\n"
+    assert not list((tmp_path / "theirs").iterdir())
+    assert not list((tmp_path / "ck" / "12").iterdir())
+
+
+def test_nothing_that_somebody_else_has_written_is_restarted(tmp_path, monkeypatch):
+    submitted(tmp_path, monkeypatch, "sleep", "9")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        status, _, err, sent = restart("ck", "12")
+    assert (status, sent) == (255, None)
+    assert "it is no directory of yours. Job not submitted." in err
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "echkpnt.out").touch()
+    (tmp_path / "ck" / "12[1]").symlink_to(tmp_path / "theirs")
+    status, _, err, sent = restart("ck", "12[1]")
+    assert (status, sent) == (255, None)
+    assert "it is no directory of yours. Job not submitted." in err
+
+
 def test_a_directory_that_cannot_be_made_is_told_before_anything_is_sent(tmp_path):
     (tmp_path / "file").touch()
     status, _, err, sent = run(bsub, ["-k", f"{tmp_path}/file/ck", "true"])

@@ -2,7 +2,7 @@ import pytest
 from fake_api import FakeApi, run_command
 
 from xce.cli.lsf import bbot, bkill, bpeek, bresume, bstop, btop
-from xce.cli.lsf.control import LINES_MAX, user_name
+from xce.cli.lsf.control import LINES_MAX, each_label, user_name
 from xce.cli.lsf.options import UsageError
 from xce.cli.lsf.signals import parse_signal
 
@@ -260,3 +260,8 @@ def test_a_job_that_cannot_be_moved_is_told_in_the_words_of_lsf():
 def test_a_move_needs_a_job_and_a_position(words):
     with FakeApi({}) as fake:
         assert run_command(btop, words, api=fake)[0] == 255
+
+
+@pytest.mark.parametrize("label", ["12[3]", "12[3,5-7]", "12[5-7,9]", "12"])
+def test_a_label_that_is_no_run_of_elements_stays_one(label):
+    assert each_label(label) == [label]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xce.model.request import CuWish
+from xce.sched.place import domains
 from xce.sched.place.capacity import Room
 from xce.sched.place.domains import Lie, Trail, lay_in_domains, most_tasks
 from xce.sched.place.span import reach
@@ -43,11 +44,11 @@ def check_laid(found: Rows, wish: CuWish, tasks: int, tile: int = 1, hosts_max: 
     numbers, sizes = laid
     assert int(sizes.sum()) == tasks
     assert len(set(numbers.tolist())) == len(numbers)
-    domains = [found[number][2] for number in numbers.tolist()]
-    changes = sum(one != other for one, other in pairwise(domains))
-    assert changes + 1 == len(set(domains)), "ranks of one domain stand together"
-    assert not wish.max_domains or len(set(domains)) <= wish.max_domains
-    assert all(usable(found, domain) >= wish.min_slots for domain in domains)
+    where = [found[number][2] for number in numbers.tolist()]
+    changes = sum(one != other for one, other in pairwise(where))
+    assert changes + 1 == len(set(where)), "ranks of one domain stand together"
+    assert not wish.max_domains or len(set(where)) <= wish.max_domains
+    assert all(usable(found, domain) >= wish.min_slots for domain in where)
 
 
 @MANY
@@ -130,3 +131,18 @@ def test_preferences_choose_among_domains_that_fit() -> None:
         assert laid is not None
         chosen[pref] = laid[0].tolist()
     assert chosen == {"config": [0], "minavail": [1], "maxavail": [0], "bestfit": [1]}
+
+
+def test_even_shares_of_very_many_domains_are_laid_out_once_for_each_number_of_tasks(
+    monkeypatch,
+) -> None:
+    found = [(host % 17 + 1, 0, host // 4) for host in range(1200)]
+    wish = CuWish("rack", max_domains=300, balance=True)
+    laid = []
+    shares = domains._Domains._shares
+    monkeypatch.setattr(
+        domains._Domains, "_shares", lambda self, *of: (laid.append(of), shares(self, *of))[1]
+    )
+    most = most_tasks(room(found), lie(found, wish), Trail())
+    check_laid(found, wish, most)
+    assert len(laid) < 20

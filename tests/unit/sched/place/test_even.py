@@ -72,3 +72,16 @@ def test_of_very_many_domains_the_largest_are_looked_at():
     assert asked.is_cut
     assert len(asked.order) == DOMAINS_MAX
     assert asked.largest(99) == 6
+
+
+def test_many_domains_and_any_number_of_tasks_take_few_looks(monkeypatch):
+    rooms = [(host * 7 % 17, host % 3, host % 40) for host in range(320)]
+    asked = even(rooms, 1, 40, 40)
+    looks = []
+    choose = asked._choose
+    monkeypatch.setattr(asked, "_choose", lambda *of: (looks.append(of), choose(*of))[1])
+    most = asked.largest(100_000)
+    assert most == 567
+    assert asked.find(most) is not None
+    assert asked.find(most + 1) is None
+    assert len(looks) < 300

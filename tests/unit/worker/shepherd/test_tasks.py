@@ -3,6 +3,7 @@
 import os
 import select
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from xce.worker.shepherd.attempts import Attempt
 from xce.worker.shepherd.spawn import Ids
-from xce.worker.shepherd.tasks import OVER, UNKNOWN, Tasks
+from xce.worker.shepherd.tasks import OVER, REFUSED, UNKNOWN, Tasks
 
 KEY = (1, 0, 1)
 
@@ -80,3 +81,15 @@ def test_pipes_of_a_task_that_end_while_a_child_has_copies_are_watched_no_more(
     finally:
         for copy in copies:
             os.close(copy)
+
+
+def test_what_a_job_says_that_cannot_be_is_refused_and_harms_nobody(tasks: Tasks) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    asked = {"argv": [], "env": {}, "cwd": "/\0", "umask": 0o22, "has_input": True}
+    ((_, _, fault, text, *_),) = ask(tasks, "start", "u", asked)
+    assert (fault, "NUL character" in text) == (REFUSED, True)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    pid = start(tasks, "exec sleep 60")
+    for number in (1000, -5, 1 << 40, 9):
+        assert ask(tasks, "signal", "t", number)[0][2] == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9
