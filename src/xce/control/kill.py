@@ -15,7 +15,7 @@ from xce.control.selection import (
     waiting_positions,
     whole,
 )
-from xce.control.slices import Results, runs_of
+from xce.control.slices import JobControl, Results, runs_of
 from xce.model.command import (
     Accepted,
     KillJobs,
@@ -64,7 +64,7 @@ PERMISSIONS: Final[dict[type, Permission]] = {
 
 
 def actor_of(
-    command: KillJobs | SignalJobs | StopJobs | ResumeJobs | RequeueJobs | MoveJobs | SwitchJobs,
+    command: JobControl,
 ) -> Actor:
     """Return who asks for a command."""
     return Actor(command.by, command.groups, command.is_admin)

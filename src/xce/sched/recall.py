@@ -28,7 +28,7 @@ class _Question(NamedTuple):
     shape: Shape
     ground: bytes
     """A hash of what is free, and of which hosts are empty."""
-    pools: tuple[int, ...]
+    pools: tuple[tuple[str, int], ...]
     among: bytes
     load: int
     """Number of what hosts measured, where that has a say."""
@@ -70,7 +70,7 @@ def _question(shape: Shape, view: View, among: Flags | None, facts: HostFacts) -
     return _Question(
         shape,
         blake2b(ground.free.tobytes() + ground.empty.tobytes(), digest_size=16).digest(),
-        tuple(view.pools.values()),
+        tuple(view.pools.items()),
         b"" if among is None else among.tobytes(),
         facts.table.load_change if shape.reads_load else 0,
         facts.mix if shape.wants_gpus else NO_MIX,

@@ -11,8 +11,10 @@ from xce.model.ids import SECOND_US, Index, JobId, Micros
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
 from xce.state.apply import apply
+from xce.state.check import check_state
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
+from xce.state.snapshot import digest, dump, load
 
 START_US: Final = 1_700_000_000 * SECOND_US
 """The instant at which a built cluster begins."""
@@ -87,3 +89,11 @@ def replayed(entries: Iterable[Entry]) -> ClusterState:
     for entry in entries:
         apply(state, entry)
     return state
+
+
+def check_whole(controller: RecordedController) -> None:
+    """Check that the state holds together, and is what its entries and its snapshot make."""
+    state = controller.state
+    check_state(state)
+    assert digest(replayed(controller.entries)) == digest(state)
+    assert digest(load(dump(state))) == digest(state)

@@ -13,7 +13,6 @@ from xce.model.plan import Reservation
 from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
 from xce.sched.session import run_session
-from xce.state.check import check_state
 from xce.state.snapshot import digest, dump, load
 from xce.state.view import pend_reason, shown_forms
 from xce.testing.builders import (
@@ -26,7 +25,6 @@ from xce.testing.builders import (
     place,
     plan,
     propose,
-    replayed,
     report_ended,
     report_started,
     request,
@@ -34,6 +32,7 @@ from xce.testing.builders import (
     submit,
     switch,
 )
+from xce.testing.recorded import check_whole as check
 
 QUEUES = (
     QueueConfig(name="normal", priority=30, default=True),
@@ -45,14 +44,6 @@ QUEUES = (
 @pytest.fixture
 def controller():
     return cluster({"h1": 4, "h2": 4}, queues=QUEUES)
-
-
-def check(controller):
-    """The state holds together, and is what its entries and its snapshot make."""
-    state = controller.state
-    check_state(state)
-    assert digest(replayed(controller.entries)) == digest(state)
-    assert digest(load(dump(state))) == digest(state)
 
 
 def queues_of(controller, job):

@@ -22,9 +22,7 @@ from xce.model.job import Stop
 from xce.model.record import StopsChanged
 from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
-from xce.state.check import check_state
 from xce.state.job import DOOMED
-from xce.state.snapshot import digest, dump, load
 from xce.state.view import stat_of
 from xce.testing.builders import (
     BOB,
@@ -39,7 +37,6 @@ from xce.testing.builders import (
     place,
     plan,
     propose,
-    replayed,
     report_ended,
     report_started,
     request,
@@ -50,6 +47,7 @@ from xce.testing.builders import (
     tick,
     try_submit,
 )
+from xce.testing.recorded import check_whole as check
 
 QUEUES = (
     QueueConfig(name="normal", priority=30, default=True),
@@ -63,14 +61,6 @@ QUEUES = (
 @pytest.fixture
 def controller():
     return cluster({"h1": 4, "h2": 4}, queues=QUEUES)
-
-
-def check(controller):
-    """The state holds together, and is what its entries and its snapshot make."""
-    state = controller.state
-    check_state(state)
-    assert digest(replayed(controller.entries)) == digest(state)
-    assert digest(load(dump(state))) == digest(state)
 
 
 def key(controller, job):

@@ -84,6 +84,7 @@ def test_other_pools_are_searched():
     searches, shape = Searches(), a_shape()
     assert searches.find(shape, a_view(pools={"licence": 1})) == 1
     assert searches.find(shape, a_view(pools={"licence": 2})) == 2
+    assert searches.find(shape, a_view(pools={"tokens": 2})) == 3
 
 
 def test_a_search_among_some_hosts_is_another_one():
