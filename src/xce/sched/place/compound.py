@@ -47,9 +47,10 @@ class Candidates(NamedTuple):
     """By part: all host numbers, the best one first."""
 
 
-def find_compound(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid | None:
+def find_compound(
+    whole: Shape, free: Column, places: Candidates, trail: Trail, steps: Steps
+) -> Laid | None:
     """Return a placement of all parts, or None."""
-    steps = Steps()
     for masks in alike(whole, places):
         found = _find(whole, free, Candidates(masks, places.ranked), trail, steps)
         if found is not None:

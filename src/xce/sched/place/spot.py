@@ -6,7 +6,6 @@ monotone: what fits on a ground fits on one that has more.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +19,9 @@ from xce.sched.place import bulk, pools
 from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates, Laid, amounts_on, bind
 from xce.sched.place.domains import Trail
+from xce.sched.place.search import Steps
 from xce.sched.place.simple import find_loose, find_simple
-from xce.sched.place.whole import find_whole, sized
+from xce.sched.place.whole import find_whole, most_in_all, sized
 from xce.sched.policy import Policy, fitting
 from xce.sched.processor_mix import Mix
 from xce.sched.processor_room import pick_processors
@@ -191,32 +191,13 @@ def _find_parts(
     facts: HostFacts,
     policy: Policy,
 ) -> Spot | None:
+    """Return where an attempt goes, its last part with as many tasks as fit within the bounds.
+
+    Searches for more than the fewest tasks share one bound; the first that hits it is the last.
+    """
     low, high = shape.tasks_min, shape.tasks_max
-    if low == high:
-        return _find_sized(shape, ground, pools_free, facts, policy)
-    find = partial(_find_sized, ground=ground, pools_free=pools_free, facts=facts, policy=policy)
-    best = find(sized(shape, low))
-    # What fits with some tasks fits with fewer.
-    high = min(high, int(ground.free[0].clip(min=0).sum())) if best is not None else low
-    while low < high:
-        middle = (low + high + 1) // 2
-        spot = find(sized(shape, middle))
-        if spot is None:
-            high = middle - 1
-        else:
-            low, best = middle, spot
-    return best
-
-
-def _find_sized(
-    shape: Shape,
-    ground: Ground,
-    pools_free: Mapping[str, int],
-    facts: HostFacts,
-    policy: Policy,
-) -> Spot | None:
-    """Return where an attempt goes whose parts all have a fixed number of tasks, or None."""
-    if pools.explain_shortage(shape, pools_free) is not None:
+    fewest = shape if low == high else sized(shape, low)
+    if pools.explain_shortage(fewest, pools_free) is not None:
         return None
     if waited_for(shape.request, ground.where):
         return None
@@ -227,7 +208,29 @@ def _find_sized(
             return None
     ranked = tuple(policy.ranking(part, ground, facts) for part in shape.inner)
     places = Candidates(tuple(masks), ranked)
-    laid = find_whole(shape, ground, places, Trail())
+    best = _find_sized(fewest, ground, places, Trail(), None)
+    if best is None or low == high:
+        return best
+    trail, steps = Trail(), Steps()
+    # What fits with some tasks fits with fewer; mostly all that there is room for does.
+    middle = high = most_in_all(shape, ground, places)
+    while low < high and not trail.is_cut:
+        more = sized(shape, middle)
+        is_short = pools.explain_shortage(more, pools_free) is not None
+        spot = None if is_short else _find_sized(more, ground, places, trail, steps)
+        if spot is None:
+            high = middle - 1
+        else:
+            low, best = middle, spot
+        middle = (low + high + 1) // 2
+    return best
+
+
+def _find_sized(
+    shape: Shape, ground: Ground, places: Candidates, trail: Trail, steps: Steps | None
+) -> Spot | None:
+    """Return where an attempt goes whose parts all have a fixed number of tasks, or None."""
+    laid = find_whole(shape, ground, places, trail, steps)
     if laid is None:
         return None
     devices = pick_laid(shape, laid, ground.free)
