@@ -303,7 +303,8 @@ def _is_news(job: Job, position: int, *, force: bool) -> bool:
     """Whether a decision to end this attempt adds to an earlier one; the first cause stands."""
     assert job.live is not None
     attempt = job.live[position]
-    is_open = attempt.end_cause == EndCause.NONE or attempt.requeue
+    # Who is past its deadline has minutes yet: its owner need not wait for them.
+    is_open = attempt.end_cause in (EndCause.NONE, EndCause.DEADLINE) or attempt.requeue
     return is_open or (force and not attempt.end_force)
 
 

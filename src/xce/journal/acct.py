@@ -35,6 +35,7 @@ def render_acct(
         attempt: How it ran; None: it never did.
         gone: How it ended before it started; None: it did start.
     """
+    past = past.at(index)
     spec, key, request = past.spec, past.key, past.key.request
     hosts = [name for name, slots in (attempt.hosts if attempt else ()) for _ in range(slots)]
     asked = spec.hosts_asked.split()

@@ -281,6 +281,8 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-f``: files that are copied before its start and after its end."""
     checkpoints: Checkpoints | None = None
     """``-k``; None: it writes none."""
+    deadline_us: Micros = 0
+    """``-t``: when it is ended if it still runs, and after which it is not started; 0: never."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

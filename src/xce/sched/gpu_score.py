@@ -98,13 +98,13 @@ class Mix:
             kinds: How many kinds of hosts there are.
             capacity: How many GPUs each of these has; empty: nobody knows, and nothing has a price.
         """
-        self._made_of = dict(tasks), kinds
-        self._capacity = capacity or [0] * max(1, kinds)
+        self._made_of = dict(tasks), kinds, tuple(capacity)
 
     @functools.cached_property
     def prices(self) -> Column:
         """By kind of host: what a GPU of it costs, in thousandths."""
-        return np.asarray(_prices(self._made_of[0], self._capacity), np.int64)
+        tasks, kinds, capacity = self._made_of
+        return np.asarray(_prices(tasks, capacity or [0] * max(1, kinds)), np.int64)
 
     @property
     def total(self) -> int:
@@ -113,7 +113,7 @@ class Mix:
 
     @functools.cached_property
     def _laid(self) -> _Laid:
-        tasks, kinds = self._made_of
+        tasks, kinds, _ = self._made_of
         chosen = _commonest(tasks)
         wishes = sorted({(count, milli) for _, count, milli, _ in chosen if count})
         cpus = np.asarray(sorted({cpu for cpu, count, _, _ in chosen if count}), np.int64)
@@ -141,9 +141,9 @@ class Mix:
             sizes,
         )
 
-    def is_of(self, tasks: Mapping[Kind, int], kinds: int) -> bool:
+    def is_of(self, tasks: Mapping[Kind, int], kinds: int, capacity: tuple[int, ...] = ()) -> bool:
         """Return whether it is what it would be if it were made of these."""
-        return self._made_of == (tasks, kinds)
+        return self._made_of == (tasks, kinds, capacity)
 
     def fragments(self, hosts: Hosts) -> Column:
         """Return the expected fragments of each host: thousandths of GPUs, times `total`."""
@@ -229,10 +229,25 @@ def fullest_device(hosts: Hosts, ask: Ask) -> Column:
     return found
 
 
-def shrinkage(
+def without(hosts: Hosts, ask: Ask) -> tuple[Hosts, Column]:
+    """Return what is left of hosts when each has one more task, and the GPU that lost a part."""
+    devices = hosts.devices.copy()
+    chosen = np.zeros(len(devices), np.int64)
+    if ask.gpus and not ask.is_whole:
+        chosen = fullest_device(hosts, ask)
+        devices[np.arange(len(devices)), chosen] -= ask.milli
+    elif ask.gpus:
+        has_room = devices >= ask.milli
+        devices[has_room & (np.cumsum(has_room, axis=1) <= ask.gpus)] -= ask.milli
+    return Hosts(hosts.cpu - ask.cpu, devices, hosts.kinds), chosen
+
+
+def packed_shrinkage(
     hosts: Hosts, ask: Ask, measure: Measure, before: Column | None = None
 ) -> tuple[Column, Column]:
-    """Return how much a measure shrinks on each host, times `Mix.total`, and by which GPU.
+    """Return how much a measure shrinks on each host, times `Mix.total`, and the GPU for a part.
+
+    A part comes off the fullest GPU that has room, as the allocator takes it.
 
     Args:
         hosts: Hosts that have room.
@@ -242,15 +257,20 @@ def shrinkage(
     """
     if before is None:
         before = measure(hosts)
+    after, chosen = without(hosts, ask)
+    return before - measure(after), chosen
+
+
+def shrinkage(
+    hosts: Hosts, ask: Ask, measure: Measure, before: Column | None = None
+) -> tuple[Column, Column]:
+    """Return the same with the GPU for a part by which it shrinks most."""
+    if not ask.gpus or ask.is_whole:
+        return packed_shrinkage(hosts, ask, measure, before)
+    if before is None:
+        before = measure(hosts)
     places = np.arange(len(hosts.cpu))
     cpu = hosts.cpu - ask.cpu
-    if not ask.gpus or ask.is_whole:
-        devices = hosts.devices.copy()
-        has_room = devices >= ask.milli
-        if ask.gpus:
-            devices[has_room & (np.cumsum(has_room, axis=1) <= ask.gpus)] -= ask.milli
-        shrinks = before - measure(Hosts(cpu, devices, hosts.kinds))
-        return shrinks, np.zeros(len(places), np.int64)
     rows, columns = _choices(hosts.devices, ask.milli)
     devices = hosts.devices[rows].copy()
     devices[np.arange(len(rows)), columns] -= ask.milli
@@ -279,9 +299,10 @@ def blend(
 ) -> tuple[Column, Column]:
     """Return the score of ``default`` for each host, and the GPU for a part.
 
-    As `shrinkage` of waste, in millionths of a GPU, less what its GPUs cost and what is left of it.
+    As `packed_shrinkage` of waste, in millionths of a GPU, less what its GPUs cost and what is
+    left of it.
     """
-    shrinks, chosen = shrinkage(hosts, ask, mix.waste, before)
+    shrinks, chosen = packed_shrinkage(hosts, ask, mix.waste, before)
     left, whole = left_over(hosts, ask, sizes)
     costs = mix.prices[hosts.kinds] * (ask.gpus * ask.milli)
     fullness = left * (_SCALE * FULLNESS) // whole
@@ -299,7 +320,7 @@ def score_hosts(policy: str, hosts: Hosts, ask: Ask, mix: Mix, sizes: Sizes) -> 
         case "dot-product":
             return -likeness(hosts, ask, sizes)[0]
         case "fragmentation":
-            return shrinkage(hosts, ask, mix.fragments)[0]
+            return packed_shrinkage(hosts, ask, mix.fragments)[0]
         case _:
             return blend(hosts, ask, mix, sizes)[0]
 

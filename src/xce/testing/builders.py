@@ -337,7 +337,10 @@ def modify(
         given = as_it_is(controller.state, found, form)
         return replace(given, spec=replace(given.spec, **in_spec), **others)
 
-    names = {"run_limit_us": "run_limit_s", "request": "resreq", "begin_at_us": "begin_at"}
+    names = {
+        "run_limit_us": "run_limit_s", "request": "resreq", "begin_at_us": "begin_at",
+        "deadline_us": "deadline_at",
+    }  # fmt: skip
     told = tuple(names.get(name, name) for name in changed)
     told += ("array_limit",) if array_limit else ()
     items = tuple(

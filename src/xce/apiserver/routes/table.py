@@ -249,7 +249,8 @@ ROUTES: Final = (
         method="GET",
         path="/jobs/{id}/spec",
         handler=jobs.show_spec,
-        summary="A job as a jobspec, whichever way it was submitted",
+        summary="A job, or an element, as a jobspec, whichever way it was submitted",
+        parameters=(INDEX,),
         gives=(dict[str, Any],),
     ),
     Route(
