@@ -48,7 +48,7 @@ def content_of(table: HostTable) -> tuple[object, ...]:
         list(table.cpus),
         list(table.reported),
         list(table.processors.codes),
-        [(tuple(one.devices), tuple(one.gone), tuple(one.closed)) for one in table.devices.hosts],
+        table.devices.content(),
     )
 
 

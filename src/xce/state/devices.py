@@ -26,6 +26,10 @@ class DeviceTable:
             self._columns = DeviceColumns(self.hosts, self.width)
         return self._columns
 
+    def content(self) -> list[tuple[object, ...]]:
+        """Return what the columns are made of."""
+        return [(tuple(one.devices), tuple(one.gone), tuple(one.closed)) for one in self.hosts]
+
     def add(self) -> None:
         """Make room for one more host."""
         self.hosts.append(HostDevices())
