@@ -111,7 +111,7 @@ ROUTES: Final = (
         handler=actions.act_on_jobs,
         summary="Kill, stop, resume or signal jobs",
         headers=(Parameter(RUNS, "1: one result, with a count, may stand for several jobs"),),
-        takes=(actions.ActionBody,),
+        takes=(ActionBody,),
         gives=(actions.JobActions,),
         is_read=False,
     ),
