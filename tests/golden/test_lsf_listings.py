@@ -151,6 +151,7 @@ def test_the_long_form_says_everything_that_was_asked_for():
         "error": "err",
         "error_append": False,
         "begin_at": AT + 86_400,
+        "deadline_at": AT + 2 * 86_400,
         "command": "./run " + "x" * 200,
     }
     rows = [

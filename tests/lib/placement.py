@@ -8,10 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xce.model.command import ProposePlan
 from xce.model.config import HostConfig, QueueConfig, ResourceConfig
-from xce.model.plan import Plan
-from xce.model.record import SessionRan
 from xce.model.request import (
     TASKS_MAX,
     Alternative,
@@ -23,7 +20,6 @@ from xce.model.request import (
 )
 from xce.sched.certify import find_faults, find_shortages
 from xce.sched.session import run_session
-from xce.state.check import check_not_over_committed, check_state
 from xce.state.hosts import HostTable
 from xce.state.needs import Form, Need, compile_forms
 from xce.testing.builders import (
@@ -35,6 +31,7 @@ from xce.testing.builders import (
     submission,
     submit,
 )
+from xce.testing.recorded import accept_plan
 
 QUEUE = QueueConfig(name="normal", priority=30, default=True, exclusive=True)
 RESOURCES = (
@@ -227,17 +224,6 @@ def may_be_used(request: Request, name: str, rack: str) -> bool:
     return not asked or request.other_hosts or name in asked or rack in asked
 
 
-def accept(controller: RecordedController, plan: Plan) -> None:
-    """Let the controller take a plan, which must hold as a whole."""
-    before = len(controller.entries)
-    controller.tell(ProposePlan(plan), by="scheduler")
-    for entry in controller.entries[before:]:
-        for record in entry.records:
-            assert not isinstance(record, SessionRan) or record.stale == 0
-    check_state(controller.state)
-    check_not_over_committed(controller.state)
-
-
 def forms(controller: RecordedController, wanted: Request) -> tuple[Form, ...]:
     return compile_forms(wanted, controller.state.hosts.row)
 
@@ -246,7 +232,7 @@ def start(controller: RecordedController, wanted: Request) -> int:
     """Submit and plan, have the placement certified, return its job."""
     free = free_now(controller)
     job = submit(controller, submission(asks=wanted))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     for attempt in (controller.job(job).live or {}).values():
         form = forms(controller, wanted)[attempt.alternative]
         state = controller.state

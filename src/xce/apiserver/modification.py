@@ -65,7 +65,7 @@ CHANGES_MAX: Final = 1024
 Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
-    "output", "error", "cwd_given", "priority", "group",
+    "output", "error", "cwd_given", "priority", "group", "deadline_at",
     "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
     "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
     "ends_as_orphan",
@@ -95,6 +95,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     exclusive: bool | UnsetType = UNSET
     rerunnable: bool | UnsetType = UNSET
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | UnsetType = UNSET
+    deadline_at: Annotated[float, Meta(gt=0, le=AT_S_MAX)] | UnsetType = UNSET
     run_limit_s: Span | UnsetType = UNSET
     estimate_s: Span | UnsetType = UNSET
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
@@ -195,7 +196,7 @@ def render_changes(change: ChangeBody) -> str:
             case GpuBody():
                 parts.append(f"{name}={render_gpu(value)}")
             case float():
-                parts.append(f"{name}={value:g}")
+                parts.append(f"{name}={value:.12g}")
             case _:
                 parts.append(f"{name}={value}")
     parts += [f"{name} unset" for name in change.unset]
@@ -360,6 +361,7 @@ class Composer:
         signal: int = self._value("warning_signal", 0, spec.warning_signal)
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
+        deadline_s: float | None = self._value("deadline_at", 0.0, None)
         period_s: float | None = self._value("checkpoint_period_s", 0.0, None)
         if period_s is not None:
             spec = replace(spec, checkpoints=change_period(spec.checkpoints, period_s))
@@ -368,6 +370,7 @@ class Composer:
             spec,
             warning_signal=signal,
             warning_us=before_us,
+            deadline_us=spec.deadline_us if deadline_s is None else to_micros(deadline_s),
             mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
             dependency=self._value("dependency", "", spec.dependency).strip(),
             hosts_asked=self._value("hosts", "", spec.hosts_asked),

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from xce.control.deadline import refuse_times
 from xce.control.dependency import decide_dependency, find_circle
 from xce.control.misfit import describe_misfit
 from xce.control.part import (
@@ -75,12 +76,14 @@ OF_OWNER: Final = frozenset(
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 OF_JOB: Final = frozenset(
-    ["array_limit", "begin_at", "dependency", "ends_as_orphan", "group", "name", "user_group"]
-)
+    ["array_limit", "begin_at", "deadline_at", "dependency", "ends_as_orphan", "group", "name",
+     "user_group"]
+)  # fmt: skip
 """What a whole job has, and no element of its own; so it is with what is mailed."""
 _LIMITS: Final = frozenset(
     ["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s", "checkpoint_period_s"]
 )
+_TIMES: Final = frozenset(["begin_at", "deadline_at"])
 Decided = tuple[list[Record], Accepted | Refusal]
 
 
@@ -99,6 +102,7 @@ def decide_modification(
         return [], _about(queue, item)
     refusal = refuse_place(state, command, item.submission, part, queue.name)
     refusal = refusal or _refuse_submission(state, command, item, part, queue)
+    refusal = refusal or _refuse_times(command, item, part, now_us)
     if refusal is not None:
         return [], _about(refusal, item)
     dependency = _dependency(state, command, item, part.job)
@@ -245,6 +249,17 @@ def _refuse_submission(
         user_group = item.submission.spec.user_group
         refusal = check_user_group(queue, part.job.owner.user, user_group)
     return refusal
+
+
+def _refuse_times(
+    command: ModifyJobs, item: Modification, part: Part, now_us: Micros
+) -> Refusal | None:
+    """Return why a part does not get another begin or deadline."""
+    if _TIMES.isdisjoint(command.changed):
+        return None
+    begins = "begin_at" in command.changed
+    begin_at_us = item.submission.begin_at_us if begins else part.job.begin_at_us
+    return refuse_times(item.submission, now_us, begin_at_us=begin_at_us)
 
 
 def _about(refusal: Refusal, item: Modification) -> Refusal:

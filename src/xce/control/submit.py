@@ -6,6 +6,7 @@ compared with queues, hosts, resources and other jobs.
 
 import msgspec
 
+from xce.control.deadline import refuse_times
 from xce.control.dependency import decide_dependency
 from xce.control.misfit import find_misfit, tasks_text
 from xce.control.profile import check_profile, find_profile
@@ -149,6 +150,7 @@ def _judge(
         return queue
     refusal = check_profile(state, submission) or check_submission(state, submission, queue)
     refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
+    refusal = refusal or refuse_times(submission, now_us)
     if refusal is not None:
         return refusal
     dependency = decide_dependency(

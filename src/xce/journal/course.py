@@ -103,6 +103,8 @@ def _segments(
         cuts.update((event.first, event.last + 1))
     for gone in past.withdrawn:
         cuts.update((gone.first, gone.last + 1))
+    for form in past.apart:
+        cuts.update(edge for first, last in form.runs for edge in (first, last + 1))
     ordered = sorted(cuts)
     for low, high in sorted(runs):
         edges = [low, *(cut for cut in ordered if low < cut <= high), high + 1]

@@ -74,7 +74,10 @@ class Eavesdropper:
         if isinstance(message, Welcome):
             self._epochs[wire] = message.epoch
         if side == 1:
-            self._said.setdefault(wire, deque(maxlen=KEPT)).append(message)
+            said = self._said.get(wire)
+            if said is None:
+                said = self._said[wire] = deque(maxlen=KEPT)
+            said.append(message)
         elif isinstance(message, Effects):
             self._told.setdefault(wire.name, deque(maxlen=KEPT)).append(message)
 

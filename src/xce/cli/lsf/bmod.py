@@ -31,6 +31,7 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_count,
+    parse_deadline,
     parse_duration_s,
     parse_job_id,
     parse_login_shell,
@@ -49,7 +50,7 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   options of bsub with new values; with an n behind an option (-Wn) it is as if not given:
   -J name  -J "%5"      name; at most 5 elements of an array at once (%0: any number)
   -q -n -R -m -x -P -app -sp -g        where, with how much and in which order it may run
-  -W -We -M -b -w -r -rn -Q -E -Ep -wa -wt   limits, estimate, begin, dependency, reruns
+  -W -We -M -b -t -w -r -rn -Q -E -Ep -wa -wt   limits, estimate, begin, deadline, dependency
   -c -v -p -T -S -D -F -C               limits of CPU time, swap, processes, sizes
   -gpu -nnodes -G -ti   GPUs, whole hosts, group of shares, end of orphans
   -Jd -B -N -Ne -u -L -outdir           description, mail, login shell, output directory
@@ -59,7 +60,8 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
 _UNSET = {
     "-Jn": "name", "-qn": "queue", "-nn": "tasks", "-Rn": "resreq", "-mn": "hosts",
     "-xn": "exclusive", "-Pn": "project", "-spn": "priority", "-Wn": "run_limit_s",
-    "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-wn": "dependency",
+    "-Wen": "estimate_s", "-Mn": "mem_limit_kib", "-bn": "begin_at", "-tn": "deadline_at",
+    "-wn": "dependency",
     "-gn": "group", "-appn": "app", "-En": "pre_exec", "-Epn": "post_exec",
     "-wan": "warning_signal", "-wtn": "warning_s",
     "-on": "output", "-en": "error", "-in": "input", "-isn": "input",
@@ -90,8 +92,8 @@ _KNOWN = {
     **dict.fromkeys(
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
-            "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z", "-Zs",
-            *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
+            "-t", "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z",
+            "-Zs", *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
         ),
         VALUE,
     ),
@@ -199,6 +201,8 @@ def _add_limits(change: dict[str, Any], options: Parsed, context: Context) -> No
         change["limits"] = limits
     if options.has("-b"):
         change["begin_at"] = parse_begin(options.value("-b"), time.time())
+    if options.has("-t"):
+        change["deadline_at"] = parse_deadline(options.value("-t"), time.time())
 
 
 def _add_name(change: dict[str, Any], text: str) -> None:

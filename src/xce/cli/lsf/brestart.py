@@ -22,10 +22,10 @@ Usage: brestart [options] directory job_ID | "job_ID[index]"
   submits the job anew as it was; its erestart program says what runs then
   -f          tell that program that it is forced
   options of bsub that hold in place of the job's own:
-  -q -m -R -x -P -G -W -We -M -b -w -B -N -Ne -c -v -p -T -S -D -F -C
+  -q -m -R -x -P -G -W -We -M -b -t -w -B -N -Ne -c -v -p -T -S -D -F -C
 """
 _TAKEN = (
-    "-q", "-m", "-P", "-G", "-W", "-We", "-M", "-b", "-w", *LIMITS,
+    "-q", "-m", "-P", "-G", "-W", "-We", "-M", "-b", "-t", "-w", *LIMITS,
 )  # fmt: skip
 OPTIONS = Options(
     {
@@ -36,15 +36,16 @@ OPTIONS = Options(
     dict.fromkeys(
         ("-J", "-n", "-o", "-e", "-i", "-k", "-r", "-L", "-g", "-wa", "-wt", "-cwd"),
         "it is as the job had it",
-    )
-    | {"-t": "use -W, which counts from the start of the job"},
+    ),
     bundled=False,
     sticky=frozenset(("-R", "-W", "-We", "-M", "-c")),
 )
 _OF_HERE = ("cwd", "from_host", "home", "umask", "env")
 """What a submission says of where it was made: that of the job's own holds."""
 _PROGRAM = ("command", "script", "script_data", "script_name", "args")
-_PAST = frozenset(("array", "dependency", "begin_at", "hold", "ends_as_orphan", *_PROGRAM))
+_PAST = frozenset(
+    ("array", "dependency", "begin_at", "deadline_at", "hold", "ends_as_orphan", *_PROGRAM)
+)
 """What of the job's own submission does not hold any more."""
 _RESTART = """\
 #!/bin/sh
