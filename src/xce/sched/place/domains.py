@@ -14,6 +14,7 @@ import numpy as np
 from xce.model.request import TASKS_MAX, CuWish
 from xce.sched.place.capacity import Room
 from xce.sched.place.even import Even
+from xce.sched.place.search import CutError
 from xce.sched.place.span import lay, lay_whole, reach
 from xce.sched.place.uneven import Uneven
 from xce.state.hosts import Column, Flags
@@ -101,15 +102,19 @@ def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | 
 
 def _lay_whole(room: Room, lie: Lie, trail: Trail) -> tuple[Column, Column] | None:
     """Return whole hosts in rank order, in few enough domains; None: none found."""
-    if lie.wish is None or not len(room.numbers):
-        return lay_whole(room, lie.whole_hosts, lie.tasks_min)
-    domains = _Domains(room, lie, lie.wish)
-    if 0 < domains.hosts_max < lie.whole_hosts:
+    try:
+        if lie.wish is None or not len(room.numbers):
+            return lay_whole(room, lie.whole_hosts, lie.tasks_min, lie.tasks_max)
+        domains = _Domains(room, lie, lie.wish)
+        if 0 < domains.hosts_max < lie.whole_hosts:
+            return None
+        for chosen in domains.sets_of_whole(lie.tasks_min):
+            found = domains.lay_whole(chosen)
+            if found is not None:
+                return found
+    except CutError:
+        trail.is_cut = True
         return None
-    for chosen in domains.sets_of_whole(lie.tasks_min):
-        found = domains.lay_whole(chosen)
-        if found is not None:
-            return found
     trail.is_cut = trail.is_cut or not domains.is_exact
     return None
 
@@ -219,7 +224,8 @@ class _Domains:
 
     def lay_whole(self, chosen: Flags) -> tuple[Column, Column] | None:
         """Lay an attempt on whole hosts in some of the domains."""
-        found = lay_whole(self._inside(chosen), self.lie.whole_hosts, self.lie.tasks_min)
+        lie = self.lie
+        found = lay_whole(self._inside(chosen), lie.whole_hosts, lie.tasks_min, lie.tasks_max)
         return None if found is None else self._together(*found)
 
     def _inside(self, chosen: Flags) -> Room:
