@@ -73,7 +73,7 @@ OF_STARTED: Final = frozenset(
 """What can be changed of a job of which everything has started."""
 OF_OWNER: Final = frozenset(
     ["command", "script", "args", "input", "output", "error", "cwd_given", "env", "output_dir",
-     "transfers", "login_shell", "mail_to", "pre_exec", "post_exec"]
+     "transfers", "login_shell", "mail_to", "pre_exec", "post_exec", "checkpoints"]
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 OF_JOB: Final = frozenset(
