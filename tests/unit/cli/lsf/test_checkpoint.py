@@ -10,6 +10,7 @@ from fake_api import FakeApi, run_command
 from xce.cli.lsf import bchkpnt, bmod, brestart, bsub
 from xce.cli.lsf.checkpoint import SUBMISSION, parse_checkpoints
 from xce.cli.lsf.values import BadValueError
+from xce.step.file_copy import place_of
 
 ACCEPTED = {
     "seq": 8,
@@ -281,6 +282,45 @@ def test_an_element_goes_on_as_a_job(tmp_path, monkeypatch):
     assert (status, "array" in sent) == (0, False)
     assert f"directory='{tmp_path}/ck/12[2]'" in sent["script"]
     assert restart("ck", "12")[2].startswith("Job <12> is an array: name an element")
+
+
+def test_the_files_of_an_element_are_still_its_own(tmp_path, monkeypatch):
+    files = [
+        "-i",
+        "in.%I",
+        "-o",
+        "out.%J.%I",
+        "-outdir",
+        "d%EI",
+        "-f",
+        "%I/x > y.%I",
+        "-f",
+        "z < z",
+    ]
+    submitted(tmp_path, monkeypatch, "-J", "a[1-3]", *files, "true", job="12[2]")
+    (tmp_path / "2").mkdir()
+    sent = restart("ck", "12[2]")[3]
+    assert (sent["input"], sent["output"], sent["output_dir"]) == ("in.2", "out.%J.2", "d2")
+    assert sent["transfers"] == [
+        [f"{tmp_path}/2/x", ">", "y.2", place_of(f"{tmp_path}/2/x")],
+        [f"{tmp_path}/z", "<", "z", place_of(f"{tmp_path}/z")],
+    ]
+
+
+def test_places_are_noted_again_on_the_machine_that_has_them_and_nowhere_else(
+    tmp_path, monkeypatch
+):
+    submitted(tmp_path, monkeypatch, "-f", "x > y", "true")
+    path = tmp_path / "ck" / "12" / SUBMISSION
+    kept = json.loads(path.read_text())
+    kept["transfers"][0][3] = "1 another boot 1 2"
+    path.write_text(json.dumps(kept))
+    assert restart("ck", "12")[3]["transfers"][0][3] == place_of(f"{tmp_path}/x")
+    path.write_text(json.dumps({**kept, "from_host": "elsewhere"}))
+    assert restart("ck", "12")[3]["transfers"][0][3] == "1 another boot 1 2"
+    kept["transfers"][0][0] = "/"
+    path.write_text(json.dumps(kept))
+    assert restart("ck", "12")[2].startswith("Bad file transfer: / > y: / is no file. Job not")
 
 
 @pytest.mark.parametrize(
