@@ -194,7 +194,7 @@ class Memory:
         sleepers: dict[int, Sleeper] = {}
         for found, reason in asleep.items():
             before = self.sleepers.get(found.cls)
-            if before is not None and before.reason is reason and before.accepted is found.reason:
+            if before is not None and before.accepted is found.reason and before.reason == reason:
                 sleepers[found.cls] = before
                 continue
             accepted = found.reason

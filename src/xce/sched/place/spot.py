@@ -160,9 +160,10 @@ def find_gang(
         room = room_on(shape, ground.free, left, numbers)
         if int(room.most.sum()) < shape.tasks_min:
             return None
-        # What each host can take is the same in any order, and to order them may take long.
-        ranked = policy.ranking(shape, ground, facts)
-        room = room.within(numbers.searchsorted(ranked[left[ranked]]))
+        if len(numbers) > 1:
+            # What each can take is the same in any order, and to order them may take long.
+            ranked = policy.ranking(shape, ground, facts)
+            room = room.within(numbers.searchsorted(ranked[left[ranked]]))
         found = find_simple(shape, room, tasks, Trail())
     return None if found is None else _simple_spot(shape, *found, ground.free)
 
