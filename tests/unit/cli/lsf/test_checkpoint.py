@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from fake_api import FakeApi, run_command
 
-from xce.cli.lsf import bchkpnt, brestart, bsub
+from xce.cli.lsf import bchkpnt, bmod, brestart, bsub
 from xce.cli.lsf.checkpoint import SUBMISSION, parse_checkpoints
 from xce.cli.lsf.values import BadValueError
 from xce.step.file_copy import place_of
@@ -118,6 +118,42 @@ def test_a_directory_that_cannot_be_made_is_told_before_anything_is_sent(tmp_pat
     status, _, err, sent = run(bsub, ["-k", f"{tmp_path}/file/ck", "true"])
     assert (status, sent) == (255, None)
     assert err.startswith(f"Bad checkpoint directory: -k {tmp_path}/file/ck: ")
+
+
+def change(*words, found, result=None):
+    """Run ``bmod``; return status, stdout, stderr and what was sent."""
+    answer = {"seq": 1, "results": [result or {"job": "12", "jobid": 12, "text": "modified"}]}
+    routes = {"POST /jobs/actions": answer, "GET /jobs/12": {"checkpoints": found}}
+    with FakeApi(routes) as fake:
+        told = run_command(bmod, [*words, "12"], api=fake)
+        sent = [request.json() for request in fake.requests if request.method == "POST"]
+    return (*told, sent[-1]["change"] if sent else None)
+
+
+def test_bmod_takes_what_brestart_needs_to_where_checkpoints_will_be(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = run(bsub, ["-k", "ck 5", "sleep", "9"])[3]
+    wanted = {"directory": f"{tmp_path}/new", "period_s": 600, "method": "m"}
+    found = change("-k", "new 10 method=m", found=before["checkpoints"])
+    assert found == (
+        0, "Parameters of job <12> are being changed\n", "", {"checkpoints": wanted}
+    )  # fmt: skip
+    kept = json.loads((tmp_path / "new" / "12" / SUBMISSION).read_text())
+    assert kept == {**before, "checkpoints": wanted, "queue": "normal"}
+    refused = {"job": "12", "error": {"code": "c", "text": "it has started", "lsf": ""}}
+    assert change("-k", "late", found=wanted, result=refused)[0] == 255
+    assert not (tmp_path / "late" / "12").exists()
+    assert change("-kn", found=wanted)[3] == {"unset": ["checkpoints"]}
+
+
+def test_bmod_makes_no_job_checkpointable_of_which_nothing_was_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, err, sent = change("-k", "ck", found=None)
+    assert (status, sent, (tmp_path / "ck").exists()) == (255, None, False)
+    assert "Job <12> is not checkpointable: it was submitted without -k" in err
+    status, _, err, sent = change("-k", "ck", found={"directory": f"{tmp_path}/none"})
+    assert (status, sent) == (255, None)
+    assert f"{tmp_path}/none/12/{SUBMISSION}: No such file" in err
 
 
 @pytest.mark.parametrize(
