@@ -65,8 +65,24 @@ COMMANDS: dict[type, Command] = {
     ResolveWindows: ResolveWindows(()),
     EnrolHost: EnrolHost("t", "d", "h1", b""),
 }
-_USERS = {SubmitJobs, KillJobs, RequeueJobs, SetHostsOpen, DeclareHostsLost, EndStrangers, ApplyConfig}
-_ADMINS = {SetHostsOpen, DeclareHostsLost, EndStrangers, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken}
+_USERS = {
+    SubmitJobs,
+    KillJobs,
+    RequeueJobs,
+    SetHostsOpen,
+    DeclareHostsLost,
+    EndStrangers,
+    ApplyConfig,
+}
+_ADMINS = {
+    SetHostsOpen,
+    DeclareHostsLost,
+    EndStrangers,
+    ApplyConfig,
+    TrustKey,
+    RevokeKeys,
+    MakeHostToken,
+}
 MAY_ASK = {
     "apiserver": _USERS,
     "scheduler": {ProposePlan},
