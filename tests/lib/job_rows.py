@@ -70,6 +70,7 @@ def make_row(**members):
         "output_append": True,
         "error_append": True,
         "begin_at": None,
+        "deadline_at": None,
         "array": "",
         "array_limit": 0,
         "priority": 0,

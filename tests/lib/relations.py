@@ -8,18 +8,15 @@ import numpy as np
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xce.model.command import ProposePlan
 from xce.model.config import HostConfig, QueueConfig
 from xce.model.constraint import Colocate, Constraint, Exclusive, Near, Spread
-from xce.model.plan import Plan
-from xce.model.record import SessionRan
 from xce.model.request import Amount, Part, Request
 from xce.sched.certify import find_faults, find_shortages
 from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.sched.session import run_session
-from xce.state.check import check_not_over_committed, check_state
 from xce.state.needs import Form, compile_forms
 from xce.testing.builders import RecordedController, bulk, cluster, propose, submission, submit
+from xce.testing.recorded import accept_plan
 
 QUEUE = QueueConfig(name="normal", priority=30, default=True, exclusive=True)
 LEVELS = ("switch", "block")
@@ -113,19 +110,8 @@ def build(shape: Sequence[HostShape], load: Sequence[int], member: int) -> Recor
     if member >= 0:
         asks = Request(parts=(Part("part0", 1, one),), constraints=(near,))
         submit(controller, submission(asks=asks))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     return controller
-
-
-def accept(controller: RecordedController, plan: Plan) -> None:
-    """Let the controller take a plan, which must hold as a whole."""
-    before = len(controller.entries)
-    controller.tell(ProposePlan(plan), by="scheduler")
-    for entry in controller.entries[before:]:
-        for record in entry.records:
-            assert not isinstance(record, SessionRan) or record.stale == 0, plan
-    check_state(controller.state)
-    check_not_over_committed(controller.state)
 
 
 def form_of(controller: RecordedController, wanted: Request) -> Form:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement import QUEUE, accept
+from placement import QUEUE
 
 from xce.model.config import HostConfig
 from xce.model.device import Device, GpuWish
@@ -13,6 +13,7 @@ from xce.model.reason import ReasonCode
 from xce.model.request import Amount, CuWish, Request
 from xce.sched.session import run_session
 from xce.testing.builders import RecordedController, cluster, submission, submit
+from xce.testing.recorded import accept_plan
 
 SHARE = settings(max_examples=200, derandomize=True, deadline=None)
 LONG = settings(max_examples=5_000, deadline=None)
@@ -55,7 +56,7 @@ def build(shape: list[tuple[int, int, str]], load: list[int]) -> RecordedControl
     )
     for _ in load:
         submit(controller, submission(asks=Request(gpu=GpuWish())))
-        accept(controller, run_session(controller.state, now_us=controller.now_us))
+        accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     return controller
 
 
@@ -94,7 +95,7 @@ def check_found(shape: list[tuple[int, int, str]], load: list[int], wanted: Requ
     controller = build(shape, load)
     expected = largest(controller, shape, wanted)
     job = submit(controller, submission(asks=wanted))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     live = controller.job(job).live
     assert (sum(live[0].tasks) if live else 0) == expected
     if not live:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from relations import QUEUE, Around, accept, form_of, look_around, ways
+from relations import QUEUE, Around, form_of, look_around, ways
 
 from xce.model.config import HostConfig
 from xce.model.constraint import Colocate, Constraint, Spread
@@ -17,6 +17,7 @@ from xce.sched.certify_devices import find_device_faults
 from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.sched.session import run_session
 from xce.testing.builders import RecordedController, cluster, submission, submit
+from xce.testing.recorded import accept_plan
 
 FEW = settings(max_examples=150, derandomize=True, deadline=None)
 MANY = settings(max_examples=5_000, derandomize=True, deadline=None)
@@ -152,7 +153,7 @@ def compare(shape, wanted):
     around = look_around(controller)
     job = submit(controller, submission(asks=wanted))
     found = exists(controller, shape, wanted, around)
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     live = controller.job(job).live
     if not live:
         reason = controller.state.classes[controller.job(job).cls].reason

@@ -11,15 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xce.model.command import ProposePlan
 from xce.model.config import HostConfig, QueueConfig
-from xce.model.plan import Plan
 from xce.model.reason import ReasonCode
-from xce.model.record import SessionRan
 from xce.model.request import Amount, HostChoice, Request
 from xce.sched.score import level
 from xce.sched.session import run_session
-from xce.state.check import check_not_over_committed, check_state
 from xce.testing.builders import (
     RecordedController,
     bulk,
@@ -29,6 +25,7 @@ from xce.testing.builders import (
     submission,
     submit,
 )
+from xce.testing.recorded import accept_plan
 
 MANY = settings(max_examples=300, derandomize=True, deadline=None)
 QUEUE = QueueConfig(name="normal", priority=30, default=True, exclusive=True)
@@ -88,17 +85,6 @@ def build(shape: list[tuple[int, int, int]], load: list[tuple[int, int]]) -> Rec
         if not controller.job(job).live:
             kill(controller, job)
     return controller
-
-
-def accept(controller: RecordedController, plan: Plan) -> None:
-    """Let the controller take a plan, which must hold as a whole."""
-    before = len(controller.entries)
-    controller.tell(ProposePlan(plan), by="scheduler")
-    for entry in controller.entries[before:]:
-        for record in entry.records:
-            assert not isinstance(record, SessionRan) or record.stale == 0
-    check_state(controller.state)
-    check_not_over_committed(controller.state)
 
 
 def splits(shape: Request, hosts: int) -> Iterator[list[int]]:
@@ -182,7 +168,7 @@ def test_a_parallel_job_starts_whenever_it_can_and_as_large_as_it_can(
     job = submit(controller, submission(asks=wanted))
 
     plan = run_session(controller.state, now_us=controller.now_us)
-    accept(controller, plan)
+    accept_plan(controller, plan)
 
     live = controller.job(job).live
     assert (sum(live[0].tasks) if live else 0) == expected
@@ -201,7 +187,7 @@ def test_a_job_is_called_unsatisfiable_exactly_when_an_idle_cluster_has_no_place
     controller = build(shape, load)
     job = submit(controller, submission(asks=wanted))
 
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
 
     if not controller.job(job).live:
         reason = controller.state.classes[controller.job(job).cls].reason
@@ -222,11 +208,11 @@ def test_as_many_serial_elements_start_as_fit(
         if not largest(twin, wanted):
             break
         job = submit(twin, submission(asks=wanted))
-        accept(twin, run_session(twin.state, now_us=twin.now_us))
+        accept_plan(twin, run_session(twin.state, now_us=twin.now_us))
         expected += len(twin.job(job).live or {})
     array = submit(controller, submission(asks=wanted, elements=f"1-{size}"))
 
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
 
     assert len(controller.job(array).live or {}) == expected
     if (not wanted.order or wanted.order.startswith("!")) and not wanted.select:

@@ -9,7 +9,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from relations import QUEUE, accept
+from relations import QUEUE
 
 from xce.model.config import HostConfig
 from xce.model.constraint import Colocate, Constraint, Spread
@@ -17,6 +17,7 @@ from xce.model.reason import ReasonCode
 from xce.model.request import Amount, Part, Request
 from xce.sched.session import run_session
 from xce.testing.builders import cluster, submission, submit
+from xce.testing.recorded import accept_plan
 
 LEVELS = ("switch", "block", "rack")
 
@@ -96,7 +97,7 @@ def finds(seed: int) -> bool:
     hidden = Hidden(random.Random(seed))
     controller = cluster(hidden.hosts, queues=[QUEUE], levels=LEVELS)
     job = submit(controller, submission(asks=hidden.request))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     if controller.job(job).live:
         return True
     reason = controller.state.classes[controller.job(job).cls].reason

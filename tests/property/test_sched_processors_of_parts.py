@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement import QUEUE, accept
+from placement import QUEUE
 from processors import fit_by_force, host_of
 
 from xce.model.config import HostConfig
@@ -16,6 +16,7 @@ from xce.resreq.affinity import parse_affinity
 from xce.resreq.built import ROWS, find_gap
 from xce.sched.session import run_session
 from xce.testing.builders import RecordedController, cluster, request, submission, submit
+from xce.testing.recorded import accept_plan
 
 SHARE = settings(max_examples=300, derandomize=True, deadline=None)
 LONG = settings(max_examples=10_000, deadline=None)
@@ -68,7 +69,7 @@ def build(processors: list[Host], slots: list[int], busy: int) -> RecordedContro
     )
     for _ in range(busy):
         submit(controller, submission(asks=request(1, affinity=ANY)))
-        accept(controller, run_session(controller.state, now_us=controller.now_us))
+        accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     return controller
 
 
@@ -113,7 +114,7 @@ def check_found(processors: list[Host], slots: list[int], busy: int, wanted: Req
     controller = build(processors, slots, busy)
     expected = is_possible(controller, wanted)
     job = submit(controller, submission(asks=wanted))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     assert bool(controller.job(job).live) == expected
     if not expected:
         reason = controller.state.classes[controller.job(job).cls].reason

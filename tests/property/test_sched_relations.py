@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relations import (
-    accept,
     best,
     broken,
     build,
@@ -28,6 +27,7 @@ from xce.sched.outside import waited_for
 from xce.sched.session import run_session
 from xce.sched.waiting import Memory
 from xce.testing.builders import report_ended, report_started, submission, submit
+from xce.testing.recorded import accept_plan
 
 FEW = settings(max_examples=250, derandomize=True, deadline=None)
 MANY = settings(max_examples=10_000, derandomize=True, deadline=None)
@@ -39,7 +39,7 @@ def compare(shape, load, member, wanted):
     job = submit(controller, submission(asks=wanted))
     wanted = controller.state.key(controller.job(job)).request
     found = list(placements(controller, wanted, around))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     live = controller.job(job).live
     if not live:
         reason = controller.state.classes[controller.job(job).cls].reason
@@ -86,7 +86,7 @@ def test_what_a_session_remembers_changes_no_plan(shape, load, member, wanted, e
             plan = run_session(state, now_us=controller.now_us, memory=memory)
             assert plan == run_session(state, now_us=controller.now_us)
             before = len(controller.entries)
-            accept(controller, plan)
+            accept_plan(controller, plan)
             for entry in controller.entries[before:]:
                 memory.note(entry)
         live = [job.id for job in state.jobs.values() if job.live]

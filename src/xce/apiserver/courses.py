@@ -7,6 +7,7 @@ import msgspec
 
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.listing import JobRef
+from xce.apiserver.past_rows import shared_halves
 from xce.apiserver.rows import Element, at_s, ended_element_row, withdrawn_element
 from xce.control.dependency import matches
 from xce.journal.course import WORDS, Course, Step, tell_courses
@@ -97,13 +98,13 @@ def tell_page(
         if past is None or not _is_seen(past, wanted.search):
             missing += [text for text, one, _ in wanted.refs if one == job]
         elif _is_wanted(past, wanted):
-            shared = writer.shared(past.spec, past.key, past.resreq)
+            shared = shared_halves(writer, past)
             for course in tell_courses(past, runs, now_us):
                 if not _is_told(course, wanted):
                     continue
                 if len(rows) >= wanted.limit:
                     return HistoryPage(tuple(rows), tuple(missing), f"{last[0]}.{last[1]}")
-                rows.append(_render(past, course, writer, shared))
+                rows.append(_render(past, course, writer, shared(course.index)))
                 last = (job, course.index + (course.count - 1) * course.step)
         last = (job, runs[-1][1])
     return HistoryPage(tuple(rows), tuple(missing))
@@ -280,9 +281,9 @@ def usage_page(reader: HistoryReader, search: Search, cursor: Cursor, limit: int
             past = known[item.job] = reader.job(item.job, with_elements=False)
         if past is None:
             continue
-        shared = writer.shared(past.spec, past.key, past.resreq)
+        shared = shared_halves(writer, past)
         for element in _elements(reader, past, item):
-            rows += map(msgspec.Raw, writer.render([element], shared))
+            rows += map(msgspec.Raw, writer.render([element], shared(element.index)))
     last = ".".join(map(str, found[limit - 1].cursor)) if more else None
     return HistoryPage(tuple(rows), next=last)
 

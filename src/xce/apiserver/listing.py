@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from xce.apiserver.fields import RowWriter, parse_fields
-from xce.apiserver.past_rows import past_elements
+from xce.apiserver.past_rows import past_elements, shared_halves
 from xce.apiserver.problems import refused
 from xce.apiserver.replica import Replica
 from xce.apiserver.rows import (
@@ -414,8 +414,8 @@ class JobLister:
                     high + 1
                 ) > past.array.position_from(low):
                     self.missing.append(_part(text, job_id, asked, low, high))
-        half = self._writer.shared(past.spec, past.key, past.resreq) if elements else b""
-        return self._emit(rows, elements, lambda _: half)
+        shared = shared_halves(self._writer, past)
+        return self._emit(rows, elements, lambda one: shared(one.index))
 
 
 def _part(

@@ -11,7 +11,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from xce.apiserver.checkpoints import Period, change_period
+from xce.apiserver.checkpoints import (
+    CheckpointsBody,
+    Period,
+    change_period,
+    read_checkpoints,
+    render_checkpoints,
+)
 from xce.apiserver.gpu_body import GpuBody, render_gpu, wish_by_lsf
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import refused
@@ -65,12 +71,12 @@ CHANGES_MAX: Final = 1024
 Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
-    "output", "error", "cwd_given", "priority", "group",
+    "output", "error", "cwd_given", "priority", "group", "deadline_at",
     "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
     "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
     "ends_as_orphan",
     "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
-    "data_limit_kib", "file_limit_kib", "core_limit_kib",
+    "data_limit_kib", "file_limit_kib", "core_limit_kib", "checkpoints",
 ]  # fmt: skip
 
 
@@ -95,11 +101,14 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     exclusive: bool | UnsetType = UNSET
     rerunnable: bool | UnsetType = UNSET
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | UnsetType = UNSET
+    deadline_at: Annotated[float, Meta(gt=0, le=AT_S_MAX)] | UnsetType = UNSET
     run_limit_s: Span | UnsetType = UNSET
     estimate_s: Span | UnsetType = UNSET
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
     limits: LimitsChange = LimitsChange()
     checkpoint_period_s: Period | UnsetType = UNSET
+    checkpoints: CheckpointsBody | UnsetType = UNSET
+    """Of what has not started; the period alone may be changed of what runs, too."""
     dependency: Text | UnsetType = UNSET
     cwd_given: Path | UnsetType = UNSET
     input: Path | UnsetType = UNSET
@@ -194,8 +203,10 @@ def render_changes(change: ChangeBody) -> str:
                 parts.append(f"{name}={' '.join(map(str, value))}")
             case GpuBody():
                 parts.append(f"{name}={render_gpu(value)}")
+            case CheckpointsBody():
+                parts.append(f"{name}={render_checkpoints(value)}")
             case float():
-                parts.append(f"{name}={value:g}")
+                parts.append(f"{name}={value:.12g}")
             case _:
                 parts.append(f"{name}={value}")
     parts += [f"{name} unset" for name in change.unset]
@@ -360,14 +371,14 @@ class Composer:
         signal: int = self._value("warning_signal", 0, spec.warning_signal)
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
-        period_s: float | None = self._value("checkpoint_period_s", 0.0, None)
-        if period_s is not None:
-            spec = replace(spec, checkpoints=change_period(spec.checkpoints, period_s))
+        deadline_s: float | None = self._value("deadline_at", 0.0, None)
+        spec = self._with_checkpoints(spec)
         check_warning(signal, before_us, has_checkpoints=spec.checkpoints is not None)
         return replace(
             spec,
             warning_signal=signal,
             warning_us=before_us,
+            deadline_us=spec.deadline_us if deadline_s is None else to_micros(deadline_s),
             mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
             dependency=self._value("dependency", "", spec.dependency).strip(),
             hosts_asked=self._value("hosts", "", spec.hosts_asked),
@@ -376,6 +387,20 @@ class Composer:
             pre_exec=self._value("pre_exec", "", spec.pre_exec).strip(),
             post_exec=self._value("post_exec", "", spec.post_exec).strip(),
         )
+
+    def _with_checkpoints(self, spec: JobSpec) -> JobSpec:
+        """Return a spec with where and when checkpoints are written."""
+        found = spec.checkpoints
+        if self._is_changed("checkpoints"):
+            found = read_checkpoints(
+                self._value("checkpoints", None, None),
+                self._state.config,
+                is_interactive=spec.terminal is not None,
+            )
+        period_s: float | None = self._value("checkpoint_period_s", 0.0, None)
+        if period_s is not None:
+            found = change_period(found, period_s)
+        return replace(spec, checkpoints=found)
 
     def _with_words(self, spec: JobSpec) -> JobSpec:
         """Return a spec with what is only kept for people, mail, the shell and the shares."""

@@ -1,5 +1,9 @@
 """Job rows of what only the history knows."""
 
+from collections.abc import Callable
+from functools import cache
+
+from xce.apiserver.fields import RowWriter
 from xce.apiserver.rows import (
     ALL_STATES,
     Element,
@@ -10,7 +14,19 @@ from xce.apiserver.rows import (
 )
 from xce.journal.past import PastJob
 from xce.model.display import end_cause_text
+from xce.model.ids import Index
 from xce.model.job import EndCause, Outcome
+
+
+def shared_halves(writer: RowWriter, past: PastJob) -> Callable[[Index], bytes]:
+    """Return what says of an element what it has alike with those like it; each is made once."""
+
+    @cache
+    def of_form(place: int) -> bytes:
+        found = past.apart[place] if place >= 0 else past
+        return writer.shared(found.spec, found.key, found.resreq)
+
+    return lambda index: of_form(past.place_of(index))
 
 
 def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[Element]:

@@ -110,6 +110,17 @@ def index_runs(array: ArraySpec | None, first: int, last: int) -> list[tuple[int
     return found
 
 
+def render_indices(array: ArraySpec, ranges: Ranges) -> str:
+    """Return the indices of elements as ``-J`` takes them: ``1-7:2,9``."""
+    words: list[str] = []
+    for low, high in ranges:
+        for first, size, step in index_runs(array, low, high):
+            last = first + (size - 1) * step
+            more = f"-{last}" + (f":{step}" if step > 1 else "")
+            words.append(f"{first}{more if size > 1 else ''}")
+    return ",".join(words)
+
+
 class Listing:
     """What the rows of one answer are made from.
 

@@ -75,6 +75,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     warning_signal: int
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: float
+    deadline_at: float | None
+    """When it is ended if it still runs; None: never."""
     description: str
     output_dir: str
     """``-outdir`` as given; relative to where the job runs, with patterns; empty: not given."""
@@ -142,6 +144,11 @@ class Common:
         return number_s(self.spec.warning_us)
 
     @property
+    def deadline_at(self) -> float | None:
+        """When it is ended if it still runs."""
+        return number_s(self.spec.deadline_us) if self.spec.deadline_us else None
+
+    @property
     def estimate_s(self) -> float:
         """The user's estimate of the run time."""
         return number_s(self.key.estimate_us)
@@ -190,6 +197,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "mail_to": "spec.mail_to",
     "warning_signal": "spec.warning_signal",
     "warning_s": "warning_s",
+    "deadline_at": "deadline_at",
     "description": "spec.description",
     "output_dir": "spec.output_dir",
     "limits": "limits",

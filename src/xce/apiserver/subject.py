@@ -10,13 +10,13 @@ from xce.apiserver.call import ENCODER
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.past_rows import past_elements
 from xce.apiserver.problems import refused
-from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s
+from xce.apiserver.rows import ALL_STATES, Element, Listing, at_s, render_indices
 from xce.apiserver.veil import Sees
 from xce.jobspec.render import Standing
 from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId
 from xce.model.job import JobSpec, Owner
-from xce.model.ranges import contains
+from xce.model.ranges import EMPTY, contains, from_runs, intersect, subtract
 from xce.model.refusal import RefusalCode
 from xce.model.request import ClassKey
 from xce.state.cluster import RequestClass
@@ -62,6 +62,8 @@ class Subject:
                 raise unknown_job(str(job_id))
             if self.past.array is None and index == WHOLE:
                 self.past = backend.past(job_id)
+            elif index != WHOLE:
+                self.past = self.past.at(index)
         array = self.job.array if self.job is not None else self._past.array
         if index != WHOLE and not (index == 0 if array is None else array.has(index)):
             raise unknown_job(f"{job_id}[{index}]")
@@ -108,15 +110,50 @@ class Subject:
 
     @property
     def standing(self) -> Standing:
-        """What its jobspec says beside what it runs and its class."""
+        """What its jobspec says beside what it runs and its class.
+
+        Of an array that is meant as a whole it is about the elements that are as most are.
+        """
+        job, position = self.job, self._position
         queue = self._backend.replica.state.queues.get(self.key.queue)
-        array = self.job.array if self.job is not None else self._past.array
+        array = job.array if job is not None else self._past.array
+        held = job.held if job is not None else EMPTY
+        if position is not None:
+            held = intersect(held, ((position, position),))
         return Standing(
-            array_limit=array.limit if array is not None else 0,
-            hold=bool(self.job.held) if self.job is not None else self._past.hold,
+            array=self._meant(),
+            array_limit=array.limit if array is not None and self.index == WHOLE else 0,
+            hold=bool(held) if job is not None else self._past.hold,
             begin_at_us=self.job.begin_at_us if self.job is not None else 0,
             queue_reruns=queue is not None and queue.rerunnable,
         )
+
+    def _meant(self) -> str | None:
+        """Return which elements of an array are meant; None: all that it was submitted with.
+
+        Raises:
+            ProblemError: All are, and each was changed apart from the others.
+        """
+        array = self.job.array if self.job is not None else self._past.array
+        if array is None:
+            return None
+        if self.index != WHOLE:
+            return str(self.index)
+        if self.job is not None:
+            apart = from_runs(run for one in self.job.variants for run in one.ranges)
+        else:
+            runs = [run for form in self._past.apart for run in form.runs]
+            apart = from_runs(
+                (array.position_from(first), array.position_from(last + 1) - 1)
+                for first, last in runs
+            )
+        if not apart:
+            return None
+        rest = subtract(((0, array.count - 1),), apart)
+        if not rest:
+            text = f"every element of job {self.job_id} was changed apart: name one (index=)"
+            raise refused(RefusalCode.BAD_REQUEST, text)
+        return render_indices(array, rest)
 
     @property
     def is_array(self) -> bool:

@@ -258,6 +258,7 @@ def _manner_of(body: SubmissionBody) -> dict[str, Any]:
         "post_exec": body.post_exec.strip(),
         "warning_signal": body.warning_signal,
         "warning_us": to_micros(body.warning_s),
+        "deadline_us": to_micros(body.deadline_at),
         "description": body.description,
         "output_dir": body.output_dir,
         "transfers": tuple(body.transfers),

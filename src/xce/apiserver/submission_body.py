@@ -113,6 +113,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     warning_s: Span | None = None
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
+    deadline_at: Annotated[float, Meta(gt=0, le=AT_S_MAX)] | None = None
+    """When it is ended if it still runs; it is not started where its run limit goes beyond."""
     run_limit_s: Span | None = None
     estimate_s: Span | None = None
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] = 0

@@ -32,8 +32,12 @@ class Place(NamedTuple):
 
     def problem(self, text: str) -> None:
         """Report that something is wrong here."""
-        line = self.node.start_mark.line + 1 if self.node.start_mark else 0
-        self.report.add(Problem(self.file, line, self.key, text))
+        self.report.add(Problem(self.file, self.line, self.key, text))
+
+    @property
+    def line(self) -> int:
+        """The line of the node, counted from 1."""
+        return self.node.start_mark.line + 1 if self.node.start_mark else 0
 
     def inner(self, step: str, node: yaml.Node) -> "Place":
         """Return the place of a node below this one."""

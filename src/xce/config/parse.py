@@ -14,7 +14,7 @@ from xce.config.document import Key, Place, Table, open_document, read_mapping
 from xce.config.grace import check_grace
 from xce.config.hosts import declare_sizes, read_hosts
 from xce.config.mail import make_mail
-from xce.config.queues import read_queues
+from xce.config.queues import check_load, read_queues
 from xce.config.report import Problem, Report, render_allowed
 from xce.config.resources import read_pools, read_resources
 from xce.config.roles import read_roles
@@ -81,6 +81,8 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     fields["applications"] = tuple(profiles[name][0] for name in sorted(profiles))
     config = msgspec.convert(fields, ClusterConfig)
     check_requirements(profiles, config)
+    if not config.load_interval_us:
+        check_load(tops["queues.yaml"], tops["xce.yaml"])
     report.raise_if_any()
     return config
 

@@ -8,6 +8,7 @@ from xce.config.document import Place, each_item, read_mapping
 from xce.config.report import render_allowed
 from xce.config.schema import LIMITS, QUEUE
 from xce.model.config import HostConfig, QueueConfig
+from xce.model.load import SIZES
 from xce.model.process_limits import ProcessLimits
 
 QUEUES_MAX = 1_000
@@ -76,6 +77,30 @@ def _check_preempt(item: Place, mine: QueueConfig, queues: dict[str, QueueConfig
             item.problem(
                 f"preempt: the priority of queue {name!r}, {other.priority}, is not below "
                 f"{mine.priority}, that of {mine.name!r}"
+            )
+
+
+def check_load(place: Place | None, interval: Place | None) -> None:
+    """Report thresholds of load, as ``load_interval_s`` is 0: they would do nothing.
+
+    Args:
+        place: The queues; nothing else is wrong with them.
+        interval: ``xce.yaml``.
+    """
+    if place is None or interval is None:
+        return
+    where = interval.at("load_interval_s")
+    # What is not reserved of a size is known without a measurement.
+    for key, without in (("load_sched", SIZES), ("load_stop", ())):
+        for item in each_item(place, "queues"):
+            found = item.at(key)
+            if found.node is item.node or all(
+                name.value in without for name, _ in found.node.value
+            ):
+                continue
+            found.problem(
+                "does nothing where no load is recorded: remove it, or let load_interval_s in "
+                f"{where.file}:{where.line} be more than 0, as in 15s"
             )
 
 

@@ -34,6 +34,7 @@ from xce.sched.certify_devices import find_device_faults
 from xce.sched.certify_processors import find_processor_faults
 from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.deadline import is_late
 from xce.state.groups import GroupRooms
 from xce.state.hosts import Column
 from xce.state.job import Job
@@ -318,7 +319,7 @@ def _valid_runs(state: ClusterState, ledger: Ledger, bulk: BulkStart) -> list[_R
     runs: list[_Run] = []
     for job_id, first, last in zip(bulk.jobs, bulk.firsts, bulk.lasts, strict=True):
         job = state.jobs.get(job_id)
-        if job is None or job.waits:
+        if job is None or job.waits or is_late(state, job):
             continue
         room = ledger.rooms.setdefault(job_id, state.room(job))
         if room <= 0:
@@ -372,7 +373,7 @@ def _check_gang(
 ) -> GangPlaced | None:
     found = state.classes.get(gang.cls)
     job = state.jobs.get(gang.job)
-    if found is None or job is None or job.waits or not gang.hosts:
+    if found is None or job is None or job.waits or not gang.hosts or is_late(state, job):
         return None
     if not _may_start(state, found, gang.rule) or not ledger.groups.room(found.key.group):
         return None

@@ -1,4 +1,4 @@
-"""What time alone brings: begin times, doomed jobs, and what may be forgotten."""
+"""What time alone brings: begin times, deadlines, doomed jobs, and what may be forgotten."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from xce.model.ranges import Ranges, from_runs
 from xce.model.record import (
     AmountsReturned,
     DelaysPassed,
+    EndDecided,
     JobsForgotten,
     JobsReleased,
     KeysForgotten,
@@ -23,6 +24,7 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.state.cluster import ClusterState
+from xce.state.deadline import late_waiting, overdue
 from xce.state.index import next_wait_us
 from xce.state.job import DOOMED, WAITS_BEGIN, Job
 
@@ -37,11 +39,13 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
     begun: list[JobId] = []
     doomed: dict[JobId, Ranges] = {}
     waited: dict[JobId, Micros] = {}
+    late = _late_jobs(state, now_us)
     for job_id in _due_jobs(state, now_us):
         if len(begun) + len(doomed) + len(waited) >= SLICE:
             break
         job = state.jobs.get(job_id)
-        if job is None or job.is_finished:
+        if job is None or job.is_finished or job_id in late:
+            # What else is due of one that is late comes with the next tick.
             continue
         if job.waits & WAITS_BEGIN and job.begin_at_us <= now_us:
             begun.append(job_id)
@@ -58,6 +62,7 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(returned)
     if doomed:
         records.append(withdraw_elements(state, dict(sorted(doomed.items())), now_us))
+    records.extend(_end_late(state, late, now_us))
     records.extend(_lift_avoidance(state, now_us))
     if not tick.is_settling:
         records.extend(decide_losses(state, now_us))
@@ -104,8 +109,38 @@ def _amounts_returned(state: ClusterState, now_us: Micros) -> AmountsReturned | 
     )
 
 
+def _late_jobs(state: ClusterState, now_us: Micros) -> dict[JobId, tuple[Ranges, Ranges]]:
+    """Return the elements of jobs that wait too late for their deadline, and that outlive it."""
+    found: dict[JobId, tuple[Ranges, Ranges]] = {}
+    for job_id in _due_jobs(state, now_us) if state.deadlines else ():
+        job = state.jobs.get(job_id)
+        if job is None or job.is_finished or job_id in found:
+            continue
+        elements = late_waiting(state, job, now_us), overdue(state, job, now_us)
+        if any(elements):
+            found[job_id] = elements
+        if len(found) >= SLICE:
+            break
+    return dict(sorted(found.items()))
+
+
+def _end_late(
+    state: ClusterState, late: Mapping[JobId, tuple[Ranges, Ranges]], now_us: Micros
+) -> list[Record]:
+    """Return the end of what cannot be over at its deadline, or is not."""
+    records: list[Record] = []
+    waiting = {job_id: found[0] for job_id, found in late.items() if found[0]}
+    if waiting:
+        records.append(withdraw_elements(state, waiting, now_us, EndCause.DEADLINE))
+    alive = {job_id: found[1] for job_id, found in late.items() if found[1]}
+    if alive:
+        columns = _columns(state, alive)
+        records.append(EndDecided(*columns, EndCause.DEADLINE, "", force=False, at_us=now_us))
+    return records
+
+
 def _due_jobs(state: ClusterState, now_us: Micros) -> Iterator[JobId]:
-    """Yield the pending jobs whose instant has come."""
+    """Yield the jobs whose instant has come."""
     for _, job_id in _due_entries(state.due, now_us):
         yield job_id
 
@@ -134,15 +169,25 @@ def _doomed_elements(job: Job, now_us: Micros) -> Ranges:
 
 
 def withdraw_elements(
-    state: ClusterState, elements: Mapping[JobId, Ranges], now_us: Micros
+    state: ClusterState,
+    elements: Mapping[JobId, Ranges],
+    now_us: Micros,
+    cause: EndCause = EndCause.ORPHAN_SYSTEM,
 ) -> Withdrawn:
-    """Return the end of elements whose dependency can never be satisfied (decision X-13)."""
+    """Return the end of elements that wait in vain (decision X-13)."""
+    return Withdrawn(*_columns(state, elements), cause, "", now_us)
+
+
+def _columns(
+    state: ClusterState, elements: Mapping[JobId, Ranges]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return elements as the columns of a record."""
     columns: tuple[list[int], list[int], list[int]] = ([], [], [])
     for job_id, positions in elements.items():
         for first, last in index_runs(state.jobs[job_id], positions):
             for column, value in zip(columns, (job_id, first, last), strict=True):
                 column.append(value)
-    return Withdrawn(*columns, EndCause.ORPHAN_SYSTEM, "", now_us)
+    return columns
 
 
 def _forget(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:

@@ -2,7 +2,8 @@
 
 One look suspends one job of a host at most, of the queue with the lowest priority the one that
 was placed last; so does what goes on again, the other way round. The next look comes with the next
-reading of load. What is not known of a host is beyond nothing.
+reading of load. What is not known of a host is beyond nothing. Who cannot be told, as the worker of
+its first host is away, is left out: others give way in its place.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,6 +100,7 @@ def _worst_first(state: ClusterState, load: Column) -> list[tuple[_Place, Attemp
         and attempt.end_cause == EndCause.NONE
         and not attempt.shall_stop
         and not attempt.is_firm
+        and _is_told(state, attempt)
     ]
     return sorted(
         found,
@@ -109,6 +111,11 @@ def _worst_first(state: ClusterState, load: Column) -> list[tuple[_Place, Attemp
             item[0][1],
         ),
     )
+
+
+def _is_told(state: ClusterState, attempt: Attempt) -> bool:
+    """Return whether the host that suspends an attempt is there to hear of it."""
+    return bool(state.hosts.is_up[attempt.hosts[0]])
 
 
 def _priority(state: ClusterState, attempt: Attempt) -> int:
@@ -125,7 +132,10 @@ def _picked(
     """Return whom to suspend, one for each host that is too busy for it."""
     # Where one is being suspended already, what that brings is to be seen first.
     touched.update(
-        host for _, attempt in _stopped(state) if not attempt.suspended for host in attempt.hosts
+        host
+        for _, attempt in _stopped(state)
+        if not attempt.suspended and _is_told(state, attempt)
+        for host in attempt.hosts
     )
     picked = []
     flags = {name: beyond(load, queue.load_stop) for name, queue in state.queues.items()}

@@ -6,11 +6,13 @@ compared with queues, hosts, resources and other jobs.
 
 import msgspec
 
+from xce.control.deadline import refuse_times
 from xce.control.dependency import decide_dependency
 from xce.control.misfit import find_misfit, tasks_text
 from xce.control.profile import check_profile, find_profile
 from xce.control.relations import resolve_relations
 from xce.control.terminal import check_terminal
+from xce.control.transfers import describe_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import AppConfig, QueueConfig
@@ -149,6 +151,7 @@ def _judge(
         return queue
     refusal = check_profile(state, submission) or check_submission(state, submission, queue)
     refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
+    refusal = refusal or refuse_times(submission, now_us)
     if refusal is not None:
         return refusal
     dependency = decide_dependency(
@@ -181,9 +184,8 @@ def _judge(
     )
     if cls not in draft.warnings:
         draft.warnings[cls] = find_misfit(state, cls, key)
-    return Accepted(
-        job=job, text="submitted", queue=queue.name, warning=draft.warnings[cls], at_us=now_us
-    )
+    warning = draft.warnings[cls] or describe_unreachable(state, submission.spec)
+    return Accepted(job=job, text="submitted", queue=queue.name, warning=warning, at_us=now_us)
 
 
 def check_submission(

@@ -61,7 +61,7 @@ def compose(
         config: Whom it is from.
         cluster: The cluster's name.
     """
-    now_us = time.time_ns() // 1_000
+    now_us, past = time.time_ns() // 1_000, past.at(letter.index)
     launch, end = _launch(past, attempt, cluster), _end(past, attempt, now_us)
     host = attempt.hosts[0][0] if attempt.hosts else ""
     cwd, _ = working_directory(launch, attempt.index, host)

@@ -414,6 +414,7 @@ _TOP: Final = Table(
         "estimate": Key("estimate_s", read_seconds),
         "mem_limit": Key("mem_limit_kib", read_kib),
         "begin_at": Key("begin_at", read_instant),
+        "deadline_at": Key("deadline_at", read_instant),
         "dependency": Key("dependency", read_text),
         "hold": Key("hold", read_flag),
         "priority": Key("priority", read_count(-(1 << 31), 1 << 31)),

@@ -23,6 +23,8 @@ VERSION: Final = 1
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a job beside what runs and its class."""
 
+    array: str | None = None
+    """Which elements of an array are meant; None: all that it was submitted with."""
     array_limit: int = 0
     """So many of its elements at once; 0: any number."""
     hold: bool = False
@@ -62,12 +64,15 @@ def render_spec(
         "mem_limit": _kib(job.mem_limit_kib) if job.mem_limit_kib else "",
         "dependency": job.dependency,
         "priority": key.priority,
-        "array": _array(job.array, standing.array_limit),
+        "array": _array(
+            job.array if standing.array is None else standing.array, standing.array_limit
+        ),
         "hosts": job.hosts_asked,
         "exclusive": key.request.exclusive,
         "rerunnable": job.rerunnable,
         "hold": standing.hold,
         "begin_at": _seconds(standing.begin_at_us),
+        "deadline_at": _seconds(job.deadline_us),
         **_manner(job),
     }
     found |= {name: value for name, value in given.items() if value}

@@ -8,9 +8,17 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.journal.history_live import APART
 from xce.journal.history_schema import Happening, HistoryError, check_schema
 from xce.journal.history_search import HistorySearch
-from xce.journal.past import PastAttempt, PastElement, PastEvent, PastJob, PastWithdrawal
+from xce.journal.past import (
+    PastAttempt,
+    PastElement,
+    PastEvent,
+    PastForm,
+    PastJob,
+    PastWithdrawal,
+)
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
 from xce.model.request import ClassKey
@@ -22,6 +30,9 @@ _ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
 _JOB: Final = """SELECT user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited,
 hold FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?"""
+_HAS_APART: Final = "SELECT 1 FROM sqlite_master WHERE name = 'apart'"
+_APART: Final = "SELECT runs FROM apart WHERE job = ?"
+_FORM: Final = """SELECT spec, key, resreq FROM specs, classes WHERE spec_id = ? AND cls = ?"""
 _ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, attempt, host,
 started_at_us, ended_at_us, cpu_us, max_mem_kib, detail, p.hosts, p.tasks
 FROM attempts e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
@@ -97,6 +108,7 @@ class HistoryReader:
                 exited=exited + sum(_count(past.array, item) for item in gone),
                 elements=self._elements(connection, past, runs) if with_elements else (),
                 withdrawn=_within(past.array, gone, runs) if with_elements else (),
+                apart=tuple(_apart(connection, job)) if past.array is not None else (),
             )
 
     def course(self, job: JobId, runs: IndexRuns = _EVERYTHING) -> PastJob | None:
@@ -313,6 +325,16 @@ class HistoryReader:
             found = row.fetchone()
             name = self._hosts[number] = found[0] if found else f"host-{number}"
         return name
+
+
+def _apart(connection: sqlite3.Connection, job: JobId) -> Iterator[PastForm]:
+    """Yield what elements of an array are that were changed apart from the rest."""
+    if connection.execute(_HAS_APART).fetchone() is None:
+        return
+    row = connection.execute(_APART, (job,)).fetchone()
+    for one in APART.decode(row[0]) if row is not None else ():
+        spec, key, resreq = connection.execute(_FORM, (one.spec_id, one.cls)).fetchone()
+        yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
 
 
 def _requeues(connection: sqlite3.Connection, job: JobId) -> dict[Index, tuple[int, Micros, str]]:

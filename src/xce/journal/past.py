@@ -4,6 +4,7 @@ import msgspec
 
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
+from xce.model.ranges import Ranges, contains
 from xce.model.request import ClassKey
 from xce.state.job import Ended
 
@@ -60,6 +61,16 @@ class PastEvent(msgspec.Struct, frozen=True):
     text: str
 
 
+class PastForm(msgspec.Struct, frozen=True):
+    """What elements of an array are that were changed apart from the rest of it."""
+
+    runs: Ranges
+    """Of their indices."""
+    spec: JobSpec
+    key: ClassKey
+    resreq: str
+
+
 class PastJob(msgspec.Struct, frozen=True):
     """A job of the history."""
 
@@ -82,6 +93,23 @@ class PastJob(msgspec.Struct, frozen=True):
     """Where its course was asked for: all attempts, by index and number."""
     events: tuple[PastEvent, ...] = ()
     """Likewise: what else happened, in order."""
+    apart: tuple[PastForm, ...] = ()
+    """What of it is not as the rest."""
+
+    def at(self, index: Index) -> "PastJob":
+        """Return the job as its element of an index is."""
+        place = self.place_of(index)
+        if place < 0:
+            return self
+        form = self.apart[place]
+        return msgspec.structs.replace(self, spec=form.spec, key=form.key, resreq=form.resreq)
+
+    def place_of(self, index: Index) -> int:
+        """Return which of ``apart`` an element of an index is; -1: none, it is as the rest."""
+        for place, form in enumerate(self.apart):
+            if contains(form.runs, index, index):
+                return place
+        return -1
 
     @property
     def is_finished(self) -> bool:

@@ -72,6 +72,8 @@ class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
     selection: Selection
     force: bool = False
     groups: tuple[str, ...] = ()
+    as_done: bool = False
+    """What has started counts as done when it is gone."""
 
 
 class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True):

@@ -18,8 +18,13 @@ from xce.sched.timeline import View
 from xce.state.hosts import Flags
 
 _SPOTS_MAX: Final = 4096
-_BYTES_MAX: Final = 1 << 17
-"""What is free on very many hosts hardly ever comes again, and takes long to recognise."""
+_GROUND_MAX: Final = 1 << 17
+"""In bytes: what is free on more hosts hardly ever comes again, and takes long to recognise."""
+_BYTES_MAX: Final = 1 << 26
+"""What is remembered takes about so many bytes at most; with more it begins anew."""
+_BASE_BYTES: Final = 1 << 11
+_ITEM_BYTES: Final = 1 << 6
+"""So much, at most, a number takes that stands in a list by itself."""
 
 
 class _Question(NamedTuple):
@@ -41,10 +46,12 @@ class Recall:
 
     def __init__(self) -> None:
         self._spots: dict[_Question, Spot | None] = {}
+        self._bytes = 0
 
     def clear(self) -> None:
         """Forget everything, as shapes or facts have changed."""
         self._spots.clear()
+        self._bytes = 0
 
     def find(
         self,
@@ -55,14 +62,31 @@ class Recall:
         search: Callable[[Shape, View, Flags | None], Spot | None],
     ) -> Spot | None:
         """Return where one attempt goes on a view, if asked for among some hosts only."""
-        if shape.looks_outside or view.ground.free.nbytes > _BYTES_MAX:
+        if shape.looks_outside or view.ground.free.nbytes > _GROUND_MAX:
             return search(shape, view, among)
         question = _question(shape, view, among, facts)
         if question not in self._spots:
-            if len(self._spots) >= _SPOTS_MAX:
-                self._spots.clear()
-            self._spots[question] = search(shape, view, among)
+            spot = search(shape, view, among)
+            size = _size(question, spot)
+            if len(self._spots) >= _SPOTS_MAX or self._bytes + size > _BYTES_MAX:
+                self.clear()
+            self._spots[question] = spot
+            self._bytes += size
         return self._spots[question]
+
+
+def _size(question: _Question, spot: Spot | None) -> int:
+    """Return about how many bytes an answer takes with its question; rather too many."""
+    items = len(question.pools)
+    size = _BASE_BYTES + len(question.among)
+    if spot is not None:
+        columns = (spot.hosts, spot.sizes, spot.parts, spot.numbers, spot.amounts)
+        # Of a slice the whole stays, too.
+        size += sum(max(one.nbytes, getattr(one.base, "nbytes", 0)) for one in columns)
+        lists = (spot.devices, spot.processors)
+        items += len(spot.pools) + len(spot.alone)
+        items += sum(len(inner) + 2 for outer in lists for inner in outer)
+    return size + items * _ITEM_BYTES
 
 
 def _question(shape: Shape, view: View, among: Flags | None, facts: HostFacts) -> _Question:

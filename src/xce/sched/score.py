@@ -4,7 +4,8 @@ Without ``order[]`` work is spread: the host with most free slots is best, as us
 ordered system expect, and alike tasks are levelled over hosts; so it makes no difference whether
 they come together or one by one. For parallel jobs the same order also gives few hosts. With
 ``order[]`` hosts are filled one after another in the order of its keys (``-slots`` packs), with
-``order[!...]`` they are put in order again for each attempt. The preferences of ``-m`` come first.
+``order[!...]``, and where GPUs are wanted, they are put in order again for each attempt. The
+preferences of ``-m`` come first.
 """
 
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from xce.sched.columns import HostColumns, HostFacts
-from xce.sched.gpu_mix import rank_by_gpus
+from xce.sched.gpu_mix import rank_by_gpus, rank_each_by_gpus
 from xce.sched.ground import Ground
 from xce.sched.shape import Shape
 from xce.state.hosts import Column
@@ -23,6 +24,8 @@ _NONE: Final = -(1 << 62)
 """Fewer slots than any host has free."""
 _LOWEST: Final = -1
 """Less than any preference of a host that is named."""
+_RANKED_MAX: Final = 1 << 17
+"""So many attempts with GPUs are looked at each for itself; more fill the hosts as they are."""
 
 
 def preferences(shape: Shape, facts: HostFacts) -> Column | None:
@@ -76,10 +79,19 @@ def share_out(
         room: How many attempts each host can take.
         wanted: At least 1 and at most the sum of ``room``.
     """
-    if shape.order and shape.request.order.startswith("!"):
-        return _one_by_one(shape, ground, facts, room, wanted)
+    there = room.nonzero()[0]
+    if len(there) == 1:
+        return there, np.asarray([wanted], np.int64)
     if shape.order or shape.gpu is not None:
-        return _fill(rank_hosts(shape, ground, facts), room, wanted)
+        ranked = rank_hosts(shape, ground, facts)
+        attempts = np.minimum(room, wanted)
+        if not shape.order:
+            # Before a host gets any, all those that are better for the first one have got some.
+            attempts[ranked[attempts[ranked] > 0][wanted:]] = 0
+        keys = _keys_of_each(shape, ground, facts, attempts)
+        if keys is not None:
+            return _one_by_one(shape, attempts, wanted, keys)
+        return _fill(ranked, room, wanted)
     slots = int(shape.unit[0])
     if shape.preference is None:
         shares = level(ground.free[0], room, wanted, slots)
@@ -96,20 +108,20 @@ def share_out(
 
 
 def _one_by_one(
-    shape: Shape, ground: Ground, facts: HostFacts, room: Column, wanted: int
+    shape: Shape, attempts: Column, wanted: int, keys: list[Column]
 ) -> tuple[Column, Column]:
     """Share out so that each attempt goes to the host that is the best after those before it.
 
-    Every attempt that a host has room for is laid out with the keys that it finds there. One that
-    finds better ones than the attempt before it on its host follows that one at once.
+    Args:
+        shape: What is placed.
+        attempts: How many of them are laid out on each host: all that may go there.
+        wanted: At most as many as that are in all.
+        keys: What each finds there, host by host. One that finds better ones than the attempt
+            before it on its host follows that one at once.
     """
-    attempts = np.minimum(room, wanted)
-    at = np.repeat(np.arange(len(room)), attempts)
-    before = np.arange(len(at)) - np.repeat(np.cumsum(attempts) - attempts, attempts)
-    columns = HostColumns(facts, ground.free)
-    keys = [_key_after(columns, key, shape.unit, at, before) for key in reversed(shape.order)]
+    at = np.repeat(np.arange(len(attempts)), attempts)
     if shape.preference is not None:
-        keys.append(-shape.preference[at])
+        keys = [*keys, -shape.preference[at]]
     order = np.lexsort(keys)
     differs = np.zeros(len(at), np.bool_)
     for key in keys:
@@ -118,9 +130,27 @@ def _one_by_one(
     rank[order] = np.cumsum(differs)
     own = at * len(at)
     worst = np.maximum.accumulate(rank + own) - own
-    shares = np.bincount(at[np.argsort(worst, kind="stable")[:wanted]], minlength=len(room))
+    shares = np.bincount(at[np.argsort(worst, kind="stable")[:wanted]], minlength=len(attempts))
     numbers = np.flatnonzero(shares)
     return numbers, shares[numbers]
+
+
+def _keys_of_each(
+    shape: Shape, ground: Ground, facts: HostFacts, attempts: Column
+) -> list[Column] | None:
+    """Return what each attempt finds, the most important key last; None: one order of hosts holds
+    for all of them.
+    """
+    if shape.gpu is not None and not shape.order:
+        if int(attempts.max()) <= 1 or int(attempts.sum()) > _RANKED_MAX:
+            return None
+        return [-rank_each_by_gpus(shape, shape.gpu, ground, facts, attempts)]
+    if not shape.request.order.startswith("!"):
+        return None
+    at = np.repeat(np.arange(len(attempts)), attempts)
+    before = np.arange(len(at)) - np.repeat(np.cumsum(attempts) - attempts, attempts)
+    columns = HostColumns(facts, ground.free)
+    return [_key_after(columns, key, shape.unit, at, before) for key in reversed(shape.order)]
 
 
 def _key_after(

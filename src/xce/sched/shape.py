@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
 
 
 class Shape:
-    """A compiled request with its masks; valid for one ``change`` of the host table."""
+    """A compiled request with its masks; valid while the content of the host table stays."""
 
     def __init__(self, key: ShapeKey, need: Need, *, alternative: int = 0) -> None:
         self.request, self.queue_hosts, self.avoid = key.request, key.queue_hosts, key.avoid
@@ -66,7 +66,7 @@ class Shape:
         self.task_pools = need.task_pools
         self.job_pools = need.job_pools
         self.tasks_min, self.tasks_max = request.tasks_min, request.tasks_max
-        least, full, is_single = _shares(request)
+        least, full, is_single = shares_of(request)
         self.is_single = is_single
         """Whether it is always on one host."""
         once = self.per_first if is_single else self.per_host
@@ -262,7 +262,7 @@ def _nothing(like: Need) -> Need:
     return Need(like.per_task * 0, like.per_task * 0, like.per_task * 0, (), ())
 
 
-def _shares(request: Request) -> tuple[int, int, bool]:
+def shares_of(request: Request) -> tuple[int, int, bool]:
     """Return the smallest number of tasks that may be on a host, the one that is wanted, and
     whether it is always one host.
     """

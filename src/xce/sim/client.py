@@ -63,7 +63,7 @@ REQUEUED: Final = (
 """In which states users requeue jobs."""
 
 
-_TOLD: Final = {"run_limit_us": "run_limit_s", "request": "resreq"}
+_TOLD: Final = {"run_limit_us": "run_limit_s", "request": "resreq", "deadline_us": "deadline_at"}
 """What a user calls members of a submission."""
 
 
@@ -111,6 +111,7 @@ class Client(Process):
         """Whether its parallel jobs start tasks on their other hosts."""
         self.keeps_groups = False
         """Whether it makes job groups in which there are no jobs, and deletes them."""
+        self.sets_deadlines = False
         self._role = role
         self._network = network
         self._rng = rng
@@ -180,9 +181,11 @@ class Client(Process):
         """Wish that members of a submission are others, or that another script runs."""
         by, admin, state = self.owner.user, self.is_admin, self._truth.state
         job, runs = named
-        of_spec = _program(script) if script else {}
+        of_spec: dict[str, object] = {**(_program(script) if script else {})}
         words = (*changed, "command") if script else tuple(changed)
         told = tuple(_TOLD.get(word, word) for word in words)
+        others = [word for word in changed if word not in Submission.__struct_fields__]
+        of_spec |= {word: changed.pop(word) for word in others}
 
         def make() -> ModifyJobs:
             found = state.jobs.get(job)

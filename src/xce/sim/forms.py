@@ -32,6 +32,7 @@ _KEY: Final = {
     "resreq": {"request"},
     "rerunnable": set[str](),
     "command": set[str](),
+    "deadline_at": set[str](),
 }
 """By what was asked for: what of a class may become another."""
 _SPEC: Final = {
@@ -41,6 +42,7 @@ _SPEC: Final = {
     "resreq": {"requested", "requests", "tasks_asked", "unit"},
     "rerunnable": {"rerunnable"},
     "command": {"command", "script", "args"},
+    "deadline_at": {"deadline_us"},
 }
 """And what of a spec."""
 _OF_LIVE_SPEC: Final = frozenset(
@@ -82,6 +84,8 @@ class Made(msgspec.Struct):
 
 def differing(one: msgspec.Struct, other: msgspec.Struct) -> set[str]:
     """Return the members in which two structs of one kind differ."""
+    if one == other:
+        return set()
     names = type(one).__struct_fields__
     return {name for name in names if getattr(one, name) != getattr(other, name)}
 

@@ -126,7 +126,8 @@ class Cluster:
         self.full = devices > 0
         self.gpus_milli = int(devices.sum())
         self.sizes = Sizes(int(cpu.max()), int(devices.sum(axis=1).max()))
-        self.mix = self._mix(tasks)
+        # Who wants no GPU wastes none: jobs of a cluster that are so are not in its mix, either.
+        self.mix = self._mix(tasks if policy == "fgd" else [task for task in tasks if task.gpus])
         self._measure = {"fgd": self.mix.fragments, "default": self.mix.waste}.get(policy)
         self.fragments = np.zeros(count, np.int64)
         """What `_measure` says, if the policy goes by one."""

@@ -13,10 +13,11 @@ from xce.model.dependency import EACH, And, Condition, Dependency, Test
 from xce.model.effect import Launch
 from xce.model.entry import Entry
 from xce.model.host_record import HostsLeftOut, HostsLost, HostUp
-from xce.model.ids import Index, JobId
+from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import contains
 from xce.model.record import (
+    EndDecided,
     Ended,
     JobSubmitted,
     LaunchFailed,
@@ -160,6 +161,10 @@ class Truth:
                     for lo, hi in job.positions(first, last):
                         for position in range(lo, hi + 1):
                             self._judge_withdrawn(job, position)
+                            if record.cause is EndCause.DEADLINE:
+                                self._judge_deadline(job, position, record.at_us, is_live=False)
+            case EndDecided() if record.cause is EndCause.DEADLINE:
+                self._judge_overdue(record)
             case LaunchFailed():
                 for job_id, index in zip(record.jobs, record.indices, strict=True):
                     key = (job_id, index, self._attempt(job_id, index))
@@ -207,6 +212,20 @@ class Truth:
         element = (job.id, job.index(position))
         demand(not self._runs(element), f"{element} is withdrawn while it runs")
         self._note_end(element, None)
+
+    def _judge_overdue(self, record: EndDecided) -> None:
+        for job_id, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+            job = self.state.jobs[job_id]
+            for lo, hi in job.positions(first, last):
+                for position in range(lo, hi + 1):
+                    self._judge_deadline(job, position, record.at_us, is_live=True)
+
+    def _judge_deadline(self, job: Job, position: int, at_us: Micros, *, is_live: bool) -> None:
+        """What ends for its deadline has reached it, or would run beyond it."""
+        deadline_us = self.state.spec_at(job, position).deadline_us
+        limit_us = 0 if is_live else self.state.class_at(job, position).key.run_limit_us
+        is_over = 0 < deadline_us <= at_us + limit_us
+        demand(is_over, f"({job.id}, {job.index(position)}) is ended before its deadline")
 
     def _runs(self, element: tuple[JobId, Index]) -> bool:
         """Return whether an attempt of an element runs on a host that was not given up under it."""

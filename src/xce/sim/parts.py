@@ -47,6 +47,8 @@ _TASK_SEED: Final = 0x7A5C0FF5
 _TASK_SHARE: Final = 0.3
 _GROUP_SEED: Final = 0x620B_0000
 _GROUP_SHARE: Final = 0.3
+_DEADLINE_SEED: Final = 0x0DEA_D11E
+_DEADLINE_SHARE: Final = 0.25
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
 _RACES: Final = 0x5ACE
@@ -97,6 +99,7 @@ class Parts:
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
         self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
         """Whether jobs start tasks on their other hosts, and users delete job groups."""
+        self.has_deadlines = Random(seed ^ _DEADLINE_SEED).random() < _DEADLINE_SHARE
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
         self._contents: dict[Seq, bytes] = {}
         """What is stored, by its last entry."""
@@ -234,6 +237,7 @@ class Parts:
         )  # fmt: skip
         client.starts_tasks = self.has_tasks
         client.keeps_groups = self.has_groups
+        client.sets_deadlines = self.has_deadlines
         return client
 
     def start_leader(self) -> None:

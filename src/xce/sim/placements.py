@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from xce.model.entry import Entry
 from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.plan import StartRule
 from xce.model.record import BulkPlaced, GangPlaced
 from xce.model.request import ClassKey, Request
 from xce.state.cluster import ClusterState
@@ -25,6 +26,7 @@ class Placement(NamedTuple):
     """The places of the GPUs of each entry; empty: none."""
     processors: tuple[tuple[int, ...], ...] = ()
     """The processors of each entry, see `xce.model.plan.GangStart`; empty: any."""
+    rule: StartRule = StartRule.TURN
 
 
 class Placements:
@@ -48,7 +50,7 @@ class Placements:
                         record.cls, 0, record.at_us, tuple(record.hosts), tuple(record.tasks),
                         tuple(record.parts), record.alternative,
                         tuple(map(tuple, record.devices)),
-                        tuple(map(tuple, record.processors)),
+                        tuple(map(tuple, record.processors)), record.rule,
                     ),
                 )  # fmt: skip
 
@@ -72,7 +74,7 @@ class Placements:
                     placement = Placement(
                         record.cls, 0, record.at_us, (next(hosts),), (size,), (),
                         record.alternative, (tuple(next(devices)),) if record.devices else (),
-                        (tuple(next(processors)),) if record.processors else (),
+                        (tuple(next(processors)),) if record.processors else (), record.rule,
                     )  # fmt: skip
                     self._store(state, job_id, job.index(position), placement)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from xce.model.config import ClusterConfig
 from xce.model.ids import SECOND_US, Micros
+from xce.model.plan import StartRule
 
 ZERO_US: Final = 1_799_971_200 * SECOND_US
 """The scenario's 0 where no ``epoch`` is given: a midnight (2027-01-15 UTC)."""
@@ -52,6 +53,11 @@ class PlannedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """What the hosts measure from now on, in thousandths; the other indices stay."""
 
 
+def rule_word(rule: StartRule) -> str:
+    """Return the word for the rule by which something was started."""
+    return rule.value or "turn"
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What shall hold, of a job or element, or of the whole run."""
 
@@ -72,6 +78,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     processors: dict[str, str] | None = None
     """By host: what its tasks are bound to together, as ``0-3,8``."""
     reason: str | None = None
+    rule: str | None = None
+    """By which it was started last, see `rule_word`."""
     start_us: Micros | None = None
     end_us: Micros | None = None
     wait_us: Micros | None = None

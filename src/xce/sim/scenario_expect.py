@@ -4,7 +4,7 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from xce.sim.scenario import Expectation
+from xce.sim.scenario import Expectation, rule_word
 from xce.sim.scenario_keys import holds
 from xce.sim.scenario_rows import Element, elements, render_run, seconds
 from xce.sim.scenario_run import ScenarioRun
@@ -88,6 +88,11 @@ def _element_differences(run: ScenarioRun, element: Element, item: Expectation) 
         wrong.append(f"exit{which} is {element.exit_code}")
     if item.attempt is not None and element.attempt != item.attempt:
         wrong.append(f"attempt{which} is {element.attempt}")
+    if item.rule is not None:
+        placement = element.placement
+        rule = "none, since it was not started" if placement is None else rule_word(placement.rule)
+        if rule != item.rule:
+            wrong.append(f"rule{which} is {rule}")
     wrong += _place_differences(run, element, item, which)
     if item.reason is not None:
         is_told = item.reason in element.codes or item.reason in (element.reason or "")
@@ -133,6 +138,7 @@ def _refusal_differences(run: ScenarioRun, item: Expectation) -> list[str]:
         item.hosts,
         item.gpus,
         item.processors,
+        item.rule,
         item.counts,
         item.exit_code,
         item.attempt,

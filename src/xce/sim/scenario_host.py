@@ -141,7 +141,8 @@ class ScenarioHost:
             return
         match effect:
             case Terminate():
-                signal = _KILL if effect.force else _INT
+                mild = _USR2 if effect.cause is EndCause.DEADLINE else _INT
+                signal = _KILL if effect.force else mild
                 self._end(element, live, signal=signal, cause=effect.cause)
                 if effect.forget:
                     self._news.ended.pop()

@@ -20,8 +20,9 @@ from xce.config.values import (
 )
 from xce.model.errors import TextError
 from xce.model.ids import SECOND_US, Micros
+from xce.model.plan import StartRule
 from xce.model.processor import parse_list, render_list
-from xce.sim.scenario import ACTIONS, HOST_STATES, JOB_STATES
+from xce.sim.scenario import ACTIONS, HOST_STATES, JOB_STATES, rule_word
 
 _CLOCK: Final = re.compile(r"(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,6})?)")
 _SECONDS: Final = re.compile(r"\d{1,12}(?:\.\d{1,6})?")
@@ -205,6 +206,7 @@ def expectation_table(read_at: Callable[[Place], Micros]) -> Table:
             "gpus": Key("gpus", _read_gpus),
             "processors": Key("processors", _read_processors),
             "reason": Key("reason", read_line(1024)),
+            "rule": Key("rule", read_choice(*map(rule_word, StartRule))),
             "start": Key("start_us", read_at),
             "end": Key("end_us", read_at),
             "wait": Key("wait_us", read_seconds),

@@ -12,6 +12,7 @@ from xce.model.ranges import contains
 from xce.model.reason import render_lsf, render_plain
 from xce.sim.placements import Placement, entry_amounts, placed_request, role_of
 from xce.sim.report import Summary
+from xce.sim.scenario import rule_word
 from xce.sim.scenario_run import Outcome, ScenarioRun
 from xce.state.job import Job
 from xce.state.processors import split_sets
@@ -169,6 +170,7 @@ def _unsubmitted_row(outcome: Outcome) -> dict[str, Any]:
         "attempt": 0,
         "exit": None,
         "reason": refusal.detail if refusal is not None else None,
+        "rule": None,
         "placement": [],
     }
 
@@ -187,6 +189,7 @@ def _row(run: ScenarioRun, element: Element) -> dict[str, Any]:
         "attempt": element.attempt,
         "exit": element.exit_code,
         "reason": element.reason,
+        "rule": None if element.placement is None else rule_word(element.placement.rule),
         "placement": _placement(run, element.job, element.placement),
     }
 

@@ -270,6 +270,8 @@ def draw_submission(
         spec, request = draw_role_job(
             Random(rng.getstate()[1][4]), spec, is_spread=client.starts_tasks
         )
+    if client.sets_deadlines:
+        spec = msgspec.structs.replace(spec, deadline_us=draw_deadline(rng, now_us))
     submission = Submission(
         spec=spec,
         request=request,
@@ -283,6 +285,13 @@ def draw_submission(
         group=Random(rng.getstate()[1][2]).choice(("", "", "", *GROUPS)),
     )
     return submission, (digest, script)
+
+
+def draw_deadline(rng: Random, now_us: Micros) -> Micros:
+    """Return until when a job must be over, or 0, by dice of its own; now and then soon."""
+    words = rng.getstate()[1]
+    dice = Random(words[7] + words[-1] + now_us)
+    return now_us + dice.randrange(20 * SECOND_US) if dice.random() < 0.4 else 0
 
 
 def _draw_pairs(
@@ -314,6 +323,8 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
         dice = Random(rng.getstate()[1][5])
         if dice.random() < GROUPS_SHARE:
             client.keep_groups(dice)
+    if client.sets_deadlines and client.jobs:
+        _change_deadline(Random(rng.getstate()[1][8] + now_us), client, now_us)
     what = rng.random()
     if what < 0.62:
         count = rng.choice((1, 1, 1, 2, 4))
@@ -324,6 +335,13 @@ def act(rng: Random, config: ClusterConfig, client: Client, now_us: int) -> None
         client.submit(hopeless(), blobs=(("none", b"run 1000 0"),))
     else:
         control(rng, config, client)
+
+
+def _change_deadline(dice: Random, client: Client, now_us: Micros) -> None:
+    """Now and then let a user set another deadline, or none."""
+    if dice.random() < 0.2:
+        job = dice.choice(client.jobs[-3:])
+        client.modify((job, ()), deadline_us=draw_deadline(dice, now_us))
 
 
 def change(rng: Random, config: ClusterConfig, client: Client, named: Named) -> None:

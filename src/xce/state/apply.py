@@ -24,6 +24,7 @@ from xce.model.record_post import Posted
 from xce.model.trace import TracesChanged
 from xce.state import groups, host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
+from xce.state.deadline import is_awaited
 from xce.state.elements import (
     apply_elements_doomed,
     apply_elements_released,
@@ -100,7 +101,7 @@ def apply_records(state: ClusterState, records: Iterable[r.Record]) -> None:
         forget_left(state)
     due, returns = state.due, state.returns
     while due and not _is_due(state, *due[0]):
-        heapq.heappop(due)
+        state.awaited.discard(heapq.heappop(due))
     while returns and not _is_held(state, *returns[0]):
         heapq.heappop(returns)
     if state.returns_gone > _GONE_MAX and state.returns_gone > len(returns) // 2:
@@ -119,7 +120,9 @@ def _is_due(state: ClusterState, at_us: Micros, job_id: JobId) -> bool:
     delay_us = next_wait_us(state, job)
     passes = bool(delay_us) and job.submit_at_us + delay_us == at_us
     ends = bool(job.waits & DOOMED) and job.doomed_until_us == at_us
-    return begins or passes or ends or any(until_us == at_us for until_us, _ in job.dooms)
+    if begins or passes or ends or any(until_us == at_us for until_us, _ in job.dooms):
+        return True
+    return bool(state.deadlines) and is_awaited(state, at_us, job)
 
 
 def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, number: int) -> bool:

@@ -130,6 +130,8 @@ class ClusterState:
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
         self.sharing, self._lookups = Sharing(), Lookups()
+        # By spec: when jobs of it must be over, where it says so; and what of ``due`` is for that.
+        self.deadlines, self.awaited = dict[int, Micros](), set[tuple[Micros, JobId]]()
         self.classes, self.class_ids = dict[int, RequestClass](), dict[ClassKey, int]()
         self.jobs, self.keys = dict[JobId, Job](), dict[tuple[str, str], KeyUse]()
         self.reservations: dict[JobId, dict[Index, Reservation]] = {}
@@ -163,7 +165,7 @@ class ClusterState:
         self.avoiders: dict[HostNumber, dict[JobId, None]] = {}
         """Unfinished jobs that failed to start on a host through its fault."""
         self.due: list[tuple[Micros, JobId]] = []
-        """Heap of instants at which a pending job must be looked at again."""
+        """Heap of instants at which a job must be looked at again."""
         self.returns: list[tuple[Micros, JobId, int, int]] = []
         """Heap of instants at which amounts come back: ``(at, job, position, attempt)``."""
         self.returns_gone = 0
@@ -209,12 +211,16 @@ class ClusterState:
     def note_spec(self, spec_id: int, spec: JobSpec) -> None:
         """Have a spec."""
         self.specs[spec_id] = spec
+        if spec.deadline_us:
+            self.deadlines[spec_id] = spec.deadline_us
         if self._lookups.spec_ids is not None:
             self._lookups.spec_ids[spec] = spec_id
 
     def forget_spec(self, spec_id: int) -> None:
         """Have a spec no more."""
         spec = self.specs.pop(spec_id)
+        if spec.deadline_us:
+            self.deadlines.pop(spec_id, None)
         if self._lookups.spec_ids is not None:
             del self._lookups.spec_ids[spec]
 

@@ -43,6 +43,9 @@ class DeviceColumns:
         """A number for the models of each host, the same for hosts with the same ones."""
         self._kinds: dict[GpuWish, frozenset[int]] = {}
         self.kind_count = int(self.host_kinds.max(initial=0)) + 1
+        sizes = np.bincount(self.host_kinds, self.usable.sum(axis=0), minlength=self.kind_count)
+        self.capacity: tuple[int, ...] = tuple(sizes.astype(np.int64).tolist())
+        """How many devices that take new work the hosts of each kind have."""
         self.domains = int(self.link.max(initial=-1)) + 1
         """Most NVLink domains of one host."""
 

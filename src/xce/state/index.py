@@ -12,6 +12,7 @@ from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.resreq.dependency import subjects_of
 from xce.state import usage
 from xce.state.cluster import ClusterState, RequestClass
+from xce.state.deadline import await_deadlines
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job
 
 
@@ -36,6 +37,7 @@ def index_job(state: ClusterState, job: Job) -> None:
             state.avoiders.setdefault(host, {})[job.id] = None
         if job.variants or state.classes[job.cls].delays:
             await_delay(state, job)
+        await_deadlines(state, job)
     state.note_name(job)
     if job.waits or job.awaiting:
         _index_waits(state, job)

@@ -13,6 +13,7 @@ from xce.model.job import EndCause, Outcome, Phase, Stop
 from xce.model.ranges import contains, count, positions, subtract, unite
 from xce.state import usage
 from xce.state.cluster import ClusterState
+from xce.state.deadline import await_again
 from xce.state.index import (
     await_return,
     contains_all,
@@ -318,6 +319,7 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
         job.revision += 1
         state.classes[job.form_at(position)[0]].pending += 1
         state.hosts.failures[host] += 1
+        await_again(state, job, position)
         refresh_waiting(state, job)
     usage.give_back_bulk(state, freed)
 
@@ -391,6 +393,7 @@ def wait_again(
         job.pending = unite(job.pending, ((position, position),))
         found.pending += 1
     job.revision += 1
+    await_again(state, job, position)
     refresh_waiting(state, job)
 
 

@@ -7,6 +7,7 @@ import msgspec
 from xce.model.ranges import EMPTY, Ranges, contains, from_runs, subtract, unite
 from xce.model.record_modify import JobModified
 from xce.state.cluster import ClusterState
+from xce.state.deadline import await_deadlines
 from xce.state.elements import await_elements
 from xce.state.index import (
     await_delay,
@@ -61,6 +62,7 @@ def apply_job_modified(state: ClusterState, record: JobModified) -> None:
     job.is_modified = True
     job.revision += 1
     await_delay(state, job)
+    await_deadlines(state, job)
     refresh_waiting(state, job)
     if job.waiting_since_us and since_us:
         job.waiting_since_us = since_us

@@ -4,6 +4,7 @@ from xce.model import record as r
 from xce.model.ids import JobId
 from xce.model.job import Outcome
 from xce.state.cluster import ClusterState
+from xce.state.deadline import await_deadlines
 from xce.state.index import await_delay, demand, found_job
 from xce.state.job import CHUNK, Ended, Job, Requeue
 from xce.state.live import wait_again
@@ -66,6 +67,7 @@ def _unfinish(state: ClusterState, back: dict[JobId, None]) -> None:
         for host in job.retried:
             state.avoiders.setdefault(host, {})[job_id] = None
         await_delay(state, job)
+        await_deadlines(state, job)
     for user in users:
         # Whoever reads it takes it for the order of submission.
         state.unfinished[user] = dict.fromkeys(sorted(state.unfinished[user]))

@@ -343,6 +343,8 @@ def _load_specs(state: ClusterState, body: _Part) -> set[int]:
     for spec_id, spec in body.specs:
         share_spec(spec)
         specs[spec_id] = spec
+        if spec.deadline_us:
+            state.deadlines[spec_id] = spec.deadline_us
     return {spec_id for spec_id, _ in body.specs}
 
 

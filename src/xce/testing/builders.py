@@ -293,9 +293,10 @@ def kill(
     by: str = "alice",
     is_admin: bool = False,
     force: bool = False,
+    as_done: bool = False,
 ) -> tuple[Accepted | Refusal, ...]:
     """Kill jobs or runs of elements."""
-    command = KillJobs(by, is_admin, chosen(*jobs), force)
+    command = KillJobs(by, is_admin, chosen(*jobs), force, as_done=as_done)
     return controller.tell(command, by=by)
 
 
@@ -337,7 +338,10 @@ def modify(
         given = as_it_is(controller.state, found, form)
         return replace(given, spec=replace(given.spec, **in_spec), **others)
 
-    names = {"run_limit_us": "run_limit_s", "request": "resreq", "begin_at_us": "begin_at"}
+    names = {
+        "run_limit_us": "run_limit_s", "request": "resreq", "begin_at_us": "begin_at",
+        "deadline_us": "deadline_at",
+    }  # fmt: skip
     told = tuple(names.get(name, name) for name in changed)
     told += ("array_limit",) if array_limit else ()
     items = tuple(

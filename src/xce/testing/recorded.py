@@ -4,14 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from xce.control.controller import Controller, Input, Step
-from xce.model.command import Accepted, Command
+from xce.model.command import Accepted, Command, ProposePlan
 from xce.model.effect import Effect
 from xce.model.entry import Entry
 from xce.model.ids import SECOND_US, Index, JobId, Micros
 from xce.model.observation import Observation
+from xce.model.plan import Plan
+from xce.model.record import SessionRan
 from xce.model.refusal import Refusal
 from xce.state.apply import apply
-from xce.state.check import check_state
+from xce.state.check import check_not_over_committed, check_state
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 from xce.state.snapshot import digest, dump, load
@@ -89,6 +91,17 @@ def replayed(entries: Iterable[Entry]) -> ClusterState:
     for entry in entries:
         apply(state, entry)
     return state
+
+
+def accept_plan(controller: RecordedController, plan: Plan) -> None:
+    """Let a controller take a plan, which must hold as a whole."""
+    before = len(controller.entries)
+    controller.tell(ProposePlan(plan), by="scheduler")
+    for entry in controller.entries[before:]:
+        for record in entry.records:
+            assert not isinstance(record, SessionRan) or record.stale == 0, plan
+    check_state(controller.state)
+    check_not_over_committed(controller.state)
 
 
 def check_whole(controller: RecordedController) -> None:

@@ -365,3 +365,15 @@ def test_application_profiles_are_checked_with_the_resources_there_are():
 )
 def test_application_profiles_that_make_no_sense_are_refused(files, expected):
     assert expected in problems(**files)
+
+
+def test_thresholds_of_load_are_refused_where_no_load_is_recorded():
+    queues = "- {name: a, default: true, load_sched: {ut: 80%}}\n- {name: b, load_stop: {mem: 1G}}"
+    assert problems(queues=queues, xce="cluster_name: x\nload_interval_s: 0").splitlines() == [
+        f"queues.yaml:{line}: [{line}].{key}: does nothing where no load is recorded: remove "
+        "it, or let load_interval_s in xce.yaml:2 be more than 0, as in 15s"
+        for line, key in ((1, "load_sched"), (2, "load_stop"))
+    ]
+    assert parse(queues=queues).queues[1].load_stop == {"mem": 1024_000}
+    sizes = "- {name: a, load_sched: {mem: 1G}, load_stop: {}}"
+    assert parse(queues=sizes, xce="load_interval_s: 0").load_interval_us == 0

@@ -111,6 +111,32 @@ def test_a_parallel_job_is_suspended_where_any_of_its_hosts_is_busy(world):
     assert world.controller.attempt(job, 0).stops == Stop.LOAD
 
 
+def test_another_gives_way_for_who_cannot_be_told(world):
+    first = running(world, "low", "h2")
+    wide = submit(world.controller, submission(queue="low", asks=request(9)))
+    world.run()
+    report_started(world.controller, wide)
+    assert world.controller.attempt(wide, 0).hosts[0] == world.controller.state.hosts.number["h1"]
+    busy = LoadSeen(("h2",), (sample(r1m=9),))
+    world.controller.tell(busy)
+    assert world.controller.attempt(wide, 0).stops == Stop.LOAD
+    # It is not confirmed, and its host is away: that is waited for no longer.
+    leave_host(world.controller, "h1")
+    world.controller.tell(busy)
+    assert world.controller.attempt(first, 0).stops == Stop.LOAD
+
+
+def test_who_cannot_be_told_is_not_chosen(world):
+    first = running(world, "low", "h2")
+    wide = submit(world.controller, submission(queue="low", asks=request(9)))
+    world.run()
+    report_started(world.controller, wide)
+    leave_host(world.controller, "h1")
+    world.controller.tell(LoadSeen(("h2",), (sample(r1m=9),)))
+    assert world.controller.attempt(wide, 0).stops == Stop.NONE
+    assert world.controller.attempt(first, 0).stops == Stop.LOAD
+
+
 def test_another_word_to_stop_stays_when_the_load_falls(world):
     job = running(world, "low")
     measure(world, r1m=9)

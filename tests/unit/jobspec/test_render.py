@@ -19,7 +19,8 @@ def test_every_form_of_a_submission_is_a_jobspec():
         requested=text, unit="KB", tasks_asked=(3, 3), run_limit_asked_us=60_000_000,
         limits=ProcessLimits(cpu_us=1_500_000, core_kib=0), requeue_codes=(1, 2, 3),
         requeue_elsewhere=(3,), notices=int(Notice.START | Notice.EXIT), warning_signal=10,
-        warning_us=300_000_000, gpu_asked="num=2/task:mode=shared:mps=no:j_exclusive=yes",
+        warning_us=300_000_000, deadline_us=9_500_000,
+        gpu_asked="num=2/task:mode=shared:mps=no:j_exclusive=yes",
     )  # fmt: skip
     request = compile_request([text], config=SITE, exclusive=True)
     key = ClassKey(request, "night", "u", "p", 5, 60_000_000, 30_000_000)
@@ -29,9 +30,10 @@ def test_every_form_of_a_submission_is_a_jobspec():
         "name": "n", "queue": "night", "project": "p", "cwd": "/d", "output": "out",
         "run_limit": "60s", "estimate": "30s", "mem_limit": "2M", "dependency": "done(1)",
         "priority": 5, "array": "1-9%4", "hosts": "h1", "exclusive": True, "hold": True,
-        "begin_at": 5.25, "requeue": [1, 2], "requeue_elsewhere": [3], "warning": "300s",
-        "warning_signal": 10, "notices": ["start", "exit"], "limits": {"cpu": "1.5s", "core": "0K"},
-        "rerunnable": False, "output_append": False, "resreq": text, "unit": "KB", "tasks": 3,
+        "begin_at": 5.25, "deadline_at": 9.5, "requeue": [1, 2], "requeue_elsewhere": [3],
+        "warning": "300s", "warning_signal": 10, "notices": ["start", "exit"],
+        "limits": {"cpu": "1.5s", "core": "0K"}, "rerunnable": False, "output_append": False,
+        "resreq": text, "unit": "KB", "tasks": 3,
         "gpu": {"num": 2, "per": "task", "mode": "shared", "mps": False, "j_exclusive": True},
     }  # fmt: skip
 

@@ -36,7 +36,7 @@ COMMAND_LINES = """
 -w "done(1) || ended(1)" -ti -r true
 -q night -rn true
 -q night -r true
--H -b 2030:1:2:3:04 true
+-H -b 2030:1:2:3:04 -t 2031:1:2:3:04 true
 -E "echo before" -Ep "echo 'after it'" -wa USR1 -wt 5 -W 60 true
 -B -N -u "a@example.org,b@example.org" true
 -Ne -Q "1 2 EXCLUDE(3 4)" -L /bin/bash true
@@ -122,6 +122,7 @@ def test_every_option_of_bsub_that_says_something_of_a_job_is_among_them():
         {"command": "a\nb"},
         {"command": "true", "run_limit_s": 1.5, "estimate_s": 0.000001},
         {"command": "true", "begin_at": 1_900_000_000.123456},
+        {"command": "true", "deadline_at": 1_900_000_000.123456},
         {"command": "true", "resreq": ["rusage[mem=2]"], "unit_for_limits": "KB"},
         {"command": "true", "placement_group": "exp,pack,soft,switch", "tasks": [2, 2]},
         {"command": "true", "placement_group": "exp,spread", "resreq": ["1*{} + 2*{b:}"]},

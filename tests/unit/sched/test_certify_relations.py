@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from relations import LEVELS, QUEUE, accept, look_around
+from relations import LEVELS, QUEUE, look_around
 
 from xce.model.config import HostConfig
 from xce.model.constraint import Colocate, Exclusive, Near, Proof, Spread
@@ -15,6 +15,7 @@ from xce.sched.certify_relations import Placed, find_relation_faults
 from xce.sched.session import run_session
 from xce.state.needs import compile_forms
 from xce.testing.builders import RecordedController, cluster, propose, submission, submit
+from xce.testing.recorded import accept_plan
 
 GROUP = Near(0, ("part0",), "group:g", ("switch",), required=False)
 CONSTRAINTS = (
@@ -56,7 +57,7 @@ def make() -> Case:
     controller = cluster(hosts(), queues=[QUEUE], levels=LEVELS)
     member = Request(parts=(Part("part0", 1, one(1)),), constraints=(GROUP,))
     submit(controller, submission(asks=member))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     parts = (Part("a", 2, one(2)), Part("b", 2, one(2)), Part("c", 1, one(1)), Part("d", 1, one(1)))
     asks = Request(tasks_min=6, tasks_max=6, parts=parts, constraints=CONSTRAINTS)
     job = submit(controller, submission(asks=asks))

@@ -126,3 +126,28 @@ def test_nothing_is_known_after_it_was_cleared():
     searches.find(shape, a_view())
     searches.recall.clear()
     assert searches.find(shape, a_view()) == 2
+
+
+@pytest.mark.parametrize("where", ["devices", "processors", "amounts", "slice"])
+def test_what_is_remembered_has_a_bound_in_bytes(where: str):
+    recall, looks = Recall(), []
+    items = 1 << 16
+    numbers = [list(range(items))]
+    none, many = np.zeros(0, np.int64), np.zeros((1, 8 * items), np.int64)
+    spot = Spot(
+        none, none, many[0, :0] if where == "slice" else none, 0, none,
+        many if where == "amounts" else many[:, :0].copy(), {},
+        numbers if where == "devices" else [], (), numbers if where == "processors" else [],
+    )  # fmt: skip
+
+    def look(shape: Shape, view: View, among: Flags | None) -> Spot | None:
+        looks.append(shape)
+        return spot
+
+    shapes = [a_shape() for _ in range(100)]
+    for one in [shapes[0], *shapes[:10], *shapes]:
+        recall.find(one, a_view(), None, facts_with(), look)
+    # Each takes 4 MiB: ten are remembered, a hundred are not.
+    assert len(looks) == 100
+    recall.find(shapes[0], a_view(), None, facts_with(), look)
+    assert len(looks) == 101

@@ -3,8 +3,11 @@
 import pytest
 from sessions import Scheduled
 
-from xce.model.config import QueueConfig
+from xce.model.command import SetHostsOpen
+from xce.model.config import ClusterConfig, QueueConfig
+from xce.resreq.compile import compile_request
 from xce.sched.counts import Counts
+from xce.sched.place import spot as placing
 from xce.sched.session import run_session
 from xce.testing.builders import cluster, request, submission, submit
 
@@ -67,3 +70,61 @@ def test_what_is_blocked_is_not_tried_again_while_nothing_changes() -> None:
     for _ in range(3):
         world.run()
     assert (world.counts.tries, world.counts.host_rows) == (0, 0)
+
+
+def test_what_is_blocked_is_not_tried_again_when_all_hosts_are_as_they_were() -> None:
+    world = Scheduled(cluster(HOSTS))
+    submit(world.controller, *[submission()] * 32)
+    world.run()
+    submit(world.controller, *ASKS * 100)
+    world.run()
+    work = []
+    for is_open in (False, True, False):
+        command = SetHostsOpen("root", ("h7",), is_open, is_admin=True)
+        world.controller.tell(command, by="root")
+        world.run()
+        work.append(world.counts.host_rows)
+    assert work[0] > 0
+    assert work[1:] == [0, 0]
+
+
+@pytest.mark.parametrize(("gives_up", "sizes"), [(False, [3, 32]), (True, [3, 32]), (None, [3])])
+def test_as_many_tasks_as_there_is_room_for_are_searched_for_at_once(monkeypatch, gives_up, sizes):
+    seen, find = [], placing.find_whole
+
+    def look(shape, ground, places, trail, steps):
+        seen.append(shape.tasks_min)
+        trail.is_cut = bool(gives_up) and steps is not None
+        return None if trail.is_cut else find(shape, ground, places, trail, steps)
+
+    monkeypatch.setattr(placing, "find_whole", look)
+    world = Scheduled(cluster(HOSTS))
+    if gives_up is None:
+        submit(world.controller, *[submission()] * 30)
+        world.run()
+    text = "2*{mem>=0} + {slots>0}"
+    asks = compile_request([text], config=ClusterConfig(), tasks=(3, 5000))
+    job = submit(world.controller, submission(asks=asks))
+    world.run()
+    # A session is run more than once, with and without what it remembers.
+    assert seen == sizes * (len(seen) // len(sizes))
+    live = world.controller.job(job).live
+    assert sum(live[0].tasks if live else ()) == {False: 32, True: 3, None: 0}[gives_up]
+
+
+def test_searches_for_more_tasks_share_one_bound(monkeypatch):
+    bounds, find = [], placing.find_whole
+
+    def look(shape, ground, places, trail, steps):
+        bounds.append(steps)
+        return None if shape.tasks_min > 20 else find(shape, ground, places, trail, steps)
+
+    monkeypatch.setattr(placing, "find_whole", look)
+    world = Scheduled(cluster(HOSTS))
+    asks = compile_request(["2*{mem>=0} + {slots>0}"], config=ClusterConfig(), tasks=(3, 5000))
+    submit(world.controller, submission(asks=asks))
+    world.run()
+    first = bounds[1 : bounds.index(None, 1)]
+    assert bounds[0] is None
+    assert 4 < len(first) < 7
+    assert len(set(map(id, first))) == 1

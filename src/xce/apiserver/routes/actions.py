@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from xce.apiserver.access import permission_for
+from xce.apiserver.action_body import ActionBody, SelectBody, Text, check_members
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
@@ -24,11 +25,9 @@ from xce.apiserver.job_results import (
     tell_done,
     tell_problem,
 )
-from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
-from xce.apiserver.submission_checks import SIGNAL_MAX
 from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied, refuse_unknown
 from xce.model.checkpoint import request_number
@@ -53,52 +52,6 @@ from xce.resreq.errors import JobRefError
 
 TRIES: Final = 20
 """So often a job is made out again that others are changing, too."""
-POSITION_MAX: Final = 1_000_000_000
-Text = Annotated[str, Meta(max_length=4096)]
-
-
-class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which jobs: named ones, or ``all`` or the ``newest`` of those that match the filters."""
-
-    jobs: Annotated[list[Text], Meta(max_length=IDS_MAX)] = []
-    user: Text | None = None
-    """``all``: everybody's that the caller may touch; not given: the caller's own."""
-    queue: Text = ""
-    name: Text = ""
-    host: Text = ""
-    group: Text = ""
-    """Only of this job group, not of those below it."""
-    app: Text = ""
-    state: Literal["", "pend", "run", "susp"] = ""
-    """Only elements that pend, run or are suspended."""
-    newest: bool = False
-    all: bool = False
-
-
-class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What to do to which jobs."""
-
-    action: Literal[
-        "kill", "stop", "resume", "signal", "requeue", "top", "bottom", "switch", "modify",
-        "checkpoint",
-    ]  # fmt: skip
-    select: SelectBody
-    force: bool = False
-    """With ``kill``: at once, without a chance to clean up; with ``checkpoint``: its program is
-    told so."""
-    end: bool = False
-    """With ``checkpoint``: the job ends when it is written."""
-    states: list[Literal["RUN", "USUSP", "SSUSP", "DONE", "EXIT", "PEND"]] = []
-    """With ``requeue``: only elements in these states; not given: those that run."""
-    hold: bool = False
-    """With ``requeue``: they are held then."""
-    signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
-    position: Annotated[int, Meta(ge=0, le=POSITION_MAX)] = 0
-    """With ``top`` and ``bottom``: counted from there, from 1; not given: 1."""
-    to_queue: Text = ""
-    """With ``switch``: the queue."""
-    change: ChangeBody | None = None
-    """With ``modify``: what is changed of the jobs that are named."""
 
 
 class JobActions(msgspec.Struct, frozen=True):
@@ -178,7 +131,7 @@ def _command(
     body: ActionBody, selection: Selection, caller: Caller
 ) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs | SwitchJobs:
     user, is_admin, groups = caller.user, caller.is_admin, caller.groups
-    _check_members(body)
+    check_members(body)
     match body.action:
         case "requeue":
             states = tuple(body.states) or ("RUN", "USUSP", "SSUSP")
@@ -187,7 +140,7 @@ def _command(
             to_top = body.action == "top"
             return MoveJobs(user, is_admin, selection, to_top, body.position or 1, groups)
         case "kill":
-            return KillJobs(user, is_admin, selection, body.force, groups)
+            return KillJobs(user, is_admin, selection, body.force, groups, body.as_done)
         case "stop":
             return StopJobs(user, is_admin, selection, groups)
         case "resume":
@@ -203,33 +156,11 @@ def _command(
             raise AssertionError(body.action)
 
 
-def _check_members(body: ActionBody) -> None:
-    """Check that what is said belongs to the action.
-
-    Raises:
-        ProblemError: It does not.
-    """
-    if body.force and body.action not in ("kill", "checkpoint"):
-        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill and checkpoint")
-    if body.end and body.action != "checkpoint":
-        raise refused(RefusalCode.BAD_REQUEST, "end belongs to checkpoint")
-    if (body.signal != 0) != (body.action == "signal"):
-        raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
-    if body.position and body.action not in ("top", "bottom"):
-        raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
-    if (body.states or body.hold) and body.action != "requeue":
-        raise refused(RefusalCode.BAD_REQUEST, "states and hold belong to requeue")
-    if bool(body.to_queue) != (body.action == "switch"):
-        raise refused(RefusalCode.BAD_REQUEST, "to_queue: a queue belongs to switch")
-    if body.change is not None and body.action != "modify":
-        raise refused(RefusalCode.BAD_REQUEST, "change belongs to modify")
-
-
 async def _modify(
     backend: Backend, call: Call, body: ActionBody, items: "Sequence[_Named | JobResult]"
 ) -> web.StreamResponse:
     """Change the jobs that are named, one after the other."""
-    _check_members(body)
+    check_members(body)
     if body.change is None or not items:
         raise refused(RefusalCode.BAD_REQUEST, "modify needs a change, and jobs by their ids")
     results: list[JobResult] = []

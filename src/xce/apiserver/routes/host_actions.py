@@ -7,11 +7,11 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from xce.apiserver.access import permission_for
+from xce.apiserver.action_body import Text
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.job_results import ActionError
 from xce.apiserver.problems import denied, refused
-from xce.apiserver.routes.actions import Text
 from xce.control.hosts import refuse_hosts
 from xce.model.command import DeclareHostsLost, EndStrangers, SetDevicesOpen, SetHostsOpen
 from xce.model.device import DEVICES_MAX

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from xce.apiserver.action_body import ActionBody
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
@@ -112,7 +113,7 @@ ROUTES: Final = (
         handler=actions.act_on_jobs,
         summary="Kill, stop, resume or signal jobs",
         headers=(Parameter(RUNS, "1: one result, with a count, may stand for several jobs"),),
-        takes=(actions.ActionBody,),
+        takes=(ActionBody,),
         gives=(actions.JobActions,),
         is_read=False,
     ),
@@ -250,7 +251,8 @@ ROUTES: Final = (
         method="GET",
         path="/jobs/{id}/spec",
         handler=jobs.show_spec,
-        summary="A job as a jobspec, whichever way it was submitted",
+        summary="A job, or an element, as a jobspec, whichever way it was submitted",
+        parameters=(INDEX,),
         gives=(dict[str, Any],),
     ),
     Route(

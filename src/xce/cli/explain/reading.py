@@ -17,6 +17,7 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_count,
+    parse_deadline,
     parse_duration_s,
     parse_size_kib,
     parse_tasks,
@@ -228,7 +229,7 @@ class Reader:
             self.note("priority", "-sp")
 
     def when(self) -> None:
-        """Read ``-w -b -H -r -rn -Q``."""
+        """Read ``-w -b -t -H -r -rn -Q``."""
         self.result["dependency"] = None
         if self.options.has("-w"):
             text = self.options.value("-w")
@@ -238,6 +239,9 @@ class Reader:
             at_s = parse_begin(self.options.value("-b"), self.now_s)
             self.result["begin"] = _iso(at_s)
             self.note("begin", "-b", "local time")
+        if self.options.has("-t"):
+            self.result["deadline_at"] = _iso(parse_deadline(self.options.value("-t"), self.now_s))
+            self.note("deadline_at", "-t", "local time")
         self.flag("hold", "-H", given_only=True)
         if self.options.has("-r") or self.options.has("-rn"):
             self.result["rerunnable"] = self.options.has("-r")

@@ -43,6 +43,7 @@ Usage: bsub [options] command [argument ...]
   -w "condition"        start only when e.g. done(12) && ended(name)
   -ti                   with -w: end at once when the condition can never hold
   -b [[[year:]month:]day:]hour:minute   start not before
+  -t [[[year:]month:]day:]hour:minute   end by then; do not start what cannot end by then
   -m "hosts"  -x        hosts to use; no other job beside it
   -cwd directory        working directory of the job
   -outdir directory     made before the job; relative -o and -e lie in it
@@ -69,7 +70,6 @@ _PLAIN = "write the job's options on the command line or as #BSUB lines"
 _CSM = "it is of IBM's CSM only; use -n with -R"
 _INSTEAD = {
     "-sla": "there are no service classes; use a queue",
-    "-t": "use -W, which counts from the start of the job",
     "-hl": "leave it out; -M is meant for each host as it is",
     **dict.fromkeys(("-ptl", "-eptl"), "nobody is alarmed by a job that waits; use bjobs -p"),
     "-mig": "use bchkpnt -k and brestart -m",
@@ -108,8 +108,8 @@ OPTIONS = Options(
         **dict.fromkeys(
             (
                 "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w",
-                "-b", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L", "-G",
-                "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
+                "-b", "-t", "-cwd", "-m", "-P", "-app", "-sp", "-gpu", "-g", "-Q", "-nnodes", "-L",
+                "-G", "-E", "-Ep", "-u", "-wa", "-wt", "-Jd", "-outdir",
                 "-k", *LIMITS,
             ),
             VALUE,

@@ -225,6 +225,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("finish_time", 16, "", "stat,start_at,end_at,run_limit_s,estimate_s",
      lambda row, _: finish_text(row)),
     ("specified_start_time", 20, "sstart_time", "begin_at", _minute("begin_at")),
+    ("specified_terminate_time", 24, "sterminate_time", "deadline_at", _minute("deadline_at")),
     ("time_left", 11, "", "stat,start_at,end_at,run_limit_s", _time_left),
     ("%complete", 11, "", "stat,start_at,end_at,run_limit_s,estimate_s", _percent),
     ("estimated_run_time", 20, "ertime", "estimate_s", _text("estimate_s")),
@@ -278,7 +279,7 @@ rsvid/40 esub/20 kill_reason/50 suspend_reason/50 resume_reason/50
 kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/saap
 resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
-specified_terminate_time/24/sterminate_time ru_utime/12 ru_stime/12
+ru_utime/12 ru_stime/12
 pendstate/9 ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
 eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10

@@ -216,8 +216,11 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     if most > 1:
         parts.append(f"{most} Task(s)" if least == most else f"{least}-{most} Task(s)")
     parts += _resources_asked(row)
-    if row.get("begin_at"):
-        parts.append(f"Specified Start Time <{render_date(row['begin_at'], with_year=True)}>")
+    parts += [
+        f"Specified {name} Time <{render_date(row[member], with_year=True)}>"
+        for name, member in (("Start", "begin_at"), ("Termination", "deadline_at"))
+        if row.get(member)
+    ]
     return ", ".join(parts) + ";"
 
 

@@ -12,6 +12,7 @@ from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
     parse_count,
+    parse_deadline,
     parse_duration_s,
     parse_login_shell,
     parse_requeue,
@@ -96,6 +97,8 @@ def build_submission(
         body["hosts"] = options.value("-m")
     if options.has("-b"):
         body["begin_at"] = parse_begin(options.value("-b"), now_s)
+    if options.has("-t"):
+        body["deadline_at"] = parse_deadline(options.value("-t"), now_s)
     if options.has("-sp"):
         body["priority"] = parse_priority(options.value("-sp"))
     body.update({member: True for option, member in _SWITCHES if options.has(option)})

@@ -111,21 +111,39 @@ def parse_requeue(text: str) -> dict[str, list[int]]:
 def parse_begin(text: str, now_s: float) -> int:
     """Return the instant that ``[[[year:]month:]day:]hour:minute`` means in local time.
 
-    Where no year is given, the next such instant is meant; one in the past is satisfied at once.
+    Where no year is given, the next such instant is meant, or the present minute; one in the past
+    is satisfied at once.
     """
+    return _parse_instant(text, now_s, now_s - 60, "-b")
+
+
+def parse_deadline(text: str, now_s: float) -> int:
+    """Return the instant that ``-t`` means, likewise; the next one, or the year's, which must come.
+
+    Raises:
+        BadValueError: It is no instant, or is in the past.
+    """
+    at = _parse_instant(text, now_s, now_s, "-t")
+    if at <= now_s:
+        raise BadValueError(f"Job termination time cannot be in the past: -t {text}")
+    return at
+
+
+def _parse_instant(text: str, now_s: float, after_s: float, option: str) -> int:
+    """Return an instant; where no year is given, the first one after ``after_s``."""
     fields = text.strip().split(":")
     if not 2 <= len(fields) <= 5 or not all(_is_number(field) for field in fields):
-        raise _bad_time(text)
+        raise _bad_time(text, option)
     numbers = [int(field) for field in fields]
     minute, hour = numbers[-1], numbers[-2]
     if hour > 23 or minute > 59:
-        raise _bad_time(text)
+        raise _bad_time(text, option)
     day = numbers[-3] if len(numbers) >= 3 else 0
     month = numbers[-4] if len(numbers) >= 4 else 0
     if len(numbers) == 5:
         at = _instant(numbers[0], month, day, hour, minute)
         if at is None or numbers[0] <= 1970:
-            raise _bad_time(text)
+            raise _bad_time(text, option)
         return at
     today = time.localtime(now_s)
     for shift in range(4 * 366 + 2 if len(numbers) == 4 else 62):
@@ -133,9 +151,9 @@ def parse_begin(text: str, now_s: float) -> int:
         if (day and date[2] != day) or (month and date[1] != month):
             continue
         at = _instant(date[0], date[1], date[2], hour, minute)
-        if at is not None and at > now_s - 60:
+        if at is not None and at > after_s:
             return at
-    raise _bad_time(text)
+    raise _bad_time(text, option)
 
 
 def _instant(year: int, month: int, day: int, hour: int, minute: int) -> int | None:
@@ -147,9 +165,9 @@ def _instant(year: int, month: int, day: int, hour: int, minute: int) -> int | N
     return at if (found[1], found[2]) == (month, day) else None
 
 
-def _bad_time(text: str) -> BadValueError:
+def _bad_time(text: str, option: str) -> BadValueError:
     return BadValueError(
-        f"Bad time specification: -b {text} is not [[[year:]month:]day:]hour:minute"
+        f"Bad time specification: {option} {text} is not [[[year:]month:]day:]hour:minute"
     )
 
 

@@ -75,6 +75,7 @@ def _each_element(reader: HistoryReader, row: UsageRow) -> Iterator[Told]:
 def _render_json(
     past: PastJob, index: Index, attempt: PastAttempt | None, gone: PastWithdrawal | None
 ) -> str:
+    past = past.at(index)
     found: dict[str, Any] = {
         "jobid": past.job,
         "index": index,

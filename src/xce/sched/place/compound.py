@@ -47,9 +47,10 @@ class Candidates(NamedTuple):
     """By part: all host numbers, the best one first."""
 
 
-def find_compound(whole: Shape, free: Column, places: Candidates, trail: Trail) -> Laid | None:
+def find_compound(
+    whole: Shape, free: Column, places: Candidates, trail: Trail, steps: Steps
+) -> Laid | None:
     """Return a placement of all parts, or None."""
-    steps = Steps()
     for masks in alike(whole, places):
         found = _find(whole, free, Candidates(masks, places.ranked), trail, steps)
         if found is not None:
@@ -91,7 +92,7 @@ def _find(
     order = sorted(range(len(shapes)), key=lambda place: (tightness[place], place))
     hosts_max = whole.request.hosts_max
     for attempt in islice(permutations(order), ORDERS_MAX):
-        found = _one_by_one(shapes, free, places, attempt)
+        found = _one_by_one(shapes, free, places, rooms, attempt)
         if found is not None and not 0 < hosts_max < len(np.unique(found.numbers)):
             return found
     return search_all(whole, free, rooms, order, trail, steps)
@@ -115,14 +116,19 @@ def _rooms(shapes: Sequence[Shape], free: Column, places: Candidates) -> list[Ro
 
 
 def _one_by_one(
-    shapes: Sequence[Shape], free: Column, places: Candidates, order: tuple[int, ...]
+    shapes: Sequence[Shape],
+    free: Column,
+    places: Candidates,
+    rooms: Sequence[Room],
+    order: tuple[int, ...],
 ) -> Laid | None:
-    """Place the parts one after the other."""
+    """Place the parts one after the other; ``rooms`` are what each finds if it is the first."""
     left = free.copy()
     columns: dict[int, tuple[Column, Column]] = {}
     for place in order:
-        shape = shapes[place]
-        room = room_on(shape, left, places.masks[place], places.ranked[place])
+        shape, room = shapes[place], rooms[place]
+        if columns:
+            room = room_on(shape, left, places.masks[place], places.ranked[place])
         found = find_simple(shape, room, shape.tasks_max, Trail())
         if found is None:
             return None

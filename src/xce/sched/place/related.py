@@ -69,6 +69,7 @@ def find_related(
     places: Candidates,
     wishes: tuple[Wish, Sequence[Sequence[Wish]]],
     trail: Trail,
+    steps: Steps | None = None,
 ) -> Laid | None:
     """Return a placement of all parts for which what is required holds, or None.
 
@@ -82,8 +83,10 @@ def find_related(
         places: Where the parts may go.
         wishes: What is required; then of each that is preferred its ways, the best one first.
         trail: Hears of a search that gave up.
+        steps: The bound, where several searches share it; None: this one has its own.
     """
-    steps = Steps(STEPS_MAX if len(whole.allowed) <= EXACT_HOSTS else STEPS_MAX // 6)
+    if steps is None:
+        steps = Steps(STEPS_MAX if len(whole.allowed) <= EXACT_HOSTS else STEPS_MAX // 6)
     required, preferred = wishes
     for masks in alike(whole, places):
         puzzle = Puzzle(whole.inner, free, masks, places.ranked, required)

@@ -6,9 +6,12 @@ from typing import Final
 import numpy as np
 
 from xce.sched.ground import Ground
+from xce.sched.place.capacity import room_on
 from xce.sched.place.compound import Candidates, Laid, find_compound
 from xce.sched.place.domains import Trail
 from xce.sched.place.related import find_related
+from xce.sched.place.search import Steps
+from xce.sched.place.simple import most_of
 from xce.sched.shape import Shape
 from xce.sched.ties import preferred_wishes, required_wish
 from xce.state.hosts import Flags
@@ -19,7 +22,9 @@ CUTS_MAX: Final = 3
 """After so many of them for which the search gave up no other one is tried: each takes long."""
 
 
-def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -> Laid | None:
+def find_whole(
+    whole: Shape, ground: Ground, places: Candidates, trail: Trail, steps: Steps | None = None
+) -> Laid | None:
     """Return a placement of all parts, or None: of the last one as few tasks as it may have.
 
     Args:
@@ -27,11 +32,12 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
         ground: What is free, and where other jobs are.
         places: Where the parts may go.
         trail: Hears of a search that gave up.
+        steps: The bound, where several searches share it; None: this one has its own.
     """
     if whole.tasks_min < whole.tasks_max:
         whole = sized(whole, whole.tasks_min)
     if whole.leads is None:
-        return _find(whole, ground, places, trail)
+        return _find(whole, ground, places, trail, steps)
     ranked = places.ranked[0]
     leads = ranked[(places.masks[0] & whole.leads)[ranked]]
     cuts = 0
@@ -41,7 +47,8 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
         is_first[number] = True
         usable = ~whole.leads | is_first
         masks = tuple(mask & usable for mask in places.masks)
-        found = _find(_led_by(whole, is_first), ground, Candidates(masks, places.ranked), own)
+        within = Candidates(masks, places.ranked)
+        found = _find(_led_by(whole, is_first), ground, within, own, steps)
         if found is not None:
             return found
         trail.is_cut = trail.is_cut or own.is_cut
@@ -50,6 +57,20 @@ def find_whole(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -
             break
     trail.is_cut = trail.is_cut or len(leads) > LEADS_MAX
     return None
+
+
+def most_in_all(whole: Shape, ground: Ground, places: Candidates) -> int:
+    """Return a number of tasks that a request with a range cannot exceed.
+
+    Its last part has no more than it could have alone, nor all parts more than there are slots.
+    """
+    last, own = whole.inner[-1], Trail()
+    usable = np.logical_or.reduce(places.masks)
+    most = min(whole.tasks_max, int(ground.free[0, usable].clip(min=0).sum()))
+    alone = most_of(last, room_on(last, ground.free, places.masks[-1], places.ranked[-1]), own)
+    if not own.is_cut:
+        most = min(most, alone + sum(part.tasks_min for part in whole.inner[:-1]))
+    return max(most, whole.tasks_min)
 
 
 def sized(whole: Shape, tasks: int) -> Shape:
@@ -71,9 +92,11 @@ def _led_by(whole: Shape, is_first: Flags) -> Shape:
     return found
 
 
-def _find(whole: Shape, ground: Ground, places: Candidates, trail: Trail) -> Laid | None:
+def _find(
+    whole: Shape, ground: Ground, places: Candidates, trail: Trail, steps: Steps | None
+) -> Laid | None:
     fabric = whole.fabric
     if fabric is None:
-        return find_compound(whole, ground.free, places, trail)
+        return find_compound(whole, ground.free, places, trail, steps or Steps())
     wishes = required_wish(fabric, ground), preferred_wishes(fabric, ground)
-    return find_related(whole, fabric, ground.free, places, wishes, trail)
+    return find_related(whole, fabric, ground.free, places, wishes, trail, steps)

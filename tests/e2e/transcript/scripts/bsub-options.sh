@@ -78,15 +78,17 @@ $ bjobs -p 19
 % bkill -r 18
 % ended 19
 
-# -H: held until bresume. -b: not before an instant; one in the past is now.
+# -H: held until bresume. -b: not before an instant; one in the past is now. -t: over by then.
 $ bsub -H -o /dev/null true
 $ bjobs -noheader -o 'stat pend_reason' 20
 $ bresume 20
 % ended 20
-$ bsub -b 2030:12:24:18:30 -o /dev/null true
+$ bsub -b 2030:12:24:18:30 -t 2030:12:31:0:0 -o /dev/null true
 % until_stat PEND 21
-$ bjobs -noheader -o 'stat specified_start_time pend_reason' 21
-$ bjobs -UF 21 | grep -o 'Specified Start Time <[^>]*>'
+$ bjobs -noheader -o 'stat specified_start_time specified_terminate_time pend_reason' 21
+$ bjobs -UF 21 | grep -o 'Specified Start Time <[^>]*>.*'
+$ bmod -tn 21
+$ bjobs -noheader -o 'specified_terminate_time' 21
 $ bsub -K -b 2001:1:1:0:0 -o /dev/null true
 $ bkill 21
 

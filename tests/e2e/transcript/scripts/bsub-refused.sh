@@ -35,7 +35,6 @@ $ bsub -a mpich true
 $ bsub -app short true
 $ bsub -G people true
 $ bsub -sla gold true
-$ bsub -t 10:00 true
 $ bsub -E '' true
 $ bsub -Ep ' ' true
 $ bsub -f 'a>b' true
@@ -62,7 +61,7 @@ $ bsub -n -3 true
 $ bsub -n 2, true
 $ bsub -n '' true
 
-# -W -We -M -sp -b
+# -W -We -M -sp -b -t
 $ bsub -W 0 true
 $ bsub -W 1:30:00 true
 $ bsub -W soon true
@@ -80,6 +79,9 @@ $ bsub -b 25:00 true
 $ bsub -b noon true
 $ bsub -b 2:31:10:00 true
 $ bsub -b 1999:2:30:10:00 true
+$ bsub -t 25:00 true
+$ bsub -t 1999:2:20:10:00 true
+$ bsub -b 2099:12:31:23:59 -t 2099:12:31:23:58 true
 $ bsub -W 99999999999 true
 $ bsub -sp 99999999999 true
 $ bsub -P "$(printf 'p%.0s' $(seq 600))" true

@@ -153,6 +153,12 @@ def test_the_begin_is_an_instant_with_its_zone():
     assert begin[-6] in "+-"
 
 
+def test_the_deadline_is_an_instant_with_its_zone_and_its_option():
+    result = result_of("-t", "2030:7:1:12:30", "./app")
+    assert result["deadline_at"].startswith("2030-07-01T12:30:00")
+    assert result["origin"]["deadline_at"]["option"] == "-t"
+
+
 def test_bytes_that_are_no_text_stand_as_escapes():
     status, out, _ = explained("-o", "a\udc80", "./é")
     assert status == 0

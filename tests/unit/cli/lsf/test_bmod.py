@@ -45,7 +45,9 @@ def changed(words):
         (["-Q", "5 EXCLUDE(9)"], {"requeue_codes": [5, 9], "requeue_elsewhere": [9]}),
         (["-M", "100"], {"mem_limit_kib": 100 << 10}),
         (["-w", "done(3)"], {"dependency": "done(3)"}),
-        (["-b", "2099:1:2:3:4"], None),
+        (["-b", "2099:1:2:3:4"], "begin_at"),
+        (["-t", "2099:1:2:3:4"], "deadline_at"),
+        (["-tn"], {"unset": ["deadline_at"]}),
         (["-Jd", "what it is", "-outdir", "out/%J"],
          {"description": "what it is", "output_dir": "out/%J"}),
         (["-B", "-N"], {"mail_start": True, "mail_done": True, "mail_exit": True}),
@@ -81,7 +83,7 @@ def changed(words):
 )  # fmt: skip
 def test_options_are_what_is_changed(words, change):
     found = changed(words)
-    assert found == change if change is not None else list(found) == ["begin_at"]
+    assert found == change if isinstance(change, dict) else list(found) == [change]
 
 
 def test_files_to_copy_are_those_of_here(tmp_path, monkeypatch):

@@ -84,11 +84,11 @@ def test_every_option_reaches_the_request():
         "-J", "n[1-10:2]%5", "-o", "o.%J", "-eo", "e", "-i", "in", "-q", "long", "-n",
         "2,8", "-R", "rusage[mem=1]", "-R", "span[hosts=1]", "-W", "1:30", "-We", "0.5",
         "-M", "2GB", "-w", "done(1) && ended(x)", "-m", "h1 h2+1", "-x", "-H", "-P",
-        "proj", "-sp", "7", "-cwd", "sub", "-b", "2030:1:2:3:4", "-env", "none",
-        "-nnodes", "2", "-L", "/bin/bash", "-G", "science", "./run",
+        "proj", "-sp", "7", "-cwd", "sub", "-b", "2030:1:2:3:4", "-t", "2031:1:2:3:4",
+        "-env", "none", "-nnodes", "2", "-L", "/bin/bash", "-G", "science", "./run",
     ]  # fmt: skip
     body = body_of(words)
-    for member in ("cwd", "from_host", "home", "umask", "begin_at"):
+    for member in ("cwd", "from_host", "home", "umask", "begin_at", "deadline_at"):
         body.pop(member)
     assert body == {
         "command": "./run",

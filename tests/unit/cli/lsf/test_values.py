@@ -6,6 +6,7 @@ from job_rows import utc  # noqa: F401 - a fixture
 from xce.cli.lsf.values import (
     BadValueError,
     parse_begin,
+    parse_deadline,
     parse_duration_s,
     parse_job_id,
     parse_size_kib,
@@ -109,6 +110,34 @@ NOW = 1_720_085_460  # Thu Jul  4 09:31:00 2024 UTC
 def test_a_begin_time_is_the_next_that_fits(text, expected):
     at = parse_begin(text, NOW)
     assert time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) == expected
+
+
+@pytest.mark.usefixtures("utc")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("9:32", "2024-07-04 09:32"),
+        ("9:31", "2024-07-05 09:31"),
+        ("4:09:30", "2024-08-04 09:30"),
+        ("7:04:09:31", "2025-07-04 09:31"),
+        ("2024:7:4:9:32", "2024-07-04 09:32"),
+    ],
+)
+def test_a_deadline_is_the_next_instant_that_is_still_to_come(text, expected):
+    at = parse_deadline(text, NOW)
+    assert time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) == expected
+
+
+@pytest.mark.usefixtures("utc")
+@pytest.mark.parametrize("text", ["2024:7:4:9:31", "2001:1:1:0:0"])
+def test_a_deadline_in_the_past_is_refused(text):
+    with pytest.raises(BadValueError, match="Job termination time cannot be in the past"):
+        parse_deadline(text, NOW)
+
+
+def test_an_impossible_deadline_is_refused():
+    with pytest.raises(BadValueError, match="Bad time specification: -t 24:00"):
+        parse_deadline("24:00", NOW)
 
 
 @pytest.mark.usefixtures("utc")

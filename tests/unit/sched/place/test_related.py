@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from relations import accept, look_around, placements
+from relations import look_around, placements
 
 from xce.model.config import HostConfig, QueueConfig
 from xce.model.constraint import Colocate, Constraint, Near, Spread
@@ -16,6 +16,7 @@ from xce.sched.session import run_session
 from xce.sched.ties import Bond
 from xce.sched.waiting import Memory
 from xce.testing.builders import RecordedController, cluster, submission, submit
+from xce.testing.recorded import accept_plan
 
 QUEUE = QueueConfig(name="normal", default=True)
 LEVELS = ("switch", "block")
@@ -47,7 +48,7 @@ def asks(*constraints: Constraint, **parts: object) -> Request:
 def run(controller: RecordedController, wanted: Request) -> list[tuple[str, str, int]]:
     """Return the entries of a start: host, part, tasks; none: it did not start."""
     job = submit(controller, submission(asks=wanted))
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     live = controller.job(job).live
     if not live:
         return []
@@ -142,7 +143,7 @@ def test_a_member_that_starts_ties_the_next_one_in_the_same_session():
     for _ in range(3):
         submit(controller, submission(asks=asks(together, near, a=2)))
     around = look_around(controller)
-    accept(controller, run_session(controller.state, now_us=controller.now_us))
+    accept_plan(controller, run_session(controller.state, now_us=controller.now_us))
     jobs = controller.state.jobs.values()
     used = [attempt.hosts for job in jobs for attempt in (job.live or {}).values()]
     labels = [controller.state.hosts.config[hosts[0]].labels["switch"] for hosts in used]

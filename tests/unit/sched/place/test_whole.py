@@ -14,7 +14,7 @@ from xce.sched.place.domains import Trail
 def test_no_more_first_hosts_are_tried_once_searches_have_given_up(monkeypatch, gives_up, tried):
     looks = []
 
-    def find(_shape, _ground, _places, trail):
+    def find(_shape, _ground, _places, trail, _steps):
         looks.append(trail)
         trail.is_cut = gives_up
 
