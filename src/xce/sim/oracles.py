@@ -102,6 +102,8 @@ class Truth:
         self._done: set[tuple[JobId, Index]] = set()
         """Elements that were done once, though they may have been opened again since."""
         self._batches = 0
+        self._given_out: tuple[object, ...] = ()
+        """What was given out of what when that was looked at last."""
 
     # The disk.
 
@@ -125,7 +127,10 @@ class Truth:
                     self._sizes[record.job] = self.state.jobs[record.job].size
                 if isinstance(record, JobSubmitted | JobModified):
                     self._fenced.update({record.job} if self._rerunnable[record.spec_id] else ())
-        check_not_over_committed(self.state)
+        given_out = _given_out(self.state)
+        if given_out != self._given_out:
+            check_not_over_committed(self.state)
+            self._given_out = given_out
         self._batches += 1
         if self._batches % CHECK_EVERY == 0:
             check_state(self.state)
@@ -454,6 +459,14 @@ class Truth:
         check_state(self.state)
         demand(not self.state.hosts.used.any(), "amounts are still given out")
         demand(not any(self.state.pools.used.values()), "pools are still in use")
+
+
+def _given_out(state: ClusterState) -> tuple[object, ...]:
+    """Return all that `check_not_over_committed` asks for."""
+    table = state.hosts
+    columns = table.used, table.total, table.attempts, table.exclusive, table.is_configured
+    pools = dict(state.pools.used), dict(state.pools.total)
+    return (*(column.tobytes() for column in columns), *pools)
 
 
 def check_books(ledger: Ledger, state: ClusterState) -> None:
