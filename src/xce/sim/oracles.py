@@ -34,7 +34,7 @@ from xce.sim.disk import Disk
 from xce.sim.forms import Forms
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
-from xce.state.check import check_not_over_committed, check_state
+from xce.state.check import check_not_over_committed, check_state, what_is_given_out
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 from xce.state.snapshot import digest, load
@@ -127,7 +127,7 @@ class Truth:
                     self._sizes[record.job] = self.state.jobs[record.job].size
                 if isinstance(record, JobSubmitted | JobModified):
                     self._fenced.update({record.job} if self._rerunnable[record.spec_id] else ())
-        given_out = _given_out(self.state)
+        given_out = what_is_given_out(self.state)
         if given_out != self._given_out:
             check_not_over_committed(self.state)
             self._given_out = given_out
@@ -459,14 +459,6 @@ class Truth:
         check_state(self.state)
         demand(not self.state.hosts.used.any(), "amounts are still given out")
         demand(not any(self.state.pools.used.values()), "pools are still in use")
-
-
-def _given_out(state: ClusterState) -> tuple[object, ...]:
-    """Return all that `check_not_over_committed` asks for."""
-    table = state.hosts
-    columns = table.used, table.total, table.attempts, table.exclusive, table.is_configured
-    pools = dict(state.pools.used), dict(state.pools.total)
-    return (*(column.tobytes() for column in columns), *pools)
 
 
 def check_books(ledger: Ledger, state: ClusterState) -> None:
