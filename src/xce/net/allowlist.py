@@ -154,14 +154,14 @@ class Gate:
         kind = type(message)
         if kind not in self._rights.messages:
             return f"a {self.role} may not send {kind.__name__}"
+        if isinstance(message, m.Ping):
+            return self._refuse_load(message) if message.load else ""
         if isinstance(message, m.Ask):
             return self._refuse_ask(message.command, message)
         if isinstance(message, m.Observe):
             return self._refuse_observation(message)
         if isinstance(message, m.TaskAsk):
             return self._refuse_task_ask(message)
-        if isinstance(message, m.Ping) and message.load:
-            return self._refuse_load(message)
         return ""
 
     def _refuse_task_ask(self, ask: m.TaskAsk) -> str:
