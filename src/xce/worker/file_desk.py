@@ -123,7 +123,7 @@ def _start(
     Raises:
         OSError: It cannot be started.
     """
-    words = [*FILE_COPY, "end", end.way, end.place, end.path, end.name]
+    words = [*FILE_COPY, "end", *end]
     env = {"PATH": DEFAULT_PATH, "LC_ALL": "C.UTF-8"}
     is_other = account.uid != os.geteuid()
     try:
@@ -159,11 +159,13 @@ class FileDesk:
     """Serves the first hosts of jobs that were submitted here.
 
     Args:
+        host: This host.
         accounts: The users of this host.
         say: Sends an answer to the controller, which passes it on.
     """
 
-    def __init__(self, accounts: Accounts, say: Callable[[m.Message], object]) -> None:
+    def __init__(self, host: str, accounts: Accounts, say: Callable[[m.Message], object]) -> None:
+        self._host = host
         self._accounts = accounts
         self._say = say
         self._copies: dict[Name, _Copy] = {}
@@ -205,7 +207,7 @@ class FileDesk:
         if copy is None:
             if launch is None or order.place:
                 return FileSeen(BEGIN_AGAIN)
-            end = end_of(launch, order.transfer, is_read=isinstance(order, ReadFile))
+            end = end_of(launch, order.transfer, self._host, is_read=isinstance(order, ReadFile))
             if end is None:
                 return FileSeen(ELSEWHERE)
             copy = self._copies[name] = _Copy(end, launch.spec.umask)

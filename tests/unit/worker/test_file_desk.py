@@ -29,7 +29,9 @@ class Desk:
     def __init__(self, directory):
         self.directory = directory
         self.said = {}
-        self.desk = FileDesk(Accounts(), lambda piece: self.said[piece.id].set_result(piece))
+        self.desk = FileDesk(
+            "here", Accounts(), lambda piece: self.said[piece.id].set_result(piece)
+        )
         transfers = tuple(
             (f"{name}.%J.%I", operator, "out/far", place_of(str(directory / name)))
             for name, operator in (("in", ">"), ("back", "<"), ("all", "<<"))
