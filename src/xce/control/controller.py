@@ -45,6 +45,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    EndStrangers,
     EnrolHost,
     ForceJob,
     KillJobs,
@@ -96,6 +97,7 @@ Setup: TypeAlias = (
     | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
+    | EndStrangers
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
@@ -273,12 +275,9 @@ class Controller:
         """Decide what is about the cluster itself, its users and its components."""
         state = self.state
         match body:
-            case SetHostsOpen() | DeclareHostsLost():
+            case SetHostsOpen() | DeclareHostsLost() | EndStrangers():
                 given = with_basis(given, hosts.basis_of(state, body))
-                if isinstance(body, SetHostsOpen):
-                    records, results = hosts.decide_open(state, body)
-                else:
-                    records, results = hosts.decide_lost(state, body, now_us)
+                records, results = hosts.decide_hosts(state, body, now_us)
             case SetDevicesOpen():
                 records, results = devices.decide_devices(state, body)
                 given = with_basis(given, hosts.basis_of(state, body))

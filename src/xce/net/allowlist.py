@@ -12,6 +12,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    EndStrangers,
     ForceJob,
     KillJobs,
     MakeHostToken,
@@ -62,12 +63,12 @@ class Rights(NamedTuple):
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
     ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
-    SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
-    StopTrace, SetDevicesOpen,
+    EndStrangers, SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin,
+    StartTrace, StopTrace, SetDevicesOpen,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (
-    ApplyConfig, SetHostsOpen, DeclareHostsLost, TrustKey, RevokeKeys, MakeHostToken,
+    ApplyConfig, SetHostsOpen, DeclareHostsLost, EndStrangers, TrustKey, RevokeKeys, MakeHostToken,
     SetDevicesOpen,
 )  # fmt: skip
 
