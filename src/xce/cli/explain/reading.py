@@ -8,6 +8,7 @@ from xce.cli.explain.asked import INTERACTIVE, Asked
 from xce.cli.explain.cluster import OFFLINE, Cluster
 from xce.cli.explain.requirement import REFUSED, read_hosts, read_requirement
 from xce.cli.lsf.bsub import OPTIONS as BSUB
+from xce.cli.lsf.checkpoint import parse_checkpoints
 from xce.cli.lsf.environment import split_items
 from xce.cli.lsf.gpu_value import mib, parse_gpu
 from xce.cli.lsf.process_limits import MEMBERS as LIMITS
@@ -308,7 +309,7 @@ class Reader:
                 self.text(member, option)
 
     def surroundings(self) -> None:
-        """Read ``-cwd -outdir -f -env``."""
+        """Read ``-cwd -outdir -f -k -env``."""
         if self.options.has("-cwd") or self.environ.get("LSB_JOB_CWD"):
             self.text("cwd", "-cwd", "LSB_JOB_CWD")
         if self.options.has("-outdir"):
@@ -317,6 +318,11 @@ class Reader:
             cwd = submission_directory(self.environ)
             self.result["transfers"] = [one[:3] for one in read_transfers(self.options, cwd)]
             self.note("transfers", "-f")
+        if self.options.has("-k"):
+            cwd = submission_directory(self.environ)
+            found = parse_checkpoints(self.options.value("-k"), cwd, self.environ)
+            self.result["checkpoints"] = found
+            self.note("checkpoints", "-k")
         if self.options.has("-env"):
             items = [item for text in self.options.given["-env"] for item in split_items(text)]
             self.result["env"] = _environment(items)
