@@ -230,7 +230,7 @@ class Reader:
             self.note("priority", "-sp")
 
     def when(self) -> None:
-        """Read ``-w -b -t -H -r -rn -Q``."""
+        """Read ``-w -ti -b -t -H -r -rn -Q``."""
         self.result["dependency"] = None
         if self.options.has("-w"):
             text = self.options.value("-w")
@@ -244,6 +244,7 @@ class Reader:
             self.result["deadline_at"] = _iso(parse_deadline(self.options.value("-t"), self.now_s))
             self.note("deadline_at", "-t", "local time")
         self.flag("hold", "-H", given_only=True)
+        self.flag("ends_as_orphan", "-ti", given_only=True)
         if self.options.has("-r") or self.options.has("-rn"):
             self.result["rerunnable"] = self.options.has("-r")
             self.note("rerunnable", "-r" if self.options.has("-r") else "-rn")
