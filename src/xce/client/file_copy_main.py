@@ -1,7 +1,7 @@
 """One copy of ``bsub -f``: ``python -I -S <this file> copy NUMBER WAY PLACE LOCAL REMOTE``.
 
 So a step of an attempt runs on the job's first host. The worker of the host where the job was
-submitted runs ``end WAY PLACE LOCAL NAME``: the other end of a copy between two hosts.
+submitted runs ``end WAY PLACE LOCAL NAME MACHINE``: the other end of a copy between two hosts.
 """
 
 import os

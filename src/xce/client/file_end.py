@@ -18,6 +18,7 @@ TOO_LONG: Final = 76
 NO_ACCOUNT: Final = 77
 MOVED: Final = 78
 """Exit statuses of copies; `xce.worker.shepherd.hooks` has words for them."""
+NAMED: Final = "named"
 BEGIN_AGAIN: Final = 1
 """What came before is lost: the copy begins anew."""
 CARRIED_MAX: Final = 16 << 30
@@ -34,13 +35,16 @@ class FileEnd:
         place: Which directory it was in at submission.
         local: Its path.
         name: Of what is copied to it, for a path that is a directory.
+        machine: `NAMED`: by its name this is the machine of the submission, which may have been
+            started anew since.
     """
 
-    def __init__(self, way: str, place: str, local: str, name: str) -> None:
+    def __init__(self, way: str, place: str, local: str, name: str, machine: str = "") -> None:
         self._way = way
         self._place = place
         self._local = local
         self._name = name
+        self._any_boot = machine == NAMED
         self._reader = -1
         self._sink: Sink | None = None
 
@@ -58,7 +62,7 @@ class FileEnd:
 
     def _read(self, place: int, limit: int) -> tuple[Head, bytes]:
         if self._reader < 0:
-            if not is_place(self._local, self._place):
+            if not is_place(self._local, self._place, any_boot=self._any_boot):
                 return {"code": MOVED}, b""
             try:
                 self._reader = open_source(self._local)
@@ -76,7 +80,7 @@ class FileEnd:
 
     def _write(self, place: int, content: bytes, head: Head) -> int:
         if self._sink is None:
-            if not is_place(self._local, self._place):
+            if not is_place(self._local, self._place, any_boot=self._any_boot):
                 return MOVED
             self._sink = Sink(target_of(self._local, self._name))
         if place > self._sink.size:
@@ -98,9 +102,9 @@ class FileEnd:
             self._sink.close()
 
 
-def serve_end(way: str, place: str, local: str, name: str) -> None:
+def serve_end(way: str, place: str, local: str, name: str, machine: str) -> None:
     """Serve until the input ends."""
-    end = FileEnd(way, place, local, name)
+    end = FileEnd(way, place, local, name, machine)
     frames = TaskFrameReader()
     try:
         while data := os.read(0, _RECEIVE):

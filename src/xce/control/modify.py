@@ -42,6 +42,7 @@ from xce.control.submit import (
     find_denial,
     make_key,
 )
+from xce.control.transfers import describe_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
 from xce.model.config import QueueConfig
@@ -140,7 +141,7 @@ def decide_modification(
         firsts=firsts,
         lasts=lasts,
     )
-    warning = describe_misfit(state, key) if waits else ""
+    warning = (describe_misfit(state, key) or describe_unreachable(state, spec)) if waits else ""
     accepted = Accepted(job.id, text="modified", queue=queue.name, warning=warning)
     return [*draft.records, record, *decide_stops(state, part, queue.name)], accepted
 

@@ -24,6 +24,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    EndStrangers,
     EnrolHost,
     MakeHostToken,
     RevokeKeys,
@@ -413,6 +414,7 @@ class Reception:
     def _join(self, link: WorkerLink, seen: HostJoined, by: str) -> None:
         def joined(reply: Reply) -> None:
             link.is_joined = True
+            self._tell_strangers(link)
             for result in reply.results:
                 if isinstance(result, Refusal):
                     self._shell.log.warning(
@@ -423,11 +425,22 @@ class Reception:
 
         self._shell.give(seen, by=by, basis="component", on_reply=joined)
 
+    def _tell_strangers(self, link: WorkerLink) -> None:
+        """Say what a host runs that a restored journal does not know."""
+        table = self._shell.state.hosts
+        found = table.strange.get(table.number.get(link.host, -1))
+        if found:
+            self._shell.log.warning(
+                "strangers-seen", extra={"host": link.host, "attempts": list(found)[:20]}
+            )
+
 
 def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
-        case SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | ApplyConfig():
+        case (
+            SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | EndStrangers() | ApplyConfig()
+        ):
             return msgspec.structs.replace(command, by=by, is_admin=True)
         case TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)

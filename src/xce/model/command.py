@@ -279,6 +279,15 @@ class DeclareHostsLost(msgspec.Struct, frozen=True, tag="declare-hosts-lost", ar
     groups: tuple[str, ...] = ()
 
 
+class EndStrangers(msgspec.Struct, frozen=True, tag="end-strangers", array_like=True):
+    """End what hosts run of jobs that a restored journal does not know."""
+
+    by: str
+    hosts: tuple[str, ...]
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+
+
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
     """Put a checked configuration in effect."""
 
@@ -431,6 +440,7 @@ Command: TypeAlias = (
     | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
+    | EndStrangers
     | ApplyConfig
     | ResolveWindows
     | StartTrace

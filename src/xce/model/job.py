@@ -333,10 +333,10 @@ class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def has(self, index: int) -> bool:
         """Return whether there is an element of this index."""
-        return any(
-            first <= index <= last and (index - first) % step == 0
-            for first, last, step in self.runs
-        )
+        for first, last, step in self.runs:
+            if first <= index <= last and (index - first) % step == 0:
+                return True
+        return False
 
 
 class Submission(msgspec.Struct, frozen=True, array_like=True):

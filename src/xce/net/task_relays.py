@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from xce.control.effects import render_part
+from xce.control.transfers import find_file_host
 from xce.model.ids import Seq
 from xce.model.job import EndCause
 from xce.model.task import (
@@ -148,28 +149,16 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
 def host_asked(state: ClusterState, ask: m.TaskAsk) -> str:
     """Return the host that has an order done; empty: there is none.
 
-    With an order about a file it is not for who asks to say: the machine is meant where its place
-    was noted. Where none of that boot is here, or several, the name in the submission says it.
+    With an order about a file it is not for who asks to say.
     """
     order = ask.order
     if not isinstance(order, FileOrder):
         return ask.host
-    hosts, job = state.hosts, state.jobs.get(ask.job)
+    job = state.jobs.get(ask.job)
     position = job.position(ask.index) if job is not None else None
     if job is None or position is None:
         return ""
-    spec = state.specs[state.spec_id_at(job, position)]
-    if not 0 <= order.transfer < len(spec.transfers):
-        return ""
-    boot = spec.transfers[order.transfer][3].partition(" ")[2].partition(" ")[0]
-    named = [spec.from_host, spec.from_host.partition(".")[0]]
-    named = [name for name in named if name in hosts.number]
-    for name in named:
-        if hosts.boot_ids[hosts.number[name]] == boot:
-            return name
-    if boot and boot in hosts.boot_ids:
-        return hosts.names[hosts.boot_ids.index(boot)]
-    return named[0] if named else ""
+    return find_file_host(state, state.specs[state.spec_id_at(job, position)], order.transfer)
 
 
 def _begins(order: object) -> bool:

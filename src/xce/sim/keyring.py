@@ -71,13 +71,13 @@ class Eavesdropper:
         """Hear a message that arrives; ``side`` 1: at the controller."""
         if wire.role != "worker":
             return
-        if isinstance(message, Welcome):
-            self._epochs[wire] = message.epoch
         if side == 1:
             said = self._said.get(wire)
             if said is None:
                 said = self._said[wire] = deque(maxlen=KEPT)
             said.append(message)
+        elif isinstance(message, Welcome):
+            self._epochs[wire] = message.epoch
         elif isinstance(message, Effects):
             self._told.setdefault(wire.name, deque(maxlen=KEPT)).append(message)
 

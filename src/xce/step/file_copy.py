@@ -10,6 +10,7 @@ the same directory.
 """
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -38,6 +39,8 @@ _NETWORK: Final = frozenset(
     ]
 )  # fmt: skip
 """File systems of which hosts see the same one, if they have mounted the same source."""
+_LOCAL: Final = re.compile(r"(\d+) [0-9a-f-]{36} (\d+ \d+)")
+"""A place on a local disk."""
 _OWN: Final = ("localhost:", "127.", "[::1]:", "//localhost/")
 """So begin sources that are another thing on each host."""
 
@@ -106,13 +109,26 @@ def _plain(word: str) -> str:
     return word
 
 
-def is_place(path: str, place: str) -> bool:
-    """Return whether a file is where it was when its place was noted."""
+def is_place(path: str, place: str, *, any_boot: bool = False) -> bool:
+    """Return whether a file is where it was when its place was noted.
+
+    Args:
+        path: Of the file.
+        place: As it was noted.
+        any_boot: This is known to be the machine where it was; that may have been started anew.
+    """
     depth = place.partition(" ")[0]
     try:
-        return depth.isdecimal() and place_of(path, int(depth)) == place
+        found = place_of(path, int(depth)) if depth.isdecimal() else ""
     except OSError:
         return False
+    return found == place or (any_boot and _without_boot(found) == _without_boot(place))
+
+
+def _without_boot(place: str) -> str:
+    """Return a place on a local disk without the boot of its machine; others stay as they are."""
+    found = _LOCAL.fullmatch(place)
+    return f"{found[1]} {found[2]}" if found is not None else place
 
 
 def copy_file(source: str, target: str, *, appends: bool) -> int:

@@ -83,15 +83,20 @@ class _Copy:
             await self.close()
 
     async def ask(self, order: ReadFile | WriteFile) -> FileSeen:
-        """Return what comes of an order; `BEGIN_AGAIN`: the process is not there any more."""
+        """Return what comes of an order; `BEGIN_AGAIN`: the process is not there any more.
+
+        It is the user's, who can make it say anything.
+        """
         try:
             head, content = await self._exchange(order)
-            return FileSeen(
-                int(head["code"]), content, bool(head.get("is_over")), int(head.get("mode", 0))
-            )
+            limit = order.limit if isinstance(order, ReadFile) else 0
+            if len(content) <= limit:
+                code, mode = int(head["code"]) & 0xFF, int(head.get("mode", 0)) & 0o777
+                return FileSeen(code, content, bool(head.get("is_over")), mode)
         except (OSError, TaskFrameError, LookupError, TypeError, ValueError):
-            is_last = isinstance(order, WriteFile) and order.is_end
-            return FileSeen(UNKNOWN if is_last and self.end.way == APPEND else BEGIN_AGAIN)
+            pass
+        is_last = isinstance(order, WriteFile) and order.is_end
+        return FileSeen(UNKNOWN if is_last and self.end.way == APPEND else BEGIN_AGAIN)
 
     async def _exchange(self, order: ReadFile | WriteFile) -> tuple[Head, bytes]:
         assert self._streams is not None
@@ -123,7 +128,7 @@ def _start(
     Raises:
         OSError: It cannot be started.
     """
-    words = [*FILE_COPY, "end", end.way, end.place, end.path, end.name]
+    words = [*FILE_COPY, "end", *end]
     env = {"PATH": DEFAULT_PATH, "LC_ALL": "C.UTF-8"}
     is_other = account.uid != os.geteuid()
     try:
@@ -159,11 +164,13 @@ class FileDesk:
     """Serves the first hosts of jobs that were submitted here.
 
     Args:
+        host: This host.
         accounts: The users of this host.
         say: Sends an answer to the controller, which passes it on.
     """
 
-    def __init__(self, accounts: Accounts, say: Callable[[m.Message], object]) -> None:
+    def __init__(self, host: str, accounts: Accounts, say: Callable[[m.Message], object]) -> None:
+        self._host = host
         self._accounts = accounts
         self._say = say
         self._copies: dict[Name, _Copy] = {}
@@ -205,7 +212,7 @@ class FileDesk:
         if copy is None:
             if launch is None or order.place:
                 return FileSeen(BEGIN_AGAIN)
-            end = end_of(launch, order.transfer, is_read=isinstance(order, ReadFile))
+            end = end_of(launch, order.transfer, self._host, is_read=isinstance(order, ReadFile))
             if end is None:
                 return FileSeen(ELSEWHERE)
             copy = self._copies[name] = _Copy(end, launch.spec.umask)

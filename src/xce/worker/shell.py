@@ -134,7 +134,7 @@ class Worker:
             clock_us,
         )  # fmt: skip
         self._remote = Remote(self._state, self._carry_out, self._say, clock_us)
-        self._files = FileDesk(self._accounts, self._say)
+        self._files = FileDesk(options.host, self._accounts, self._say)
         self._lookups: set[asyncio.Task[None]] = set()
         self._desk: LaunchDesk | None = None
         if options.door is not None:

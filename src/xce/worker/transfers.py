@@ -18,6 +18,8 @@ from xce.worker.launch_command import FILE_COPY
 from xce.worker.shepherd.hooks import POST, PRE, TRANSFER
 from xce.worker.streams import expand_path
 
+NAMED: Final = "named"
+"""As `xce.client.file_end` has it."""
 _INDEX: Final = re.compile(r"%I")
 
 Row = tuple[str, str, str]
@@ -32,6 +34,8 @@ class End(NamedTuple):
     path: str
     name: str
     """Of what is copied to it."""
+    machine: str
+    """`NAMED` where this host has the name of the one that the job was submitted from."""
 
 
 def transfer_steps(launch: Launch, cwd: str, *, makes_cwd: bool) -> list[Row]:
@@ -57,12 +61,13 @@ def transfer_steps(launch: Launch, cwd: str, *, makes_cwd: bool) -> list[Row]:
     return [*before, *after]
 
 
-def end_of(launch: Launch, number: int, *, is_read: bool) -> End | None:
+def end_of(launch: Launch, number: int, host: str, *, is_read: bool) -> End | None:
     """Return the local file of a transfer; None: the job has none that goes this way.
 
     Args:
         launch: One element.
         number: Which of its transfers.
+        host: The host that is taken for the one of the submission.
         is_read: Whether it is copied to the job's host.
     """
     transfers = launch.spec.transfers
@@ -75,7 +80,8 @@ def end_of(launch: Launch, number: int, *, is_read: bool) -> End | None:
     job, index = launch.job, launch.indices[0]
     path = posixpath.join(launch.spec.cwd, expand_path(local, job=job, index=index))
     name = posixpath.basename(expand_path(remote, job=job, index=index))
-    return End(way, place, path, name)
+    names = (launch.spec.from_host, launch.spec.from_host.partition(".")[0])
+    return End(way, place, path, name, NAMED if host in names else "")
 
 
 def _way_back(operator: str) -> str:

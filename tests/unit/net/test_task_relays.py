@@ -227,15 +227,6 @@ def test_the_host_of_a_file_is_the_machine_where_its_place_was_noted_and_else_th
         assert (host_asked(state, ask), host_asked(state, other)) == (host, "h3")
 
 
-def test_a_host_of_submission_that_is_none_here_is_known_by_its_boot_only():
-    way = Way(from_host="login", transfers=(("/in", ">", "in", "1 boot-a 1 2"),))
-    state = way.controller.state
-    ask = TaskAsk(7, "", way.job, 0, 1, PIECE)
-    assert host_asked(state, ask) == ""
-    state.hosts.boot_ids[1:] = ["boot-a", "boot-a"]
-    assert host_asked(state, ask) == "h2"
-
-
 def test_files_of_a_job_that_is_being_ended_are_still_carried_and_others_are_not(way):
     kill(way.controller, way.job)
     way.ask(PIECE)

@@ -81,3 +81,15 @@ def test_a_file_is_where_it_was_as_long_as_its_directory_is(tmp_path):
     assert is_place(f"{tmp_path}/new/file", place)
     for other in ("nonsense", "1 gone", place.replace("2 ", "1 ", 1), f"{place}0"):
         assert not is_place(f"{tmp_path}/new/file", other)
+
+
+def test_a_machine_that_is_known_may_have_been_started_anew(monkeypatch, tmp_path):
+    depth, boot, device, inode = place_of(f"{tmp_path}/file").split()
+    before = f"{depth} {boot[::-1]} {device} {inode}"
+    assert not is_place(f"{tmp_path}/file", before)
+    assert is_place(f"{tmp_path}/file", before, any_boot=True)
+    assert not is_place(f"{tmp_path}/file", f"{before}0", any_boot=True)
+    mounted(monkeypatch, tmp_path, "nas:/vol")
+    assert not is_place(f"{tmp_path}/file", before, any_boot=True)
+    assert not is_place(f"{tmp_path}/file", "1 nfs4 nas:/other /export", any_boot=True)
+    assert is_place(f"{tmp_path}/file", "1 nfs4 nas:/vol /export", any_boot=True)

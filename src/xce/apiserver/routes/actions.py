@@ -1,4 +1,4 @@
-"""``POST /jobs/actions /hosts/actions /queues/actions``: what is done to these."""
+"""``POST /jobs/actions /queues/actions``: what is done to these."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -28,27 +28,22 @@ from xce.apiserver.job_results import (
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
-from xce.control.hosts import refuse_hosts
 from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied, refuse_unknown
 from xce.model.checkpoint import request_number
 from xce.model.command import (
     Accepted,
-    DeclareHostsLost,
     KillJobs,
     ModifyJobs,
     MoveJobs,
     RequeueJobs,
     ResumeJobs,
     Selection,
-    SetDevicesOpen,
-    SetHostsOpen,
     SetQueues,
     SignalJobs,
     StopJobs,
     SwitchJobs,
 )
-from xce.model.device import DEVICES_MAX
 from xce.model.ids import Index, JobId
 from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
@@ -64,16 +59,6 @@ class JobActions(msgspec.Struct, frozen=True):
 
     seq: int
     results: list[JobResult]
-
-
-class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What to do to which hosts."""
-
-    action: Literal["open", "close", "lost", "open-devices", "close-devices"]
-    hosts: Annotated[list[Text], Meta(min_length=1)]
-    comment: Text = ""
-    devices: Annotated[list[Text], Meta(max_length=DEVICES_MAX)] = []
-    """GPUs of the one host, by index or UUID, where they are what is opened or closed."""
 
 
 class QueuesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,25 +84,7 @@ class QueueActions(msgspec.Struct, frozen=True):
     results: list[QueueResult]
 
 
-class HostResult(msgspec.Struct, frozen=True):
-    """What was done to a host, or why nothing was."""
-
-    host: str
-    text: str | UnsetType = UNSET
-    error: ActionError | UnsetType = UNSET
-    device: str | UnsetType = UNSET
-    """The GPU that it is about."""
-
-
-class HostActions(msgspec.Struct, frozen=True):
-    """What became of each host."""
-
-    seq: int
-    results: list[HostResult]
-
-
 _JOBS: Final = msgspec.json.Decoder(ActionBody)
-_HOSTS: Final = msgspec.json.Decoder(HostsBody)
 _QUEUES: Final = msgspec.json.Decoder(QueuesBody)
 
 
@@ -350,58 +317,6 @@ def _is_past(backend: Backend, caller: Caller, job: JobId) -> bool:
     return past is not None and (
         sees is None or sees(past.owner.user, past.key.queue, past.key.project)
     )
-
-
-async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
-    """Open or close hosts for new work, or give up hosts that are away."""
-    body: HostsBody = decode(_HOSTS, await call.body())
-    caller = call.caller
-    permission = permission_for("/hosts/actions", body.action)
-    if not backend.rights.basis(caller.actor, permission):
-        raise denied(permission, refuse_hosts(permission).text, about=body.hosts[0])
-    names = tuple(dict.fromkeys(body.hosts))
-    if body.action.endswith("-devices"):
-        return await _act_on_devices(backend, call, body, names)
-    if body.devices:
-        raise refused(RefusalCode.BAD_REQUEST, f"devices do not belong to {body.action}")
-    command: SetHostsOpen | DeclareHostsLost
-    if body.action == "lost":
-        command = DeclareHostsLost(caller.user, names, caller.is_admin, caller.groups)
-    else:
-        command = SetHostsOpen(
-            caller.user, names, body.action == "open", body.comment, caller.is_admin, caller.groups
-        )
-    reply = await backend.write(command, call.caller)
-    results: list[HostResult] = []
-    for name, item in zip(names, reply.results, strict=True):
-        if isinstance(item, Refusal):
-            results.append(HostResult(name, error=ActionError(item.code, item.text, item.lsf)))
-        else:
-            results.append(HostResult(name, item.text))
-    return answer(backend.replica.seq, HostActions(reply.seq, results))
-
-
-async def _act_on_devices(
-    backend: Backend, call: Call, body: HostsBody, names: tuple[str, ...]
-) -> web.StreamResponse:
-    """Open or close GPUs of one host."""
-    devices = tuple(dict.fromkeys(body.devices))
-    if len(names) != 1 or not devices:
-        raise refused(RefusalCode.BAD_REQUEST, "name one host, and devices of it")
-    caller = call.caller
-    command = SetDevicesOpen(
-        caller.user, names[0], devices, body.action == "open-devices", body.comment,
-        caller.is_admin, caller.groups,
-    )  # fmt: skip
-    reply = await backend.write(command, caller)
-    results: list[HostResult] = []
-    for device, item in zip(devices, reply.results, strict=True):
-        if isinstance(item, Refusal):
-            error = ActionError(item.code, item.text, item.lsf)
-            results.append(HostResult(names[0], error=error, device=device))
-        else:
-            results.append(HostResult(names[0], item.text, device=device))
-    return answer(backend.replica.seq, HostActions(reply.seq, results))
 
 
 async def act_on_queues(backend: Backend, call: Call) -> web.StreamResponse:

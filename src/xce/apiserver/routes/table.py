@@ -21,6 +21,7 @@ from xce.apiserver.routes import (
     force,
     groups,
     history,
+    host_actions,
     jobs,
     login,
     messages,
@@ -281,10 +282,10 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/hosts/actions",
-        handler=actions.act_on_hosts,
-        summary="Open or close hosts for new work",
-        takes=(actions.HostsBody,),
-        gives=(actions.HostActions,),
+        handler=host_actions.act_on_hosts,
+        summary="Open or close hosts for new work, give them up, end what is strange there",
+        takes=(host_actions.HostsBody,),
+        gives=(host_actions.HostActions,),
         is_read=False,
     ),
     Route(

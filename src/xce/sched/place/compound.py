@@ -101,10 +101,10 @@ def _find(
 def _exceeds(shapes: Sequence[Shape], free: Column, places: Candidates) -> bool:
     """Return whether all parts together want more than all of their hosts have."""
     usable = np.logical_or.reduce(places.masks)
-    wanted: Column = np.stack([shape.per_task * shape.tasks_min for shape in shapes]).sum(axis=0)
+    wanted: Column = np.add.reduce([shape.per_task * shape.tasks_min for shape in shapes])
     # Of the others some are words of sets of processors, which cannot be added up.
-    rows = np.flatnonzero(wanted)
-    have = np.maximum(free[np.ix_(rows, usable)], 0).sum(axis=1)
+    rows = wanted.nonzero()[0]
+    have = np.maximum(free[rows][:, usable], 0).sum(axis=1)
     return bool((wanted[rows] > have).any())
 
 

@@ -33,8 +33,7 @@ _TRANSFER_FAULTS: Final = {
     75: "whether it was added is not known: a worker ended while it was",
     76: "it is too long to be carried between hosts",
     77: "nothing can run as the job's user on the host of the submission",
-    78: "its directory on the host of the submission is another one than at submission, or that "
-    "machine was started anew since",
+    78: "on the host of the submission its directory is another one than it was then",
 }
 """By the exit status of the step (`xce.client.file_copy`)."""
 
