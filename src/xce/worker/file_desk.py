@@ -83,15 +83,20 @@ class _Copy:
             await self.close()
 
     async def ask(self, order: ReadFile | WriteFile) -> FileSeen:
-        """Return what comes of an order; `BEGIN_AGAIN`: the process is not there any more."""
+        """Return what comes of an order; `BEGIN_AGAIN`: the process is not there any more.
+
+        It is the user's, who can make it say anything.
+        """
         try:
             head, content = await self._exchange(order)
-            return FileSeen(
-                int(head["code"]), content, bool(head.get("is_over")), int(head.get("mode", 0))
-            )
+            limit = order.limit if isinstance(order, ReadFile) else 0
+            if len(content) <= limit:
+                code, mode = int(head["code"]) & 0xFF, int(head.get("mode", 0)) & 0o777
+                return FileSeen(code, content, bool(head.get("is_over")), mode)
         except (OSError, TaskFrameError, LookupError, TypeError, ValueError):
-            is_last = isinstance(order, WriteFile) and order.is_end
-            return FileSeen(UNKNOWN if is_last and self.end.way == APPEND else BEGIN_AGAIN)
+            pass
+        is_last = isinstance(order, WriteFile) and order.is_end
+        return FileSeen(UNKNOWN if is_last and self.end.way == APPEND else BEGIN_AGAIN)
 
     async def _exchange(self, order: ReadFile | WriteFile) -> tuple[Head, bytes]:
         assert self._streams is not None

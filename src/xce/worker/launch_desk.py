@@ -181,14 +181,15 @@ class _Client:
 
     async def take(self, head: Head, content: bytes) -> None:
         """Take what it says."""
-        name = str(head["name"])
+        name = _word_of(head, "name")
         match head["do"]:
             case "start":
                 order = _start_of(head, content)
-                self._begin(name, str(head["host"]), self._run(name, str(head["host"]), order))
+                host = _word_of(head, "host")
+                self._begin(name, host, self._run(name, host, order))
             case "follow":
                 places = (int(head["out"]), int(head["err"]))
-                host = str(head["host"])
+                host = _word_of(head, "host")
                 self._begin(name, host, self._follow(name, host, *places))
             case "feed" if name in self._hosts:
                 fed = FeedTask(name, int(head["place"]), content, bool(head["end"]))
@@ -311,7 +312,7 @@ class _Client:
 
 
 def _file_order_of(head: Head, content: bytes) -> FileOrder:
-    name, transfer = str(head["name"]), int(head["transfer"])
+    name, transfer = _word_of(head, "name"), int(head["transfer"])
     match head["what"]:
         case "read":
             return ReadFile(name, transfer, int(head["place"]), int(head["limit"]))
@@ -322,11 +323,22 @@ def _file_order_of(head: Head, content: bytes) -> FileOrder:
             return EndFile(name, transfer)
 
 
+def _word_of(head: Head, member: str) -> str:
+    """Return a text that can be sent on.
+
+    Raises:
+        ValueError: It is none.
+    """
+    text = str(head[member])
+    text.encode()
+    return text
+
+
 def _start_of(head: Head, content: bytes) -> StartTask:
     words = content.split(b"\0") if content else []
     count = int(head["argc"])
     return StartTask(
-        str(head["name"]), tuple(words[:count]), tuple(words[count:]),
+        _word_of(head, "name"), tuple(words[:count]), tuple(words[count:]),
         str(head["cwd"]).encode("utf-8", "surrogateescape"), int(head["umask"]),
         bool(head["input"]),
     )  # fmt: skip
