@@ -127,6 +127,14 @@ class Shape:
         )
 
     @functools.cached_property
+    def weighs_pools(self) -> bool:
+        """Whether pools that last for its fewest tasks may still be why it does not fit: they
+        choose among alternatives; and where hosts are filled not every number of tasks will do.
+        """
+        is_ranged = self.tasks_min < self.tasks_max and bool(self.task_pools)
+        return bool(self.request.alternatives) or (is_ranged and not self.is_loose)
+
+    @functools.cached_property
     def wants_gpus(self) -> bool:
         """Whether any form of it wants GPUs, so that what others ask of them has a say."""
         return self.request.gpu is not None or any(inner.wants_gpus for inner in self.inner)
