@@ -174,12 +174,20 @@ class _Client:
         """The host of each task that is not over, by its name."""
         self._work: set[asyncio.Task[None]] = set()
         self._fed: dict[str, asyncio.Lock] = {}
+        self._carrying: asyncio.Task[None] | None = None
+        """The order about a file that is under way: there is one at a time."""
         self._copy: EndFile | None = None
         """What ends a copy that is not over."""
 
     async def take(self, head: Head, content: bytes) -> None:
-        """Take what it says."""
+        """Take what it says.
+
+        Raises:
+            ValueError: It says too much.
+        """
         name = _word_of(head, "name")
+        if len(content) > PIECE and head["do"] != "start":
+            raise ValueError("a piece is too long")
         match head["do"]:
             case "start":
                 order = _start_of(head, content)
@@ -195,8 +203,10 @@ class _Client:
             case "signal" if name in self._hosts:
                 signal = SignalTask(name, int(head["signal"]))
                 self._spawn(self._signal(name, signal))
+            case "copy" if self._carrying is None or self._carrying.done():
+                self._carrying = self._spawn(self._carry(_file_order_of(head, content)))
             case "copy":
-                self._spawn(self._carry(_file_order_of(head, content)))
+                raise ValueError("an order about a file before the last one was answered")
             case _:
                 pass  # about a task that is over
 
@@ -244,10 +254,11 @@ class _Client:
         self._hosts[name] = host
         self._spawn(work)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+        return task
 
     def _tell(self, head: Mapping[str, object], content: bytes = b"") -> None:
         self._writer.write(encode_task_frame(head, content))
