@@ -39,6 +39,7 @@ from xce.model.task import (
     WriteFile,
 )
 from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.step.file_codes import AWAY, ELSEWHERE
 from xce.worker.action import Key
 from xce.worker.remote import Remote
 
@@ -52,10 +53,7 @@ _PEER: Final = struct.Struct("3i")
 _SECRET_BYTES: Final = 32
 _RECEIVE: Final = 256 * 1024
 _TASKS_MAX: Final = 100_000
-ELSEWHERE: Final = 68
-AWAY: Final = 69
 _FAULT_CODES: Final = {TaskFault.REFUSED: ELSEWHERE}
-"""Exit statuses of copies, as `xce.client.file_copy` has them."""
 
 
 class LaunchDoor(NamedTuple):
