@@ -45,8 +45,6 @@ class TaskBooks:
         self.started = 0
         self.late = 0
         """Tasks that were started for an attempt that was given up."""
-        self.again = 0
-        """Tasks that were started once more after their end."""
         self.counted = 0
         """Ends whose tasks were counted one by one."""
         self.left_out = 0
@@ -65,8 +63,6 @@ class TaskBooks:
         """Parts that are said to be stale on hosts that are there."""
         self._counts: Counter[Key] = Counter()
         self._ever: set[tuple[Place, str]] = set()
-        self._lost: set[Place] = set()
-        """Parts on hosts whose shepherd died under them: a task may be started once more there."""
         self._troubles: Counter[str] = Counter()
         self._over: dict[Key, tuple[Allocation, bool]] = {}
         """Attempts that the present entry ends; whether without their first host's word."""
@@ -199,17 +195,9 @@ class TaskBooks:
 
     # The hosts.
 
-    def note_trouble(self, host: str, *, loses_tasks: bool = False) -> None:
-        """Learn that something of a host died: what it has told may have to be told again.
-
-        Args:
-            host: The host.
-            loses_tasks: Its shepherd has died, which knew what it had started.
-        """
+    def note_trouble(self, host: str) -> None:
+        """Learn that something of a host died: what it has told may have to be told again."""
         self._troubles[host] += 1
-        if loses_tasks:
-            # Also with what had ended: whoever asked for it may not have heard that it began.
-            self._lost.update(place for place, _ in self._ever if place[0] == host)
 
     def note_process(self, host: str, key: Key) -> None:
         """Learn that the process of an attempt is started on its first host."""
@@ -235,10 +223,7 @@ class TaskBooks:
             self.late += 1
         elif allocation is not None:
             check(host != allocation.hosts[0], f"a task of {key} was started on its first host")
-        # A late order may start one again that is over and was forgotten; never beside itself.
-        is_alone = name not in self._running.get(place, ()) or place in self._lost
-        check(is_alone, f"task {name} of {key} was started twice on {host}")
-        self.again += (place, name) in self._ever
+        check((place, name) not in self._ever, f"task {name} of {key} was started twice on {host}")
         self._ever.add((place, name))
         self._running.setdefault(place, set()).add(name)
         self._counts[key] += 1
