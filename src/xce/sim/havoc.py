@@ -1,6 +1,6 @@
 """What goes wrong in a world, one function for each kind of `xce.sim.faults.COUNTED`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
@@ -74,6 +74,9 @@ def _crash_shepherd(world: Parts, dice: Random) -> None:
 
 def _crash_at_seam(world: Parts, dice: Random) -> None:
     """Let a process die at a place in its shell to which it comes soon."""
+    if world.has_tasks and dice.random() < 0.5:
+        _crash_at_task_seam(world, dice)
+        return
     ground = dice.choice(world.grounds)
     victims: tuple[tuple[Process | None, str], ...] = (
         (world.leader, "controller"),
@@ -83,10 +86,21 @@ def _crash_at_seam(world: Parts, dice: Random) -> None:
     )
     victim, process = dice.choice(victims)
     if victim is not None:
-        seams = SEAMS[process]
-        if world.has_tasks and process in TASK_SEAMS and dice.random() < 0.5:
-            seams = TASK_SEAMS[process]
-        victim.doom = Doom(dice.choice(seams), dice.choice((1, 1, 1, 2, 3, 5)))
+        victim.doom = Doom(dice.choice(SEAMS[process]), dice.choice((1, 1, 1, 2, 3, 5)))
+
+
+def _crash_at_task_seam(world: Parts, dice: Random) -> None:
+    """Let the process die that is the next to come to a place about remote tasks."""
+    process = dice.choice(tuple(TASK_SEAMS))
+    victims: dict[str, Iterable[Process | None]] = {
+        "controller": (world.leader,),
+        "worker": world.workers.values(),
+        "shepherd": (ground.shepherd for ground in world.grounds),
+    }
+    doom = Doom(dice.choice(TASK_SEAMS[process]), dice.choice((1, 1, 1, 2, 3, 5)))
+    for victim in victims[process]:
+        if victim is not None:
+            victim.doom = doom
 
 
 def _reboot(world: Parts, dice: Random) -> None:
