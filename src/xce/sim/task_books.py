@@ -57,6 +57,7 @@ class TaskBooks:
         self._stale: set[Place] = set()
         """Parts with processes that were given up: nothing else may start beside them."""
         self._up: set[str] = set()
+        self._boots: dict[str, str] = {}
         self._given_up: set[Place] = set()
         """Parts on hosts that were given up while the attempt had them."""
         self._left: set[Place] = set()
@@ -124,9 +125,12 @@ class TaskBooks:
 
     def _take_host(self, record: h.HostUp | h.HostDown | h.HostsLost | h.ReignBegun) -> None:
         match record:
-            case h.HostUp(host=number, stale=stale):
+            case h.HostUp(host=number, stale=stale, boot_id=boot):
                 name = self._names[number]
                 self._up.add(name)
+                if self._boots.get(name, boot) != boot:
+                    self._leave_leaderless(name)
+                self._boots[name] = boot
                 mine = {key for host, key in self._running if host == name}
                 strange = {key for key in mine - set(stale) if not self._is_mine(name, key)}
                 check(not strange, f"{strange} runs on {name}, and nobody knows")
@@ -139,6 +143,12 @@ class TaskBooks:
             case h.HostsLost(hosts=numbers):
                 for number in numbers:
                     self._give_up(self._names[number])
+
+    def _leave_leaderless(self, name: str) -> None:
+        """Learn of a restart: what was first here is over, and says nothing of its other hosts."""
+        for element, allocation in self._live.items():
+            if allocation.hosts[0] == name:
+                self._given_up.add((name, (*element, allocation.attempt)))
 
     def _is_mine(self, host: str, key: Key) -> bool:
         found = self._live.get(key[:2])
