@@ -16,6 +16,8 @@ from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import dump, load
 
+_TASK_DOOMS: Final = 2
+"""So many of those strike together: what starts tasks is a small part of what worlds do."""
 ZOMBIE_US_MAX: Final = 3 * SECOND_US
 """So long a leader that was deposed goes on when nothing tells it."""
 
@@ -74,9 +76,8 @@ def _crash_shepherd(world: Parts, dice: Random) -> None:
 
 def _crash_at_seam(world: Parts, dice: Random) -> None:
     """Let a process die at a place in its shell to which it comes soon."""
-    if world.has_tasks and dice.random() < 0.5:
+    for _ in range(_TASK_DOOMS if world.has_tasks else 0):
         _crash_at_task_seam(world, dice)
-        return
     ground = dice.choice(world.grounds)
     victims: tuple[tuple[Process | None, str], ...] = (
         (world.leader, "controller"),
@@ -91,13 +92,13 @@ def _crash_at_seam(world: Parts, dice: Random) -> None:
 
 def _crash_at_task_seam(world: Parts, dice: Random) -> None:
     """Let the process die that is the next to come to a place about remote tasks."""
-    process = dice.choice(tuple(TASK_SEAMS))
+    process, seam = dice.choice([(one, seam) for one, own in TASK_SEAMS.items() for seam in own])
     victims: dict[str, Iterable[Process | None]] = {
         "controller": (world.leader,),
         "worker": world.workers.values(),
         "shepherd": (ground.shepherd for ground in world.grounds),
     }
-    doom = Doom(dice.choice(TASK_SEAMS[process]), dice.choice((1, 1, 1, 2, 3, 5)))
+    doom = Doom(seam, dice.choice((1, 1, 1, 2, 3, 5)))
     for victim in victims[process]:
         if victim is not None:
             victim.doom = doom
