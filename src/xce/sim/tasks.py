@@ -139,6 +139,7 @@ class KnownTasks:
         self._tasks = tasks
         self._known: dict[tuple[Key, str], SimTask] = {}
         self._waiting: dict[SimTask, list[Answer]] = {}
+        self._never: set[tuple[Key, str]] = set()
 
     def serve(self, key: Key, order: TaskOrder, answer: Answer, begun: set[str] | None) -> bool:
         """Carry out an order about a task.
@@ -161,6 +162,8 @@ class KnownTasks:
             fault = TaskFault.NONE if isinstance(order, EndTask) else TaskFault.OVER
             if isinstance(order, EndTask) and begun is not None:
                 begun.add(order.name)
+            elif isinstance(order, EndTask):
+                self._never.add((key, order.name))
             answer(TaskPiece(0, fault, "the host does not know this task (any more)"))
             return False
         match order:
@@ -180,7 +183,8 @@ class KnownTasks:
     def _start(self, key: Key, order: StartTask, answer: Answer, begun: set[str] | None) -> bool:
         task = self._known.get((key, order.name))
         is_new = task is None
-        if task is None and (begun is None or order.name in begun):
+        is_late = begun is None or order.name in begun or (key, order.name) in self._never
+        if task is None and is_late:
             answer(TaskPiece(0, TaskFault.OVER, "what the job had on this host has ended"))
             return False
         if task is None and begun is not None:

@@ -19,7 +19,7 @@ import signal
 from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
-from xce.worker.shepherd.attempts import RUNNING, Attempt, Event, split_status
+from xce.worker.shepherd.attempts import BEGUN_MAX, RUNNING, Attempt, Event, split_status
 from xce.worker.shepherd.bind import binding, bound_of
 from xce.worker.shepherd.proc import MARK
 from xce.worker.shepherd.reach import Reach
@@ -109,6 +109,8 @@ class Tasks:
         self._watched: dict[int, tuple[Task, Terminal, int]] = {}
         self.parts: dict[Key, Attempt] = {}
         """Parts that run."""
+        self._never: dict[tuple[Key, str], None] = {}
+        """The last tasks that were ended while their part was not here (yet)."""
 
     def take(self, now_us: int, number: int, key: list[int], fields: list[Any]) -> None:
         """Carry out an order about a task; the answer is among the events, now or later."""
@@ -120,8 +122,8 @@ class Tasks:
         task = self._all.get((part, name))
         if task is None:
             fault = 0 if what == "end" else OVER
-            if what == "end" and part in self.parts:
-                _note_task(self.parts[part], name)
+            if what == "end":
+                self._note_end(part, name)
             self.events.append(_failure(number, fault, UNKNOWN))
             return
         if what == "read":
@@ -211,7 +213,8 @@ class Tasks:
             text = "what the job had on this host has ended"
             self.events.append(_failure(number, OVER, text))
             return
-        if known is None and part is not None and name in part.begun:
+        is_late = part is not None and (name in part.begun or (key, name) in self._never)
+        if known is None and is_late:
             self.events.append(_failure(number, OVER, BEGUN))
             return
         if known is None and part is not None:
@@ -227,6 +230,15 @@ class Tasks:
                 return
         if known is not None:
             self.events.append(known.told(number, 0, 0, 0))
+
+    def _note_end(self, key: Key, name: str) -> None:
+        """Remember that a task is wanted no more which is not here: it may still be on its way."""
+        if key in self.parts:
+            _note_task(self.parts[key], name)
+            return
+        self._never[key, name] = None
+        if len(self._never) > BEGUN_MAX:
+            del self._never[next(iter(self._never))]
 
     def _make(self, part: Attempt, name: str, asked: dict[str, Any]) -> Task:
         """Start a task.

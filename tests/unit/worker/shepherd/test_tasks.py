@@ -161,3 +161,12 @@ def test_names_of_so_many_tasks_are_remembered_and_no_more(tasks: Tasks, part: A
         part.note_task(str(number))
     assert len(part.begun) == BEGUN_MAX
     assert next(iter(part.begun)) == "2"
+
+
+def test_a_task_that_was_ended_before_its_part_was_there_is_not_started(
+    tasks: Tasks, part: Attempt
+) -> None:
+    del tasks.parts[KEY]
+    assert ask(tasks, "end", "t")[0][2] == 0
+    tasks.parts[KEY] = part
+    assert again(tasks) == (OVER, BEGUN)
