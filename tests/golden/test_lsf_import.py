@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from golden_text import check_golden
 
 from xce.cli.xceadmin.lsf.command import Import, load_lsf, run_import
@@ -70,3 +71,31 @@ def test_comments_cells_and_broken_sections_are_read_as_lsf_does():
         "'stray' stands outside of a section",
         "Begin C has no End",
     ]
+
+
+def test_shares_of_others_and_a_success_of_zero_are_taken_for_what_they_mean():
+    texts = load_lsf(SITES / "workgroup")
+    texts["lsb.users"] = (
+        "Begin UserGroup\nGROUP_NAME GROUP_MEMBER USER_SHARES\n"
+        "chip (ann bob cid) ([ann, 4] [others, 10])\nEnd UserGroup\n"
+    )
+    texts["lsb.queues"] = (
+        "Begin Queue\nQUEUE_NAME = normal\nSUCCESS_EXIT_VALUES = 0\n"
+        "FAIRSHARE = USER_SHARES[[chip@, 60] [others, 7]]\nEnd Queue\n"
+    )
+    texts["lsb.applications"] = (
+        "Begin Application\nNAME = a\nSUCCESS_EXIT_VALUES = 0 2\nEnd Application\n"
+    )
+    work = Import(texts)
+    files = {name: yaml.safe_load(text) for name, text in work.run().items()}
+    shares = [(one["name"], one["shares"]) for one in files["queues.yaml"][0]["fairshare"]]
+    inner = [one["shares"] for one in files["queues.yaml"][0]["fairshare"][0]["members"]]
+    assert shares == [("chip", 60), ("default", 7)]
+    assert inner == [4, 10, 10]
+    report = [line for line in work.findings.render().splitlines() if "SHARE" in line]
+    assert [line.endswith("each of the others has them, not all together") for line in report] == [
+        True,
+        True,
+    ]
+    assert "success_exit_values" not in files["queues.yaml"][0]
+    assert files["applications.yaml"] == [{"name": "a", "success_exit_values": "2"}]

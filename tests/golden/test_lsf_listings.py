@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from command_text import transcript
+from fake_api import run_command
 from golden_text import check_golden
 from job_rows import (
     AT,
@@ -312,6 +313,17 @@ def test_queues_are_listed_as_kept():
         for words in ([], ["-w"], ["-l"], ["normal"], ["normal", "nosuch"], ["-o", "x"])
     ]
     check_golden(FOLDER / "bqueues.txt", "".join(texts))
+    group = {"name": "rack1", "kind": "rack", "members": ["h2", "h9"]}
+    routes |= {
+        "GET /hosts": {"hosts": [{"name": name} for name in ("h1", "h3")]},
+        "GET /groups": {"groups": [group]},
+    }
+    for host, names in (("h1", "a n s"), ("h3", "a n"), ("rack1", "a n s"), ("all", "a n s")):
+        status, out, _ = run_command(bqueues, ["-noheader", "-m", host], routes)
+        assert (status, sorted(line[0] for line in out.splitlines())) == (0, names.split()), host
+    status, out, err = run_command(bqueues, ["-m", "nosuch"], routes)
+    assert (status, out) == (255, "")
+    assert err == "nosuch: Bad host name, host group name or cluster name\n"
 
 
 def test_lsid_names_the_cluster():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from xce.model.config import HostConfig, QueueConfig, ResourceConfig
+from xce.model.reason import ReasonCode
 from xce.model.request import (
     TASKS_MAX,
     Alternative,
@@ -83,6 +84,7 @@ spans = st.one_of(
     st.sampled_from([-1, 1, 2]).map(lambda n: {"stripe": n}),
     st.integers(1, 3).map(lambda n: {"hosts_max": n}),
     st.just({"ptile": -1}),
+    st.integers(1, 3).map(lambda n: {"ptile": n, "ptile_by_type": (("a", 4 - n), ("b", 1))}),
     st.sampled_from([1, 2, 2, 3]).map(lambda n: {"ptile": -1, "whole_hosts": n}),
 )
 sames = st.sampled_from([(), (), (), ("kind",), ("kind", "speed"), ("hname",)])
@@ -120,12 +122,11 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
     high = low if fixed else draw(st.one_of(st.just(low), st.integers(low, 9)))
     span = draw(spans.filter(lambda found: not (fixed and "whole_hosts" in found)))
     wish = draw(st.one_of(st.none(), st.none(), wishes))
-    is_plain = "one_host" not in span and span.get("ptile", 1) > 0
     asked = draw(asked_hosts)
     if wish is not None and "hosts_first" in asked:
         # Which hosts count as usable then is told by what is found.
         wish = replace(wish, min_slots=0)
-    if wish is not None and can_balance and is_plain and draw(st.booleans()):
+    if wish is not None and can_balance and "one_host" not in span and draw(st.booleans()):
         wish = replace(wish, balance=True, min_slots=0)
     if wish is not None and fixed:
         wish = replace(wish, exclusive=False)
@@ -190,7 +191,8 @@ def build(shape: Sequence[HostShape], load: Sequence[tuple[int, int]]) -> Record
             mem_mib=host.mem,
             counters={"lic": host.lic},
             labels={"rack": host.rack} if host.rack else {},
-            attributes={"speed": host.speed} | ({"kind": host.kind} if host.kind else {}),
+            attributes={"speed": host.speed}
+            | ({"kind": host.kind, "model": host.kind} if host.kind else {}),
         )
         for place, host in enumerate(shape, 1)
     ]
@@ -321,7 +323,11 @@ def role_hosts(
 def least_share(role: Request, need: Need) -> np.ndarray:
     """Return what a part takes at least on each of its hosts; others are of no use to it."""
     low, high, tile = role.tasks_min, role.tasks_max, max(role.ptile, role.block)
-    if role.one_host or role.hosts_max == 1 or high == 1 or (tile and high <= tile):
+    if role.one_host or role.hosts_max == 1 or high == 1:
+        return need.on_host(low)
+    if role.ptile_by_type:
+        return need.on_host(1, is_first=False)
+    if tile and high <= tile:
         return need.on_host(low)
     least = 1 if not tile or low < high else low % tile or tile
     return need.on_host(least, is_first=False)
@@ -346,6 +352,7 @@ def alone(
     ceiling = role.stripe if role.stripe > 0 else 9
     if role.ptile:
         ceiling = role.ptile if role.ptile > 0 else max(int(table.total[0, number]), 1)
+        ceiling = max(ceiling, *(size for _, size in role.ptile_by_type), 0)
     most = 0
     for tasks in range(1, ceiling + 1):
         wanted = need.on_host(tasks, is_first=is_first)
@@ -454,3 +461,30 @@ def largest(controller: RecordedController, form: Form) -> int:
         if most == form.request.tasks_max:
             break
     return most
+
+
+def check_found(shape: list[HostShape], load: list[tuple[int, int]], wanted: Request) -> None:
+    """A job starts if and only if brute force finds a place, by the first form and as large."""
+    wanted = names_that_are_there(wanted, shape)
+    controller = build(shape, load)
+    sizes = []
+    for form in forms(controller, wanted):
+        sizes.append(largest(controller, form))
+        if sizes[-1]:
+            break
+
+    job = start(controller, wanted)
+
+    live = controller.job(job).live
+    if live and forms(controller, wanted)[live[0].alternative].request.whole_hosts:
+        # The best hosts, not the largest ones.
+        assert sizes[-1]
+    else:
+        assert (sum(live[0].tasks) if live else 0) == sizes[-1]
+    if live:
+        assert live[0].alternative == len(sizes) - 1
+        return
+    reason = controller.state.classes[controller.job(job).cls].reason
+    assert reason.code not in (ReasonCode.NEW, ReasonCode.SEARCH)
+    idle = build(shape, [])
+    assert reason.unsatisfiable != any(largest(idle, form) for form in forms(idle, wanted))

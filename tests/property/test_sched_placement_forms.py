@@ -2,52 +2,12 @@
 
 import pytest
 from hypothesis import given, settings
-from placement import (
-    HostShape,
-    alternatives,
-    build,
-    clusters,
-    compound,
-    forms,
-    largest,
-    loads,
-    names_that_are_there,
-    simple,
-    start,
-)
+from placement import HostShape, alternatives, check_found, clusters, compound, loads, simple
 
-from xce.model.reason import ReasonCode
 from xce.model.request import Request
 
 SHARE = settings(max_examples=300, derandomize=True, deadline=None)
 LONG = settings(max_examples=10_000, deadline=None)
-
-
-def check_found(shape: list[HostShape], load: list[tuple[int, int]], wanted: Request) -> None:
-    """A job starts if and only if brute force finds a place, by the first form and as large."""
-    wanted = names_that_are_there(wanted, shape)
-    controller = build(shape, load)
-    sizes = []
-    for form in forms(controller, wanted):
-        sizes.append(largest(controller, form))
-        if sizes[-1]:
-            break
-
-    job = start(controller, wanted)
-
-    live = controller.job(job).live
-    if live and forms(controller, wanted)[live[0].alternative].request.whole_hosts:
-        # The best hosts, not the largest ones.
-        assert sizes[-1]
-    else:
-        assert (sum(live[0].tasks) if live else 0) == sizes[-1]
-    if live:
-        assert live[0].alternative == len(sizes) - 1
-        return
-    reason = controller.state.classes[controller.job(job).cls].reason
-    assert reason.code not in (ReasonCode.NEW, ReasonCode.SEARCH)
-    idle = build(shape, [])
-    assert reason.unsatisfiable != any(largest(idle, form) for form in forms(idle, wanted))
 
 
 @SHARE

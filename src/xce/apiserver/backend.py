@@ -40,7 +40,7 @@ from xce.state.rights import Rights
 
 REPLICA_S: Final = 10.0
 """How long a write waits until the replica has what it caused."""
-_PASSES_S: Final = {RefusalCode.JOURNAL_AWAY: 1, RefusalCode.OVERLOADED: 1}
+PASSES_S: Final = {RefusalCode.JOURNAL_AWAY: 1, RefusalCode.OVERLOADED: 1}
 """Refusals of a command as a whole that pass by themselves: when to come again."""
 BLOBS_REMEMBERED: Final = 20_000
 BLOB_S: Final = 600.0
@@ -198,8 +198,8 @@ class Backend:
             origin=caller.origin,
         )
         for result in answer.results[:1]:
-            if isinstance(result, Refusal) and result.code in _PASSES_S:
-                raise ProblemError(from_refusal(result), retry_after_s=_PASSES_S[result.code])
+            if isinstance(result, Refusal) and result.code in PASSES_S:
+                raise ProblemError(from_refusal(result), retry_after_s=PASSES_S[result.code])
         if self.replica.seq < answer.seq:
             await self.replica.reach(answer.seq, REPLICA_S)
         return answer

@@ -81,6 +81,14 @@ def _check_period(period_s: float) -> None:
         )
 
 
+def render_checkpoints(body: CheckpointsBody) -> str:
+    """Return what is wanted, in a line."""
+    words = [body.directory, f"method={body.method}"]
+    words += [f"period_s={body.period_s:g}"] * bool(body.period_s)
+    words += [f"first_s={body.first_s:g}"] * bool(body.first_s)
+    return " ".join(words)
+
+
 def change_period(found: Checkpoints | None, period_s: float) -> Checkpoints:
     """Return a job's checkpoints with another period.
 

@@ -11,7 +11,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from xce.apiserver.checkpoints import Period, change_period
+from xce.apiserver.checkpoints import (
+    CheckpointsBody,
+    Period,
+    change_period,
+    read_checkpoints,
+    render_checkpoints,
+)
 from xce.apiserver.gpu_body import GpuBody, render_gpu, wish_by_lsf
 from xce.apiserver.notices import read_mail
 from xce.apiserver.problems import refused
@@ -70,7 +76,7 @@ Unsettable = Literal[
     "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
     "ends_as_orphan",
     "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
-    "data_limit_kib", "file_limit_kib", "core_limit_kib",
+    "data_limit_kib", "file_limit_kib", "core_limit_kib", "checkpoints",
 ]  # fmt: skip
 
 
@@ -101,6 +107,8 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     mem_limit_kib: Annotated[int, Meta(ge=0, le=MEM_KIB_MAX)] | UnsetType = UNSET
     limits: LimitsChange = LimitsChange()
     checkpoint_period_s: Period | UnsetType = UNSET
+    checkpoints: CheckpointsBody | UnsetType = UNSET
+    """Of what has not started; the period alone may be changed of what runs, too."""
     dependency: Text | UnsetType = UNSET
     cwd_given: Path | UnsetType = UNSET
     input: Path | UnsetType = UNSET
@@ -195,6 +203,8 @@ def render_changes(change: ChangeBody) -> str:
                 parts.append(f"{name}={' '.join(map(str, value))}")
             case GpuBody():
                 parts.append(f"{name}={render_gpu(value)}")
+            case CheckpointsBody():
+                parts.append(f"{name}={render_checkpoints(value)}")
             case float():
                 parts.append(f"{name}={value:.12g}")
             case _:
@@ -362,9 +372,7 @@ class Composer:
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
         deadline_s: float | None = self._value("deadline_at", 0.0, None)
-        period_s: float | None = self._value("checkpoint_period_s", 0.0, None)
-        if period_s is not None:
-            spec = replace(spec, checkpoints=change_period(spec.checkpoints, period_s))
+        spec = self._with_checkpoints(spec)
         check_warning(signal, before_us, has_checkpoints=spec.checkpoints is not None)
         return replace(
             spec,
@@ -379,6 +387,20 @@ class Composer:
             pre_exec=self._value("pre_exec", "", spec.pre_exec).strip(),
             post_exec=self._value("post_exec", "", spec.post_exec).strip(),
         )
+
+    def _with_checkpoints(self, spec: JobSpec) -> JobSpec:
+        """Return a spec with where and when checkpoints are written."""
+        found = spec.checkpoints
+        if self._is_changed("checkpoints"):
+            found = read_checkpoints(
+                self._value("checkpoints", None, None),
+                self._state.config,
+                is_interactive=spec.terminal is not None,
+            )
+        period_s: float | None = self._value("checkpoint_period_s", 0.0, None)
+        if period_s is not None:
+            found = change_period(found, period_s)
+        return replace(spec, checkpoints=found)
 
     def _with_words(self, spec: JobSpec) -> JobSpec:
         """Return a spec with what is only kept for people, mail, the shell and the shares."""

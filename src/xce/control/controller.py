@@ -45,6 +45,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    EndStrangers,
     EnrolHost,
     ForceJob,
     KillJobs,
@@ -96,6 +97,7 @@ Setup: TypeAlias = (
     | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
+    | EndStrangers
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
@@ -187,20 +189,20 @@ class Controller:
             self._decide_slice(now_us)
         for given in inputs:
             self._decide(given, now_us)
+        effects = self._take_effects() if self._touched or self._fencing else ()
+        step = Step(tuple(self._entries), tuple(self._replies), effects, tuple(self._blobs))
+        self._entries, self._replies, self._blobs = [], [], []
+        return step
+
+    def _take_effects(self) -> tuple[tuple[HostNumber, tuple[Effect, ...]], ...]:
+        """Return what hosts are to be told that something was decided about."""
         touched, self._touched = self._touched, {}
-        effects = [(host, render_stale(self.state, host)) for host in sorted(self._fencing)]
+        fencing, self._fencing = self._fencing, {}
+        effects = [(host, render_stale(self.state, host)) for host in sorted(fencing)]
         effects.extend(
             (host, render_effects(self.state, places)) for host, places in sorted(touched.items())
         )
-        step = Step(
-            tuple(self._entries),
-            tuple(self._replies),
-            tuple((host, found) for host, found in effects if found),
-            tuple(self._blobs),
-        )
-        self._entries, self._replies, self._blobs = [], [], []
-        self._fencing = {}
-        return step
+        return tuple((host, found) for host, found in effects if found)
 
     def _decide(self, given: Input, now_us: Micros) -> None:
         body = given.body
@@ -273,12 +275,9 @@ class Controller:
         """Decide what is about the cluster itself, its users and its components."""
         state = self.state
         match body:
-            case SetHostsOpen() | DeclareHostsLost():
+            case SetHostsOpen() | DeclareHostsLost() | EndStrangers():
                 given = with_basis(given, hosts.basis_of(state, body))
-                if isinstance(body, SetHostsOpen):
-                    records, results = hosts.decide_open(state, body)
-                else:
-                    records, results = hosts.decide_lost(state, body, now_us)
+                records, results = hosts.decide_hosts(state, body, now_us)
             case SetDevicesOpen():
                 records, results = devices.decide_devices(state, body)
                 given = with_basis(given, hosts.basis_of(state, body))

@@ -1,7 +1,8 @@
 """What time alone brings: begin times, deadlines, doomed jobs, and what may be forgotten."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from xce.control.loss import decide_losses, next_loss_us
@@ -30,6 +31,7 @@ from xce.state.job import DOOMED, WAITS_BEGIN, Job
 
 SLICE: Final = 10_000
 """Most jobs that one tick releases, ends or forgets."""
+_JOB: Final[Callable[[tuple[Micros, JobId]], JobId]] = itemgetter(1)
 _Entry = TypeVar("_Entry", tuple[Micros, JobId], tuple[Micros, JobId, int, int])
 
 
@@ -62,12 +64,23 @@ def decide_tick(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]
         records.append(returned)
     if doomed:
         records.append(withdraw_elements(state, dict(sorted(doomed.items())), now_us))
-    records.extend(_end_late(state, late, now_us))
-    records.extend(_lift_avoidance(state, now_us))
-    if not tick.is_settling:
+    if late:
+        records.extend(_end_late(state, late, now_us))
+    records.extend(_decide_beside(state, tick, now_us))
+    return records
+
+
+def _decide_beside(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
+    """Return what became due beside instants of jobs."""
+    records: list[Record] = []
+    if state.avoiders:
+        records.extend(_lift_avoidance(state, now_us))
+    if state.hosts.away and not tick.is_settling:
         records.extend(decide_losses(state, now_us))
-    records.extend(decide_moves(state, state.windows, now_us))
-    records.extend(decide_expired(state, now_us))
+    if state.windows:
+        records.extend(decide_moves(state, state.windows, now_us))
+    if state.traces:
+        records.extend(decide_expired(state, now_us))
     records.extend(_forget(state, tick, now_us))
     return records
 
@@ -140,13 +153,16 @@ def _end_late(
 
 
 def _due_jobs(state: ClusterState, now_us: Micros) -> Iterator[JobId]:
-    """Yield the jobs whose instant has come."""
-    for _, job_id in _due_entries(state.due, now_us):
-        yield job_id
+    """Return the jobs whose instant has come, as they are asked for."""
+    return map(_JOB, _due_entries(state.due, now_us))
 
 
-def _due_entries(heap: Sequence[_Entry], now_us: Micros) -> Iterator[_Entry]:
-    """Yield the entries of a heap whose instant has come, without taking them out of it."""
+def _due_entries(heap: Sequence[_Entry], now_us: Micros) -> Iterable[_Entry]:
+    """Return the entries of a heap whose instant has come, without taking them out of it."""
+    return _walk(heap, now_us) if heap and heap[0][0] <= now_us else ()
+
+
+def _walk(heap: Sequence[_Entry], now_us: Micros) -> Iterator[_Entry]:
     places = [0]
     while places:
         place = places.pop()

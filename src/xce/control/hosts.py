@@ -1,7 +1,7 @@
 """What administrators say about hosts, and what connections of workers mean, to records."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Collection, Iterator
+from typing import Final, TypeAlias
 
 from xce.control.loss import (
     add_end,
@@ -11,9 +11,25 @@ from xce.control.loss import (
     give_up,
     with_parts,
 )
-from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetDevicesOpen, SetHostsOpen
+from xce.control.strangers import (
+    Key,
+    decide_restored,
+    decide_strangers,
+    decide_unstarted,
+    detail_of,
+    end_strangers,
+    find_strangers,
+)
+from xce.model.command import (
+    Accepted,
+    ApplyConfig,
+    DeclareHostsLost,
+    EndStrangers,
+    SetDevicesOpen,
+    SetHostsOpen,
+)
 from xce.model.host_record import HostDown, HostsOpened, HostUp, ReignBegun
-from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.ids import HostNumber, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.observation import HOLLOW, HostDisconnected, HostJoined, ReignBegan
 from xce.model.permission import Actor, Permission
@@ -22,6 +38,7 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 
+HostCommand: TypeAlias = SetHostsOpen | DeclareHostsLost | SetDevicesOpen | EndStrangers
 _DONE: Final = {
     Permission.HOST_OPEN: "opened",
     Permission.HOST_CLOSE: "closed",
@@ -29,14 +46,14 @@ _DONE: Final = {
 }
 
 
-def permission_to(command: SetHostsOpen | DeclareHostsLost | SetDevicesOpen) -> Permission:
+def permission_to(command: HostCommand) -> Permission:
     """Return what one needs to open, close or give up hosts; for their GPUs it is the same."""
-    if isinstance(command, DeclareHostsLost):
+    if isinstance(command, DeclareHostsLost | EndStrangers):
         return Permission.HOST_LOST
     return Permission.HOST_OPEN if command.is_open else Permission.HOST_CLOSE
 
 
-def basis_of(state: ClusterState, command: SetHostsOpen | DeclareHostsLost | SetDevicesOpen) -> str:
+def basis_of(state: ClusterState, command: HostCommand) -> str:
     """Return on what ground that may be done; empty: it may not."""
     actor = Actor(command.by, command.groups, command.is_admin)
     return state.rights.basis(actor, permission_to(command))
@@ -51,6 +68,19 @@ def refuse_hosts(permission: Permission, what: str = "hosts") -> Refusal:
         lsf="User permission denied",
         permission=permission,
     )
+
+
+def decide_hosts(
+    state: ClusterState, command: SetHostsOpen | DeclareHostsLost | EndStrangers, now_us: Micros
+) -> tuple[list[Record], list[Accepted | Refusal]]:
+    """Return the records that a command about hosts gives, and a result for each name."""
+    match command:
+        case SetHostsOpen():
+            return decide_open(state, command)
+        case DeclareHostsLost():
+            return decide_lost(state, command, now_us)
+        case EndStrangers():
+            return decide_end_strangers(state, command)
 
 
 def decide_open(
@@ -148,6 +178,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
     # By attempt: of one element it may know an attempt that runs and the end of an earlier one.
     known = {(item.job, item.index, item.attempt) for item in seen.attempts}
     known.update(seen.unreported)
+    strange = find_strangers(state, seen)
     restarted = state.hosts.boot_ids[number] not in {"", seen.boot_id}
     gone = [
         (job, position, attempt)
@@ -158,42 +189,47 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
     records: list[Record] = [
         HostUp(
             number, seen.boot_id, seen.cpus, seen.mem_mib, seen.isolation, seen.version,
-            seen.attributes, tuple(_stale(state, number, seen)), seen.devices, seen.processors,
-        )
+            seen.attributes, tuple(_stale(state, number, seen, strange)), seen.devices,
+            seen.processors,
+        ),
+        *decide_strangers(state, number, strange),
     ]  # fmt: skip
     if restarted:
         detail = f"host {seen.host} was restarted"
         records.extend(end_or_requeue(state, gone, EndCause.HOST_RESTARTED, now_us, detail))
         records.extend(end_parts(state, [number], EndCause.HOST_RESTARTED, now_us))
     elif gone:
-        records.extend(with_parts(state, [_status_lost(gone, now_us)]))
+        records.extend(with_parts(state, [_status_lost(state, gone, now_us)]))
+    if not restarted:
+        records.extend(decide_unstarted(state, number, known, now_us))
     return records
 
 
-def _status_lost(gone: list[tuple[Job, int, Attempt]], now_us: Micros) -> Ended:
+def _status_lost(
+    state: ClusterState, gone: list[tuple[Job, int, Attempt]], now_us: Micros
+) -> Ended:
     """Return the end of attempts that the host no longer knows."""
     record = Ended([], [], [], [], [], [], [], [], [], [], [], [])
     for job, position, attempt in gone:
+        if detail := detail_of(state, job, attempt):
+            record.details.append((len(record.jobs), detail))
         add_end(record, job, position, attempt, EndCause.STATUS_LOST, now_us)
     return record
 
 
 def _stale(
-    state: ClusterState, number: HostNumber, seen: HostJoined
-) -> Iterator[tuple[JobId, Index, int]]:
-    """Yield the attempts on a host that are over for us, were placed anew, or go on without it.
-
-    An attempt of a job that the state has never known is left alone: it may belong to a newer
-    state than a restored one (decision X-32).
-    """
+    state: ClusterState, number: HostNumber, seen: HostJoined, strange: Collection[Key]
+) -> Iterator[Key]:
+    """Yield the attempts on a host that are over for us, were placed anew, or go on without it."""
     for item in seen.attempts:
         job = state.jobs.get(item.job)
         position = job.position(item.index) if job is not None else None
         live = state.attempt(item.job, position) if position is not None else None
         if live is not None and live.number == item.attempt and number in live.hosts:
             continue
-        if item.job < state.next_job:
-            yield item.job, item.index, item.attempt
+        key = (item.job, item.index, item.attempt)
+        if key not in strange:
+            yield key
 
 
 def decide_disconnect(state: ClusterState, seen: HostDisconnected) -> list[Record]:
@@ -209,12 +245,15 @@ def decide_reign(state: ClusterState, seen: ReignBegan) -> list[Record]:
     table = state.hosts
     if seen.is_jump:
         return [ReignBegun(sorted(table.away))] if table.away else []
+    records: list[Record] = decide_restored(state) if seen.is_restored else []
     hosts = [
         number
         for number in range(table.count)
         if table.boot_ids[number] and not table.is_lost[number]
     ]
-    return [ReignBegun(hosts)] if hosts else []
+    if hosts:
+        records.append(ReignBegun(hosts))
+    return records
 
 
 def decide_lost(
@@ -243,3 +282,26 @@ def decide_lost(
     if lost:
         records = give_up(state, sorted(set(lost)), now_us, by=command.by)
     return records, results
+
+
+def decide_end_strangers(
+    state: ClusterState, command: EndStrangers
+) -> tuple[list[Record], list[Accepted | Refusal]]:
+    """Return the records that end what a restored journal does not know, and a result a host."""
+    if not basis_of(state, command):
+        return [], [refuse_hosts(permission_to(command)) for _ in command.hosts]
+    table = state.hosts
+    results: list[Accepted | Refusal] = []
+    found: dict[HostNumber, None] = {}
+    for name in command.hosts:
+        number = table.number.get(name)
+        if number is None:
+            results.append(_unknown(name))
+        elif not table.is_up[number]:
+            text = f"host {name} is away: what runs there can be ended when it is back"
+            results.append(Refusal(RefusalCode.WRONG_STATE, text))
+        else:
+            count = len(table.strange.get(number, ()))
+            found[number] = None
+            results.append(Accepted(text=f"{count} unknown attempts are being ended"))
+    return end_strangers(state, found), results

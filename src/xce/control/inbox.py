@@ -36,20 +36,21 @@ SHARE_MAX: Final = WAITING_MAX // 4
 """With so many of one user's, his are not."""
 _WEIGHED_BYTES: Final = 4_096
 """So many bytes of scripts and environments weigh as much as a job."""
-_ASKED: Final = (
+_ASKED: Final = frozenset((
     KillJobs, SignalJobs, StopJobs, ResumeJobs, RequeueJobs, MoveJobs, SwitchJobs, SetGroup,
     DeleteGroups, ForceJob,
-)  # fmt: skip
+))  # fmt: skip
+_LARGE: Final = (SubmitJobs, ModifyJobs, PostMessage)
 
 
 def weigh(given: Input) -> int:
     """Return how many jobs it is worth to decide this; 0: a component says it."""
     body = given.body
-    if isinstance(body, SubmitJobs | ModifyJobs | PostMessage):
+    if isinstance(body, _LARGE):
         content = sum(len(blob) for _, blob in body.blobs)
         jobs = 1 if isinstance(body, PostMessage) else len(body.jobs)
         return jobs + content // _WEIGHED_BYTES
-    return 1 if isinstance(body, _ASKED) else 0
+    return 1 if type(body) in _ASKED else 0
 
 
 class Inbox:

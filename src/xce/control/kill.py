@@ -27,7 +27,7 @@ from xce.model.command import (
     SwitchJobs,
 )
 from xce.model.ids import Index, JobId, Micros
-from xce.model.job import EndCause
+from xce.model.job import AS_DONE, EndCause
 from xce.model.permission import Actor, Permission
 from xce.model.ranges import EMPTY, ZERO, Ranges, from_sorted, intersect, positions, subtract, unite
 from xce.model.record import (
@@ -202,11 +202,17 @@ class _Killing:
         self._withdrawn: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
         self._own_waiting = self._withdrawn[self._own]
         self._others_waiting = self._withdrawn[self._others]
-        self._decided: dict[EndCause, Runs] = {self._own: Runs(), self._others: Runs()}
+        self._decided: dict[EndCause, Runs] = {
+            self._live_cause(cause): Runs() for cause in (self._own, self._others)
+        }
         self._removed = Ended([], [], [], [], [], [], [], [], [], [], [], [])
 
     def _cause(self, job: Job) -> EndCause:
         return self._own if job.owner.user == self._command.by else self._others
+
+    def _live_cause(self, cause: EndCause) -> EndCause:
+        """Return why what has started ends, which may count as done."""
+        return AS_DONE[cause] if self._command.as_done and cause in AS_DONE else cause
 
     def takes_whole(self, job: Job, item: Selected) -> bool:
         """Take the only, pending element of a job that is no array, if that is what is meant and
@@ -234,7 +240,7 @@ class _Killing:
                 cause = self._cause(job)
                 news = _live_news(self._state, job, item, live, force=force)
                 fresh_news = self.fresh.take(job, news)
-                self._decided[cause].add(job, fresh_news)
+                self._decided[self._live_cause(cause)].add(job, fresh_news)
                 if force:
                     _remove(self._state, job, fresh_news, self._removed, (cause, self._now_us))
             self._results.append(Accepted(item.job, item.first, item.last, _KILLED))

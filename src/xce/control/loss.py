@@ -59,17 +59,16 @@ def _grace_us(state: ClusterState, host: HostNumber) -> Micros:
 def next_loss_us(state: ClusterState) -> Micros:
     """Return the next instant at which a host that is away becomes unknown or lost; 0: none."""
     table, config = state.hosts, state.config
+    if not table.away:
+        return 0
     return min(
-        (
-            table.down_at_us[number]
-            + (
-                _grace_us(state, number)
-                if table.is_silent[number]
-                else min(config.silence_us, config.host_grace_us)
-            )
-            for number in table.away
-        ),
-        default=0,
+        table.down_at_us[number]
+        + (
+            _grace_us(state, number)
+            if table.is_silent[number]
+            else min(config.silence_us, config.host_grace_us)
+        )
+        for number in table.away
     )
 
 

@@ -17,6 +17,7 @@ from xce.control.part import (
     PARTS_MAX,
     Part,
     alive_positions,
+    apart_of,
     decide_stops,
     map_live,
     map_specs,
@@ -41,6 +42,7 @@ from xce.control.submit import (
     find_denial,
     make_key,
 )
+from xce.control.transfers import describe_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
 from xce.model.config import QueueConfig
@@ -48,7 +50,7 @@ from xce.model.dependency import Dependency
 from xce.model.ids import Micros
 from xce.model.job import Submission
 from xce.model.permission import Actor, Permission
-from xce.model.ranges import Ranges, intersect, subtract, unite
+from xce.model.ranges import Ranges, intersect, unite
 from xce.model.record import Record
 from xce.model.record_modify import JobModified
 from xce.model.refusal import Refusal, RefusalCode
@@ -72,7 +74,7 @@ OF_STARTED: Final = frozenset(
 """What can be changed of a job of which everything has started."""
 OF_OWNER: Final = frozenset(
     ["command", "script", "args", "input", "output", "error", "cwd_given", "env", "output_dir",
-     "transfers", "login_shell", "mail_to", "pre_exec", "post_exec"]
+     "transfers", "login_shell", "mail_to", "pre_exec", "post_exec", "checkpoints"]
 )  # fmt: skip
 """What runs, and which files that uses: nobody else may have a user run something."""
 OF_JOB: Final = frozenset(
@@ -84,6 +86,8 @@ _LIMITS: Final = frozenset(
     ["run_limit_s", "mem_limit_kib", "rerunnable", "cpu_limit_s", "checkpoint_period_s"]
 )
 _TIMES: Final = frozenset(["begin_at", "deadline_at"])
+_SAID: Final = 4
+"""Most runs of elements that a refusal names."""
 Decided = tuple[list[Record], Accepted | Refusal]
 
 
@@ -137,7 +141,7 @@ def decide_modification(
         firsts=firsts,
         lasts=lasts,
     )
-    warning = describe_misfit(state, key) if waits else ""
+    warning = (describe_misfit(state, key) or describe_unreachable(state, spec)) if waits else ""
     accepted = Accepted(job.id, text="modified", queue=queue.name, warning=warning)
     return [*draft.records, record, *decide_stops(state, part, queue.name)], accepted
 
@@ -148,10 +152,15 @@ def find_refusal(state: ClusterState, command: ModifyJobs, now_us: Micros) -> Re
     """
     if not any(item.goes_with_job for item in command.jobs):
         return None
-    judged = [decide_modification(state, command, item, now_us)[1] for item in command.jobs]
-    refused = [one for one in judged if isinstance(one, Refusal)]
-    stale = [one for one in refused if one.code is RefusalCode.STALE]
-    return next(iter((*stale, *refused)), None)
+    found: Refusal | None = None
+    for item in command.jobs:
+        judged = decide_modification(state, command, item, now_us)[1]
+        if not isinstance(judged, Refusal):
+            continue
+        if judged.code is RefusalCode.STALE:
+            return judged
+        found = found or _about_elements(state, judged, item)
+    return found
 
 
 def basis_of_modification(state: ClusterState, command: ModifyJobs, job_id: int) -> str:
@@ -183,25 +192,19 @@ def _find_part(state: ClusterState, command: ModifyJobs, item: Modification) -> 
         if not found:
             return refuse_elements(job.id, first, last)
         named = unite(named, found)
-    parts = parts_of(job, named) if item.runs else [rest_of(job)]
+    form = (item.cls, item.spec_id)
+    if item.goes_with_job:
+        parts = [apart_of(job, form, named)]
+        is_known = parts[0].named == named
+    else:
+        parts = parts_of(job, named) if item.runs else [rest_of(job)]
+        is_known = bool(item.runs) or item.variants == job.own_forms()[1:]
     if not parts:
         return refuse_finished(job.id)
-    is_known = item.variants == job.own_forms()[1:] if not item.runs else _is_all(job, item, named)
-    if not is_known or [(one.cls, one.spec_id) for one in parts] != [(item.cls, item.spec_id)]:
+    if not is_known or [(one.cls, one.spec_id) for one in parts] != [form]:
         text = f"job {job.id} was modified meanwhile: look at it again"
         return Refusal(RefusalCode.STALE, text, job=job.id)
     return parts[0]
-
-
-def _is_all(job: Job, item: Modification, named: Ranges) -> bool:
-    """Return whether no element was set apart meanwhile that an item beside that of its job is
-    about, too.
-    """
-    if not item.goes_with_job:
-        return True
-    form = item.cls, item.spec_id
-    own = [one.ranges for one in job.variants if (one.cls, one.spec_id) == form]
-    return not any(subtract(intersect(ranges, alive_positions(job)), named) for ranges in own)
 
 
 def _waits(item: Modification, part: Part) -> bool:
@@ -260,6 +263,19 @@ def _refuse_times(
     begins = "begin_at" in command.changed
     begin_at_us = item.submission.begin_at_us if begins else part.job.begin_at_us
     return refuse_times(item.submission, now_us, begin_at_us=begin_at_us)
+
+
+def _about_elements(state: ClusterState, refusal: Refusal, item: Modification) -> Refusal:
+    """Return a refusal that says which elements it is for, where it is not for all."""
+    job = state.jobs.get(item.job)
+    if not item.goes_with_job or job is None:
+        return refusal
+    named = ",".join(f"{low}-{high}" if low < high else str(low) for low, high in item.runs[:_SAID])
+    text = f"{job.id}[{named}{',...' if len(item.runs) > _SAID else ''}]"
+    alive = alive_positions(job)
+    if not any(intersect(job.positions(*run), alive) for run in item.runs):
+        text += " has ended, and if it started anew"
+    return msgspec.structs.replace(refusal, text=f"{text}: {refusal.text}; name the others")
 
 
 def _about(refusal: Refusal, item: Modification) -> Refusal:

@@ -5,7 +5,7 @@ from xce.control.exit_values import start_anew, success_codes
 from xce.control.hooks import tries_again
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.job import EndCause, Outcome, Phase
+from xce.model.job import AS_DONE, EndCause, Outcome, Phase
 from xce.model.observation import AttemptEnded, AttemptStarted, Reported, SuspensionSeen
 from xce.model.record import (
     Ended,
@@ -148,6 +148,7 @@ class _Ends:
             cause = EndCause.NONE
         is_well = item.exit_code == 0 or item.exit_code in self.success(attempt)
         clean = is_well and item.signal == 0 and cause == EndCause.NONE
+        is_done = clean or attempt.end_cause in AS_DONE.values()
         if item.post:
             record.posts.append((len(record.jobs), item.post))
         detail = item.detail or (self._gone(attempt) if cause == EndCause.HOST_LOST else "")
@@ -156,7 +157,7 @@ class _Ends:
         record.jobs.append(item.job)
         record.indices.append(item.index)
         record.attempts.append(item.attempt)
-        record.outcomes.append(int(Outcome.DONE if clean else Outcome.EXIT))
+        record.outcomes.append(int(Outcome.DONE if is_done else Outcome.EXIT))
         record.exit_codes.append(item.exit_code & 0xFF)
         record.signals.append(item.signal & 0x7F)
         record.causes.append(cause)

@@ -10,11 +10,20 @@ from xce.control.submit import Draft
 from xce.model.command import Modification
 from xce.model.ids import Index
 from xce.model.job import JobSpec, Stop, Submission
-from xce.model.ranges import Ranges, contains, from_runs, from_sorted, intersect, subtract, unite
+from xce.model.ranges import (
+    EMPTY,
+    Ranges,
+    contains,
+    from_runs,
+    from_sorted,
+    intersect,
+    subtract,
+    unite,
+)
 from xce.model.record import Record, StopsChanged
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
-from xce.state.job import Attempt, Job
+from xce.state.job import Attempt, Job, Variant
 
 PARTS_MAX: Final = 1_000
 """In so many ways at most elements of an array are unlike each other."""
@@ -39,6 +48,8 @@ class Part(msgspec.Struct, frozen=True):
     """Those that have not ended."""
     is_rest: bool
     """The job itself is meant, and all that is as it is."""
+    named: Ranges = EMPTY
+    """Where what has ended is meant, too: all that it is about."""
 
     @property
     def waits(self) -> bool:
@@ -54,7 +65,7 @@ class Part(msgspec.Struct, frozen=True):
 
     def runs(self) -> tuple[list[Index], list[Index]]:
         """Return the first and the last index of each run, as a record has them."""
-        found = [] if self.is_rest else index_runs(self.job, self.positions)
+        found = [] if self.is_rest else index_runs(self.job, self.named or self.positions)
         return [first for first, _ in found], [last for _, last in found]
 
 
@@ -73,13 +84,25 @@ def rest_of(job: Job) -> Part:
 
 def parts_of(job: Job, named: Ranges | None) -> list[Part]:
     """Return what is changed of a job when elements of it are named; None: when it is itself."""
+    if named is None:
+        apart = [apart_of(job, (one.cls, one.spec_id), EMPTY) for one in job.variants]
+        return [rest_of(job), *apart]
     alive = alive_positions(job)
-    meant = alive if named is None else intersect(alive, named)
+    meant = intersect(alive, named)
     if not job.variants and meant == alive:
         return [rest_of(job)]
-    rest = [rest_of(job)] if named is None else []
-    apart = [Part(job, *form, is_rest=False) for form in job.forms(meant)]
-    return rest + [one for one in apart if not rest or (one.cls, one.spec_id) != _form(rest[0])]
+    return [Part(job, *form, is_rest=False) for form in job.forms(meant)]
+
+
+def apart_of(job: Job, form: tuple[int, int], named: Ranges) -> Part:
+    """Return all elements that were set apart in one way, as they are changed with their job.
+
+    What of them has ended is what they are if it is ever started anew. Those that are ``named`` may
+    have become as the job by what the same command made of it.
+    """
+    if form != (job.cls, job.spec_id):
+        named = from_runs(run for one in job.variants if _is(one, form) for run in one.ranges)
+    return Part(job, *form, intersect(named, alive_positions(job)), is_rest=False, named=named)
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -106,7 +129,6 @@ def wishes_of(job: Job, runs: tuple[tuple[Index, Index], ...]) -> list[Wish]:
         apart = [
             Wish((one.cls, one.spec_id), tuple(index_runs(job, one.ranges)), goes_with_job=True)
             for one in job.variants
-            if intersect(one.ranges, alive_positions(job))
         ]
         return [Wish(own, (), job.own_forms()[1:]), *apart]
     named = from_runs(run for first, last in runs for run in job.positions(first, last))
@@ -118,8 +140,8 @@ def wishes_of(job: Job, runs: tuple[tuple[Index, Index], ...]) -> list[Wish]:
     return found or [Wish(own, runs)]
 
 
-def _form(part: Part) -> tuple[int, int]:
-    return part.cls, part.spec_id
+def _is(one: Variant, form: tuple[int, int]) -> bool:
+    return (one.cls, one.spec_id) == form
 
 
 def as_it_is(state: ClusterState, job: Job, form: tuple[int, int] | None = None) -> Submission:

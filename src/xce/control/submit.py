@@ -12,6 +12,7 @@ from xce.control.misfit import find_misfit, tasks_text
 from xce.control.profile import check_profile, find_profile
 from xce.control.relations import resolve_relations
 from xce.control.terminal import check_terminal
+from xce.control.transfers import describe_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import AppConfig, QueueConfig
@@ -183,9 +184,8 @@ def _judge(
     )
     if cls not in draft.warnings:
         draft.warnings[cls] = find_misfit(state, cls, key)
-    return Accepted(
-        job=job, text="submitted", queue=queue.name, warning=draft.warnings[cls], at_us=now_us
-    )
+    warning = draft.warnings[cls] or describe_unreachable(state, submission.spec)
+    return Accepted(job=job, text="submitted", queue=queue.name, warning=warning, at_us=now_us)
 
 
 def check_submission(

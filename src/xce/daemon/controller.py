@@ -34,6 +34,7 @@ from xce.daemon.paths import Layout, open_layout
 from xce.daemon.signals import STOP_SIGNALS, stop_event
 from xce.daemon.snapshots import SnapshotKeeper
 from xce.daemon.standby import Lead, LeadWatch, StandBy
+from xce.journal.backup import is_restored
 from xce.journal.interface import Journal
 from xce.journal.recover import recover
 from xce.model.command import ApplyConfig
@@ -68,6 +69,7 @@ def main() -> int:
         lead = _begin_reign(journal, site, log)
         if lead is not None and not lead.state.seq:
             check_nothing_was_lost(layout, where=journal.place())
+        begins = ReignBegan(is_restored=lead is not None and is_restored(journal))
     except (XceError, OSError) as error:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people
         print(f"xce controller: {error}", file=sys.stderr)  # noqa: T201 - for people
@@ -85,7 +87,7 @@ def main() -> int:
     if site.journal.postgres:
         config = _load_again(layout, config, log)
     is_shared = bool(site.journal.postgres)
-    return uvloop.run(_run(layout, config, journal, lead, is_shared=is_shared))
+    return uvloop.run(_run(layout, config, journal, lead, begins, is_shared=is_shared))
 
 
 def _load_again(layout: Layout, known: ClusterConfig, log: logging.Logger) -> ClusterConfig:
@@ -131,7 +133,13 @@ def check_allocations(controller: Controller, log: logging.Logger) -> None:
 
 
 async def _run(
-    layout: Layout, config: ClusterConfig, journal: Journal, lead: Lead, *, is_shared: bool
+    layout: Layout,
+    config: ClusterConfig,
+    journal: Journal,
+    lead: Lead,
+    begins: ReignBegan,
+    *,
+    is_shared: bool,
 ) -> int:
     log = open_log("controller")
     stop = stop_event()
@@ -150,7 +158,7 @@ async def _run(
     check_allocations(desk.controller, log)
     shell = ControllerShell(desk, journal, epoch=lead.epoch, crc=lead.crc, log=log, on_fatal=fail)
     lead.watch.listen(lambda error: loop.call_soon_threadsafe(fail, error))
-    _settle(shell, config)
+    _settle(shell, config, begins)
     try:
         store_lsf_view(layout, config)
     except OSError as error:
@@ -188,11 +196,13 @@ def _as_error(context: dict[str, object]) -> BaseException:
     return RuntimeError(str(context.get("message")))
 
 
-def _settle(shell: ControllerShell, config: ClusterConfig) -> None:
+def _settle(shell: ControllerShell, config: ClusterConfig, begins: ReignBegan) -> None:
     """Put the configuration in effect; no worker is connected yet."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     shell.give(ApplyConfig(user, config, is_admin=True), by=user, basis="admin")
-    shell.give(ReignBegan(), by="controller", basis="component")
+    shell.give(begins, by="controller", basis="component")
+    if begins.is_restored:
+        shell.log.warning("journal-restored", extra={"seq": shell.state.seq})
 
 
 if __name__ == "__main__":

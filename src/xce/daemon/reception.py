@@ -4,11 +4,13 @@ Who may come is the `Doorkeeper`'s, what he may say is `xce.net.allowlist`'s; al
 counted and logged.
 """
 
+import asyncio
 import pwd
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from xce.control.controller import Reply
 from xce.daemon.controller_shell import ControllerShell
@@ -22,6 +24,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    EndStrangers,
     EnrolHost,
     MakeHostToken,
     RevokeKeys,
@@ -33,15 +36,19 @@ from xce.model.errors import CorruptJournalError
 from xce.model.ids import Seq
 from xce.model.observation import HostDisconnected, HostJoined, Reported
 from xce.model.refusal import Refusal
+from xce.model.task import FileOrder, TaskFault
 from xce.model.trust import TEST
 from xce.net import message as m
 from xce.net.allowlist import Gate
 from xce.net.frame import WireError
 from xce.net.handshake import choose_protocol
+from xce.net.pacing import Pacer
 from xce.net.peer import Peer
-from xce.net.task_relays import TaskRelays
+from xce.net.task_relays import TaskRelays, host_asked
 
 HISTORY_DELAY_S: Final = 0.05
+FILE_PACE_S: Final = 0.002
+"""Between two pieces of files, of 64 KiB: some 30 MB/s in all are carried between hosts."""
 
 
 class _Guest(NamedTuple):
@@ -79,6 +86,7 @@ class Reception:
         self._relays = Relays()
         self._terminals = TerminalRelays()
         self._tasks = TaskRelays()
+        self._files = Pacer(FILE_PACE_S, lambda s, do: asyncio.get_running_loop().call_later(s, do))
         shell.on_durable = self._tasks.settle
         self._stored: dict[Peer, Seq] = {}
         """Up to which entry each connected history store has everything."""
@@ -209,13 +217,7 @@ class Reception:
             case m.ListPeers():
                 peer.send(self._peer_list(message))
             case m.TaskAsk():
-                # One that has not joined may have been restarted under what is asked of it.
-                link = self._shell.workers.get(message.host)
-                worker = link.peer if link is not None and link.is_joined else None
-                self._tasks.ask(
-                    peer, message, self._shell.state, by=guest.gate.name, worker=worker,
-                    durable_seq=self._shell.desk.durable_seq,
-                )  # fmt: skip
+                self._ask_task(guest, message)
             case m.TaskPiece():
                 self._tasks.answer(peer, message)
             case m.Ping():
@@ -227,6 +229,23 @@ class Reception:
                     peer.send(m.Pong(message.number, beat_us))
             case _:
                 raise WireError(f"{type(message).__name__} is not for a controller")
+
+    def _ask_task(self, guest: _Guest, ask: m.TaskAsk) -> None:
+        if not isinstance(ask.order, FileOrder):
+            self._pass_on(guest, ask)
+        elif not self._files.put(lambda: self._pass_on(guest, ask)):
+            guest.peer.send(m.TaskPiece(ask.id, TaskFault.AWAY, "too much at once"))
+
+    def _pass_on(self, guest: _Guest, ask: m.TaskAsk) -> None:
+        """Pass on what the worker of one host asks of that of another."""
+        ask = replace(ask, host=host_asked(self._shell.state, ask))
+        # One that has not joined may have been restarted under what is asked of it.
+        link = self._shell.workers.get(ask.host)
+        worker = link.peer if link is not None and link.is_joined else None
+        self._tasks.ask(
+            guest.peer, ask, self._shell.state, by=guest.gate.name, worker=worker,
+            durable_seq=self._shell.desk.durable_seq,
+        )  # fmt: skip
 
     def _ask(self, guest: _Guest, ask: m.Ask) -> None:
         peer, role = guest.peer, guest.gate.role
@@ -395,6 +414,7 @@ class Reception:
     def _join(self, link: WorkerLink, seen: HostJoined, by: str) -> None:
         def joined(reply: Reply) -> None:
             link.is_joined = True
+            self._tell_strangers(link)
             for result in reply.results:
                 if isinstance(result, Refusal):
                     self._shell.log.warning(
@@ -405,11 +425,22 @@ class Reception:
 
         self._shell.give(seen, by=by, basis="component", on_reply=joined)
 
+    def _tell_strangers(self, link: WorkerLink) -> None:
+        """Say what a host runs that a restored journal does not know."""
+        table = self._shell.state.hosts
+        found = table.strange.get(table.number.get(link.host, -1))
+        if found:
+            self._shell.log.warning(
+                "strangers-seen", extra={"host": link.host, "attempts": list(found)[:20]}
+            )
+
 
 def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
-        case SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | ApplyConfig():
+        case (
+            SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | EndStrangers() | ApplyConfig()
+        ):
             return msgspec.structs.replace(command, by=by, is_admin=True)
         case TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)

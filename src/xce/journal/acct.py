@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from xce.journal.past import PastAttempt, PastJob, PastWithdrawal
 from xce.model.ids import SECOND_US, Index, Micros
-from xce.model.job import EndCause, Outcome
+from xce.model.job import AS_DONE, EndCause, Outcome
 
 VERSION: Final = "10.1"
 _DONE, _EXIT = 64, 32
@@ -46,6 +46,7 @@ def render_acct(
     if ended is not None:
         status = ended.signal or (ended.exit_code << 8)
     cause = ended.cause if ended is not None else (gone.cause if gone is not None else 0)
+    cause = next((told for told, kept in AS_DONE.items() if kept == cause), cause)
     cpu = f"{ended.cpu_us / SECOND_US:.6f}" if ended is not None else "-1"
     usage = [cpu, "0.000000", *["-1"] * 17]
     name = spec.name or spec.command

@@ -34,6 +34,19 @@ _HISTORY: Final = "history/history.db"
 _CONFIG: Final = "config"
 
 
+def is_restored(journal: JournalReader) -> bool:
+    """Return whether a journal was restored and nothing was written to it since then.
+
+    Args:
+        journal: The one who asks may lead it already.
+
+    Raises:
+        CorruptJournalError: Its last batch cannot be read.
+    """
+    last = next(journal.read(journal.stored_seq() or 1), None)
+    return last is not None and journal.lead_epoch() - last.epoch >= EPOCHS_SKIPPED
+
+
 class BackupError(XceError):
     """The backup cannot be made or used; the message says why."""
 

@@ -1,6 +1,6 @@
 """The course of a job's elements: what happened when, and how long each was in which state."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -71,6 +71,8 @@ _WORD_OF: Final = {
 }
 
 
+_ENDS: Final = ("done", "exited", "withdrawn")
+_CHANGES: Final = ("modified", "switched")
 IndexRuns = Sequence[tuple[Index, Index]]
 
 
@@ -126,6 +128,7 @@ def _tell(
     index = run[0]
     steps = list(_steps(past, index, attempts))
     steps.sort(key=_at)
+    steps = list(_of_lives(steps))
     clock = _Clock("psusp" if past.hold else "pend", past.submit_at_us)
     for step in steps:
         clock.take(step)
@@ -138,6 +141,22 @@ def _tell(
     elif last is not None and last.ended.outcome and not last.is_reopened:
         stat = "DONE" if last.ended.outcome == Outcome.DONE else "EXIT"
     return Course(*run, stat, spans, tuple(steps), last, gone)
+
+
+def _of_lives(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps without what was changed of an element that was over and stayed so."""
+    later: list[Step] = []
+    is_over = False
+    for step in steps:
+        if step.what in _ENDS:
+            is_over = True
+        elif step.what == "reopened":
+            yield from later
+            later, is_over = [], False
+        if is_over and step.what in _CHANGES:
+            later.append(step)
+        else:
+            yield step
 
 
 def _at(step: Step) -> Micros:

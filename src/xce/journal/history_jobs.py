@@ -12,7 +12,7 @@ from xce.journal.history_schema import INSERT, Happening
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Micros
-from xce.model.ranges import from_runs
+from xce.model.ranges import from_runs, subtract
 from xce.model.record_modify import JobModified
 from xce.model.request import ClassKey
 
@@ -50,7 +50,8 @@ class JobRows:
             self._set_apart(record.job, facts, new, facts.form)
         else:
             self._modified_as_whole(record, facts)
-        for run in runs or [(0, 1 << 62)]:
+        apart = from_runs(run for one in facts.apart for run in one.runs)
+        for run in runs or subtract(((0, 1 << 62),), apart):
             if record.queue:
                 self._event((record.job, *run), Happening.SWITCHED, text=record.queue)
             if record.changes:

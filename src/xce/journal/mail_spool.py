@@ -19,8 +19,10 @@ from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import JobSpec, Outcome
 from xce.model.mail import MailConfig, Notice
+from xce.model.ranges import EMPTY, Ranges, contains, subtract, unite
 from xce.model.record_modify import JobModified
 from xce.state.cluster import ClusterState
+from xce.state.job import Job
 
 ROWS_MAX: Final = 100_000
 """With so many messages that wait, no more are taken."""
@@ -39,6 +41,7 @@ _TABLES: Final = (
     at_us INTEGER NOT NULL, is_leaving INTEGER NOT NULL DEFAULT 0,
     tries INTEGER NOT NULL DEFAULT 0, next_at_us INTEGER NOT NULL DEFAULT 0,
     UNIQUE (job, idx, attempt, notice))""",
+    "CREATE TABLE IF NOT EXISTS wishes (job INTEGER PRIMARY KEY, wishes BLOB NOT NULL)",
     "CREATE INDEX IF NOT EXISTS messages_by_time ON messages (next_at_us, number)",
 )
 
@@ -55,6 +58,33 @@ class Letter(msgspec.Struct, frozen=True):
     at_us: Micros
     """When it happened."""
     tries: int
+
+
+class Wishes(msgspec.Struct, array_like=True):
+    """About what of a job mail is wanted whose owner changed that: what was placed before has what
+    it was placed with.
+    """
+
+    first: int
+    """Notices of what was placed before the first change."""
+    since: dict[int, Ranges] = {}
+    """Indices of what was placed since, last with which notices."""
+
+    def place(self, run: tuple[Index, Index], notices: int) -> None:
+        """Note that elements are placed."""
+        for known in self.since:
+            self.since[known] = subtract(self.since[known], (run,))
+        self.since[notices] = unite(self.since.get(notices, EMPTY), (run,))
+
+    def of(self, index: Index) -> int:
+        """Return the notices that an element was placed with."""
+        for notices, indices in self.since.items():
+            if contains(indices, index, index):
+                return notices
+        return self.first
+
+
+_WISHES: Final = msgspec.msgpack.Decoder(Wishes)
 
 
 class MailSpool:
@@ -94,6 +124,10 @@ class MailSpool:
             self._jobs: dict[JobId, int] = dict(
                 self._connection.execute("SELECT job, spec_id FROM jobs")
             )
+            self._wishes: dict[JobId, Wishes] = {
+                job: _WISHES.decode(content)
+                for job, content in self._connection.execute("SELECT job, wishes FROM wishes")
+            }
         except sqlite3.Error as error:
             raise HistoryError(f"{path}: {error}") from error
         self._uses = Counter(self._jobs.values())
@@ -103,6 +137,7 @@ class MailSpool:
         self._new_jobs: dict[JobId, int] = {}
         self._gone: dict[JobId, None] = {}
         self._gone_specs: dict[int, None] = {}
+        self._new_wishes: dict[JobId, None] = {}
 
     def begin(self, state: ClusterState) -> None:
         """Begin behind a snapshot: what mail is wanted about is known, what has happened is not."""
@@ -111,6 +146,7 @@ class MailSpool:
             self._note_spec(spec_id, spec)
         for job in state.jobs.values():
             self._note_job(job.id, job.spec_id)
+            self._note_live(state, job)
         self._next = max(self._next, state.seq)
 
     def take(self, entries: Iterable[Entry]) -> None:
@@ -131,21 +167,62 @@ class MailSpool:
             case r.JobSubmitted():
                 self._note_job(record.job, record.spec_id)
             case JobModified() if not record.firsts:
-                # What is mailed is the whole job's.
+                # What is mailed is the whole job's, but for what has started.
+                before = self._wish(record.job)
                 self._note_job(record.job, record.spec_id)
-            case r.Started() if self._jobs:
+                if self._wish(record.job) != before:
+                    self._wishes.setdefault(record.job, Wishes(before))
+                    self._new_wishes[record.job] = None
+            case r.JobsForgotten():
+                for job in record.jobs:
+                    self._forget(job)
+            case _ if self._jobs or self._wishes:
+                self._take_attempts(record, at_us)
+            case _:
+                pass
+
+    def _take_attempts(self, record: r.Record, at_us: Micros) -> None:
+        """Gather what mail is wanted about of attempts."""
+        match record:
+            case r.BulkPlaced() if self._wishes:
+                for job, first, last in zip(record.jobs, record.firsts, record.lasts, strict=True):
+                    self._place(job, (first, last))
+            case r.GangPlaced() if self._wishes:
+                self._place(record.job, (record.index, record.index))
+            case r.Started():
                 for job, index in zip(record.jobs, record.indices, strict=True):
                     self._add(job, index, 0, Notice.START, at_us)
-            case r.Ended() if self._jobs:
+            case r.Ended():
                 columns = (record.jobs, record.indices, record.attempts, record.outcomes)
                 for job, index, attempt, outcome in zip(*columns, strict=True):
                     notice = Notice.DONE if outcome == Outcome.DONE else Notice.EXIT
                     self._add(job, index, attempt, notice, at_us)
-            case r.JobsForgotten():
-                for job in record.jobs:
-                    self._forget(job)
             case _:
                 pass
+
+    def _wish(self, job: JobId) -> int:
+        """Return about what of a job mail is wanted now."""
+        return self._specs.get(self._jobs.get(job, -1), 0)
+
+    def _wish_of(self, job: JobId, index: Index) -> int:
+        """Return about what mail is wanted of what was placed last of an element."""
+        wishes = self._wishes.get(job)
+        return self._wish(job) if wishes is None else wishes.of(index)
+
+    def _place(self, job: JobId, run: tuple[Index, Index]) -> None:
+        wishes = self._wishes.get(job)
+        if wishes is not None:
+            wishes.place(run, self._wish(job))
+            self._new_wishes[job] = None
+
+    def _note_live(self, state: ClusterState, job: Job) -> None:
+        """Note with what the live attempts of a job were placed, where it is something else now."""
+        for position in job.live or ():
+            index, notices = job.index(position), state.spec_at(job, position).notices
+            if notices != self._wish_of(job.id, index):
+                wishes = self._wishes.setdefault(job.id, Wishes(self._wish(job.id)))
+                wishes.place((index, index), notices)
+                self._new_wishes[job.id] = None
 
     def _note_spec(self, spec_id: int, spec: JobSpec) -> None:
         if spec.notices:
@@ -162,6 +239,9 @@ class MailSpool:
     def _forget(self, job: JobId) -> None:
         before = self._jobs.pop(job, None)
         self._new_jobs.pop(job, None)
+        if self._wishes.pop(job, None) is not None:
+            self._new_wishes.pop(job, None)
+            self._gone[job] = None
         if before is not None:
             self._gone[job] = None
             self._leave_spec(before)
@@ -178,7 +258,7 @@ class MailSpool:
             self._gone_specs[spec_id] = None
 
     def _add(self, job: JobId, index: Index, attempt: int, notice: Notice, at_us: Micros) -> None:
-        if self.config.is_on and self._specs.get(self._jobs.get(job, -1), 0) & notice:
+        if self.config.is_on and self._wish_of(job, index) & notice:
             # An element that begins again after it was requeued is another event.
             number = attempt or -(at_us // 1_000)
             self._rows[job, index, number, notice] = at_us
@@ -205,8 +285,15 @@ class MailSpool:
                 "ON CONFLICT (job) DO UPDATE SET spec_id = excluded.spec_id",
                 list(self._new_jobs.items()),
             )
+            connection.executemany(
+                "INSERT OR REPLACE INTO wishes VALUES (?, ?)",
+                [(job, _ENCODER.encode(self._wishes[job])) for job in self._new_wishes],
+            )
             dropped = self._store_rows()
-            connection.executemany("DELETE FROM jobs WHERE job = ?", [(job,) for job in self._gone])
+            for table in ("jobs", "wishes"):
+                connection.executemany(
+                    f"DELETE FROM {table} WHERE job = ?", [(job,) for job in self._gone]
+                )
             connection.executemany(
                 "DELETE FROM specs WHERE spec_id = ?", [(one,) for one in self._gone_specs]
             )
@@ -220,7 +307,10 @@ class MailSpool:
         has_new: bool = len(self._rows) > dropped
         self.seq = self._next
         self.dropped += dropped
-        for kept in (self._rows, self._new_specs, self._new_jobs, self._gone, self._gone_specs):
+        for kept in (
+            self._rows, self._new_specs, self._new_jobs, self._gone, self._gone_specs,
+            self._new_wishes,
+        ):  # fmt: skip
             kept.clear()
         return has_new
 

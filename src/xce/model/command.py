@@ -72,6 +72,8 @@ class KillJobs(msgspec.Struct, frozen=True, tag="kill-jobs", array_like=True):
     selection: Selection
     force: bool = False
     groups: tuple[str, ...] = ()
+    as_done: bool = False
+    """What has started counts as done when it is gone."""
 
 
 class SignalJobs(msgspec.Struct, frozen=True, tag="signal-jobs", array_like=True):
@@ -277,6 +279,15 @@ class DeclareHostsLost(msgspec.Struct, frozen=True, tag="declare-hosts-lost", ar
     groups: tuple[str, ...] = ()
 
 
+class EndStrangers(msgspec.Struct, frozen=True, tag="end-strangers", array_like=True):
+    """End what hosts run of jobs that a restored journal does not know."""
+
+    by: str
+    hosts: tuple[str, ...]
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+
+
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
     """Put a checked configuration in effect."""
 
@@ -429,6 +440,7 @@ Command: TypeAlias = (
     | SetDevicesOpen
     | SetQueues
     | DeclareHostsLost
+    | EndStrangers
     | ApplyConfig
     | ResolveWindows
     | StartTrace

@@ -171,6 +171,31 @@ class CheckpointsSeen(msgspec.Struct, frozen=True, tag="checkpoints-seen", array
     """Empty: it is written."""
 
 
+class JournalRestored(msgspec.Struct, frozen=True, tag="journal-restored", array_like=True):
+    """The first reign on a journal that was restored: entries behind it are lost.
+
+    Whatever hosts know of them must not be taken for something that is given out from now on.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    next_job: JobId
+    """Ids below it that no job has are not given out any more."""
+    attempts_above: int
+    """What is placed from now on of jobs below it has numbers above this."""
+
+
+class StrangersSeen(msgspec.Struct, frozen=True, tag="strangers-seen", array_like=True):
+    """All attempts on a host that were begun by entries which a restored journal lacks. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    host: HostNumber
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
 HostRecord: TypeAlias = (
     HostUp
     | HostDown
@@ -185,4 +210,6 @@ HostRecord: TypeAlias = (
     | AvoidanceLifted
     | LoadChanged
     | CheckpointsSeen
+    | JournalRestored
+    | StrangersSeen
 )

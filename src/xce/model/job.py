@@ -105,8 +105,13 @@ class EndCause(enum.IntEnum):
     """Its exit status is one for which it is to be started anew."""
     REQUEUE_PRE_EXEC = 107
     """A command that runs before it failed: it is tried again elsewhere, or later."""
+    OWNER_DONE = 108
+    """As `OWNER`, who wants it recorded as done."""
+    ADMIN_DONE = 109
 
 
+AS_DONE: Final = {EndCause.OWNER: EndCause.OWNER_DONE, EndCause.ADMIN: EndCause.ADMIN_DONE}
+"""Why a job is killed -> the same of one that counts as done then."""
 END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.PREEMPT: ("TERM_PREEMPT", "job killed after preemption"),
     EndCause.RUNLIMIT: ("TERM_RUNLIMIT", "job killed after reaching LSF run time limit"),
@@ -159,6 +164,8 @@ END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
         "job requeued since a pre-execution command failed",
     ),
     EndCause.REQUEUE_EXIT: ("TERM_REQUEUE_EXIT", "job requeued for its exit status"),
+    EndCause.OWNER_DONE: ("TERM_OWNER", "job killed by owner"),
+    EndCause.ADMIN_DONE: ("TERM_ADMIN", "job killed by root or an administrator"),
 }
 """Keyword and text of each cause, as ``bjobs -l`` and the job report print them."""
 
@@ -266,7 +273,7 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mail_to: str = ""
     """``-u``: addresses with commas between them; empty: the owner's name."""
     warning_signal: int = 0
-    """``-wa``: sent before its run limit; 0: none."""
+    """``-wa``: sent before its run limit or its deadline; 0: none."""
     warning_us: Micros = 0
     """``-wt``: so long before."""
     description: str = ""
@@ -326,10 +333,10 @@ class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def has(self, index: int) -> bool:
         """Return whether there is an element of this index."""
-        return any(
-            first <= index <= last and (index - first) % step == 0
-            for first, last, step in self.runs
-        )
+        for first, last, step in self.runs:
+            if first <= index <= last and (index - first) % step == 0:
+                return True
+        return False
 
 
 class Submission(msgspec.Struct, frozen=True, array_like=True):

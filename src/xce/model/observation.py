@@ -119,6 +119,8 @@ class ReignBegan(msgspec.Struct, frozen=True, tag="reign-began", array_like=True
 
     is_jump: bool = False
     """It has begun before, and its clock has gone forward at once: only hosts that are away."""
+    is_restored: bool = False
+    """It is the first one on a journal that was restored."""
 
 
 class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):

@@ -28,6 +28,7 @@ class ReasonCode(enum.StrEnum):
     SPAN = "span"
     """Enough in all, but not where ``span[]`` wants it."""
     POOL = "pool-short"
+    """``detail`` is ``hosts`` where it would last for fewer tasks, as on smaller hosts."""
     AHEAD = "others-ahead"
     """It fits, but what is free goes to jobs in front."""
     RESERVED = "slots-reserved"

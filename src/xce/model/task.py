@@ -90,6 +90,44 @@ class HoldPart(msgspec.Struct, frozen=True, tag="hold", array_like=True):
 TaskOrder: TypeAlias = StartTask | ReadTask | FeedTask | SignalTask | EndTask | HoldPart
 
 
+class ReadFile(msgspec.Struct, frozen=True, tag="read-file", array_like=True):
+    """Return a piece of a local file of the job's transfers, from where the job was submitted."""
+
+    name: str
+    """Of the copy."""
+    transfer: int
+    """Which of the job's transfers."""
+    place: int
+    limit: int
+
+
+class WriteFile(msgspec.Struct, frozen=True, tag="write-file", array_like=True):
+    """Take a piece for a local file of the job's transfers; a repeat changes nothing.
+
+    With the last piece the file becomes what was given, or has it added.
+    """
+
+    name: str
+    transfer: int
+    place: int
+    """Of the first byte of ``content`` in the whole."""
+    content: bytes
+    mode: int
+    """Permissions of a file that is not there yet."""
+    is_end: bool
+
+
+class EndFile(msgspec.Struct, frozen=True, tag="end-file", array_like=True):
+    """Forget a copy; one that is not over never happened."""
+
+    name: str
+    transfer: int
+
+
+FileOrder: TypeAlias = ReadFile | WriteFile | EndFile
+"""What the first host of an attempt asks of the host where its job was submitted."""
+
+
 class TaskSeen(msgspec.Struct, frozen=True, array_like=True):
     """A task as it is."""
 
@@ -120,3 +158,14 @@ class PartSeen(msgspec.Struct, frozen=True, array_like=True):
     max_mem_kib: int = 0
     max_processes: int = 0
     max_threads: int = 0
+
+
+class FileSeen(msgspec.Struct, frozen=True, array_like=True):
+    """How a copy is."""
+
+    code: int = 0
+    """Why it failed, see `xce.step.file_sink` and `xce.client.file_copy`; 0: it goes on."""
+    content: bytes = b""
+    is_over: bool = False
+    """The file ends with ``content``, or is written."""
+    mode: int = 0

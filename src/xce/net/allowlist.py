@@ -12,6 +12,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    EndStrangers,
     ForceJob,
     KillJobs,
     MakeHostToken,
@@ -62,12 +63,12 @@ class Rights(NamedTuple):
 OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
     ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
-    SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin, StartTrace,
-    StopTrace, SetDevicesOpen,
+    EndStrangers, SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin,
+    StartTrace, StopTrace, SetDevicesOpen,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (
-    ApplyConfig, SetHostsOpen, DeclareHostsLost, TrustKey, RevokeKeys, MakeHostToken,
+    ApplyConfig, SetHostsOpen, DeclareHostsLost, EndStrangers, TrustKey, RevokeKeys, MakeHostToken,
     SetDevicesOpen,
 )  # fmt: skip
 
@@ -153,14 +154,14 @@ class Gate:
         kind = type(message)
         if kind not in self._rights.messages:
             return f"a {self.role} may not send {kind.__name__}"
+        if isinstance(message, m.Ping):
+            return self._refuse_load(message) if message.load else ""
         if isinstance(message, m.Ask):
             return self._refuse_ask(message.command, message)
         if isinstance(message, m.Observe):
             return self._refuse_observation(message)
         if isinstance(message, m.TaskAsk):
             return self._refuse_task_ask(message)
-        if isinstance(message, m.Ping) and message.load:
-            return self._refuse_load(message)
         return ""
 
     def _refuse_task_ask(self, ask: m.TaskAsk) -> str:

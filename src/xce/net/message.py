@@ -17,7 +17,7 @@ from xce.model.ids import Epoch, Micros, Seq
 from xce.model.load import Sample
 from xce.model.observation import Observation
 from xce.model.refusal import Refusal
-from xce.model.task import PartSeen, TaskFault, TaskOrder, TaskSeen
+from xce.model.task import FileOrder, FileSeen, PartSeen, TaskFault, TaskOrder, TaskSeen
 from xce.model.trust import PEER_ROLES, TEST, HostToken, RevokedKey, TrustedKey
 
 PROTOCOL: Final = 2
@@ -246,18 +246,20 @@ class TerminalPiece(msgspec.Struct, frozen=True, tag="terminal-piece", array_lik
 
 
 class TaskAsk(msgspec.Struct, frozen=True, tag="task-ask", array_like=True):
-    """The worker of an attempt's first host has something done on another of its hosts; relayed by
-    the controller, which checks that they are such hosts. Since protocol 2.
+    """The worker of an attempt's first host has something done on another of its hosts, or where
+    its job was submitted; relayed by the controller, which checks that they are such hosts. Since
+    protocol 2.
     """
 
     id: int
     host: str
+    """Empty with an order about a file: the controller knows where the job was submitted."""
     job: int
     index: int
     attempt: int
-    order: TaskOrder
+    order: TaskOrder | FileOrder
     launch: Launch | None = None
-    """The attempt, in the controller's words; with an order to start a task only."""
+    """The attempt, in the controller's words; with an order that begins something only."""
 
 
 class TaskPiece(msgspec.Struct, frozen=True, tag="task-piece", array_like=True):
@@ -269,6 +271,7 @@ class TaskPiece(msgspec.Struct, frozen=True, tag="task-piece", array_like=True):
     """What is wrong, for people."""
     task: TaskSeen | None = None
     part: PartSeen | None = None
+    file: FileSeen | None = None
 
 
 class Ping(msgspec.Struct, frozen=True, tag="ping", array_like=True):

@@ -2,6 +2,7 @@
 
 Who asks and who is asked must be hosts of the attempt as the state has it now, and what is started
 is said in the state's own words: a host that was taken over can reach no job that is not its own.
+The files of a job's transfers are asked for where it was submitted, and only those.
 """
 
 from collections import deque
@@ -10,9 +11,18 @@ from typing import Final
 from msgspec.structs import replace
 
 from xce.control.effects import render_part
+from xce.control.transfers import find_file_host
 from xce.model.ids import Seq
 from xce.model.job import EndCause
-from xce.model.task import FeedTask, ReadTask, StartTask, TaskFault
+from xce.model.task import (
+    FeedTask,
+    FileOrder,
+    ReadFile,
+    ReadTask,
+    StartTask,
+    TaskFault,
+    WriteFile,
+)
 from xce.net import message as m
 from xce.net.frame import WireError
 from xce.net.relay_table import Peered, RelayTable
@@ -66,9 +76,7 @@ class TaskRelays:
         if self._asks.is_full(asker):
             asker.send(m.TaskPiece(ask.id, TaskFault.AWAY, "too much at once"))
             return
-        launch = None
-        if isinstance(ask.order, StartTask):
-            launch = render_part(state, ask.job, ask.index)
+        launch = render_part(state, ask.job, ask.index) if _begins(ask.order) else None
         worker.send(replace(ask, id=self._asks.add(asker, worker, ask.id), launch=launch))
 
     def _refuse(self, asker: Peered, refusal: m.TaskPiece, seq: Seq, durable_seq: Seq) -> None:
@@ -97,6 +105,8 @@ class TaskRelays:
             return
         if piece.task is not None and len(piece.task.out) + len(piece.task.err) > 2 * PIECE_MAX:
             raise WireError("a piece of a task's output is too long")
+        if piece.file is not None and len(piece.file.content) > PIECE_MAX:
+            raise WireError("a piece of a file is too long")
         self._asks.end(piece.id)
         found.asker.send(replace(piece, id=found.asked))
 
@@ -116,7 +126,14 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
     attempt = state.attempt(ask.job, position) if position is not None else None
     if attempt is None or attempt.number != ask.attempt or names[attempt.hosts[0]] != by:
         return m.TaskPiece(0, TaskFault.OVER, f"host {by} does not lead this attempt")
+    if not _is_bounded(ask.order):
+        return m.TaskPiece(0, TaskFault.REFUSED, "the order is too long")
     number = state.hosts.number.get(ask.host)
+    if isinstance(ask.order, FileOrder):
+        if number is None:
+            text = "the host where the job was submitted is none of this cluster"
+            return m.TaskPiece(0, TaskFault.REFUSED, text)
+        return None
     if number in attempt.left_out:
         return m.TaskPiece(0, TaskFault.OVER, f"host {ask.host} was lost")
     if number is None or number not in attempt.hosts or ask.host == by:
@@ -126,9 +143,29 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
         return m.TaskPiece(0, TaskFault.OVER, f"host {ask.host} is lost")
     if isinstance(ask.order, StartTask) and attempt.end_cause != EndCause.NONE:
         return m.TaskPiece(0, TaskFault.REFUSED, "the job is being ended")
-    if not _is_bounded(ask.order):
-        return m.TaskPiece(0, TaskFault.REFUSED, "the order is too long")
     return None
+
+
+def host_asked(state: ClusterState, ask: m.TaskAsk) -> str:
+    """Return the host that has an order done; empty: there is none.
+
+    With an order about a file it is not for who asks to say.
+    """
+    order = ask.order
+    if not isinstance(order, FileOrder):
+        return ask.host
+    job = state.jobs.get(ask.job)
+    position = job.position(ask.index) if job is not None else None
+    if job is None or position is None:
+        return ""
+    return find_file_host(state, state.specs[state.spec_id_at(job, position)], order.transfer)
+
+
+def _begins(order: object) -> bool:
+    """Return whether who carries an order out has to be told of the job."""
+    if isinstance(order, ReadFile | WriteFile):
+        return order.place == 0
+    return isinstance(order, StartTask)
 
 
 def _is_bounded(order: object) -> bool:
@@ -140,4 +177,10 @@ def _is_bounded(order: object) -> bool:
         )
     if isinstance(order, FeedTask):
         return len(order.content) <= FED_MAX
+    if isinstance(order, FileOrder) and not 0 < len(order.name) <= NAME_MAX:
+        return False
+    if isinstance(order, WriteFile):
+        return len(order.content) <= PIECE_MAX and order.place >= 0
+    if isinstance(order, ReadFile):
+        return 0 < order.limit <= PIECE_MAX and order.place >= 0
     return not isinstance(order, ReadTask) or 0 <= order.limit <= PIECE_MAX

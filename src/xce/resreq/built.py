@@ -25,12 +25,8 @@ class Row(NamedTuple):
     """Whether a request, without the requests inside it, asks for it."""
 
 
-def _balances_blocks(request: Request) -> bool:
-    if any(part.request.cu and part.request.cu.balance for part in request.parts):
-        return True
-    is_balanced = request.cu is not None and request.cu.balance
-    differ = request.ptile < 0 or request.ptile_by_type or request.gtile < 0
-    return is_balanced and bool(differ)
+def _balances_parts(request: Request) -> bool:
+    return any(part.request.cu and part.request.cu.balance for part in request.parts)
 
 
 def _binds_twice(request: Request) -> bool:
@@ -71,12 +67,7 @@ ROWS: Final = (
         "membind= that is not the same in all parts with affinity[]", "membind", _differs_in_memory
     ),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
-    Row(
-        "cu[balance] in parts, or with as many tasks on a host as it has slots or as its type says"
-        " (use span[ptile=n] or span[block=n])",
-        "balance",
-        _balances_blocks,
-    ),
+    Row("cu[balance] in parts", "balance", _balances_parts),
     Row(
         "span[gtile] without whole GPUs for each task (say how many tasks a host has by ptile)",
         "gtile",

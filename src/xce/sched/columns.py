@@ -30,12 +30,33 @@ _LOAD_ROW: Final = {name: row for row, name in enumerate(INDICES)}
 _SIZES: Final = attrgetter("slots", "mem_mib")
 
 
+def content_of(table: HostTable) -> tuple[object, ...]:
+    """Return all of a host table that facts and shapes are made of, beside the configuration.
+
+    Where it is equal, what was made for one ``change`` is right for another one, too: a host that
+    was away is back.
+    """
+    return (
+        table.resources,
+        table.word_row,
+        table.total.shape,
+        table.total.tobytes(),
+        table.is_configured.tobytes(),
+        table.is_open.tobytes(),
+        table.reachable().tobytes(),
+        list(map(bool, table.boot_ids)),
+        list(table.cpus),
+        list(table.reported),
+        list(table.processors.codes),
+        table.devices.content(),
+    )
+
+
 class HostFacts:
-    """What is known of each host beside amounts; valid for one ``change`` of the host table."""
+    """What is known of each host beside amounts; valid while `content_of` the table stays."""
 
     def __init__(self, table: HostTable, config: ClusterConfig) -> None:
         self.table = table
-        self.change = table.change
         self.kinds: dict[str, str] = dict.fromkeys((*NUMBERS, *MEASURED, *STATIC), "number")
         self.kinds |= {
             item.name: item.kind

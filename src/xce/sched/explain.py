@@ -75,7 +75,39 @@ def explain_ground(
     reasons = sieve.reasons
     if not shape.is_spanned:
         reasons = _with_partly_busy(sieve, int(room.later.max(initial=0)), shape.tasks_min)
-    return conclude(shape, room, reasons, most_of(shape, room, trail), is_cut=trail.is_cut)
+    most = most_of(shape, room, trail)
+    if most >= shape.tasks_min:
+        short = explain_tasks(shape, room, pools_free)
+        if short is not None:
+            return short
+    return conclude(shape, room, reasons, most, is_cut=trail.is_cut)
+
+
+def explain_tasks(
+    shape: Shape, room: Room, pools_free: Mapping[str, int], *, is_total: bool = False
+) -> Reason | None:
+    """Return the pool that does not last for as few tasks as hosts can have, or None.
+
+    So it may be where hosts are filled, or shares of domains are even: not every count will do.
+
+    Args:
+        shape: What was tried; it would fit if pools had no end.
+        room: The hosts that could take any of it.
+        pools_free: What each pool has.
+        is_total: It is the totals, so that a shortage lasts.
+    """
+    low, high = pools.most_tasks(shape, pools_free), shape.tasks_max
+    if low >= high or most_of(shape, room, Trail(), low) >= shape.tasks_min:
+        return None
+    # With a larger bound there are more choices: the fewest tasks are the least bound that does.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if most_of(shape, room, Trail(), middle) >= shape.tasks_min:
+            high = middle
+        else:
+            low = middle
+    short = pools.explain_shortage(shape, pools_free, tasks=high, is_total=is_total)
+    return short and msgspec.structs.replace(short, detail="hosts")
 
 
 def everyone(facts: HostFacts) -> Column:
@@ -214,7 +246,7 @@ def cures(reason: Reason) -> frozenset[Wake]:
         case ReasonCode.RESERVED:
             kinds = {Wake.CAPACITY, Wake.POOL, Wake.RESERVATION}
         case ReasonCode.POOL:
-            kinds = {Wake.POOL}
+            kinds = {Wake.POOL, Wake.CAPACITY} if reason.detail else {Wake.POOL}
         case ReasonCode.DEADLINE:
             kinds = set()
         case _:

@@ -72,6 +72,27 @@ class Sieve:
         return mask
 
 
+class SilentSieve(Sieve):
+    """A sieve of which nobody asks why hosts were taken out."""
+
+    def keep(
+        self,
+        mask: Flags,
+        code: HostCode,
+        *,
+        resource: str = "",
+        needed: int = 0,
+        have: Column | None = None,
+    ) -> None:
+        """Take out what is not in ``mask``."""
+        self.left = self.left & mask
+
+    def passes(self, mask: Flags) -> bool:
+        """Take out what is not in ``mask``: no more need be said about it."""
+        self.left = self.left & mask
+        return True
+
+
 def named(facts: HostFacts, names: tuple[str, ...]) -> Flags:
     """Return which hosts are among ``names``, or in a domain of such a name."""
     mask = np.zeros(facts.table.count, np.bool_)

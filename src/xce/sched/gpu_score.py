@@ -14,6 +14,7 @@ for large requests stays together as long as a cluster is empty.
 All of it is integers: amounts of GPUs in thousandths, CPUs in any unit, weights as counts of tasks.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -72,8 +73,22 @@ Kind = tuple[int, int, int, frozenset[int]]
 """CPUs, number of GPUs, thousandths of each, and numbers of the kinds of hosts that will do."""
 
 
+class _Laid(NamedTuple):
+    """The commonest tasks of a mix, side by side."""
+
+    total: int
+    counts: Column
+    milli: Column
+    cpus: Column
+    weights: Column
+    task_cpus: Column
+    task_wish: Column
+    task_milli: Column
+    sizes: Column
+
+
 class Mix:
-    """The tasks of a cluster, by what they ask for."""
+    """The tasks of a cluster, by what they ask for. It is laid out when a host is first scored."""
 
     def __init__(self, tasks: Mapping[Kind, int], kinds: int, capacity: Sequence[int] = ()) -> None:
         """Begin with the commonest tasks.
@@ -83,32 +98,48 @@ class Mix:
             kinds: How many kinds of hosts there are.
             capacity: How many GPUs each of these has; empty: nobody knows, and nothing has a price.
         """
-        self.prices = np.asarray(_prices(tasks, capacity or [0] * max(1, kinds)), np.int64)
-        """By kind of host: what a GPU of it costs, in thousandths."""
-        chosen = _commonest(tasks)
         self._made_of = dict(tasks), kinds, tuple(capacity)
-        self.total = sum(chosen.values())
+
+    @functools.cached_property
+    def prices(self) -> Column:
+        """By kind of host: what a GPU of it costs, in thousandths."""
+        tasks, kinds, capacity = self._made_of
+        return np.asarray(_prices(tasks, capacity or [0] * max(1, kinds)), np.int64)
+
+    @property
+    def total(self) -> int:
         """How many tasks count."""
+        return self._laid.total
+
+    @functools.cached_property
+    def _laid(self) -> _Laid:
+        tasks, kinds, _ = self._made_of
+        chosen = _commonest(tasks)
         wishes = sorted({(count, milli) for _, count, milli, _ in chosen if count})
-        self._counts = np.asarray([count for count, _ in wishes], np.int64)
-        self._milli = np.asarray([milli for _, milli in wishes], np.int64)
-        self._cpus = np.unique([cpu for cpu, count, _, _ in chosen if count]).astype(np.int64)
-        weights = np.zeros((max(1, kinds), len(self._cpus) + 1, len(wishes)), np.int64)
+        cpus = np.asarray(sorted({cpu for cpu, count, _, _ in chosen if count}), np.int64)
+        weights = np.zeros((max(1, kinds), len(cpus) + 1, len(wishes)), np.int64)
         for (cpu, count, milli, where), size in chosen.items():
             if count:
                 wish = wishes.index((count, milli))
                 # Everything from its CPUs on has room for it.
-                first = int(np.searchsorted(self._cpus, cpu)) + 1
+                first = int(np.searchsorted(cpus, cpu)) + 1
                 for kind in sorted(where):
                     weights[kind, first:, wish] += size
-        self._weights = weights
         kinds_of = [kind for kind in sorted(chosen, key=_order) if kind[1]]
-        self._task_cpus = np.asarray([max(1, cpu) for cpu, _, _, _ in kinds_of], np.int64)
-        self._task_wish = np.asarray([wishes.index(kind[1:3]) for kind in kinds_of], np.int64)
-        self._task_milli = np.asarray([count * milli for _, count, milli, _ in kinds_of], np.int64)
-        self._sizes = np.zeros((max(1, kinds), len(kinds_of)), np.int64)
+        sizes = np.zeros((max(1, kinds), len(kinds_of)), np.int64)
         for place, each in enumerate(kinds_of):
-            self._sizes[sorted(each[3]), place] = chosen[each]
+            sizes[sorted(each[3]), place] = chosen[each]
+        return _Laid(
+            sum(chosen.values()),
+            np.asarray([count for count, _ in wishes], np.int64),
+            np.asarray([milli for _, milli in wishes], np.int64),
+            cpus,
+            weights,
+            np.asarray([max(1, cpu) for cpu, _, _, _ in kinds_of], np.int64),
+            np.asarray([wishes.index(kind[1:3]) for kind in kinds_of], np.int64),
+            np.asarray([count * milli for _, count, milli, _ in kinds_of], np.int64),
+            sizes,
+        )
 
     def is_of(self, tasks: Mapping[Kind, int], kinds: int, capacity: tuple[int, ...] = ()) -> bool:
         """Return whether it is what it would be if it were made of these."""
@@ -116,27 +147,30 @@ class Mix:
 
     def fragments(self, hosts: Hosts) -> Column:
         """Return the expected fragments of each host: thousandths of GPUs, times `total`."""
-        weights = self._weights[hosts.kinds, np.searchsorted(self._cpus, hosts.cpu, "right")]
-        return self._without(hosts, (weights * self._usable(hosts)).sum(axis=1))
+        laid = self._laid
+        weights = laid.weights[hosts.kinds, laid.cpus.searchsorted(hosts.cpu, "right")]
+        return self._without(hosts, (weights * _usable(laid, hosts)).sum(axis=1))
 
     def waste(self, hosts: Hosts) -> Column:
         """Return the expected waste of each host, likewise: CPUs must do for what is usable."""
-        usable = self._usable(hosts)[:, self._task_wish]
-        tasks = hosts.cpu[:, None] // self._task_cpus
-        usable = np.minimum(usable, tasks * (SHARERS * self._task_milli))
-        return self._without(hosts, (self._sizes[hosts.kinds] * usable).sum(axis=1))
-
-    def _usable(self, hosts: Hosts) -> Column:
-        """Return what each wish could have of each host, whatever its CPUs."""
-        devices = hosts.devices
-        has_room = devices[:, None, :] >= self._milli[None, :, None]
-        usable: Column = (devices[:, None, :] * has_room).sum(axis=2)
-        usable *= has_room.sum(axis=2) >= self._counts
-        return usable
+        laid = self._laid
+        usable = _usable(laid, hosts)[:, laid.task_wish]
+        tasks = hosts.cpu[:, None] // laid.task_cpus
+        usable = np.minimum(usable, tasks * (SHARERS * laid.task_milli))
+        return self._without(hosts, (laid.sizes[hosts.kinds] * usable).sum(axis=1))
 
     def _without(self, hosts: Hosts, usable: Column) -> Column:
         found: Column = hosts.devices.sum(axis=1) * self.total - usable
         return found
+
+
+def _usable(laid: _Laid, hosts: Hosts) -> Column:
+    """Return what each wish could have of each host, whatever its CPUs."""
+    devices = hosts.devices
+    has_room = devices[:, None, :] >= laid.milli[None, :, None]
+    usable: Column = (devices[:, None, :] * has_room).sum(axis=2)
+    usable *= has_room.sum(axis=2) >= laid.counts
+    return usable
 
 
 def _prices(tasks: Mapping[Kind, int], capacity: Sequence[int]) -> list[int]:

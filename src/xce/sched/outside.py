@@ -24,9 +24,9 @@ def hosts_of_subjects(state: ClusterState) -> dict[str, Column]:
     A job that waits itself has none; one that is over, and a group without members, is left out.
     """
     found: dict[str, Column] = {}
-    for waiting in state.waiting.values():
-        request = waiting.key.request
-        for near in near_constraints(request) if request.constraints else ():
+    requests = [waiting.key.request for waiting in state.waiting.values()]
+    for request in [request for request in requests if request.constraints]:
+        for near in near_constraints(request):
             if near.subject not in found:
                 numbers = _hosts_of(state, near.subject)
                 if numbers is not None:

@@ -5,12 +5,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from xce.sched import filter as filters
 from xce.sched.columns import HostFacts
-from xce.sched.filter import Sieve
+from xce.sched.filter import Sieve, SilentSieve
 from xce.sched.ground import Ground
 from xce.sched.order import ORDERS, Order
 from xce.sched.score import rank_hosts, share_out
 from xce.sched.shape import Shape
-from xce.state.hosts import Column
+from xce.state.hosts import Column, Flags
 
 StandingFilter: TypeAlias = Callable[[Sieve, Shape, HostFacts], None]
 """Takes hosts out for what only records about hosts or configuration change."""
@@ -68,7 +68,15 @@ FIRST_COME: Final = Policy(
 
 def sift(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy, share: Column) -> Sieve:
     """Return the hosts on which a share of a request is free, and why the others are not."""
-    sieve = Sieve(shape.allowed, share, shape.standing)
+    return _sift(Sieve(shape.allowed, share, shape.standing), shape, ground, facts, policy)
+
+
+def fitting(shape: Shape, ground: Ground, facts: HostFacts, policy: Policy) -> Flags:
+    """Return the hosts on which the least share of a request is free."""
+    return _sift(SilentSieve(shape.allowed, shape.unit), shape, ground, facts, policy).left
+
+
+def _sift(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts, policy: Policy) -> Sieve:
     if not shape.is_whole:
         for current in policy.current:
             current(sieve, shape, ground, facts)

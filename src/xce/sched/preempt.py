@@ -31,6 +31,7 @@ class _Candidates(NamedTuple):
     """Those who may give way for one queue, the cheapest first."""
 
     owners: Column
+    """Nobody: the rest says nothing."""
     order: Column
     """Rows of ``rooms`` by the place of their owner."""
     places: Column
@@ -137,7 +138,10 @@ class Preemptor:
                     stops[cls] = is_stopped
         chosen = np.flatnonzero((owners.classes >= 0) & owners.may_yield)
         chosen = chosen[priority[owners.classes[chosen]] >= 0]
-        chosen = chosen[~np.isin(chosen, sorted(self._taken))]
+        if self._taken:
+            chosen = chosen[~np.isin(chosen, sorted(self._taken))]
+        if not len(chosen):
+            return _Candidates(chosen, chosen, chosen, releases, chosen)
         chosen = chosen[self._cheapest_first(owners, chosen, priority)]
         place_of = np.full(len(owners.classes), -1, np.int64)
         place_of[chosen] = np.arange(len(chosen))

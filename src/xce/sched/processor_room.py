@@ -4,8 +4,8 @@ Most hosts are alike: it is found out once for each layout of processors and eac
 is free, and remembered. Nothing here is asked for a request without ``affinity[]``.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,13 @@ class ProcessorShape(NamedTuple):
     row: int
     """The first row that is a word of a set of processors."""
     words: int
+    known: dict[tuple[int, bytes, bytes], Column]
+    """What was counted for some tasks, layouts and free processors; not to be changed."""
+
+
+_KNOWN_MAX: Final = 64
+_BYTES_MAX: Final = 1 << 13
+"""What is free on very many hosts hardly ever comes again."""
 
 
 def lay_out(text: str, table: ProcessorTable, row: int) -> ProcessorShape | None:
@@ -34,7 +41,7 @@ def lay_out(text: str, table: ProcessorTable, row: int) -> ProcessorShape | None
     if not text:
         return None
     codes = np.asarray(table.codes, np.int64)
-    return ProcessorShape(parse_affinity(text), codes, table.layouts, row, table.words)
+    return ProcessorShape(parse_affinity(text), codes, table.layouts, row, table.words, {})
 
 
 def within(shape: ProcessorShape, numbers: Column) -> ProcessorShape:
@@ -49,12 +56,12 @@ def tasks_by_processors(shape: ProcessorShape, free: Column) -> Column:
         shape: What is wanted.
         free: What is free, along all rows and the shape's hosts.
     """
-    return _each(shape, free, lambda layout, mask: most_tasks(shape.wish, layout, mask))
+    return _each(shape, free, 0)
 
 
 def attempts_by_processors(shape: ProcessorShape, free: Column, tasks: int) -> Column:
     """Return how many attempts of so many tasks on one host the processors of each host allow."""
-    return _each(shape, free, lambda layout, mask: most_attempts(shape.wish, layout, mask, tasks))
+    return _each(shape, free, tasks)
 
 
 def free_processors(shape: ProcessorShape, free: Column) -> Column:
@@ -64,19 +71,36 @@ def free_processors(shape: ProcessorShape, free: Column) -> Column:
     return counts
 
 
-def _each(shape: ProcessorShape, free: Column, count: Callable[[Layout, int], int]) -> Column:
+def _each(shape: ProcessorShape, free: Column, tasks: int) -> Column:
+    """Return how many attempts of so many tasks each host allows; 0: how many tasks of one."""
+    words = free[shape.row : shape.row + shape.words]
+    if words.nbytes > _BYTES_MAX:
+        return _count(shape, words, tasks)
+    question = tasks, shape.codes.tobytes(), words.tobytes()
+    found = shape.known.get(question)
+    if found is None:
+        if len(shape.known) >= _KNOWN_MAX:
+            shape.known.clear()
+        found = shape.known[question] = _count(shape, words, tasks)
+    return found
+
+
+def _count(shape: ProcessorShape, words: Column, tasks: int) -> Column:
     """Return a number for each host, asking once for those that are alike."""
     found = np.zeros(len(shape.codes), np.int64)
     known = np.flatnonzero(shape.codes >= 0)
     if not len(known):
         return found
-    words = free[shape.row : shape.row + shape.words, known]
-    keys = np.concatenate((shape.codes[None, known], words))
+    keys = np.concatenate((shape.codes[None, known], words[:, known]))
     order = np.lexsort(keys)
     ranked = keys[:, order]
     is_new = np.append(True, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0))
     kinds = ranked[:, is_new].T.tolist()
-    counts = [count(shape.layouts[code], join_words(masks)) for code, *masks in kinds]
+    kinds_of = [(shape.layouts[code], join_words(masks)) for code, *masks in kinds]
+    if tasks:
+        counts = [most_attempts(shape.wish, *kind, tasks) for kind in kinds_of]
+    else:
+        counts = [most_tasks(shape.wish, *kind) for kind in kinds_of]
     found[known[order]] = np.asarray(counts, np.int64)[is_new.cumsum() - 1]
     return found
 

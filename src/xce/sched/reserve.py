@@ -129,7 +129,7 @@ class Reserver:
         before = self._state.reservations.get(element[0], {}).get(element[1])
         # The last that was found is that of the instant which was chosen.
         spot = spots[-1]
-        if before is not None:
+        if before is not None and not set(before.hosts).issuperset(spot.hosts.tolist()):
             # The hosts of the last promise, where they do: those behind planned around them.
             spot = find(timeline.view(start_us, span_us), self.mask(before)) or spot
         piece = Piece(spot.numbers, spot.amounts, spot.pools, spot.is_exclusive)

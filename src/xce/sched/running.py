@@ -101,7 +101,9 @@ class Running:
         self._unused: list[int] = []
         self._size = 0
         self._names: tuple[str, ...] = ()
-        self._rows = _room_for(0, 0, 0)
+        self._rows = _Rows(0, 0, 0)
+        self._found: Releases | None = None
+        """What `releases` returned, as long as nothing of it changes."""
         self._owners = _owners_for(0)
         self._unused_owners: list[int] = []
 
@@ -123,22 +125,17 @@ class Running:
             self._news.extend(runs)
 
     def releases(self, state: ClusterState) -> Releases:
-        """Return the rows of what lives now."""
+        """Return the rows of what lives now; they are not to be changed."""
         if self._is_whole:
             for run in self._news:
                 self._look_at(state, *run)
         else:
             self._look_at_all(state)
         self._news.clear()
-        used = self._rows.at_us[: self._size] >= 0
-        at_us, numbers, amounts, pools, owners = self._rows
-        return Releases(
-            at_us[: self._size][used],
-            numbers[: self._size][used],
-            amounts[:, : self._size][:, used],
-            pools[:, : self._size][:, used],
-            owners[: self._size][used],
-        )
+        if self._found is None:
+            used = (self._rows.columns.at_us[: self._size] >= 0).nonzero()[0]
+            self._found = self._rows.taken(used)
+        return self._found
 
     @property
     def owners(self) -> Owners:
@@ -150,7 +147,7 @@ class Running:
         self._at, self._unused, self._size = {}, [], 0
         self._names = tuple(sorted(state.pools.total))
         resources = state.hosts.width
-        self._rows = _room_for(0, resources, len(self._names))
+        self._rows, self._found = _Rows(0, resources, len(self._names)), None
         self._owners, self._unused_owners = _owners_for(0), []
         everything = chain.from_iterable(state.on_host.values())
         for job_id, position in everything:
@@ -178,41 +175,50 @@ class Running:
         offsets = form.offsets[attempt.returned :]
         since_us = attempt.started_at_us or attempt.placed_at_us
         instants = [min(since_us + offset_us, ends_at_us) for offset_us in offsets] + [ends_at_us]
-        stages = [self._held(state, attempt, stage) for stage in form.stages[attempt.returned :]]
+        numbers = _numbers(attempt)
+        stages = [
+            self._held(state, attempt, stage, numbers) for stage in form.stages[attempt.returned :]
+        ]
         nothing = np.zeros_like(stages[0][0]), np.zeros_like(stages[0][1])
         if attempt.alone:
-            own = np.searchsorted(_numbers(attempt), attempt.alone)
+            own = np.searchsorted(numbers, attempt.alone)
             for amounts, _ in stages:
                 amounts[0, own] = state.hosts.total[0, attempt.alone]
         if found.key.request.exclusive:
             # Its slots come last, all that the host has.
             for amounts, _ in stages:
-                amounts[0] = state.hosts.total[0, _numbers(attempt)]
+                amounts[0] = state.hosts.total[0, numbers]
         owner = self._owner(state, job_id, position, attempt)
+        self._found = None
         rows: list[int] = []
         for at_us, (amounts, pools), (later, later_pools) in zip(
             instants, stages, [*stages[1:], nothing], strict=True
         ):
-            mine = [self._row() for _ in range(amounts.shape[1])]
-            self._rows.at_us[mine] = at_us
-            self._rows.numbers[mine] = _numbers(attempt)
-            self._rows.owners[mine] = owner
-            self._rows.amounts[:, mine] = amounts - later
-            self._rows.pools[:, mine] = 0
-            self._rows.pools[:, mine[0]] = pools - later_pools
+            mine = [self._row() for _ in numbers]
+            columns = self._rows.columns
+            columns.at_us[mine] = at_us
+            columns.numbers[mine] = numbers
+            columns.owners[mine] = owner
+            columns.amounts[:, mine] = amounts - later
+            columns.pools[:, mine] = 0
+            columns.pools[:, mine[0]] = pools - later_pools
             rows += mine
         self._at.setdefault(job_id, {})[position] = tuple(rows)
 
     def _held(
-        self, state: ClusterState, attempt: Attempt, stage: tuple[Need, ...]
+        self,
+        state: ClusterState,
+        attempt: Attempt,
+        stage: tuple[Need, ...],
+        numbers: list[HostNumber],
     ) -> tuple[Column, Column]:
-        """Return what an attempt holds on each of `_numbers` and of each pool at a stage."""
+        """Return what an attempt holds on each of ``numbers`` and of each pool at a stage."""
         held = on_hosts(
             stage, attempt.hosts, attempt.tasks, attempt.parts, attempt.devices,
             attempt.processors, attempt.headless,
         )  # fmt: skip
-        none = np.zeros(len(self._rows.amounts), np.int64)
-        amounts = np.stack([held.get(number, none) for number in _numbers(attempt)], axis=1)
+        none = np.zeros(len(self._rows.columns.amounts), np.int64)
+        amounts = np.array([held.get(number, none) for number in numbers], np.int64).T
         if attempt.gave_slots:
             amounts[0] = 0
         needs = of_pools(stage, attempt.tasks, attempt.parts)
@@ -223,14 +229,8 @@ class Running:
         """Return a row that is not used."""
         if self._unused:
             return self._unused.pop()
-        if self._size == len(self._rows.at_us):
-            old = self._rows
-            self._rows = _room_for(2 * self._size + 64, len(old.amounts), len(old.pools))
-            self._rows.at_us[: self._size] = old.at_us
-            self._rows.numbers[: self._size] = old.numbers
-            self._rows.amounts[:, : self._size] = old.amounts
-            self._rows.pools[:, : self._size] = old.pools
-            self._rows.owners[: self._size] = old.owners
+        if self._size == self._rows.size:
+            self._rows = self._rows.with_room(2 * self._size + 64)
         self._size += 1
         return self._size - 1
 
@@ -261,12 +261,14 @@ class Running:
         return owner
 
     def _drop(self, rows: tuple[int, ...]) -> None:
+        columns = self._rows.columns
         if rows:
-            owner = int(self._rows.owners[rows[0]])
+            self._found = None
+            owner = int(columns.owners[rows[0]])
             self._owners.classes[owner] = -1
             self._unused_owners.append(owner)
         for row in rows:
-            self._rows.at_us[row] = -1
+            columns.at_us[row] = -1
             self._unused.append(row)
 
 
@@ -275,14 +277,28 @@ def _numbers(attempt: Attempt) -> list[HostNumber]:
     return sorted({*attempt.hosts, *attempt.alone})
 
 
-def _room_for(size: int, resources: int, pools: int) -> Releases:
-    return Releases(
-        np.full(size, -1, np.int64),
-        np.zeros(size, np.int64),
-        np.zeros((resources, size), np.int64),
-        np.zeros((pools, size), np.int64),
-        np.zeros(size, np.int64),
-    )
+class _Rows:
+    """Room for rows: all columns one below the other, and the same apart."""
+
+    def __init__(self, size: int, resources: int, pools: int) -> None:
+        self.size, self._resources, self._pools = size, resources, pools
+        self._whole = np.zeros((3 + resources + pools, size), np.int64)
+        self._whole[0] = -1
+        self.columns = self._apart(self._whole)
+
+    def taken(self, places: Column) -> Releases:
+        """Return some of the rows."""
+        return self._apart(self._whole.take(places, axis=1))
+
+    def with_room(self, size: int) -> "_Rows":
+        """Return the same rows in front of new ones, so many in all."""
+        more = _Rows(size, self._resources, self._pools)
+        more._whole[:, : self.size] = self._whole
+        return more
+
+    def _apart(self, whole: Column) -> Releases:
+        behind = 3 + self._resources
+        return Releases(whole[0], whole[1], whole[3:behind], whole[behind:], whole[2])
 
 
 def _owners_for(size: int) -> Owners:

@@ -79,6 +79,9 @@ def share_out(
         room: How many attempts each host can take.
         wanted: At least 1 and at most the sum of ``room``.
     """
+    there = room.nonzero()[0]
+    if len(there) == 1:
+        return there, np.asarray([wanted], np.int64)
     if shape.order or shape.gpu is not None:
         ranked = rank_hosts(shape, ground, facts)
         attempts = np.minimum(room, wanted)

@@ -35,7 +35,7 @@ from xce.sched.outside import waited_for
 from xce.sched.passed import NO_TURNS, Turns
 from xce.sched.place import bulk, pools
 from xce.sched.place.spot import Spot, find_gang, find_one, spot_of_many
-from xce.sched.policy import FIRST_COME, Policy, sift
+from xce.sched.policy import FIRST_COME, Policy, fitting, sift
 from xce.sched.preempt import Preemptor
 from xce.sched.reserve import Element, Reserver
 from xce.sched.running import FAR, expected_span
@@ -334,7 +334,7 @@ class Session:
 
     def _search(self, shape: Shape, view: View, among: Flags | None) -> Spot | None:
         self._counts.host_rows += self._facts.table.count
-        left = sift(shape, view.ground, self._facts, self._policy, shape.unit).left
+        left = fitting(shape, view.ground, self._facts, self._policy)
         left = left if among is None else left & among
         return find_one(shape, view.ground, view.pools, left, self._facts, self._policy)
 

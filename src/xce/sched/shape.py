@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
 
 
 class Shape:
-    """A compiled request with its masks; valid for one ``change`` of the host table."""
+    """A compiled request with its masks; valid while the content of the host table stays."""
 
     def __init__(self, key: ShapeKey, need: Need, *, alternative: int = 0) -> None:
         self.request, self.queue_hosts, self.avoid = key.request, key.queue_hosts, key.avoid

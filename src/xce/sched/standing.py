@@ -12,7 +12,13 @@ from xce.model.reason import HostCode, Reason, ReasonCode
 from xce.sched import filter as filters
 from xce.sched.columns import OWN_LEVEL, HostFacts
 from xce.sched.devices import lay_out
-from xce.sched.explain import conclude, conclude_alternatives, conclude_parts, everyone
+from xce.sched.explain import (
+    conclude,
+    conclude_alternatives,
+    conclude_parts,
+    everyone,
+    explain_tasks,
+)
 from xce.sched.explain_relations import explain_relations
 from xce.sched.filter import Sieve
 from xce.sched.ground import idle_ground
@@ -103,7 +109,9 @@ def _explain_never(
     passes = ~(sieve.left & ~now.left)
     room = room_on(shape, ground.free, now.left, everyone(facts))
     most = most_of(shape, room, trail)
-    if most >= shape.tasks_min or trail.is_cut:
+    if most >= shape.tasks_min:
+        return explain_tasks(shape, room, state.pools.total, is_total=True)
+    if trail.is_cut:
         return None
     wide = sieve.left_or(HostCode.TOO_SMALL) & passes
     reason = conclude(shape, room_on(shape, ground.free, wide, everyone(facts)), reasons, most)

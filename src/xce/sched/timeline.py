@@ -23,6 +23,8 @@ from xce.state.hosts import Column
 
 _NEVER: Final[Micros] = 2 * FAR - 1
 """Nothing is planned at or behind it."""
+_AMOUNTS: Final = 3
+"""The place of amounts behind the instants and the host."""
 VIEWS_BYTES_MAX: Final = 1 << 26
 """So much of what is free at other instants is kept."""
 
@@ -69,12 +71,14 @@ class Timeline:
         self._free = [now]
         """What is free at each of these."""
         at_us = _planned(releases.at_us, now_us)
-        numbers, amounts, pools = releases.numbers, releases.amounts, releases.pools
-        self._rows = _Rows(at_us, releases.at_us, numbers, amounts, pools)
+        instants = at_us[None], releases.at_us[None], releases.numbers[None]
+        rows = np.concatenate((*instants, releases.amounts, releases.pools))
+        self._rows = _rows_of(rows, len(releases.amounts))
         self._kept: list[tuple[Micros, int]] = []
         """When reservations start, and how many slots each takes."""
-        self._fresh: list[_Rows] = [self._rows]
-        """Rows that are still to be sorted in."""
+        self._fresh: list[Column] = []
+        """Rows that are still to be sorted in, as `_Rows.whole`."""
+        self._is_sorted = False
         self._windows: list[View] = []
         self._views: dict[Micros, View] = {}
         """What is free at other instants, as far as it was asked for; until that changes."""
@@ -210,14 +214,17 @@ class Timeline:
         if not len(rows.at_us):
             return rows.at_us, rows.told_us
         slots_now = int(np.maximum(self._free[0].ground.free[0], 0).sum())
-        at_us, sums = self._slots_over_time(rows)
-        is_last = np.ones(len(at_us), np.bool_)
-        np.not_equal(at_us[1:], at_us[:-1], out=is_last[:-1])
-        short = at_us[is_last & (sums < slots - slots_now)]
-        is_first = np.ones(len(rows.at_us), np.bool_)
+        is_first = np.empty(len(rows.at_us), np.bool_)
+        is_first[0] = True
         np.not_equal(rows.at_us[1:], rows.at_us[:-1], out=is_first[1:])
         is_first &= (rows.at_us > self.now_us) & (rows.at_us < _NEVER)
-        instants, told = rows.at_us[is_first], rows.told_us[is_first]
+        instants, told = rows.whole[:2, is_first]
+        if slots_now >= slots and not self._kept:
+            return instants, told  # and more comes free only
+        at_us, sums = self._slots_over_time(rows)
+        is_short = sums < slots - slots_now
+        is_short[:-1] &= at_us[1:] != at_us[:-1]
+        short = at_us[is_short]
         if not len(short):
             return instants, told
         short = np.append(short, _NEVER + FAR)
@@ -236,16 +243,13 @@ class Timeline:
 
     def _sorted(self) -> "_Rows":
         """Return all rows by their instant."""
-        if self._fresh:
-            pieces = self._fresh if self._fresh[0] is self._rows else [self._rows, *self._fresh]
-            rows = self._rows
-            if len(pieces) > 1:
-                rows = _Rows(
-                    *(np.concatenate(columns, axis=-1) for columns in zip(*pieces, strict=True))
-                )
-            order = np.lexsort((rows.told_us, rows.at_us))
-            self._rows = _Rows(*(column[..., order] for column in rows))
-            self._fresh = []
+        if self._fresh or not self._is_sorted:
+            rows = self._rows.whole
+            if self._fresh:
+                rows = np.concatenate((rows, *self._fresh), axis=1)
+            order = np.lexsort(rows[1::-1])
+            self._rows = _rows_of(rows.take(order, axis=1), len(self._totals))
+            self._fresh, self._is_sorted = [], True
         return self._rows
 
     def _view_at(self, at_us: Micros) -> View:
@@ -292,18 +296,21 @@ class Timeline:
                 pools[name] = pools.get(name, 0) - value
         self._fresh.append(self._release(piece, end_us, told_us))
 
-    def _release(self, piece: Piece, end_us: Micros, told_us: Micros) -> "_Rows":
-        size, names = len(piece.numbers), self._free[0].pools
-        shares = np.zeros((len(names), size), np.int64)
-        shares[:, 0] = [piece.pools.get(name, 0) for name in names]
-        instants = np.full(size, end_us, np.int64)
-        told = np.full(size, told_us, np.int64)
-        return _Rows(instants, told, piece.numbers, self._held(piece), shares)
+    def _release(self, piece: Piece, end_us: Micros, told_us: Micros) -> Column:
+        names, behind = self._free[0].pools, _AMOUNTS + len(self._totals)
+        rows = np.zeros((behind + len(names), len(piece.numbers)), np.int64)
+        rows[0], rows[1], rows[2] = end_us, told_us, piece.numbers
+        rows[_AMOUNTS:behind] = self._held(piece)
+        if piece.pools:
+            rows[behind:, 0] = [piece.pools.get(name, 0) for name in names]
+        return rows
 
 
 class _Rows(NamedTuple):
     """What comes free, as `Releases`, with the instant for planning and the one that is told."""
 
+    whole: Column
+    """All columns one below the other; the others are parts of it, in this order."""
     at_us: Column
     told_us: Column
     numbers: Column
@@ -311,14 +318,23 @@ class _Rows(NamedTuple):
     pools: Column
 
 
+def _rows_of(rows: Column, resources: int) -> _Rows:
+    behind = _AMOUNTS + resources
+    return _Rows(rows, rows[0], rows[1], rows[2], rows[_AMOUNTS:behind], rows[behind:])
+
+
 def _planned(expected_us: Column, now_us: Micros) -> Column:
     """Return instants after now. What is overdue ends any moment, in the order of its instants."""
     overdue = expected_us <= now_us
     if not overdue.any():
         return expected_us
+    places = overdue.nonzero()[0]
+    places = places[expected_us[places].argsort(kind="stable")]
+    late_us = expected_us[places]
+    rank = np.zeros(len(places), np.int64)
+    (late_us[1:] != late_us[:-1]).cumsum(out=rank[1:])
     planned = expected_us.copy()
-    _, rank = np.unique(expected_us[overdue], return_inverse=True)
-    planned[overdue] = now_us + 1 + rank
+    planned[places] = now_us + 1 + rank
     return planned
 
 

@@ -3,7 +3,8 @@
 A session is exact: it answers from the state alone which requests fit, and why the others do not.
 `Memory` only spares it work whose outcome is certain:
 
-* the masks of a request, as long as no record changed hosts or configuration;
+* the masks of a request, as long as no record changed hosts or configuration, and again when all
+  hosts are as they were then;
 * the *verdict* "does not fit, for this reason" of a request, as long as what is free when its turn
   comes is what it was then, to the last unit. Free amounts are compared by content, so a class
   sleeps on when what came free has gone to a class in front of it. A shortage of pools and what
@@ -24,12 +25,13 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from xce.model.config import ClusterConfig
 from xce.model.entry import Entry
 from xce.model.host_record import HostDown, ReignBegun
 from xce.model.ids import Micros
 from xce.model.reason import Reason, Wake
 from xce.model.record import SessionRan
-from xce.sched.columns import HostFacts
+from xce.sched.columns import HostFacts, content_of
 from xce.sched.counts import Counts
 from xce.sched.explain import cures, gist
 from xce.sched.front import Likeness
@@ -43,12 +45,16 @@ from xce.sched.running import Running
 from xce.sched.shape import Content, Shape, ShapeKey, Verdict, compile_shape
 from xce.sched.standing import compile_standing
 from xce.state.cluster import ClusterState, RequestClass
-from xce.state.hosts import Column
+from xce.state.hosts import Column, HostTable
 
 _ALWAYS: Final = frozenset({Wake.PENDING, Wake.CONFIG})
 _PROMISED: Final = frozenset({Wake.RESERVATION, Wake.CAPACITY})
 _SHAPES_MAX: Final = 20_000
 _CONTENTS_MAX: Final = 64
+_KNOWN_MAX: Final = 8
+"""So many contents of the host table are remembered."""
+_CELLS_MAX: Final = 1_000_000
+"""Shapes times hosts that are remembered for contents that are not the present one."""
 
 
 class Sleeper(NamedTuple):
@@ -58,6 +64,15 @@ class Sleeper(NamedTuple):
     accepted: Reason
     """The reason in the state that says the same, if what was told is accepted."""
     wakes: frozenset[Wake]
+
+
+class _Known(NamedTuple):
+    """What was made for a content of the host table."""
+
+    content: tuple[object, ...]
+    facts: HostFacts
+    shapes: dict[ShapeKey, Shape]
+    plain: dict[tuple[int, Micros], Shape]
 
 
 class Memory:
@@ -78,6 +93,11 @@ class Memory:
         self._awaits_answer = False
         self._wanted = _ALWAYS
         self._facts: HostFacts | None = None
+        self._change = -1
+        """The ``change`` of the host table that was looked at last."""
+        self._known: list[_Known] = []
+        """Of one table, configuration and policy; the present content comes last."""
+        self._config: ClusterConfig | None = None
         self._policy: Policy | None = None
         self._shapes: dict[ShapeKey, Shape] = {}
         self._plain: dict[tuple[int, Micros], Shape] = {}
@@ -115,26 +135,41 @@ class Memory:
         return facts
 
     def _open_facts(self, state: ClusterState, policy: Policy) -> HostFacts:
-        facts = self._facts
+        facts, table = self._facts, state.hosts
         if (
             facts is None
-            or facts.table is not state.hosts
-            or facts.change != state.hosts.change
+            or facts.table is not table
+            or self._config is not state.config
             or self._policy is not policy
         ):
-            facts = self._facts = HostFacts(state.hosts, state.config)
-            self._policy = policy
+            self._config, self._policy = state.config, policy
+            self._known.clear()
             self._contents.clear()
-            self._shapes.clear()
-            self._plain.clear()
-            self.passed.clear()
             self.recall.clear()
-        elif len(self._shapes) + len(self._plain) > _SHAPES_MAX + 2 * len(state.classes):
+            return self._turn_to(table, state.config)
+        if self._change != table.change:
+            return self._turn_to(table, state.config)
+        if len(self._shapes) + len(self._plain) > _SHAPES_MAX + 2 * len(state.classes):
             self._shapes.clear()
             self._plain.clear()
             self.passed.clear()
             self.recall.clear()
         return facts
+
+    def _turn_to(self, table: HostTable, config: ClusterConfig) -> HostFacts:
+        """Take up what is known of the hosts as they are now; make it, if nothing is."""
+        content = content_of(table)
+        known = next((one for one in self._known if one.content == content), None)
+        if known is None:
+            known = _Known(content, HostFacts(table, config), {}, {})
+        kept = [one for one in self._known if one is not known][1 - _KNOWN_MAX :]
+        while kept and sum(len(one.shapes) for one in kept) * table.count > _CELLS_MAX:
+            del kept[0]
+        self._known = [*kept, known]
+        self._change = table.change
+        self._facts, self._shapes, self._plain = known.facts, known.shapes, known.plain
+        self.passed.clear()
+        return known.facts
 
     def close(
         self,
@@ -159,7 +194,7 @@ class Memory:
         sleepers: dict[int, Sleeper] = {}
         for found, reason in asleep.items():
             before = self.sleepers.get(found.cls)
-            if before is not None and before.reason is reason and before.accepted is found.reason:
+            if before is not None and before.accepted is found.reason and before.reason == reason:
                 sleepers[found.cls] = before
                 continue
             accepted = found.reason

@@ -84,6 +84,8 @@ class Made(msgspec.Struct):
 
 def differing(one: msgspec.Struct, other: msgspec.Struct) -> set[str]:
     """Return the members in which two structs of one kind differ."""
+    if one == other:
+        return set()
     names = type(one).__struct_fields__
     return {name for name in names if getattr(one, name) != getattr(other, name)}
 

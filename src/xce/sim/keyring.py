@@ -71,10 +71,13 @@ class Eavesdropper:
         """Hear a message that arrives; ``side`` 1: at the controller."""
         if wire.role != "worker":
             return
-        if isinstance(message, Welcome):
-            self._epochs[wire] = message.epoch
         if side == 1:
-            self._said.setdefault(wire, deque(maxlen=KEPT)).append(message)
+            said = self._said.get(wire)
+            if said is None:
+                said = self._said[wire] = deque(maxlen=KEPT)
+            said.append(message)
+        elif isinstance(message, Welcome):
+            self._epochs[wire] = message.epoch
         elif isinstance(message, Effects):
             self._told.setdefault(wire.name, deque(maxlen=KEPT)).append(message)
 
@@ -166,7 +169,8 @@ class TrustOracle:
             demand(now_us - since_us <= span_us, f"host {wire.name} is heard with a revoked key")
         found = state.trust.keys.get(key)
         if found is not None:
-            demand(found.name == wire.name, f"{wire.name} is heard with a key of {found.name}")
-            is_over = 0 < found.expires_at_us < state.now_us - EXPIRED_US
-            is_renewed = desk.controller.state.trust.keys.get(key) not in (found, None)
-            demand(is_renewed or not is_over, f"host {wire.name} is heard with an expired key")
+            if found.name != wire.name:
+                demand(False, f"{wire.name} is heard with a key of {found.name}")
+            if 0 < found.expires_at_us < state.now_us - EXPIRED_US:
+                is_renewed = desk.controller.state.trust.keys.get(key) not in (found, None)
+                demand(is_renewed, f"host {wire.name} is heard with an expired key")

@@ -94,6 +94,10 @@ class Leader(Process):
         self._joined: dict[Wire, None] = {}
         """Connections of workers whose join is durable."""
         self._gates: dict[Wire, Gate] = {}
+        self._trust_change = -1
+        """`TrustTable.change` when keys were last looked at."""
+        self._expires_us: Micros = 0
+        """When the next key expires; 0: never."""
         self._relays = TaskRelays()
         self._lines: dict[Wire, _Line] = {}
         self.refused = 0
@@ -198,7 +202,12 @@ class Leader(Process):
 
     def look_at_keys(self) -> None:
         """End the connections whose keys are not trusted any more."""
-        now_us = self.now_us()
+        now_us, trust = self.now_us(), self.state.trust
+        if trust.change == self._trust_change and not 0 < self._expires_us <= now_us:
+            return
+        self._trust_change = trust.change
+        later = (key.expires_at_us for key in trust.keys.values() if key.expires_at_us > now_us)
+        self._expires_us = min(later, default=0)
         for wire, gate in list(self._gates.items()):
             if wire.key and self.refuse_key(wire, gate.role, gate.name, now_us):
                 wire.close(self)

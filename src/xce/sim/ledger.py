@@ -479,7 +479,8 @@ class Ledger:
         for place in self._moved:
             value, room = self.used[place], self._room.get(place)
             fits = value >= 0 and (room is None or value <= room)
-            check(fits, f"entry {entry.seq}: {value} of {place} are given out, of {room}")
+            if not fits:
+                check(False, f"entry {entry.seq}: {value} of {place} are given out, of {room}")
         for host in self._touched:
             self._check_guests(host, self._guests.get(host, set()))
         self._moved.clear()

@@ -104,7 +104,8 @@ class Process:
 
     def after(self, span_us: Micros, call: Callable[..., object], *args: object) -> None:
         """Have a call made later, unless the process is killed before."""
-        self.loop.push(self.loop.now_us + max(span_us, 0), self, call, args)
+        loop = self.loop
+        loop.push(loop.now_us + span_us if span_us > 0 else loop.now_us, self, call, args)
 
 
 _Call: TypeAlias = tuple[Micros, int, Process | None, Callable[..., object], tuple[Any, ...]]

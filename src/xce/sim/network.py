@@ -73,7 +73,7 @@ class Wire:
             return
         at_us = max(self._arrives_us[side], network.loop.now_us + network.delay_us())
         self._arrives_us[side] = at_us
-        network.loop.at(at_us, self._arrive, 1 - side, message)
+        network.loop.push(at_us, None, self._arrive, (1 - side, message))
 
     def _arrive(self, side: int, message: object) -> None:
         end = self.ends[side]

@@ -34,7 +34,7 @@ from xce.sim.disk import Disk
 from xce.sim.forms import Forms
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
-from xce.state.check import check_not_over_committed, check_state
+from xce.state.check import check_not_over_committed, check_state, what_is_given_out
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 from xce.state.snapshot import digest, load
@@ -102,6 +102,8 @@ class Truth:
         self._done: set[tuple[JobId, Index]] = set()
         """Elements that were done once, though they may have been opened again since."""
         self._batches = 0
+        self._given_out: tuple[object, ...] = ()
+        """What was given out of what when that was looked at last."""
 
     # The disk.
 
@@ -125,7 +127,10 @@ class Truth:
                     self._sizes[record.job] = self.state.jobs[record.job].size
                 if isinstance(record, JobSubmitted | JobModified):
                     self._fenced.update({record.job} if self._rerunnable[record.spec_id] else ())
-        check_not_over_committed(self.state)
+        given_out = what_is_given_out(self.state)
+        if given_out != self._given_out:
+            check_not_over_committed(self.state)
+            self._given_out = given_out
         self._batches += 1
         if self._batches % CHECK_EVERY == 0:
             check_state(self.state)

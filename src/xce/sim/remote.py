@@ -7,14 +7,18 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from xce.model.ids import SECOND_US, Micros
 from xce.model.task import (
+    EndFile,
     EndTask,
+    FeedTask,
     HoldPart,
     PartSeen,
+    ReadFile,
     ReadTask,
     SignalTask,
     StartTask,
     TaskFault,
     TaskOrder,
+    WriteFile,
 )
 from xce.net import message as m
 from xce.sim.shepherd import Shepherd
@@ -298,8 +302,10 @@ class Remote:
                 if seen.is_gone or (seen.cause and not order.step):
                     self._answer(one)
                 shell.carry_out(actions)
-            case order:
+            case ReadTask() | FeedTask() | SignalTask() | EndTask() as order:
                 self._give(ask.id, key, order)
+            case ReadFile() | WriteFile() | EndFile():
+                raise TypeError("no job of a world copies files")
 
     def _answer(self, one: _Waiting) -> None:
         if one in self._waiting:

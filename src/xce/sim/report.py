@@ -123,6 +123,10 @@ def _render_table(document: dict[str, Any]) -> str:
         f"  jobs run {summary['jobs']}, {used}",
         f"  {waits}, bounded slowdown {summary['mean_bounded_slowdown']:.4f}",
     ]
+    dropped = summary.get("dropped")
+    if dropped:
+        whys = ", ".join(f"{why} {count}" for why, count in sorted(dropped.items()))
+        lines.append(f"  jobs left out {sum(dropped.values())}: {whys}")
     jobs = document.get("jobs", ())
     if jobs:
         rows = [("JOB", "STATE", "SUBMIT", "START", "END", "HOSTS OR REASON")]

@@ -1,5 +1,6 @@
 """A scenario run whole: its looks, its object, and where wanted its journal."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +21,8 @@ _BATCH: Final = 500
 """Entries in one batch."""
 
 
-class JournalExistsError(XceError):
-    """There is a journal already where one should be written."""
+class JournalPlaceError(XceError):
+    """A journal cannot be written where it should be: there is one, or no place for any."""
 
 
 def run_scenario(
@@ -42,11 +43,11 @@ def run_scenario(
         traces: A directory to write what all sessions decided to; None: it is not traced.
 
     Raises:
-        JournalExistsError: There is a journal in that directory.
+        JournalPlaceError: There is a journal in that directory, or it cannot be written.
         TraceStoreError: There are traces in theirs, or they cannot be written.
     """
-    if journal is not None and (journal / DATABASE).exists():
-        raise JournalExistsError(f"{journal}: there is a journal already; name an empty directory")
+    if journal is not None:
+        _make_place(journal)
     entries: list[Entry] = []
     blobs: list[Blob] = []
 
@@ -64,9 +65,35 @@ def run_scenario(
     return render_run(run, looks.results())
 
 
+def _make_place(directory: Path) -> None:
+    """Make a directory for a journal, before anything is run.
+
+    Raises:
+        JournalPlaceError: There is a journal in it, or it cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        there = (directory / DATABASE).exists()
+    except OSError as error:
+        raise JournalPlaceError(f"{directory}: {error.strerror}") from error
+    if there:
+        raise JournalPlaceError(f"{directory}: there is a journal already; name an empty directory")
+
+
 def write_journal(directory: Path, entries: list[Entry], blobs: list[Blob]) -> None:
-    """Write entries, from the first on, as the journal of a directory."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """Write entries, from the first on, as the journal of a directory.
+
+    Raises:
+        JournalPlaceError: It cannot be written.
+    """
+    try:
+        _write(directory, entries, blobs)
+    except (OSError, sqlite3.Error) as error:
+        raise JournalPlaceError(f"{directory}: {error}") from error
+
+
+def _write(directory: Path, entries: list[Entry], blobs: list[Blob]) -> None:
+    _make_place(directory)
     journal = SqliteJournal(directory)
     try:
         epoch = journal.lead("simulator")

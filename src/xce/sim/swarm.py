@@ -22,7 +22,8 @@ from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS
 from xce.sim.havoc import SEAMS, TASK_SEAMS
 from xce.sim.shrink import Failure, Shrunk, live, render_shrunk, shrink
 
-CHUNK: Final = 25
+CHUNK: Final = 10
+"""So many seeds are lived in one go; few, so that no process idles for long at the end."""
 NOTES: Final = Path(".xce-swarm")
 """Where it is noted what was lived."""
 SHRUNK_MAX: Final = 5

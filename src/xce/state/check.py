@@ -155,6 +155,14 @@ def check_not_over_committed(state: ClusterState) -> None:
         assert used <= state.pools.total.get(name, used), f"pool {name} is over-committed"
 
 
+def what_is_given_out(state: ClusterState) -> tuple[object, ...]:
+    """Return all that `check_not_over_committed` asks for."""
+    table = state.hosts
+    columns = table.used, table.total, table.attempts, table.exclusive, table.is_configured
+    pools = dict(state.pools.used), dict(state.pools.total)
+    return (*(column.tobytes() for column in columns), *pools)
+
+
 def check_classes(state: ClusterState) -> None:
     """The classes' counts and waiting lists are those of their jobs."""
     expected: dict[int, list[int]] = {cls: [0, 0, 0, 0, 0] for cls in state.classes}

@@ -5,6 +5,7 @@ Nothing here decides. Readers take it as it is; the only writer is `apply`.
 
 import heapq
 from collections import deque
+from typing import TypeAlias
 
 import msgspec
 
@@ -107,6 +108,9 @@ def key_time_us(key: str) -> Micros:
     return int(seconds) * SECOND_US if is_timed else 0
 
 
+Places: TypeAlias = dict[tuple[JobId, int], None]
+
+
 class ClusterState:
     """What is true after entry ``seq``."""
 
@@ -118,6 +122,10 @@ class ClusterState:
         """``(before, grace)``: attempts that were placed by that instant may outlive a lost contact
         by nearly that grace, though it is shorter now."""
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
+        self.lost_jobs, self.attempts_above = list[tuple[JobId, JobId]](), 0
+        """Ids, from .. to, that are not given out since the journal was restored: hosts may know
+        jobs of theirs that it lacks. What is placed of a job before the last of them has a number
+        above the other one."""
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
@@ -144,10 +152,9 @@ class ClusterState:
         """Classes with waiting jobs, by number: a session looks at no others."""
         self.unfinished: dict[str, dict[JobId, None]] = {}
         """By user."""
-        self.on_host: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
-        """Live attempts ``(job, position)`` by their first host."""
-        self.members: dict[str, dict[tuple[JobId, int], None]] = {}
-        """Live attempts by the placement group of their job."""
+        self.on_host, self.members = dict[HostNumber, Places](), dict[str, Places]()
+        """Live attempts ``(job, position)`` by their first host, and by the placement group of
+        their job."""
         self.owed: dict[HostNumber, dict[tuple[JobId, int], None]] = {}
         """Of these, the ones about which the host must be told something."""
         self.left_classes, self.stopped = dict[int, None](), dict[tuple[JobId, int], None]()

@@ -26,6 +26,10 @@ class DeviceTable:
             self._columns = DeviceColumns(self.hosts, self.width)
         return self._columns
 
+    def content(self) -> list[tuple[object, ...]]:
+        """Return what the columns are made of."""
+        return [(tuple(one.devices), tuple(one.gone), tuple(one.closed)) for one in self.hosts]
+
     def add(self) -> None:
         """Make room for one more host."""
         self.hosts.append(HostDevices())
@@ -40,8 +44,10 @@ class DeviceTable:
         host = self.hosts[number]
         if not now and not host.devices:
             return
+        before = host.devices, host.gone, host.closed
         host.take(now, is_idle=is_idle)
-        self._columns = None
+        if (host.devices, host.gone, host.closed) != before:
+            self._columns = None
         self.width = max(self.width, len(host.devices))
 
     def load(self, number: HostNumber, devices: HostDevices) -> None:

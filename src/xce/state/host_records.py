@@ -101,6 +101,20 @@ def _load_changed(state: ClusterState, record: h.LoadChanged) -> None:
     state.hosts.set_load(record.hosts, record.indices)
 
 
+def _journal_restored(state: ClusterState, record: h.JournalRestored) -> None:
+    state.lost_jobs.append((state.next_job, record.next_job - 1))
+    state.next_job = record.next_job
+    state.attempts_above = record.attempts_above
+
+
+def _strangers_seen(state: ClusterState, record: h.StrangersSeen) -> None:
+    found = zip(record.jobs, record.indices, record.attempts, strict=True)
+    strange = dict.fromkeys(found)
+    state.hosts.strange.pop(record.host, None)
+    if strange:
+        state.hosts.strange[record.host] = strange
+
+
 APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.HostUp: _host_up,
     h.HostDown: _host_down,
@@ -113,4 +127,6 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.DevicesOpened: _devices_opened,
     h.AvoidanceLifted: _avoidance_lifted,
     h.LoadChanged: _load_changed,
+    h.JournalRestored: _journal_restored,
+    h.StrangersSeen: _strangers_seen,
 }

@@ -15,6 +15,8 @@ from xce.state.processors import ProcessorTable
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Keys: TypeAlias = dict[tuple[JobId, Index, int], None]
+"""``(job, index, attempt)``."""
 
 
 class HostTable:
@@ -57,8 +59,10 @@ class HostTable:
         """When the last of them was; 0: no job avoids the host."""
         self.is_fencing: Flags = np.zeros(0, np.bool_)
         """Something stale still runs there: it takes nothing new until that is gone."""
-        self.stale: dict[HostNumber, dict[tuple[JobId, Index, int], None]] = {}
-        """``(job, index, attempt)`` that were given up and still run on a host that is back."""
+        self.stale, self.strange = dict[HostNumber, Keys](), dict[HostNumber, Keys]()
+        """Attempts that were given up and still run on a host that is back; and those that were
+        begun by entries which a restored journal lacks, until they are ended on somebody's word or
+        the host comes without them."""
         self.down_at_us: list[Micros] = []
         """Since when it is away, or how long ago the reign began; 0: it is up, or never came."""
         self.is_silent: list[bool] = []

@@ -51,6 +51,8 @@ def _place(
     number = 1
     if job.attempts:
         number = job.attempts.pop(position, 0) + 1
+    if number <= state.attempts_above and job.id < state.lost_jobs[-1][0]:
+        number = state.attempts_above + 1
     if job.live is None:
         job.live = {}
     attempt = job.live[position] = Attempt(

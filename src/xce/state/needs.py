@@ -5,6 +5,7 @@ one part of a compound form; any other form has the one role 0. Amounts with a d
 at fixed times after the start: *stage* k is what is held after the k-th of these times.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -154,8 +155,16 @@ def compile_forms(
         width: How many rows there are in all, those of devices too; 0: there are no others.
         word_row: The first of them that is a word of a set of processors.
     """
+    return _compile_forms(request, tuple(rows.items()), width or len(rows), word_row)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compile_forms(
+    request: Request, given_rows: tuple[tuple[str, int], ...], width: int, word_row: int
+) -> tuple[Form, ...]:
+    """Return the same; nobody writes into its vectors."""
     forms = []
-    width = width or len(rows)
+    rows = dict(given_rows)
     for form in forms_of(request):
         roles = roles_of(form)
         offsets = sorted(
@@ -216,6 +225,8 @@ def _compile_need(role: Request, rows: Mapping[str, int], width: int, since_us: 
             vectors[amount.per][rows[amount.resource]] += value
         elif value:
             pools[amount.per].append((amount.resource, value))
+    for vector in vectors.values():
+        vector.setflags(write=False)
     return Need(
         vectors["task"],
         vectors["host"],
@@ -249,6 +260,8 @@ def on_hosts(
         headless: Roles whose first host is none of these any more.
     """
     amounts: dict[HostNumber, Column] = {}
+    if len(hosts) == 1 and not (devices or processors or headless):
+        return {hosts[0]: needs[parts[0] if parts else 0].on_host(tasks[0])}
     begun: set[int] = set(headless)
     for place, (host, size) in enumerate(zip(hosts, tasks, strict=True)):
         part = parts[place] if parts else 0

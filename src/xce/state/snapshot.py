@@ -62,6 +62,7 @@ class _Host(msgspec.Struct, array_like=True):
     load: list[int] = []
     layout: int = -1
     """Which of `_Head.layouts` its worker reported; -1: nobody wrote that down."""
+    strange: list[tuple[JobId, Index, int]] = []
 
 
 _Layouts: TypeAlias = dict[tuple[Processor, ...], int]
@@ -111,6 +112,8 @@ class _Head(msgspec.Struct, array_like=True):
     groups: dict[str, JobGroup] = {}
     processor_words: int = 0
     layouts: list[tuple[Processor, ...]] = []
+    lost_jobs: list[tuple[JobId, JobId]] = []
+    attempts_above: int = 0
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -144,6 +147,7 @@ def _dump_host(table: HostTable, n: HostNumber, layouts: _Layouts) -> _Host:
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
         table.load[:, n].tolist(),
         layouts.setdefault(table.processors.reported[n], len(layouts)),
+        list(table.strange.get(n, ())),
     )  # fmt: skip
 
 
@@ -188,6 +192,8 @@ def dump(state: ClusterState) -> list[bytes]:
         groups=dict(sorted(state.groups.items())),
         processor_words=table.processors.words,
         layouts=list(layouts),
+        lost_jobs=list(state.lost_jobs),
+        attempts_above=state.attempts_above,
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -229,6 +235,7 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     state.next_job, state.next_spec, state.next_class = (
         head.next_job, head.next_spec, head.next_class,
     )  # fmt: skip
+    state.lost_jobs, state.attempts_above = head.lost_jobs, head.attempts_above
     state.switches, state.groups = head.switches, head.groups
     state.set_queues()
     state.hosts.processors.words = head.processor_words
@@ -271,6 +278,8 @@ def _load_host(
     table.is_silent[number], table.is_lost[number] = host.is_silent, host.is_lost
     table.fences[number], table.losses_us[number] = host.fence, host.losses_us
     table.set_stale(number, host.stale)
+    if host.strange:
+        table.strange[number] = dict.fromkeys(host.strange)
     if host.down_at_us and not (host.is_up or host.is_lost):
         table.away[number] = None
     table.devices.reported[number] = host.reported_devices

@@ -4,6 +4,7 @@ An amount with a duration comes back while its attempt lives on (see `xce.state.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from xce.state.hosts import Column
 from xce.state.job import Attempt
 from xce.state.needs import Need, of_pools, on_hosts
 from xce.state.processors import add_held
+
+_FEW: Final = 4
+"""So many hosts are faster one by one."""
 
 
 def recount(state: ClusterState) -> None:
@@ -78,13 +82,20 @@ def take_bulk(
     tasks = found.key.request.tasks_max
     need = found.forms[0].stages[stage][0]
     each = need.on_host(tasks)
-    numbers, sizes = np.asarray(hosts, np.int64), np.asarray(counts, np.int64)
-    # A view with hosts first: `add.at` then counts a host that is named twice twice.
-    np.add.at(table.used.T, numbers, sizes[:, None] * each[None, :])
-    np.add.at(table.attempts, numbers, sizes)
-    if found.key.request.exclusive:
-        np.add.at(table.exclusive, numbers, sizes)
-    _take_pools(state, need, tasks, int(sizes.sum()))
+    if len(hosts) <= _FEW:
+        for host, size in zip(hosts, counts, strict=True):
+            table.used[:, host] += each * size
+            table.attempts[host] += size
+            if found.key.request.exclusive:
+                table.exclusive[host] += size
+    else:
+        numbers, sizes = np.asarray(hosts, np.int64), np.asarray(counts, np.int64)
+        # A view with hosts first: `add.at` then counts a host that is named twice twice.
+        np.add.at(table.used.T, numbers, sizes[:, None] * each[None, :])
+        np.add.at(table.attempts, numbers, sizes)
+        if found.key.request.exclusive:
+            np.add.at(table.exclusive, numbers, sizes)
+    _take_pools(state, need, tasks, sum(counts))
 
 
 def give_back_bulk(state: ClusterState, freed: dict[tuple[int, HostNumber, int], int]) -> None:

@@ -1,8 +1,8 @@
-"""Copies one file of ``bsub -f``: ``python -I -S <this file> WAY PLACE LOCAL REMOTE``.
+"""The files of ``bsub -f``: which directory a path leads to, and copies within one host.
 
-Runs as the job's user on its first host. Hosts need not share their directories, and a path does
-not say which directory it is on another one: who submits notes the place of the local file, and
-here it is made out again. Only where both are the same is anything read or written.
+Hosts need not share their directories, and a path does not say which directory it is on another
+one: who submits notes the place of the local file, and whoever copies makes it out again. Only
+where both are the same is anything read or written.
 
 A place is the directory by its number on a machine that has not been started anew since, or on a
 network file system by what is mounted and the path in it: both are the same on two hosts only for
@@ -10,21 +10,27 @@ the same directory.
 """
 
 import os
-import shutil
+import re
 import stat
-import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-UNREADABLE: Final = 66
-ELSEWHERE: Final = 68
-UNWRITABLE: Final = 73
-"""Exit statuses that `xce.worker.shepherd.hooks` has words for."""
+from xce.step.file_sink import (
+    UNREADABLE,
+    Sink,
+    append_to,
+    fault_of,
+    open_source,
+    pour_into,
+    target_of,
+)
+
 BEFORE: Final = "before"
 AFTER: Final = "after"
 APPEND: Final = "append"
 """Ways: local to remote, remote to local, and that at the end of what is there."""
 PLACE_MAX: Final = 8192
+_CHUNK: Final = 1 << 20
 _NETWORK: Final = frozenset(
     [
         "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.juicefs",
@@ -33,6 +39,8 @@ _NETWORK: Final = frozenset(
     ]
 )  # fmt: skip
 """File systems of which hosts see the same one, if they have mounted the same source."""
+_LOCAL: Final = re.compile(r"(\d+) [0-9a-f-]{36} (\d+ \d+)")
+"""A place on a local disk."""
 _OWN: Final = ("localhost:", "127.", "[::1]:", "//localhost/")
 """So begin sources that are another thing on each host."""
 
@@ -101,51 +109,61 @@ def _plain(word: str) -> str:
     return word
 
 
+def is_place(path: str, place: str, *, any_boot: bool = False) -> bool:
+    """Return whether a file is where it was when its place was noted.
+
+    Args:
+        path: Of the file.
+        place: As it was noted.
+        any_boot: This is known to be the machine where it was; that may have been started anew.
+    """
+    depth = place.partition(" ")[0]
+    try:
+        found = place_of(path, int(depth)) if depth.isdecimal() else ""
+    except OSError:
+        return False
+    return found == place or (any_boot and _without_boot(found) == _without_boot(place))
+
+
+def _without_boot(place: str) -> str:
+    """Return a place on a local disk without the boot of its machine; others stay as they are."""
+    found = _LOCAL.fullmatch(place)
+    return f"{found[1]} {found[2]}" if found is not None else place
+
+
 def copy_file(source: str, target: str, *, appends: bool) -> int:
     """Copy a file, and return 0 or what failed; a directory takes it under its own name."""
-    if os.path.isdir(target):
-        target = os.path.join(target, os.path.basename(source))
+    target = target_of(target, source)
     try:
-        # Nobody waits for the other end of a pipe.
-        reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        reader = open_source(source)
     except OSError:
         return UNREADABLE
     try:
-        found = os.fstat(reader)
-        if not stat.S_ISREG(found.st_mode):
-            return UNREADABLE
-        if os.path.exists(target) and os.path.samefile(source, target):
-            return 0  # it is there; and added to itself it would have no end
-        _pour(reader, target, found.st_mode & 0o777, appends=appends)
-    except OSError:
-        return UNWRITABLE
+        _write(source, reader, target, appends=appends)
+    except OSError as error:
+        return fault_of(error)
     finally:
         os.close(reader)
     return 0
 
 
-def _pour(reader: int, target: str, mode: int, *, appends: bool) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_APPEND if appends else os.O_TRUNC)
-    # Here neither; but who reads at the other end is waited for.
-    writer = os.open(target, flags | os.O_NONBLOCK, mode)
-    os.set_blocking(writer, True)
-    with open(reader, "rb", closefd=False) as read, open(writer, "wb") as written:
-        shutil.copyfileobj(read, written, 1 << 20)
-
-
-def run(way: str, place: str, local: str, remote: str) -> int:
-    """Copy a file one way, and return the exit status."""
-    depth = place.partition(" ")[0]
+def _write(source: str, reader: int, target: str, *, appends: bool) -> None:
+    mode = os.fstat(reader).st_mode
+    if os.path.exists(target):
+        if os.path.samefile(source, target):
+            return  # it is there; and added to itself it would have no end
+        if not stat.S_ISREG(os.stat(target).st_mode):
+            pour_into(target, reader)
+            return
+    if appends:
+        append_to(target, reader, mode)
+        return
+    sink = Sink(target)
     try:
-        is_here = depth.isdecimal() and place_of(local, int(depth)) == place
-    except OSError:
-        is_here = False
-    if not is_here:
-        return ELSEWHERE
-    if way == BEFORE:
-        return copy_file(local, remote, appends=False)
-    return copy_file(remote, local, appends=way == APPEND)
-
-
-if __name__ == "__main__":
-    sys.exit(run(*sys.argv[1:]))
+        place = 0
+        while content := os.pread(reader, _CHUNK, place):
+            sink.write(place, content)
+            place += len(content)
+        sink.replace(mode)
+    finally:
+        sink.close()

@@ -293,9 +293,10 @@ def kill(
     by: str = "alice",
     is_admin: bool = False,
     force: bool = False,
+    as_done: bool = False,
 ) -> tuple[Accepted | Refusal, ...]:
     """Kill jobs or runs of elements."""
-    command = KillJobs(by, is_admin, chosen(*jobs), force)
+    command = KillJobs(by, is_admin, chosen(*jobs), force, as_done=as_done)
     return controller.tell(command, by=by)
 
 

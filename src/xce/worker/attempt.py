@@ -192,9 +192,7 @@ class Live:
             )
         if not self.is_running or self.suspended:
             return 0
-        spec, end_us = self.launch.spec, self._end_us()
-        if end_us and spec.warning_signal and not self.is_warned:
-            end_us = max(self.started_us, end_us - spec.warning_us)
+        end_us = self._warn_us() or self._end_us()
         return min(filter(None, (end_us, self._checkpoint_us())), default=0)
 
     def is_at_limit(self, now_us: Micros) -> bool:
@@ -205,6 +203,14 @@ class Live:
         """Return when its run limit is reached; 0: it has none."""
         limit_us = self.launch.run_limit_us
         return self.started_us + self.stopped_us + limit_us if limit_us else 0
+
+    def _warn_us(self) -> Micros:
+        """Return when the signal before the run limit, or the deadline, is due; 0: never."""
+        spec = self.launch.spec
+        end_us = min(filter(None, (self._end_us(), spec.deadline_us)), default=0)
+        if not end_us or not spec.warning_signal or self.is_warned:
+            return 0
+        return max(self.started_us, end_us - spec.warning_us)
 
     def _checkpoint_us(self) -> Micros:
         """Return when a checkpoint is due; 0: never."""
@@ -220,11 +226,10 @@ class Live:
         if 0 < self._checkpoint_us() <= now_us and not self.is_at_limit(now_us):
             self.saved_us = now_us
             return Checkpoint(self.launch, *self.key)
-        number, end_us = self.launch.spec.warning_signal, self._end_us()
-        if not number or self.is_warned or not end_us:
+        if not self._warn_us():
             return None
         self.is_warned = True
-        return self.request(number, 0)
+        return self.request(self.launch.spec.warning_signal, 0)
 
     def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
         """Note what somebody asked for, and return it."""

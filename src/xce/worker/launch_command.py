@@ -12,7 +12,7 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 _PYTHON: Final = str(Path(sys.executable).resolve())
 _START: Final = str(_ROOT / "cli" / "launch" / "start.py")
 _STEP: Final = str(_ROOT / "client" / "step_main.py")
-FILE_COPY: Final = (_PYTHON, "-I", "-S", str(_ROOT / "step" / "file_copy.py"))
+FILE_COPY: Final = (_PYTHON, "-I", "-S", str(_ROOT / "client" / "file_copy_main.py"))
 """Programs of ours that run in jobs; they are named and not imported."""
 
 

@@ -7,6 +7,9 @@ again after this worker was restarted and go on where it was. When it goes its t
 Frames are those of `xce.net.task_frame`. It says ``hello`` first; then ``start``, ``follow`` (a
 task that it started before), ``feed``, ``signal``. It hears ``welcome`` or ``refused``; then
 ``started``, ``out``, ``err``, ``fed``, ``over``, ``failed``.
+
+A step that copies a file says ``copy``, once at a time, and hears ``copied``: a piece on its way
+from or to the host where the job was submitted. When it goes its copy is forgotten.
 """
 
 import asyncio
@@ -22,13 +25,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from xce.model.task import (
+    EndFile,
     EndTask,
     FeedTask,
+    FileOrder,
+    FileSeen,
+    ReadFile,
     ReadTask,
     SignalTask,
     StartTask,
     TaskFault,
     TaskSeen,
+    WriteFile,
 )
 from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
 from xce.worker.action import Key
@@ -46,6 +54,10 @@ _RECEIVE: Final = 256 * 1024
 _TASKS_MAX: Final = 100_000
 _NAME_MAX: Final = 200
 """Characters of a task's name, which its host remembers."""
+ELSEWHERE: Final = 68
+AWAY: Final = 69
+_FAULT_CODES: Final = {TaskFault.REFUSED: ELSEWHERE}
+"""Exit statuses of copies, as `xce.client.file_copy` has them."""
 
 
 class LaunchDoor(NamedTuple):
@@ -166,6 +178,8 @@ class _Client:
         """The host of each task that is not over, by its name."""
         self._work: set[asyncio.Task[None]] = set()
         self._fed: dict[str, asyncio.Lock] = {}
+        self._copy: EndFile | None = None
+        """What ends a copy that is not over."""
 
     async def take(self, head: Head, content: bytes) -> None:
         """Take what it says."""
@@ -186,6 +200,8 @@ class _Client:
             case "signal" if name in self._hosts:
                 signal = SignalTask(name, int(head["signal"]))
                 self._spawn(self._signal(name, signal))
+            case "copy":
+                self._spawn(self._carry(_file_order_of(head, content)))
             case _:
                 pass  # about a task that is over
 
@@ -197,6 +213,26 @@ class _Client:
             task = asyncio.get_running_loop().create_task(self._end(name, host))
             ending.add(task)
             task.add_done_callback(ending.discard)
+        if self._copy is not None:
+            task = asyncio.get_running_loop().create_task(self._forget(self._copy))
+            ending.add(task)
+            task.add_done_callback(ending.discard)
+
+    async def _carry(self, order: FileOrder) -> None:
+        """Pass on an order about a file, and what came of it."""
+        self._copy = None if isinstance(order, EndFile) else EndFile(order.name, order.transfer)
+        piece = await self._remote.ask(self._key, "", order)
+        seen = piece.file or FileSeen(code=_FAULT_CODES.get(piece.fault, AWAY))
+        self._tell(
+            {
+                "is": "copied", "is_away": piece.fault is TaskFault.AWAY, "code": seen.code,
+                "is_over": seen.is_over, "mode": seen.mode,
+            },
+            seen.content,
+        )  # fmt: skip
+
+    async def _forget(self, end: EndFile) -> None:
+        await self._remote.ask(self._key, "", end)
 
     async def _end(self, name: str, host: str) -> None:
         """Kill a task, and forget it when it is over."""
@@ -276,6 +312,18 @@ class _Client:
 
     async def _signal(self, name: str, order: SignalTask) -> None:
         await self._remote.ask_until(self._key, self._hosts[name], order, patience_s=START_S)
+
+
+def _file_order_of(head: Head, content: bytes) -> FileOrder:
+    name, transfer = str(head["name"]), int(head["transfer"])
+    match head["what"]:
+        case "read":
+            return ReadFile(name, transfer, int(head["place"]), int(head["limit"]))
+        case "write":
+            place, mode = int(head["place"]), int(head["mode"])
+            return WriteFile(name, transfer, place, content, mode, bool(head["is_end"]))
+        case _:
+            return EndFile(name, transfer)
 
 
 def _start_of(head: Head, content: bytes) -> StartTask:

@@ -301,7 +301,8 @@ class Launcher:
             env |= launch_programs()
         if len(launch.hosts) > 1:
             env["XCE_LAUNCH_HOST"] = self._host
-        if self._door is not None and len(launch.hosts) > 1:
+        # A step that copies a file may have to ask the host of the submission.
+        if self._door is not None and (len(launch.hosts) > 1 or launch.spec.transfers):
             env |= self._door.environment((launch.job, index, attempt))
         if launch.bindings:
             text = affinity_hostfile(launch, index)

@@ -9,7 +9,19 @@ import msgspec
 
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
-from xce.model.task import HoldPart, PartSeen, StartTask, TaskFault
+from xce.model.task import (
+    EndFile,
+    EndTask,
+    FeedTask,
+    HoldPart,
+    PartSeen,
+    ReadFile,
+    ReadTask,
+    SignalTask,
+    StartTask,
+    TaskFault,
+    WriteFile,
+)
 from xce.net import message as m
 from xce.step.environment import own_devices
 from xce.worker import order as o
@@ -81,8 +93,10 @@ class PartDesk:
                 task.add_done_callback(self._lookups.discard)
             case HoldPart():
                 self._hold(ask.id, key, ask.order)
-            case _:
+            case ReadTask() | FeedTask() | SignalTask() | EndTask():
                 self._asks.serve_task(ask.id, key, ask.order)
+            case ReadFile() | WriteFile() | EndFile():
+                raise TypeError("a file is no part of an attempt")
 
     def look(self) -> None:
         """Answer those who wait for news of a part, where there are any."""

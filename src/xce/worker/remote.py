@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from xce.model.ids import Micros
-from xce.model.task import HoldPart, PartSeen, TaskFault, TaskOrder
+from xce.model.task import FileOrder, HoldPart, PartSeen, TaskFault, TaskOrder
 from xce.net import message as m
 from xce.worker.action import Action, Key, Led
 from xce.worker.core import HostState
@@ -39,8 +39,14 @@ class Remote:
         self._leading: dict[tuple[Key, str], asyncio.Future[None]] = {}
         self._holds: dict[tuple[Key, str], tuple[HoldPart, asyncio.Task[None]]] = {}
 
-    async def ask(self, key: Key, host: str, order: TaskOrder) -> m.TaskPiece:
-        """Have something done on another host of an attempt, once; return what came of it."""
+    async def ask(self, key: Key, host: str, order: TaskOrder | FileOrder) -> m.TaskPiece:
+        """Have something done on another host, once; return what came of it.
+
+        Args:
+            key: The attempt.
+            host: Which of its hosts; empty: the one where the job was submitted.
+            order: What.
+        """
         self._last += 1
         number = self._last
         future: asyncio.Future[m.TaskPiece] = asyncio.get_running_loop().create_future()

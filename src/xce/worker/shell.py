@@ -17,6 +17,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.observation import HostJoined, Reported
 from xce.model.processor import Processor
+from xce.model.task import EndFile, ReadFile, TaskFault, WriteFile
 from xce.net import message as m
 from xce.net.destination import Destination
 from xce.net.handshake import make_hello
@@ -53,6 +54,7 @@ from xce.worker.beat import Beat
 from xce.worker.checkpoints import checkpoint_order
 from xce.worker.core import HostState
 from xce.worker.dates import render_date
+from xce.worker.file_desk import FileDesk
 from xce.worker.hollow import HollowOptions, HollowShepherd
 from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 from xce.worker.launcher import Launcher, Prepared
@@ -132,6 +134,7 @@ class Worker:
             clock_us,
         )  # fmt: skip
         self._remote = Remote(self._state, self._carry_out, self._say, clock_us)
+        self._files = FileDesk(options.host, self._accounts, self._say)
         self._lookups: set[asyncio.Task[None]] = set()
         self._desk: LaunchDesk | None = None
         if options.door is not None:
@@ -235,6 +238,7 @@ class Worker:
         self._peer = None
         self._remote.leave_controller()
         self._parts.leave_controller()
+        self._files.leave_controller()
         self._asks.leave_controller()
         self._state.disconnected()
         self._log.warning("controller-lost", extra={"why": reason})
@@ -315,6 +319,11 @@ class Worker:
                 self._asks.read(message)
             case m.TerminalAsk():
                 self._asks.serve_terminal(message)
+            case m.TaskAsk(order=ReadFile() | WriteFile() | EndFile() as order):
+                if isinstance(self._options.shepherd, HollowOptions):
+                    self._say(m.TaskPiece(message.id, TaskFault.REFUSED, "it has no files"))
+                else:
+                    self._files.serve(message, order)
             case m.TaskAsk():
                 self._parts.serve(message)
             case m.TaskPiece():

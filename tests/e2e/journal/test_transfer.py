@@ -310,7 +310,7 @@ def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path
         assert [row["name"] for row in other.rows(("user", "all"))] == ["second"]
         other.act("resume", waiting)
         assert other.until_ended(waiting)["stat"] == "DONE"
-        assert other.submit("echo four") == waiting + 1
+        assert other.submit("echo four") > waiting + 1, "an id of the lost entries is given out"
 
 
 def test_a_second_migration_is_kept_away_by_the_first(target: PostgresTarget) -> None:

@@ -16,10 +16,15 @@ from live import is_alive, pid_in, until
 from netns import why_not
 from site_of_hosts import Site, open_site
 
+from xce.daemon.processes import each_command_line
+from xce.step.file_copy import place_of
+
 WHY_NOT = why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 HOSTS = ("h1", "h2")
 ENTER = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
+HIDDEN = "private"
+"""A directory of the users' that h2 does not have: it has an empty one of this name."""
 TORCH = os.environ.get("XCE_TEST_TORCH", sys.executable)
 """An interpreter that has torch."""
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "training"
@@ -39,10 +44,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         lines = [f"{address} {name}\n" for name, address in site.net.address.items()]
         names.write_text("127.0.0.1 localhost\n" + "".join(lines))
         plain = site.net.enter
+        hidden = site.live.home / HIDDEN
+        hidden.mkdir()
+        cover = f"mount -t tmpfs none '{hidden}' && "
 
         def enter(name: str) -> list[str]:
-            own = ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", ENTER]
-            return [*plain(name), *own, str(names), name]
+            own = ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c"]
+            return [*plain(name), *own, (cover if name == "h2" else "") + ENTER, str(names), name]
 
         site.net.enter = enter
         site.install(HOSTS)
@@ -195,6 +203,64 @@ def test_a_member_of_a_role_that_cannot_be_met_is_named_before_anything_begins(s
     )
     assert row["end_at"] - row["start_at"] < 30
     assert not (live.home / "began").exists()
+
+
+def submit_with_files(site: Site, command: str, *files: tuple[str, str, str]) -> int:
+    """Submit a job to h2 in h1's directory that h2 does not have."""
+    hidden = site.live.home / HIDDEN
+    transfers = [
+        [str(hidden / local), operator, remote, place_of(str(hidden / local))]
+        for local, operator, remote in files
+    ]
+    return site.live.submit(command, hosts="h2", from_host="h1", transfers=transfers)
+
+
+def test_files_come_from_and_go_to_a_directory_that_the_jobs_host_does_not_have(site: Site) -> None:
+    live = site.live
+    hidden = live.home / HIDDEN
+    (hidden / "in").write_bytes(os.urandom(300_000))
+    (hidden / "all").write_text("head\n")
+    job = submit_with_files(
+        site, f"ls {hidden} | wc -l > few; cat got few > made",
+        ("in", ">", "got"), ("back.%J", "<", "made"), ("all", "<<", "few"),
+    )  # fmt: skip
+    row = live.until_ended(job)
+    assert (row["stat"], row["detail"]) == ("DONE", "")
+    assert (hidden / f"back.{job}").read_bytes() == (hidden / "in").read_bytes() + b"0\n"
+    assert (hidden / "all").read_text() == "head\n0\n"
+    job = submit_with_files(site, "touch ran", ("none", ">", "got"), ("all", "<<", "few"))
+    row = live.until_ended(job)
+    assert row["cause"] == "TERM_OUTPUT"
+    assert row["detail"].endswith("none > got: what is to be copied is no file that can be read")
+    assert not (live.home / "ran").exists()
+    assert (hidden / "all").read_text() == "head\n0\n"
+
+
+def test_a_copy_goes_on_when_workers_and_controller_are_killed_in_its_middle(site: Site) -> None:
+    live = site.live
+    hidden = live.home / HIDDEN
+    (live.home / "much").write_bytes(os.urandom(30_000_000))
+    (live.home / "few").write_text("line\n")
+    (hidden / "much").write_text("old")
+    job = submit_with_files(site, "exit 3", ("much", "<", "much"), ("log", "<<", "few"))
+
+    def ends() -> list[int]:
+        """Return the processes at the job's local files."""
+        words = ((pid, found) for pid, found in each_command_line(None) if "end" in found)
+        return [pid for pid, found in words if str(hidden / "much") in found]
+
+    until(ends, "it is copied")
+    live.kill("controller")
+    for host in HOSTS:
+        site.kill_worker(host)
+        site.start_worker(host)
+    assert (hidden / "much").read_bytes() in (b"old", (live.home / "much").read_bytes())
+    row = live.until_ended(job)
+    assert (row["exit_code"], row["detail"]) == (3, "")
+    assert (hidden / "much").read_bytes() == (live.home / "much").read_bytes()
+    assert (hidden / "log").read_text() == "line\n"
+    until(lambda: not ends(), "no process is left at the files")
+    assert sorted(path.name for path in hidden.iterdir() if path.name.startswith(".")) == []
 
 
 @pytest.mark.long

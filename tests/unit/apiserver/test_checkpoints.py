@@ -68,6 +68,40 @@ def test_a_period_is_changed_of_the_jobs_that_have_one_and_the_others_are_told_o
     run_rest(story, checkpoint_programs="/programs")
 
 
+def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
+    async def change(rest, job, **members):
+        body = {"action": "modify", "select": {"jobs": [str(job)]}, "change": members}
+        status, document = await rest.post("/jobs/actions", body)
+        rest.link.pump()
+        refused = document["results"][0].get("error", {}) if status == 200 else document
+        return refused.get("text", refused.get("detail", ""))
+
+    async def story(rest):
+        job = await rest.submit("true", checkpoints=WANTED, warning_signal=100, warning_s=60)
+        other = {"directory": "/other", "method": "x", "period_s": 60, "first_s": 0}
+        assert not await change(rest, job, checkpoints=other)
+        assert (await rest.get(f"/jobs/{job}"))[1]["checkpoints"] == other
+        assert rest.controller.entries[-1].records[-1].changes == (
+            "checkpoints=/other method=x period_s=60"
+        )
+        assert "for jobs with -k" in await change(rest, job, unset=["checkpoints"])
+        assert "at least 5 s" in await change(rest, job, checkpoints={**other, "period_s": 1})
+        members = ["checkpoints", "warning_signal", "warning_s"]
+        assert not await change(rest, job, unset=members)
+        assert (await rest.get(f"/jobs/{job}"))[1]["checkpoints"] is None
+        assert not await change(rest, job, checkpoints=other)
+        rest.be("root", is_admin=False)
+        assert await change(rest, job, checkpoints=WANTED)
+        rest.be("alice", uid=1001)
+        place(rest.controller, job)
+        report_started(rest.controller, job)
+        rest.link.pump()
+        assert "has started" in await change(rest, job, checkpoints=WANTED)
+        assert not await change(rest, job, checkpoint_period_s=600)
+
+    run_rest(story, checkpoint_programs="/programs")
+
+
 @pytest.mark.parametrize(
     ("more", "status"),
     [

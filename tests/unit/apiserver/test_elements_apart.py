@@ -134,3 +134,41 @@ def _forms(rows):
         for row in rows
         for at in range(row.get("count", 1))
     }
+
+
+def test_the_course_of_an_element_has_the_changes_that_were_made_to_it():
+    async def story(rest):
+        job = await rest.submit("a", array="1-4")
+        controller = rest.controller
+        place(controller, job, 1)
+        report_started(controller, job, 1)
+        report_ended(controller, job, 1)
+        for named, members in ((f"{job}[2]", {"run_limit_s": 60}), (f"{job}", {"queue": "night"})):
+            controller.now_us += 1_000_000
+            await change(rest, named, **members)
+        own, both = ["modified run_limit_s=60"], ["switched night", "modified queue=night"]
+        assert await _changes(rest, job) == {1: [], 2: [*own, *both], 3: both, 4: both}
+        assert await _changes(rest, f"{job}[2-3]") == {2: [*own, *both], 3: both}
+        controller.now_us += 1_000_000
+        body = {"action": "requeue", "select": {"jobs": [f"{job}[1]"]}, "states": ["DONE"]}
+        _, document = await rest.post("/jobs/actions", body)
+        assert document["results"][0]["text"] == "requeued", document
+        rest.link.pump()
+        assert await _changes(rest, job) == {1: both, 2: [*own, *both], 3: both, 4: both}
+
+    run_rest(story, queues=QUEUES)
+
+
+async def _changes(rest, named):
+    """Return what was changed of each element, in order."""
+    rest.keep_history()
+    _, document = await rest.get(f"/history/jobs?ids={named}&scope=all")
+    return {
+        row["index"] + at * row.get("step", 1): [
+            f"{step['what']} {step['text']}"
+            for step in row["steps"]
+            if step["what"] in ("modified", "switched")
+        ]
+        for row in document["rows"]
+        for at in range(row.get("count", 1))
+    }

@@ -456,15 +456,30 @@ def test_a_bulk_waits_for_a_controller_with_too_much_to_do(monkeypatch):
     run_rest(story)
 
 
-def test_a_bulk_of_which_a_command_is_refused_as_a_whole_says_so_of_each_line(monkeypatch):
+def test_a_bulk_of_which_nothing_is_taken_is_told_to_come_again(monkeypatch):
     monkeypatch.setattr(submit_route, "OVERLOAD_S", 0.0)
 
     async def story(rest):
         overloaded(1)(rest.link)
         body = lines({"command": "a"}, {"command": "b"})
         status, document = await rest.post("/jobs", body, NDJSON)
+        assert (status, document["code"]) == (429, "overloaded")
+        assert rest.headers["Retry-After"] == "1"
+        status, document = await rest.post("/jobs", body, NDJSON)
+        assert [result["jobid"] for result in document["results"]] == [1, 2]
+
+    run_rest(story)
+
+
+def test_a_bulk_of_which_a_part_is_refused_says_so_of_each_line(monkeypatch):
+    monkeypatch.setattr(submit_route, "OVERLOAD_S", 0.0)
+
+    async def story(rest):
+        overloaded(1)(rest.link)
+        body = lines({"command": "a"}, {"command": "b", "cwd": 7})
+        status, document = await rest.post("/jobs", body, NDJSON)
         assert status == 201
         codes = [result["error"]["code"] for result in document["results"]]
-        assert codes == ["overloaded", "overloaded"]
+        assert codes == ["overloaded", "bad-request"]
 
     run_rest(story)

@@ -105,6 +105,10 @@ def test_a_switch_of_the_job_takes_all_elements_along(controller):
     assert queues_of(controller, job) == ["night"] * 4
     assert commands_of(controller, job) == ["true", "other", "true", "true"]
     check(controller)
+    ended(controller, job, 2)
+    switch(controller, "normal", job)
+    assert queues_of(controller, job) == ["normal"] * 4
+    check(controller)
 
 
 def test_some_elements_are_modified(controller):
@@ -239,6 +243,62 @@ def test_a_whole_job_is_changed_as_a_whole_or_not_at_all(controller):
     found, state = controller.job(job), controller.state
     assert queues_of(controller, job) == ["normal"] * 3
     assert {state.class_at(found, at).key.priority for at in range(3)} == {0}
+    check(controller)
+
+
+def ended(controller, job, *indices):
+    """Let elements run and end."""
+    place(controller, job, *indices)
+    for index in indices:
+        report_started(controller, job, index)
+        report_ended(controller, job, index)
+
+
+@pytest.mark.parametrize("indices", [(1, 2), (1,), (1, 4)])
+def test_what_ended_of_a_whole_job_is_what_was_wished_if_it_starts_anew(controller, indices):
+    job = submit(controller, submission(elements="1-5"))
+    modify(controller, job, (1, 2), command="one")
+    modify(controller, job, (3, 3), priority=4)
+    ended(controller, job, *indices)
+    result = modify(controller, job, name="new", group="/g", run_limit_us=SECOND_US)
+    assert isinstance(result, Accepted)
+    check(controller)
+    found, state = controller.job(job), controller.state
+    for at in range(5):
+        spec, key = state.spec_at(found, at), state.class_at(found, at).key
+        assert (spec.name, key.group, key.run_limit_us) == ("new", "/g", SECOND_US), at + 1
+    assert commands_of(controller, job) == ["one", "one", "true", "true", "true"]
+    elements = tuple((job, index, index) for index in indices)
+    controller.tell(RequeueJobs("alice", False, chosen(*elements), ("DONE",), False), by="alice")
+    place(controller, job, *indices)
+    launches = [effect for _, effect in controller.effects() if isinstance(effect, Launch)]
+    assert {effect.spec.name for effect in launches[-len(indices) :]} == {"new"}
+    check(controller)
+
+
+def test_what_ended_may_become_as_the_rest(controller):
+    job = submit(controller, submission(elements="1-4"))
+    modify(controller, job, (1, 2), priority=4)
+    ended(controller, job, 1, 2)
+    assert isinstance(modify(controller, job, priority=4), Accepted)
+    assert not controller.job(job).variants
+    check(controller)
+
+
+def test_a_job_is_not_changed_where_what_ended_of_it_cannot_be(controller):
+    job = submit(controller, submission(elements="1-3"))
+    switch(controller, "night", (job, 1, 1))
+    ended(controller, job, 1)
+    result = modify(controller, job, request=request(3))
+    assert refused(result) is RefusalCode.TOO_MANY_TASKS
+    assert result.text == (
+        "1[1] has ended, and if it started anew: 3 tasks; queue night takes at most 2; "
+        "name the others"
+    )
+    assert {controller.state.class_at(controller.job(job), at).key.request for at in (1, 2)} == {
+        request(1)
+    }
+    assert isinstance(modify(controller, job, (2, 3), request=request(3)), Accepted)
     check(controller)
 
 

@@ -1,6 +1,7 @@
 """Kill, signal, stop, resume: what each does to elements, and whom it refuses."""
 
 import pytest
+from msgspec.structs import replace
 
 from xce.control import kill as kill_module
 from xce.control.controller import Input
@@ -103,6 +104,31 @@ def test_the_first_cause_stands_and_a_repeat_leaves_no_entry(controller):
     entries = len(controller.entries)
     assert only(kill(controller, job, by="root", is_admin=True)).text == "killed"
     assert len(controller.entries) == entries
+
+
+@pytest.mark.parametrize(("by", "cause"), [("alice", 108), ("root", 109)])
+def test_what_is_killed_as_done_is_done_when_it_is_gone_and_starts_nothing_anew(
+    controller, by, cause
+):
+    given = submission(rerunnable=True)
+    given = replace(given, spec=replace(given.spec, requeue_codes=(130,)))
+    job = submit(controller, given)
+    waits = submit(controller, submission(after=f"done({job})"))
+    place(controller, job)
+    report_started(controller, job)
+    kill(controller, job, by=by, is_admin=by == "root", as_done=True)
+    assert controller.attempt(job).end_cause == cause
+    report_ended(controller, job, exit_code=130)
+    assert stat(controller, job) == "DONE"
+    assert not controller.job(waits).waits
+    check_state(controller.state)
+
+
+def test_what_pends_is_not_done_by_a_kill_as_done(controller):
+    job = submit(controller)
+    kill(controller, job, as_done=True)
+    assert stat(controller, job) == "EXIT"
+    assert controller.job(job).withdrawn[0].cause == EndCause.OWNER
 
 
 def test_force_adds_to_a_kill(controller):

@@ -5,8 +5,11 @@ import pytest
 
 from xce.journal import mail_spool
 from xce.journal.mail_spool import MailSpool
+from xce.model.command import Accepted, RequeueJobs
 from xce.model.mail import ENDS, MailConfig, Notice
+from xce.state.snapshot import dump, load
 from xce.testing.builders import (
+    chosen,
     cluster,
     kill,
     modify,
@@ -101,6 +104,68 @@ def test_a_changed_job_is_still_mailed_about(spool):
     run_job(controller, job)
     store(spool, controller.entries)
     assert rows(spool) == [(job, 0, Notice.DONE)]
+
+
+def wish(controller, job, notices):
+    """Let mail be wanted about something else of a job."""
+    assert isinstance(modify(controller, job, notices=int(notices)), Accepted)
+
+
+def start(controller, job, *indices):
+    place(controller, job, *indices)
+    for index in indices:
+        report_started(controller, job, index)
+
+
+def end(controller, job, *indices):
+    for index in indices:
+        report_ended(controller, job, index)
+
+
+@pytest.mark.parametrize("at", ["once", "twice", "restarts", "snapshot"])
+def test_what_was_placed_before_a_change_has_the_mail_that_it_was_placed_with(spool, tmp_path, at):
+    controller = cluster({"h1": 8}, mail=ON)
+    with_mail = mailed(controller, elements="1-9:2")
+    without = mailed(controller, Notice.NONE, elements="1-9:2")
+    for job in (with_mail, without):
+        start(controller, job, 1, 3)
+    wish(controller, with_mail, Notice.NONE)
+    wish(controller, without, ENDS | Notice.START)
+    end(controller, with_mail, 1)
+    end(controller, without, 1)
+    for job in (with_mail, without):
+        start(controller, job, 5)
+        controller.tell(RequeueJobs("alice", False, chosen((job, 3, 3)), ("RUN",)), by="alice")
+        report_ended(controller, job, 3, exit_code=1)
+        start(controller, job, 3)
+    cut = len(controller.entries)
+    if at == "snapshot":
+        store(spool, controller.entries)
+        begun = MailSpool(tmp_path / "mail2.db")
+        begun.begin(load(dump(controller.state)))
+    for job in (with_mail, without):
+        end(controller, job, 3, 5)
+    wanted = [(with_mail, 1, Notice.DONE)]
+    wanted += [(without, index, Notice.START) for index in (5, 3)]
+    wanted += [(without, index, Notice.DONE) for index in (3, 5)]
+    if at == "snapshot":
+        store(begun, controller.entries[cut:])
+        assert rows(begun) == [row for row in wanted if row[2] != Notice.START and row[1] != 1]
+        begun.close()
+        return
+    step = {"once": len(controller.entries), "twice": cut, "restarts": 1}[at]
+    for first in range(0, len(controller.entries), step):
+        store(spool, controller.entries[first : first + step])
+        if at == "restarts":
+            spool.close()
+            spool.__init__(tmp_path / "mail.db")
+    assert sorted(rows(spool)) == sorted(wanted)
+    kill(controller, with_mail)
+    kill(controller, without)
+    tick(controller, after_us=10**11)
+    store(spool, controller.entries)
+    assert not spool._wishes
+    assert not spool._connection.execute("SELECT * FROM wishes").fetchall()
 
 
 def test_what_has_left_the_cluster_is_forgotten_and_its_mail_is_not(spool):

@@ -8,6 +8,7 @@ from xce.model.command import (
     ApplyConfig,
     Command,
     DeclareHostsLost,
+    EndStrangers,
     EnrolHost,
     KillJobs,
     MakeHostToken,
@@ -54,6 +55,7 @@ COMMANDS: dict[type, Command] = {
     RequeueJobs: RequeueJobs("ann", False, Selection()),
     SetHostsOpen: SetHostsOpen("ann", ("h1",), True),
     DeclareHostsLost: DeclareHostsLost("ann", ("h1",)),
+    EndStrangers: EndStrangers("ann", ("h1",)),
     ApplyConfig: ApplyConfig("ann", ClusterConfig()),
     TrustKey: TrustKey("ann", b"", "worker", "h1"),
     RevokeKeys: RevokeKeys("ann", ()),
@@ -63,8 +65,24 @@ COMMANDS: dict[type, Command] = {
     ResolveWindows: ResolveWindows(()),
     EnrolHost: EnrolHost("t", "d", "h1", b""),
 }
-_USERS = {SubmitJobs, KillJobs, RequeueJobs, SetHostsOpen, DeclareHostsLost, ApplyConfig}
-_ADMINS = {SetHostsOpen, DeclareHostsLost, ApplyConfig, TrustKey, RevokeKeys, MakeHostToken}
+_USERS = {
+    SubmitJobs,
+    KillJobs,
+    RequeueJobs,
+    SetHostsOpen,
+    DeclareHostsLost,
+    EndStrangers,
+    ApplyConfig,
+}
+_ADMINS = {
+    SetHostsOpen,
+    DeclareHostsLost,
+    EndStrangers,
+    ApplyConfig,
+    TrustKey,
+    RevokeKeys,
+    MakeHostToken,
+}
 MAY_ASK = {
     "apiserver": _USERS,
     "scheduler": {ProposePlan},

@@ -4,10 +4,21 @@ import pytest
 from msgspec.structs import replace
 
 from xce.model.job import EndCause
-from xce.model.task import EndTask, HoldPart, ReadTask, StartTask, TaskFault, TaskSeen
+from xce.model.task import (
+    EndFile,
+    EndTask,
+    FileSeen,
+    HoldPart,
+    ReadFile,
+    ReadTask,
+    StartTask,
+    TaskFault,
+    TaskSeen,
+    WriteFile,
+)
 from xce.net.frame import WireError
 from xce.net.message import TaskAsk, TaskPiece
-from xce.net.task_relays import NAME_MAX, PIECE_MAX, START_MAX, TaskRelays
+from xce.net.task_relays import NAME_MAX, PIECE_MAX, START_MAX, TaskRelays, host_asked
 from xce.testing.builders import (
     cluster,
     gang,
@@ -39,9 +50,11 @@ class End:
 class Way:
     """Relays with a job on h1 and h2, led by h1; h3 has nothing of it."""
 
-    def __init__(self):
+    def __init__(self, **spec):
         self.controller = cluster({"h1": 4, "h2": 4, "h3": 4})
-        self.job = submit(self.controller, submission(tasks=4))
+        asked = submission(tasks=4)
+        asked = replace(asked, spec=replace(asked.spec, **spec))
+        self.job = submit(self.controller, asked)
         propose(self.controller, gang(self.controller, self.job, hosts={"h1": 2, "h2": 2}))
         report_started(self.controller, self.job)
         self.relays, self.asker, self.worker = TaskRelays(), End(), End()
@@ -179,3 +192,71 @@ def test_when_a_worker_goes_who_asked_is_told_and_when_that_goes_nobody(way):
     way.relays.drop(way.worker)
     assert len(way.asker.sent) == 1
     way.relays.answer(way.worker, TaskPiece(way.worker.sent[-1].id))
+
+
+PIECE = ReadFile("c", 0, 0, PIECE_MAX)
+
+
+def test_files_are_asked_for_where_the_job_was_submitted_whoever_is_named():
+    way = Way(from_host="h3.site", transfers=(("/in", ">", "in", "1 boot 1 2"),))
+    state = way.controller.state
+    for order in (PIECE, WriteFile("c", 0, 0, b"x", 0o600, True), EndFile("c", 0)):
+        ask = TaskAsk(7, "h2", way.job, 0, 1, order)
+        assert host_asked(state, ask) == "h3"
+        way.ask(order, host="h3")
+        launch = way.worker.sent[-1].launch
+        assert (launch is None) == isinstance(order, EndFile)
+    assert way.worker.sent[0].launch.spec.transfers[0][0] == "/in"
+    assert host_asked(state, TaskAsk(7, "h2", way.job, 0, 1, HOLD)) == "h2"
+
+
+def test_the_host_of_a_file_is_the_machine_where_its_place_was_noted_and_else_the_submissions():
+    transfers = (("/in", ">", "in", "1 boot-a 1 2"), ("/b", "<", "b", "2 nfs4 nas:/v /x"))
+    way = Way(from_host="h3", transfers=transfers)
+    state = way.controller.state
+    ask = TaskAsk(7, "", way.job, 0, 1, PIECE)
+    other = replace(ask, order=EndFile("c", 1))
+    none = [
+        replace(ask, job=999), replace(ask, index=5), replace(ask, order=EndFile("c", 2)),
+        replace(ask, order=EndFile("c", -1)),
+    ]  # fmt: skip
+    assert [host_asked(state, one) for one in none] == [""] * 4
+    assert (host_asked(state, ask), host_asked(state, other)) == ("h3", "h3")
+    for boots, host in ((["", "boot-a", "boot-b"], "h2"), (["", "boot-a", "boot-a"], "h3")):
+        state.hosts.boot_ids[:] = boots
+        assert (host_asked(state, ask), host_asked(state, other)) == (host, "h3")
+
+
+def test_files_of_a_job_that_is_being_ended_are_still_carried_and_others_are_not(way):
+    kill(way.controller, way.job)
+    way.ask(PIECE)
+    assert len(way.worker.sent) == 1
+    way.worker.sent.clear()
+    way.ask(PIECE, attempt=2)
+    way.refused(TaskFault.OVER, "does not lead")
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ReadFile("c", 0, 0, PIECE_MAX + 1), ReadFile("c", 0, -1, 1), ReadFile("", 0, 0, 1),
+        WriteFile("c", 0, 0, bytes(PIECE_MAX + 1), 0, True), EndFile("c" * (NAME_MAX + 1), 0),
+    ],
+)  # fmt: skip
+def test_orders_about_files_are_bounded(way, order):
+    way.ask(order)
+    way.refused(TaskFault.REFUSED, "too long")
+
+
+def test_without_a_host_of_the_submission_nothing_is_carried(way):
+    way.ask(PIECE, host="")
+    way.refused(TaskFault.REFUSED, "none of this cluster")
+
+
+def test_a_piece_of_a_file_is_bounded(way):
+    way.ask(PIECE)
+    piece = TaskPiece(way.worker.sent[0].id, file=FileSeen(content=bytes(PIECE_MAX + 1)))
+    with pytest.raises(WireError):
+        way.relays.answer(way.worker, piece)
+    way.relays.answer(way.worker, replace(piece, file=FileSeen(content=b"x")))
+    assert way.asker.sent[0].file.content == b"x"

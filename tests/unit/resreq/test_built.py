@@ -34,7 +34,6 @@ def refused(*texts, config=CONFIG, tasks=None):
         ("affinity[core(1,same=numa,exclusive=(socket,injob))*2]", "repeats units", 1),
         ("span[gtile=2]", "span[gtile]", 6),
         ("span[gtile='!'] rusage[gpu=1/host]", "by ptile", 6),
-        ("cu[balance] span[ptile='!']", "use span[ptile=n]", 4),
         ("rusage[ngpus_shared=1]", "ngpus_shared in rusage[]", 8),
         ("select[gpu_mode0>0]", "gpu_mode0 in select[]", 8),
     ],

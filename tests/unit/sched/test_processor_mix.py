@@ -29,7 +29,7 @@ def test_one_search_gives_up_when_it_has_tried_many_sets_of_domains(monkeypatch)
         processor_mix, "_in_order", lambda *of: (looks.append(of), in_order(*of))[1]
     )
     wish = parse_affinity("core(1):distribute=pack(core=3)")  # 56 sets
-    shape = ProcessorShape(wish, np.zeros(8, np.int64), (FOUND,), 0, 1)
+    shape = ProcessorShape(wish, np.zeros(8, np.int64), (FOUND,), 0, 1, {})
     free = np.asarray([words_of(FOUND.all & ~(1 << host), 1) for host in range(8)]).T
     mix = Mix([shape] * 3, free)
     wants = ((0, 3), (1, 3), (2, 3))

@@ -1,5 +1,6 @@
 """Jobs with ``affinity[]`` in sessions: who starts where, who waits and why, and what it costs."""
 
+import numpy as np
 from msgspec.structs import replace
 from processors import host_of
 from sessions import Scheduled
@@ -210,6 +211,32 @@ def test_hosts_that_are_alike_are_asked_once(monkeypatch):
     kinds = {layout for _, layout, _ in counted}
     assert len(kinds) == 1
     assert len(counted) < 39
+
+
+def test_what_was_counted_is_known_as_long_as_the_same_is_free(monkeypatch):
+    counted = []
+    count = processor_room._count
+    monkeypatch.setattr(
+        processor_room, "_count", lambda *args: counted.append(args) or count(*args)
+    )
+    table = hosts("h1 h2").state.hosts
+    shape = processor_room.lay_out("core(1)", table.processors, table.word_row)
+    free = table.free()
+    for _ in range(3):
+        assert processor_room.tasks_by_processors(shape, free).tolist() == [4, 4]
+        assert processor_room.attempts_by_processors(shape, free, 2).tolist() == [2, 2]
+        only = processor_room.within(shape, np.asarray([1]))
+        assert processor_room.tasks_by_processors(only, free[:, [1]]).tolist() == [4]
+    assert len(counted) == 3
+    free[shape.row, 0] = 0
+    assert processor_room.tasks_by_processors(shape, free).tolist() == [0, 4]
+    monkeypatch.setattr(processor_room, "_KNOWN_MAX", 4)
+    free[shape.row, 1] = 0
+    assert processor_room.tasks_by_processors(shape, free).tolist() == [0, 0]
+    assert len(shape.known) == 1
+    monkeypatch.setattr(processor_room, "_BYTES_MAX", 8)
+    assert processor_room.tasks_by_processors(shape, free).tolist() == [0, 0]
+    assert len(counted) == 6
 
 
 def test_hosts_that_are_alike_share_what_is_known_of_their_processors():

@@ -8,6 +8,7 @@ from xce.model.ids import SECOND_US
 from xce.model.plan import StartRule
 from xce.model.reason import ReasonCode
 from xce.model.request import Amount
+from xce.sched.session import Session
 from xce.testing.builders import (
     BOB,
     cluster,
@@ -283,6 +284,23 @@ def test_a_promise_that_moves_by_a_moment_is_not_told_again():
     world.run()
     report_started(world.controller, running)
     assert world.plan().reserved == ()
+
+
+def test_a_promise_that_stays_where_it_is_is_not_sought_there_once_more(monkeypatch):
+    asked, find = [], Session._find
+    monkeypatch.setattr(Session, "_find", lambda self, *of: asked.append(of[2]) or find(self, *of))
+    world = scheduled({"h1": 4, "h2": 4})
+    first = job(world, 4, minutes=30)
+    job(world, 4, minutes=60)
+    wide = job(world, 4, minutes=10)
+    world.run()
+    before = kept(world, wide)
+    report_started(world.controller, first)
+    world.plan()
+    assert before is not None
+    assert kept(world, wide) == before
+    assert asked
+    assert not any(among is not None for among in asked)
 
 
 def test_what_is_overdue_is_expected_any_moment():

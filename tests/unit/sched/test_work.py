@@ -3,6 +3,7 @@
 import pytest
 from sessions import Scheduled
 
+from xce.model.command import SetHostsOpen
 from xce.model.config import ClusterConfig, QueueConfig
 from xce.resreq.compile import compile_request
 from xce.sched.counts import Counts
@@ -69,6 +70,22 @@ def test_what_is_blocked_is_not_tried_again_while_nothing_changes() -> None:
     for _ in range(3):
         world.run()
     assert (world.counts.tries, world.counts.host_rows) == (0, 0)
+
+
+def test_what_is_blocked_is_not_tried_again_when_all_hosts_are_as_they_were() -> None:
+    world = Scheduled(cluster(HOSTS))
+    submit(world.controller, *[submission()] * 32)
+    world.run()
+    submit(world.controller, *ASKS * 100)
+    world.run()
+    work = []
+    for is_open in (False, True, False):
+        command = SetHostsOpen("root", ("h7",), is_open, is_admin=True)
+        world.controller.tell(command, by="root")
+        world.run()
+        work.append(world.counts.host_rows)
+    assert work[0] > 0
+    assert work[1:] == [0, 0]
 
 
 @pytest.mark.parametrize(("gives_up", "sizes"), [(False, [3, 32]), (True, [3, 32]), (None, [3])])

@@ -2,6 +2,7 @@
 
 from xce.model.device import Device, is_model, is_profile
 from xce.state.device_columns import DeviceColumns
+from xce.state.devices import DeviceTable
 from xce.state.host_devices import HostDevices, merge_devices
 
 A, B, C = Device(0, "GPU-a"), Device(1, "GPU-b"), Device(2, "GPU-c")
@@ -59,3 +60,16 @@ def test_profiles_are_found_by_their_slices():
     assert is_profile("4/1", "1c.4g.40gb")
     assert not is_profile("4", "1c.4g.40gb")
     assert not is_profile("1", "3g.40gb")
+
+
+def test_columns_are_laid_out_again_only_when_a_host_has_others():
+    table = DeviceTable()
+    table.add()
+    for devices in ((A, B), (A, B), (B,)):
+        table.reported[0] = devices
+        before = table.columns
+        table.settle(0, None, is_idle=True)
+        assert (table.columns is before) == (before.width == len(devices))
+    before = table.columns
+    table.set_open(0, [0], is_open=False, comment="ECC errors")
+    assert not table.columns.usable.any()

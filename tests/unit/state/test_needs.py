@@ -1,6 +1,7 @@
 """What roles take, and when amounts come back."""
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from xce.model.config import HostConfig
@@ -31,6 +32,21 @@ def held(amount: Amount) -> list[tuple[int, int]]:
     (form,) = compile_forms(Request(amounts=(replace(amount, per="job"),)), ROWS)
     values = [int(needs[0].per_job[1]) for needs in form.stages]
     return list(zip([0, *(at // SECOND_US for at in form.offsets)], values, strict=True))
+
+
+def test_equal_requests_share_their_forms_and_nobody_can_change_them():
+    def compiled(mem: int, rows: dict[str, int] = ROWS):
+        return compile_forms(Request(amounts=(Amount("mem", mem),)), rows)
+
+    assert compiled(5) is compiled(5)
+    assert compiled(5) is not compiled(6)
+    assert compiled(5, {"slots": 0, "lic": 1})[0].needs[0].task_pools == (("mem", 5),)
+    need = compiled(5)[0].needs[0]
+    with pytest.raises(ValueError, match="read-only"):
+        need.per_task[1] += 1
+    taken = need.on_host(2)
+    taken[1] += 1
+    assert need.per_task.tolist() == [1, 5]
 
 
 def test_an_amount_with_a_duration_comes_back_at_once():

@@ -1,13 +1,9 @@
-"""Copies of ``bsub -f``: only where the directory is the one of the submission."""
-
-import os
-import subprocess
-import sys
+"""Which directory a path of ``bsub -f`` leads to."""
 
 import pytest
 
 from xce.step import file_copy
-from xce.step.file_copy import ELSEWHERE, UNREADABLE, UNWRITABLE, Mount, mount_of, place_of, run
+from xce.step.file_copy import Mount, is_place, mount_of, place_of
 
 MOUNTS = [
     "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw",
@@ -78,70 +74,22 @@ def test_the_root_is_no_file():
         place_of("/a", 9)
 
 
-def test_files_are_copied_both_ways_and_added_to(tmp_path):
-    local, remote = tmp_path / "local", tmp_path / "remote"
-    local.write_text("a")
-    local.chmod(0o750)
-    place = place_of(str(local))
-    assert run("before", place, str(local), str(remote)) == 0
-    assert (remote.read_text(), remote.stat().st_mode & 0o700) == ("a", 0o700)
-    remote.write_text("b")
-    assert run("append", place, str(local), str(remote)) == 0
-    assert local.read_text() == "ab"
-    assert run("after", place, str(local), str(remote)) == 0
-    assert local.read_text() == "b"
+def test_a_file_is_where_it_was_as_long_as_its_directory_is(tmp_path):
+    place = place_of(f"{tmp_path}/new/file")
+    assert is_place(f"{tmp_path}/new/file", place)
+    (tmp_path / "new").mkdir()
+    assert is_place(f"{tmp_path}/new/file", place)
+    for other in ("nonsense", "1 gone", place.replace("2 ", "1 ", 1), f"{place}0"):
+        assert not is_place(f"{tmp_path}/new/file", other)
 
 
-def test_a_directory_takes_a_file_under_its_own_name(tmp_path):
-    (tmp_path / "local").write_text("a")
-    (tmp_path / "sub").mkdir()
-    assert run("before", place_of(f"{tmp_path}/local"), f"{tmp_path}/local", f"{tmp_path}/sub") == 0
-    assert (tmp_path / "sub" / "local").read_text() == "a"
-
-
-@pytest.mark.parametrize("way", ["before", "after", "append"])
-def test_a_file_on_itself_stays_as_it_is(tmp_path, way):
-    path = tmp_path / "file"
-    path.write_text("a")
-    assert run(way, place_of(str(path)), str(path), str(path)) == 0
-    assert path.read_text() == "a"
-
-
-def test_another_directory_is_not_touched(tmp_path):
-    """As on a host that has not the directory of the submission, but one of this name."""
-    (tmp_path / "local").write_text("a")
-    (tmp_path / "elsewhere").mkdir()
-    place = place_of(f"{tmp_path}/elsewhere/local")
-    for way in ("before", "after", "append"):
-        assert run(way, place, f"{tmp_path}/local", f"{tmp_path}/remote") == ELSEWHERE
-    assert not (tmp_path / "remote").exists()
-    assert run("before", "nonsense", f"{tmp_path}/local", f"{tmp_path}/remote") == ELSEWHERE
-    assert run("after", "1 gone", f"{tmp_path}/gone/x", f"{tmp_path}/local") == ELSEWHERE
-
-
-def test_what_cannot_be_read_or_written_is_told_apart(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "file").write_text("a")
-    place = place_of(f"{tmp_path}/file")
-    for source in ("none", "pipe", "."):
-        assert run("after", place, f"{tmp_path}/file", f"{tmp_path}/{source}") == UNREADABLE
-    assert (tmp_path / "file").read_text() == "a"
-    assert run("before", place, f"{tmp_path}/file", f"{tmp_path}/no/such") == UNWRITABLE
-
-
-def test_it_runs_isolated_as_a_program(tmp_path):
-    (tmp_path / "a").write_text("x")
-    words = ["before", place_of(f"{tmp_path}/a"), f"{tmp_path}/a", f"{tmp_path}/b"]
-    done = subprocess.run([sys.executable, "-I", "-S", file_copy.__file__, *words], check=False)
-    assert done.returncode == 0
-    assert (tmp_path / "b").read_text() == "x"
-
-
-def test_a_copy_into_a_pipe_without_a_reader_fails_and_does_not_wait(tmp_path):
-    (tmp_path / "in").write_text("x")
-    os.mkfifo(tmp_path / "pipe")
-    assert file_copy.copy_file(f"{tmp_path}/in", f"{tmp_path}/pipe", appends=False) == UNWRITABLE
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    assert file_copy.copy_file(f"{tmp_path}/in", f"{tmp_path}/pipe", appends=False) == 0
-    assert os.read(reader, 10) == b"x"
-    os.close(reader)
+def test_a_machine_that_is_known_may_have_been_started_anew(monkeypatch, tmp_path):
+    depth, boot, device, inode = place_of(f"{tmp_path}/file").split()
+    before = f"{depth} {boot[::-1]} {device} {inode}"
+    assert not is_place(f"{tmp_path}/file", before)
+    assert is_place(f"{tmp_path}/file", before, any_boot=True)
+    assert not is_place(f"{tmp_path}/file", f"{before}0", any_boot=True)
+    mounted(monkeypatch, tmp_path, "nas:/vol")
+    assert not is_place(f"{tmp_path}/file", before, any_boot=True)
+    assert not is_place(f"{tmp_path}/file", "1 nfs4 nas:/other /export", any_boot=True)
+    assert is_place(f"{tmp_path}/file", "1 nfs4 nas:/vol /export", any_boot=True)

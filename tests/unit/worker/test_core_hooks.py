@@ -1,5 +1,6 @@
 """The host state machine: hooks, and warnings before the run limit."""
 
+import pytest
 from msgspec.structs import replace
 
 from xce.model.effect import Launch, SetLimits, Terminate
@@ -80,10 +81,10 @@ def test_what_is_suspended_goes_on_before_it_is_over():
     assert Suspend not in map(type, state.take_list([present(is_posting=True)], 21 * S))
 
 
-def warned(before_us=10 * S):
-    spec = JobSpec(command="x", warning_signal=23, warning_us=before_us)
+def warned(before_us=10 * S, *, deadline_us=0, **launch):
+    spec = JobSpec(command="x", warning_signal=23, warning_us=before_us, deadline_us=deadline_us)
     state = HostState()
-    state.take_effects(1, [replace(LAUNCH, spec=spec)], 0)
+    state.take_effects(1, [replace(LAUNCH, spec=spec, **launch)], 0)
     state.take_news([Started(1, 0, 1, 77, 10 * S)], 10 * S)
     return state
 
@@ -99,6 +100,16 @@ def test_a_warning_comes_so_long_before_the_run_limit_and_once():
 
 def test_a_warning_longer_than_the_run_limit_comes_at_once():
     assert warned(100 * S).next_due_us() == 10 * S
+
+
+@pytest.mark.parametrize(("deadline_us", "warned_us"), [(35 * S, 25 * S), (95 * S, 30 * S)])
+def test_a_warning_comes_before_the_deadline_where_that_is_earlier(deadline_us, warned_us):
+    state = warned(deadline_us=deadline_us)
+    assert state.tick(warned_us) == [Signal(1, 0, 1, 23)]
+    assert state.next_due_us() == 40 * S  # whoever decides about deadlines ends it before
+    alone = warned(deadline_us=deadline_us, run_limit_us=0)
+    assert alone.tick(deadline_us - 10 * S) == [Signal(1, 0, 1, 23)]
+    assert alone.next_due_us() is None
 
 
 def test_another_run_limit_brings_another_warning():

@@ -87,6 +87,15 @@ def test_a_cause_stands_on_a_line_of_its_own() -> None:
     assert "TERM_RUNLIMIT: job killed after reaching LSF run time limit." in lines
 
 
+def test_what_was_killed_as_done_is_reported_as_done() -> None:
+    lines = report(end(exit_code=130, signal=2, cause=EndCause.OWNER_DONE)).splitlines()
+    assert lines[3].endswith("in cluster <c1> Done")
+    place = lines.index("Resource usage summary:")
+    assert lines[place - 3 : place - 1] == [
+        "TERM_OWNER: job killed by owner.", "Successfully completed."
+    ]  # fmt: skip
+
+
 def test_an_error_file_is_named_behind_everything() -> None:
     text = report(end(), error="err.%J.%I")
     assert text.endswith("PS:\n\nRead file <err.12.3> for stderr output of this job.\n\n")

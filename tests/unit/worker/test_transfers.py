@@ -5,16 +5,20 @@ import subprocess
 
 from xce.model.effect import Launch
 from xce.model.job import JobSpec, Owner
-from xce.worker.transfers import transfer_steps
+from xce.worker.transfers import End, end_of, transfer_steps
 
 
-def steps(*transfers, cwd="/work", makes_cwd=False):
-    launch = Launch(
-        job=7, indices=[3], attempts=[1], spec=JobSpec(cwd="/submit", transfers=transfers),
+def launched(*transfers, from_host=""):
+    return Launch(
+        job=7, indices=[3], attempts=[1],
+        spec=JobSpec(cwd="/submit", transfers=transfers, from_host=from_host),
         owner=Owner("u", 1, 1), queue="q", project="p", cluster="c", hosts=(("h1", 1),),
         tasks_max=1, submit_at_us=0, run_limit_us=0, term_grace_us=0, kill_interval_us=1,
     )  # fmt: skip
-    return transfer_steps(launch, cwd, makes_cwd=makes_cwd)
+
+
+def steps(*transfers, cwd="/work", makes_cwd=False):
+    return transfer_steps(launched(*transfers), cwd, makes_cwd=makes_cwd)
 
 
 def words(command):
@@ -55,3 +59,16 @@ def test_a_directory_that_is_made_for_the_job_is_made_for_the_copy():
 def test_the_names_of_the_directories_stay_as_they_are():
     ((_, command, _),) = steps(("/l", ">", "r.%J", "1 x"), cwd="/runs/100%Jobs/%I")
     assert words(command)[-1] == "/runs/100%Jobs/%I/r.7"
+
+
+def test_the_other_end_is_what_the_job_says_and_goes_its_way_only():
+    transfers = (("in.%J.%I", ">", "x", "1 a"), ("/back", "<<", "out/r%I", "2 b"))
+    launch = launched(*transfers, from_host="h1.site")
+    assert end_of(launch, 0, "h1", is_read=True) == End(
+        "before", "1 a", "/submit/in.7.3", "x", "named"
+    )
+    assert end_of(launch, 1, "h2", is_read=False) == End("append", "2 b", "/back", "r3", "")
+    both = launched(("a", "<>", "b", "1 a"))
+    assert [end_of(both, 0, "h", is_read=way).way for way in (True, False)] == ["before", "after"]
+    wrong = [(0, False), (1, True), (2, True), (-1, False)]
+    assert [end_of(launch, number, "h1", is_read=way) for number, way in wrong] == [None] * 4

@@ -1,4 +1,4 @@
-"""``POST /jobs/actions /hosts/actions /queues/actions``: what is done to these."""
+"""``POST /jobs/actions /queues/actions``: what is done to these."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from xce.apiserver.access import permission_for
+from xce.apiserver.action_body import ActionBody, SelectBody, Text, check_members
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.identity import Caller
@@ -24,32 +25,25 @@ from xce.apiserver.job_results import (
     tell_done,
     tell_problem,
 )
-from xce.apiserver.listing import IDS_MAX
 from xce.apiserver.modification import ChangeBody, Composer, render_changes
 from xce.apiserver.problems import ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
-from xce.apiserver.submission_checks import SIGNAL_MAX
-from xce.control.hosts import refuse_hosts
 from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied, refuse_unknown
 from xce.model.checkpoint import request_number
 from xce.model.command import (
     Accepted,
-    DeclareHostsLost,
     KillJobs,
     ModifyJobs,
     MoveJobs,
     RequeueJobs,
     ResumeJobs,
     Selection,
-    SetDevicesOpen,
-    SetHostsOpen,
     SetQueues,
     SignalJobs,
     StopJobs,
     SwitchJobs,
 )
-from xce.model.device import DEVICES_MAX
 from xce.model.ids import Index, JobId
 from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
@@ -58,52 +52,6 @@ from xce.resreq.errors import JobRefError
 
 TRIES: Final = 20
 """So often a job is made out again that others are changing, too."""
-POSITION_MAX: Final = 1_000_000_000
-Text = Annotated[str, Meta(max_length=4096)]
-
-
-class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which jobs: named ones, or ``all`` or the ``newest`` of those that match the filters."""
-
-    jobs: Annotated[list[Text], Meta(max_length=IDS_MAX)] = []
-    user: Text | None = None
-    """``all``: everybody's that the caller may touch; not given: the caller's own."""
-    queue: Text = ""
-    name: Text = ""
-    host: Text = ""
-    group: Text = ""
-    """Only of this job group, not of those below it."""
-    app: Text = ""
-    state: Literal["", "pend", "run", "susp"] = ""
-    """Only elements that pend, run or are suspended."""
-    newest: bool = False
-    all: bool = False
-
-
-class ActionBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What to do to which jobs."""
-
-    action: Literal[
-        "kill", "stop", "resume", "signal", "requeue", "top", "bottom", "switch", "modify",
-        "checkpoint",
-    ]  # fmt: skip
-    select: SelectBody
-    force: bool = False
-    """With ``kill``: at once, without a chance to clean up; with ``checkpoint``: its program is
-    told so."""
-    end: bool = False
-    """With ``checkpoint``: the job ends when it is written."""
-    states: list[Literal["RUN", "USUSP", "SSUSP", "DONE", "EXIT", "PEND"]] = []
-    """With ``requeue``: only elements in these states; not given: those that run."""
-    hold: bool = False
-    """With ``requeue``: they are held then."""
-    signal: Annotated[int, Meta(ge=0, le=SIGNAL_MAX)] = 0
-    position: Annotated[int, Meta(ge=0, le=POSITION_MAX)] = 0
-    """With ``top`` and ``bottom``: counted from there, from 1; not given: 1."""
-    to_queue: Text = ""
-    """With ``switch``: the queue."""
-    change: ChangeBody | None = None
-    """With ``modify``: what is changed of the jobs that are named."""
 
 
 class JobActions(msgspec.Struct, frozen=True):
@@ -111,16 +59,6 @@ class JobActions(msgspec.Struct, frozen=True):
 
     seq: int
     results: list[JobResult]
-
-
-class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What to do to which hosts."""
-
-    action: Literal["open", "close", "lost", "open-devices", "close-devices"]
-    hosts: Annotated[list[Text], Meta(min_length=1)]
-    comment: Text = ""
-    devices: Annotated[list[Text], Meta(max_length=DEVICES_MAX)] = []
-    """GPUs of the one host, by index or UUID, where they are what is opened or closed."""
 
 
 class QueuesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -146,25 +84,7 @@ class QueueActions(msgspec.Struct, frozen=True):
     results: list[QueueResult]
 
 
-class HostResult(msgspec.Struct, frozen=True):
-    """What was done to a host, or why nothing was."""
-
-    host: str
-    text: str | UnsetType = UNSET
-    error: ActionError | UnsetType = UNSET
-    device: str | UnsetType = UNSET
-    """The GPU that it is about."""
-
-
-class HostActions(msgspec.Struct, frozen=True):
-    """What became of each host."""
-
-    seq: int
-    results: list[HostResult]
-
-
 _JOBS: Final = msgspec.json.Decoder(ActionBody)
-_HOSTS: Final = msgspec.json.Decoder(HostsBody)
 _QUEUES: Final = msgspec.json.Decoder(QueuesBody)
 
 
@@ -211,7 +131,7 @@ def _command(
     body: ActionBody, selection: Selection, caller: Caller
 ) -> KillJobs | StopJobs | ResumeJobs | SignalJobs | RequeueJobs | MoveJobs | SwitchJobs:
     user, is_admin, groups = caller.user, caller.is_admin, caller.groups
-    _check_members(body)
+    check_members(body)
     match body.action:
         case "requeue":
             states = tuple(body.states) or ("RUN", "USUSP", "SSUSP")
@@ -220,7 +140,7 @@ def _command(
             to_top = body.action == "top"
             return MoveJobs(user, is_admin, selection, to_top, body.position or 1, groups)
         case "kill":
-            return KillJobs(user, is_admin, selection, body.force, groups)
+            return KillJobs(user, is_admin, selection, body.force, groups, body.as_done)
         case "stop":
             return StopJobs(user, is_admin, selection, groups)
         case "resume":
@@ -236,33 +156,11 @@ def _command(
             raise AssertionError(body.action)
 
 
-def _check_members(body: ActionBody) -> None:
-    """Check that what is said belongs to the action.
-
-    Raises:
-        ProblemError: It does not.
-    """
-    if body.force and body.action not in ("kill", "checkpoint"):
-        raise refused(RefusalCode.BAD_REQUEST, "force belongs to kill and checkpoint")
-    if body.end and body.action != "checkpoint":
-        raise refused(RefusalCode.BAD_REQUEST, "end belongs to checkpoint")
-    if (body.signal != 0) != (body.action == "signal"):
-        raise refused(RefusalCode.BAD_REQUEST, "signal: a number from 1 belongs to that action")
-    if body.position and body.action not in ("top", "bottom"):
-        raise refused(RefusalCode.BAD_REQUEST, "position belongs to top and bottom")
-    if (body.states or body.hold) and body.action != "requeue":
-        raise refused(RefusalCode.BAD_REQUEST, "states and hold belong to requeue")
-    if bool(body.to_queue) != (body.action == "switch"):
-        raise refused(RefusalCode.BAD_REQUEST, "to_queue: a queue belongs to switch")
-    if body.change is not None and body.action != "modify":
-        raise refused(RefusalCode.BAD_REQUEST, "change belongs to modify")
-
-
 async def _modify(
     backend: Backend, call: Call, body: ActionBody, items: "Sequence[_Named | JobResult]"
 ) -> web.StreamResponse:
     """Change the jobs that are named, one after the other."""
-    _check_members(body)
+    check_members(body)
     if body.change is None or not items:
         raise refused(RefusalCode.BAD_REQUEST, "modify needs a change, and jobs by their ids")
     results: list[JobResult] = []
@@ -419,58 +317,6 @@ def _is_past(backend: Backend, caller: Caller, job: JobId) -> bool:
     return past is not None and (
         sees is None or sees(past.owner.user, past.key.queue, past.key.project)
     )
-
-
-async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
-    """Open or close hosts for new work, or give up hosts that are away."""
-    body: HostsBody = decode(_HOSTS, await call.body())
-    caller = call.caller
-    permission = permission_for("/hosts/actions", body.action)
-    if not backend.rights.basis(caller.actor, permission):
-        raise denied(permission, refuse_hosts(permission).text, about=body.hosts[0])
-    names = tuple(dict.fromkeys(body.hosts))
-    if body.action.endswith("-devices"):
-        return await _act_on_devices(backend, call, body, names)
-    if body.devices:
-        raise refused(RefusalCode.BAD_REQUEST, f"devices do not belong to {body.action}")
-    command: SetHostsOpen | DeclareHostsLost
-    if body.action == "lost":
-        command = DeclareHostsLost(caller.user, names, caller.is_admin, caller.groups)
-    else:
-        command = SetHostsOpen(
-            caller.user, names, body.action == "open", body.comment, caller.is_admin, caller.groups
-        )
-    reply = await backend.write(command, call.caller)
-    results: list[HostResult] = []
-    for name, item in zip(names, reply.results, strict=True):
-        if isinstance(item, Refusal):
-            results.append(HostResult(name, error=ActionError(item.code, item.text, item.lsf)))
-        else:
-            results.append(HostResult(name, item.text))
-    return answer(backend.replica.seq, HostActions(reply.seq, results))
-
-
-async def _act_on_devices(
-    backend: Backend, call: Call, body: HostsBody, names: tuple[str, ...]
-) -> web.StreamResponse:
-    """Open or close GPUs of one host."""
-    devices = tuple(dict.fromkeys(body.devices))
-    if len(names) != 1 or not devices:
-        raise refused(RefusalCode.BAD_REQUEST, "name one host, and devices of it")
-    caller = call.caller
-    command = SetDevicesOpen(
-        caller.user, names[0], devices, body.action == "open-devices", body.comment,
-        caller.is_admin, caller.groups,
-    )  # fmt: skip
-    reply = await backend.write(command, caller)
-    results: list[HostResult] = []
-    for device, item in zip(devices, reply.results, strict=True):
-        if isinstance(item, Refusal):
-            error = ActionError(item.code, item.text, item.lsf)
-            results.append(HostResult(names[0], error=error, device=device))
-        else:
-            results.append(HostResult(names[0], item.text, device=device))
-    return answer(backend.replica.seq, HostActions(reply.seq, results))
 
 
 async def act_on_queues(backend: Backend, call: Call) -> web.StreamResponse:

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, UnsetType
 
-from xce.apiserver.backend import REPLICA_S, Backend
+from xce.apiserver.backend import PASSES_S, REPLICA_S, Backend
 from xce.apiserver.call import BODY_MAX, ENCODER, NDJSON, Call, decode, raw_answer
 from xce.apiserver.notices import warn_of_mail
 from xce.apiserver.problems import (
@@ -284,6 +284,19 @@ async def read_lines(
         yield whole
 
 
+def _refuse_whole(results: list[SubmitResult]) -> None:
+    """Refuse a bulk as a whole where nothing of it was taken, for what passes by itself.
+
+    Raises:
+        ProblemError: That is so; it says when to come again.
+    """
+    problem = results[0].error
+    if problem is UNSET or problem.code not in PASSES_S:
+        return
+    if all(one.error is not UNSET and one.error.code == problem.code for one in results):
+        raise ProblemError(problem, retry_after_s=PASSES_S[RefusalCode(problem.code)])
+
+
 class _Bulk:
     """A bulk submit: gathers jobs into commands, numbered under one key, and their results.
 
@@ -442,6 +455,7 @@ class _Bulk:
             results += part if isinstance(part, list) else await part
         if not results:
             raise ProblemError(make_problem(RefusalCode.BAD_REQUEST, "there is no job in the body"))
+        _refuse_whole(results)
         replica = self._backend.replica
         await replica.reach(self._seq, REPLICA_S)
         document = SubmitAnswer(self._seq or replica.seq, results)

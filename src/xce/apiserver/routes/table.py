@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from xce.apiserver.action_body import ActionBody
 from xce.apiserver.backend import Backend
 from xce.apiserver.call import JSON, Call
 from xce.apiserver.events import JobEvent
@@ -20,6 +21,7 @@ from xce.apiserver.routes import (
     force,
     groups,
     history,
+    host_actions,
     jobs,
     login,
     messages,
@@ -111,7 +113,7 @@ ROUTES: Final = (
         handler=actions.act_on_jobs,
         summary="Kill, stop, resume or signal jobs",
         headers=(Parameter(RUNS, "1: one result, with a count, may stand for several jobs"),),
-        takes=(actions.ActionBody,),
+        takes=(ActionBody,),
         gives=(actions.JobActions,),
         is_read=False,
     ),
@@ -280,10 +282,10 @@ ROUTES: Final = (
     Route(
         method="POST",
         path="/hosts/actions",
-        handler=actions.act_on_hosts,
-        summary="Open or close hosts for new work",
-        takes=(actions.HostsBody,),
-        gives=(actions.HostActions,),
+        handler=host_actions.act_on_hosts,
+        summary="Open or close hosts for new work, give them up, end what is strange there",
+        takes=(host_actions.HostsBody,),
+        gives=(host_actions.HostActions,),
         is_read=False,
     ),
     Route(

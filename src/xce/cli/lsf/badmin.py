@@ -20,7 +20,7 @@ Usage: badmin SUBCOMMAND [options] [argument ...]
   hopen  hclose  [-C text] host ...|all        let hosts take new work, or no more of it
   qopen  qclose  [-C text] queue ...|all       let queues take new jobs, or no more of them
   qact   qinact  [-C text] queue ...|all       let jobs of queues start, or not
-  ckconfig                                     check the configuration files
+  ckconfig  [-v]                               check the configuration files; -v: say what they mean
   reconfig                                     check them, and put them in effect
   showconf mbd                                 the configuration in LSF's words
   showstatus                                   hosts, jobs and users in numbers
@@ -142,6 +142,8 @@ def _check_configuration(context: Context) -> int:
         context.err(f"There are {len(problems)} fatal errors.")
         return FAILED
     context.out("No errors found.")
+    if context.parsed.has("-v"):
+        context.out(check.summary_of(root))
     return 0
 
 
@@ -178,6 +180,8 @@ def execute(context: Context) -> int:
     word, names = words[0], words[1:]
     if word in REFUSED:
         raise UsageError(f"{word}: this subcommand of LSF is not in XCE; {REFUSED[word]}")
+    if context.parsed.has("-v") and word != "ckconfig":
+        raise UsageError(f"-v: {word} has no more to say")
     if word in _QUEUE_WORDS:
         return _switch(context, "queue", word, names)
     if word in _HOST_WORDS:

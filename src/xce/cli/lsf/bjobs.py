@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from xce.cli.lsf.front import FAILED, Context, run_main
-from xce.cli.lsf.jobs_query import Pages, Query
-from xce.cli.lsf.options import FLAG, VALUE, Options, UsageError
+from xce.cli.lsf.jobs_query import PENDING_FORMS, Pages, Query
+from xce.cli.lsf.options import FLAG, VALUE, Options, Parsed, UsageError
 from xce.cli.lsf.values import BadValueError
 from xce.client.rest import ProblemError
 
@@ -22,9 +22,12 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   (none)            own jobs that are not over; with ids: those, whatever their state and owner
   -a  -d            over or not; over
   -p  -r  -s        pending with reasons; running; suspended with reasons
+  -p0  -p1          as -p; with the first reason alone
   -psum             reasons of pending jobs, counted
   -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
   -g /group         only of this job group
+  -G group          only of this group of shares, whoever's
+  -Jd "text"        only with this description; * in it
   -app profile      only of this application profile
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
@@ -40,19 +43,17 @@ OPTIONS = Options(
     {
         **dict.fromkeys(
             (
-                "-a", "-A", "-d", "-p", "-p0", "-r", "-s", "-l", "-w", "-W", "-UF", "-X", "-json",
-                "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
+                *PENDING_FORMS, "-a", "-A", "-d", "-r", "-s", "-l", "-w", "-W", "-UF", "-X",
+                "-json", "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
                 "-gpu", "-aff",
             ),
             FLAG,
         ),
-        **dict.fromkeys(("-u", "-q", "-m", "-J", "-P", "-o", "-g", "-app"), VALUE),
+        **dict.fromkeys(("-u", "-q", "-m", "-J", "-Jd", "-P", "-o", "-g", "-G", "-app"), VALUE),
     },
     {
         "-x": "there are no exceptions of jobs",
         **dict.fromkeys(("-pe", "-pi", "-pei"), "use -p, which says why each job waits"),
-        "-G": "there are no user groups for jobs: use -u",
-        "-Jd": "there are no descriptions of jobs: use -J",
         "-sla": "there are no service classes",
         "-Lp": "there is no licence scheduler",
         "-rusage": "use -o 'jobid combined_resreq'",
@@ -67,21 +68,32 @@ OPTIONS = Options(
         "-fwd": "there is one cluster",
         "-bucket": "use 'xcecli why ID'",
         "-U": "there are no advance reservations",
-        **dict.fromkeys(("-p1", "-p2", "-p3"), "use -p or -psum, or 'xcecli why ID'"),
+        **dict.fromkeys(("-p2", "-p3"), "use -p or -psum, or 'xcecli why ID'"),
     },
     bundled=True,
 )  # fmt: skip
+_SELECTION = frozenset(
+    ("-u", "-q", "-m", "-J", "-Jd", "-P", "-g", "-G", "-app", "-X", "--wait-daemon")
+)
+_GOES_WITH = {
+    "-A": frozenset(("-u", "-J", "-a", "-d", "-w", "-noheader", "-X", "--wait-daemon")),
+    "-script": frozenset(("--wait-daemon",)),
+    "-psum": _SELECTION | {*PENDING_FORMS},
+    "-sum": _SELECTION | {"-a", "-d", *PENDING_FORMS, "-r", "-s", "-noheader"},
+}
+"""Form -> the other options that mean something to it."""
 _CUSTOM_EXCLUDES = ("-l", "-UF", "-w", "-W", "-A", "-WF", "-WL", "-WP", "-sum")
 
 
 def execute(context: Context) -> int:
     """List the jobs."""
     try:
-        if context.parsed.has("-A"):
+        form = _form(context.parsed)
+        if form == "-A":
             return _list_arrays(context)
-        if context.parsed.has("-script"):
+        if form == "-script":
             return _show_script(context)
-        if context.parsed.has("-psum"):
+        if form == "-psum":
             return _sum_up(context)
         for option in ("-gpu", "-aff"):
             if context.parsed.has(option) and not (
@@ -89,7 +101,7 @@ def execute(context: Context) -> int:
             ):
                 raise UsageError(f"{option} goes with -l or -UF")
         query = Query(context.parsed)
-        if context.parsed.has("-sum"):
+        if form == "-sum":
             return _list_sums(context, query)
         if context.parsed.has("-l") or context.parsed.has("-UF"):
             return _list_long(context, query)
@@ -99,6 +111,21 @@ def execute(context: Context) -> int:
     except BadValueError as error:
         context.err(f"{error}.")
         return FAILED
+
+
+def _form(parsed: Parsed) -> str:
+    """Return which of the forms that take few options is asked for; empty: none.
+
+    Raises:
+        UsageError: An option was given that means nothing to it.
+    """
+    for form, others in _GOES_WITH.items():
+        if parsed.has(form):
+            for option in parsed.given:
+                if option != form and option not in others:
+                    raise UsageError(f"{form} and {option} cannot be used together")
+            return form
+    return ""
 
 
 def _is_custom(context: Context) -> bool:
@@ -125,26 +152,41 @@ def _is_custom(context: Context) -> bool:
     return False
 
 
+def _reason_forms(parsed: Parsed, query: Query) -> tuple[bool, bool]:
+    """Return whether reasons are shown, and whether all that is shown pends."""
+    pending = any(parsed.has(option) for option in PENDING_FORMS)
+    others = any(parsed.has(option) for option in ("-r", "-s", "-d", "-a"))
+    return pending or parsed.has("-s"), pending and not others and not query.ids
+
+
+def _ending_form(parsed: Parsed) -> str:
+    """Return which form about the end of jobs is asked for; empty: none.
+
+    Raises:
+        UsageError: Several are.
+    """
+    ends = [option for option in ("-WF", "-WL", "-WP") if parsed.has(option)]
+    if len(ends) > 1 or (ends and parsed.has("-W")):
+        raise UsageError("only one of -W -WF -WL -WP can be given")
+    return "".join(ends)
+
+
 def _list_table(context: Context, query: Query) -> int:
     from xce.cli.lsf import jobs_table as table  # noqa: PLC0415 - one form's code only
 
     parsed = context.parsed
     short = context.environ.get("LSB_SHORT_HOSTLIST") == "1"
     width = table.jobid_width(context.environ)
-    reasons = parsed.has("-p") or parsed.has("-s")
-    only_pending = parsed.has("-p") and not any(parsed.has(option) for option in ("-r", "-s", "-d"))
-    only_pending = only_pending and not parsed.has("-a") and not query.ids
+    reasons, only_pending = _reason_forms(parsed, query)
     members = table.MEMBERS
     render: Callable[[list[Row]], list[str]]
-    ends = [option for option in ("-WF", "-WL", "-WP") if parsed.has(option)]
-    if len(ends) > 1 or (ends and parsed.has("-W")):
-        raise UsageError("only one of -W -WF -WL -WP can be given")
-    if ends:
+    end = _ending_form(parsed)
+    if end:
         members = f"{table.MEMBERS},start_at,end_at,run_limit_s,estimate_s"
-        header = table.ending_header(ends[0])
+        header = table.ending_header(end)
 
         def render(rows: list[Row]) -> list[str]:
-            return table.render_ending(rows, ends[0], pages.now_s, short=short)
+            return table.render_ending(rows, end, pages.now_s, short=short)
     elif parsed.has("-W"):
         members = table.WIDE_MEMBERS
         header = table.EXTRA_WIDE_HEADER
@@ -172,6 +214,8 @@ def _list_table(context: Context, query: Query) -> int:
     pages = Pages(context.api, query, f"{members},reason,stop" if reasons else members)
     is_first = not parsed.has("-noheader")
     for rows in pages:
+        if parsed.has("-p1"):
+            table.keep_first_reasons(rows)
         lines = render(rows)
         context.out_block([header, *lines] if is_first else lines)
         is_first = False
@@ -256,12 +300,6 @@ def _sum_up(context: Context) -> int:
     from xce.cli.lsf.jobs_reasons import Summary, render_summary  # noqa: PLC0415 - of -psum only
 
     parsed = context.parsed
-    for option in (
-        "-a", "-d", "-r", "-s", "-l", "-UF", "-w", "-W", "-o", "-json", "-hms", "-WF", "-WL", "-WP",
-        "-sum",
-    ):  # fmt: skip
-        if parsed.has(option):
-            raise UsageError(f"-psum and {option} cannot be used together")
     query = Query(parsed)
     if not query.ids:
         query.ask_for_pending()
@@ -282,23 +320,6 @@ def _list_arrays(context: Context) -> int:
 
     parsed = context.parsed
     query = Query(parsed)
-    for option in (
-        "-o",
-        "-json",
-        "-l",
-        "-UF",
-        "-W",
-        "-p",
-        "-r",
-        "-s",
-        "-q",
-        "-m",
-        "-P",
-        "-hms",
-        "-psum",
-    ):
-        if parsed.has(option):
-            raise UsageError(f"-A and {option} cannot be used together")
     if query.indices is not None or any("[" in one for one in query.ids):
         raise UsageError("-A: no index list is allowed")
     pairs = [("ids", ",".join(query.ids))] if query.ids else []

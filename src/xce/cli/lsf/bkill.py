@@ -16,12 +16,13 @@ Usage: bkill [options] [job_ID | "job_ID[index_list]" | 0 ...]
   (none)                     INT, then TERM, then KILL; pending jobs end at once
   -s signal                  send only this: a number or name, e.g. USR1
   -r                         KILL at once
+  -d                         what has started counts as DONE when it is gone
   -b                         the same as without it
   -l                         list the names of signals
 {SELECTOR_USAGE}"""
 OPTIONS = Options(
-    {**SELECTORS, "-s": VALUE, "-r": FLAG, "-b": FLAG, "-l": FLAG},
-    {**REFUSED, "-d": "leave it out; the job is recorded as EXIT"},
+    {**SELECTORS, "-s": VALUE, "-r": FLAG, "-b": FLAG, "-d": FLAG, "-l": FLAG},
+    REFUSED,
     bundled=True,
 )
 _KILL = 9
@@ -51,7 +52,11 @@ def execute(context: Context) -> int:
         return 0
     if parsed.has("-s") and parsed.has("-r"):
         raise UsageError("-s and -r cannot be used together")
+    if parsed.has("-d") and (parsed.has("-s") or parsed.has("-r")):
+        raise UsageError("-d belongs to a kill without -s and -r")
     action, verb = build_action(parsed.value("-s"), force=parsed.has("-r"))
+    if parsed.has("-d"):
+        action["as_done"] = True
     return act(context, action, verb)
 
 

@@ -53,6 +53,7 @@ Usage: bmod [options] job_ID | "job_ID[index_list]"
   -W -We -M -b -t -w -r -rn -Q -E -Ep -wa -wt   limits, estimate, begin, deadline, dependency
   -c -v -p -T -S -D -F -C               limits of CPU time, swap, processes, sizes
   -gpu -nnodes -G -ti   GPUs, whole hosts, group of shares, end of orphans
+  -k "directory [init=minutes] [minutes] [method=name]"   where and when checkpoints are written
   -Jd -B -N -Ne -u -L -outdir           description, mail, login shell, output directory
   -Z "command"  -Zs "script [argument ...]"  -cwd -i -is -o -oo -e -eo -f   what runs, and its files
   a job that has started: -W -We -M -c -r -rn -q -Jd only
@@ -68,6 +69,7 @@ _UNSET = {
     "-cwdn": "cwd_given", "-Qn": "requeue_codes", "-Jdn": "description", "-outdirn": "output_dir",
     "-fn": "transfers",
     "-un": "mail_to", "-Ln": "login_shell", "-Gn": "user_group", "-gpun": "gpu",
+    "-kn": "checkpoints",
     "-nnodesn": "nodes", "-tin": "ends_as_orphan", "-rnn": "rerunnable", "-oon": "output",
     "-eon": "error",
     **{f"{option}n": member for option, member in LIMITS.items()},
@@ -93,7 +95,7 @@ _KNOWN = {
         (
             "-J", "-o", "-oo", "-e", "-eo", "-i", "-is", "-q", "-n", "-W", "-We", "-M", "-w", "-b",
             "-t", "-cwd", "-m", "-P", "-app", "-sp", "-g", "-Q", "-E", "-Ep", "-wa", "-wt", "-Z",
-            "-Zs", *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes",
+            "-Zs", *LIMITS, "-Jd", "-outdir", "-u", "-L", "-G", "-gpu", "-nnodes", "-k",
         ),
         VALUE,
     ),
@@ -136,6 +138,11 @@ def build_change(options: Parsed, context: Context) -> dict[str, Any]:
         change["dependency"] = parse_condition(options.value("-w"))
     change.update({name: options.value(option) for option, name in HOOKS if options.has(option)})
     add_warning(change, options)
+    if options.has("-k"):
+        from xce.cli.lsf.checkpoint import parse_checkpoints  # noqa: PLC0415 - of this option only
+
+        where = submission_directory(context.environ)
+        change["checkpoints"] = parse_checkpoints(options.value("-k"), where, context.environ)
     if options.has("-cwd"):
         change["cwd_given"] = options.value("-cwd")
     if options.has("-Q"):
@@ -258,6 +265,32 @@ def _job(parsed: Parsed) -> str:
     return parse_job_id(parsed.rest[0])
 
 
+def _send(context: Context, job: str, change: dict[str, Any]) -> Any:  # noqa: ANN401 - an answer
+    body = {"action": "modify", "select": {"jobs": [job]}, "change": change}
+    return context.api.call("POST", "/jobs/actions", (), body, key=make_key(), repeatable=False)
+
+
+def _send_with_directory(context: Context, job: str, change: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Change a job; what ``brestart`` needs of it goes to where its checkpoints will be."""
+    if "checkpoints" not in change:
+        return _send(context, job, change)
+    from xce.cli.lsf.checkpoint import (  # noqa: PLC0415 - of this option only
+        find_submission,
+        make_directory,
+        store_submission,
+    )
+
+    number = job.partition("[")[0]
+    stored = find_submission(context.api, number) | {"checkpoints": change["checkpoints"]}
+    make_directory(stored)
+    answer = _send(context, job, change)
+    if not any("error" in one for one in answer["results"]):
+        trouble = store_submission(stored, int(number), stored["queue"])
+        if trouble:
+            context.err(f"Warning: brestart will not find this job: {trouble}.")
+    return answer
+
+
 def execute(context: Context) -> int:
     """Change the job."""
     try:
@@ -265,10 +298,7 @@ def execute(context: Context) -> int:
         change = build_change(context.parsed, context)
         if not change:
             raise UsageError("there is nothing to change")
-        body = {"action": "modify", "select": {"jobs": [job]}, "change": change}
-        answer = context.api.call(
-            "POST", "/jobs/actions", (), body, key=make_key(), repeatable=False
-        )
+        answer = _send_with_directory(context, job, change)
     except BadValueError as error:
         context.err(f"{error}. Job not modified.")
         return FAILED

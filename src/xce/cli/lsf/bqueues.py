@@ -250,7 +250,11 @@ def execute(context: Context) -> int:
     if parsed.rest:
         known = [by_name[name] for name in dict.fromkeys(parsed.rest) if name in by_name]
     known.sort(key=lambda queue: -queue["priority"])
-    known = [queue for queue in known if _is_wanted(parsed, queue)]
+    hosts = _hosts_named(context, parsed.value("-m"))
+    if hosts is None:
+        context.err(f"{parsed.value('-m')}: Bad host name, host group name or cluster name")
+        return FAILED
+    known = [queue for queue in known if _is_wanted(parsed, queue, hosts)]
     if custom:
         context.out_block(
             render_custom(parsed, FIELDS, DEFAULT, known, command="bqueues", noun="QUEUES")
@@ -268,12 +272,23 @@ def execute(context: Context) -> int:
     return FAILED if missing else 0
 
 
-def _is_wanted(parsed: Parsed, queue: Queue) -> bool:
-    """Return whether a queue takes the user and the host that were named."""
-    user, host = parsed.value("-u"), parsed.value("-m")
+def _hosts_named(context: Context, name: str) -> set[str] | None:
+    """Return the hosts that ``-m`` names, a host or a group; none: all. None: there is no such."""
+    if not name or name == "all":
+        return set()
+    if name in {row["name"] for row in context.api.call("GET", "/hosts")["hosts"]}:
+        return {name}
+    groups = context.api.call("GET", "/groups")["groups"]
+    found = [g["members"] for g in groups if g["name"] == name and g["kind"] != "users"]
+    return set(found[0]) if found else None
+
+
+def _is_wanted(parsed: Parsed, queue: Queue, hosts: set[str]) -> bool:
+    """Return whether a queue takes the user that was named, and one of the hosts."""
+    user = parsed.value("-u")
     if user and user != "all" and queue.get("users") and user not in queue["users"]:
         return False
-    return not host or host == "all" or not queue.get("hosts") or host in queue["hosts"]
+    return not hosts or not queue.get("hosts") or not hosts.isdisjoint(queue["hosts"])
 
 
 def main() -> NoReturn:

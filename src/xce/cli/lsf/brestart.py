@@ -137,6 +137,47 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
+def _fill_in(body: dict[str, Any], job: str) -> None:
+    """Let paths that differ by element be those of the element that is restarted.
+
+    What goes on from it is a job of its own, which is element 0 of nothing.
+    """
+    from xce.model.path_pattern import expand_patterns  # noqa: PLC0415 - of elements only
+
+    index = job.partition("[")[2].rstrip("]")
+    if not index:
+        return
+    for member in ("input", "output", "error"):
+        if member in body:
+            body[member] = expand_patterns(body[member], {"I": index})
+    for member in ("cwd_given", "output_dir"):
+        if member in body:
+            body[member] = expand_patterns(body[member], {"I": index, "EI": index})
+    if "transfers" in body:
+        body["transfers"] = [
+            [*(expand_patterns(path, {"I": index}) for path in transfer[:3]), *transfer[3:]]
+            for transfer in body["transfers"]
+        ]
+
+
+def _note_places(body: dict[str, Any]) -> None:
+    """Note anew which directories the local files are in, on the machine that has them.
+
+    Raises:
+        BadValueError: One is not there any more.
+    """
+    from xce.step.file_copy import place_of  # noqa: PLC0415 - of jobs with `-f` only
+
+    if not body.get("transfers") or body.get("from_host") != os.uname().nodename:
+        return
+    for transfer in body["transfers"]:
+        try:
+            transfer[3] = place_of(os.path.join(body["cwd"], transfer[0]))
+        except OSError as error:
+            what = " ".join(transfer[:3])
+            raise BadValueError(f"Bad file transfer: {what}: {error.strerror or error}") from None
+
+
 def _submit(context: Context, directory: str, job: str) -> int:
     from xce.cli.lsf.checkpoint import (  # noqa: PLC0415 - it loads what `-h` does not need
         load_submission,
@@ -155,6 +196,8 @@ def _submit(context: Context, directory: str, job: str) -> int:
     body |= {name: value for name, value in asked.items() if name not in _OF_HERE}
     body |= {"script": script, "script_name": shown}
     body["checkpoints"] = {**stored["checkpoints"], "directory": directory}
+    _fill_in(body, job)
+    _note_places(body)
     make_directory(body)
     result = bsub.send(context, body, options.value("-q").split() or [stored["queue"]])
     kept = {name: value for name, value in body.items() if name not in _PROGRAM}

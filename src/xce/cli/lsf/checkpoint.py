@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from xce.client.rest import Api
+
 _METHOD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MINUTES = re.compile(r"\d{1,5}(?:\.\d)?")
 SUBMISSION = ".submission.json"
@@ -124,3 +126,19 @@ def load_submission(directory: str, job: str) -> dict[str, Any]:
     if not isinstance(found, dict) or not isinstance(found.get("checkpoints"), dict):
         raise BadValueError(f"Bad checkpoint directory: {path} is no submission of a job")
     return found
+
+
+def find_submission(api: Api, job: str) -> dict[str, Any]:
+    """Return what was submitted as a job whose checkpoints are to be written otherwise.
+
+    Raises:
+        BadValueError: It writes none, or nothing of it is where they are written.
+        ProblemError: There is no such job.
+    """
+    wanted = api.call("GET", f"/jobs/{job}")["checkpoints"]
+    if wanted is None:
+        raise BadValueError(
+            f"Job <{job}> is not checkpointable: it was submitted without -k, and what brestart "
+            "needs was not kept; submit it anew with -k"
+        )
+    return load_submission(wanted["directory"], job)

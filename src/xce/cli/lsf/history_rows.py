@@ -32,7 +32,7 @@ FILTER_USAGE = """\
 REFUSED = {
     "-app": "select by -q, -P, -u or -J",
     "-sla": "there are no service classes",
-    "-G": "there are no user groups for jobs: use -u",
+    "-G": "select by -u, -q, -P, -g or -J",
     "-Lp": "there is no licence scheduler",
     "-N": "CPU times are as measured: hosts have no CPU factors",
     "-f": "there is one history, without files: see 'xceadmin history export'",

@@ -20,6 +20,8 @@ PAGE = 20_000
 """Rows of one answer at most."""
 _QUERY_MAX = 6_000
 """Characters of ids in one request: servers take request lines of 8 KiB."""
+PENDING_FORMS = ("-p", "-p0", "-p1")
+"""With the reasons, as LSF's levels have them: 0 is the default, 1 the first one alone."""
 _STATES = {"-p": "pend,psusp", "-r": "run", "-s": "psusp,susp", "-d": "done,exit"}
 _NO_JOB = {
     "-p": "No pending job found",
@@ -33,8 +35,8 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "app", "group", "has_finished", "hosts", "ids", "indices", "name", "no_job", "pairs",
-        "project", "queue",
+        "app", "description", "group", "has_finished", "hosts", "ids", "indices", "name", "no_job",
+        "pairs", "project", "queue", "user_group",
     )  # fmt: skip
 
     def __init__(self, parsed: Parsed) -> None:
@@ -49,8 +51,14 @@ class Query:
             self.ids = []
         self.name, self.indices = _split_pattern(parsed.value("-J"))
         self.project = parsed.value("-P")
+        self.description = parsed.value("-Jd")
+        self.user_group = parsed.value("-G")
+        if self.user_group and parsed.has("-u"):
+            raise UsageError("-G and -u cannot be used together")
         self.hosts = frozenset(parsed.value("-m").split())
         states = [option for option in _STATES if parsed.has(option)]
+        if any(parsed.has(option) for option in PENDING_FORMS[1:]) and "-p" not in states:
+            states.insert(0, "-p")
         self.has_finished = parsed.has("-a") or parsed.has("-d")
         self.no_job = _NO_JOB.get(" ".join(states), "No unfinished job found")
         self.pairs: list[tuple[str, str]] = []
@@ -73,8 +81,8 @@ class Query:
             self.pairs.append(("state", ",".join([_STATES[option] for option in states])))
         if self.has_finished:
             self.pairs.append(("finished", "1"))
-        if parsed.has("-u"):
-            self.pairs.append(("user", parsed.value("-u")))
+        if parsed.has("-u") or self.user_group:
+            self.pairs.append(("user", parsed.value("-u", "all")))
 
     def ask_for_pending(self) -> None:
         """Want pending jobs only."""
@@ -86,8 +94,7 @@ class Query:
     def members(self) -> str:
         """The members of a row that the filters of this side need."""
         wanted = ["stat"]
-        if self.project:
-            wanted.append("project")
+        wanted += [name for name in ("project", "description", "user_group") if getattr(self, name)]
         if self.hosts:
             wanted.append("hosts")
         if self.ids:
@@ -98,6 +105,10 @@ class Query:
     def takes(self, row: Row) -> bool:
         """Return whether a row passes the filters that the cluster was not told."""
         if self.project and row.get("project") != self.project:
+            return False
+        if self.user_group and row.get("user_group") != self.user_group:
+            return False
+        if self.description and not matches(self.description, row.get("description") or ""):
             return False
         if self.ids and self.queue and row.get("queue") != self.queue:
             return False
@@ -111,7 +122,7 @@ class Query:
 
     def choose(self, rows: list[Row]) -> list[Row]:
         """Return the rows that pass, a row of many elements cut to the wanted indices."""
-        if self.project or self.hosts or self.ids:
+        if self.project or self.hosts or self.ids or self.description or self.user_group:
             rows = [row for row in rows if self.takes(row)]
         if self.indices is None:
             return rows

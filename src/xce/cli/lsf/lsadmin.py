@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xce.cli.lsf.badmin import show_configuration
 from xce.cli.lsf.front import Context, run_main
-from xce.cli.lsf.options import FLAG, Options, UsageError
+from xce.cli.lsf.options import Options, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ USAGE = """\
 Usage: lsadmin showconf lim
   showconf lim        the configuration in LSF's words
 """
-OPTIONS = Options({"-v": FLAG}, {"-f": "nothing asks"}, bundled=False)
+OPTIONS = Options({}, {"-f": "nothing asks", "-v": "showconf has no more to say"}, bundled=False)
 SUBCOMMANDS = ("showconf",)
 _NO_LIM = "there is no LIM and no RES; a worker tells what its host has: see 'xce status'"
 REFUSED = {

@@ -45,6 +45,11 @@ def problems_in(root: str) -> list[str]:
     return []
 
 
+def summary_of(root: str) -> str:
+    """Return what the configuration of a state directory means, in a few lines."""
+    return render_summary(load_config(find_layout(Path(root)).config))
+
+
 def render_summary(config: ClusterConfig) -> str:
     """Return what a configuration means, in a few lines."""
     default = next((queue.name for queue in config.queues if queue.default), "none")

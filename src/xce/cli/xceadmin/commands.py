@@ -68,8 +68,10 @@ def _add_apply(names: Names, common: Parser) -> None:
 def _add_hosts(names: Names, common: Parser) -> None:
     from xce.cli.xceadmin.hosts import run_hosts
 
-    hosts = names.add_parser("hosts", parents=[common], help="open, close, drain or give up hosts")
-    hosts.add_argument("action", choices=("open", "close", "drain", "lost"))
+    hosts = names.add_parser(
+        "hosts", parents=[common], help="open, close, drain or give up hosts, end strangers"
+    )
+    hosts.add_argument("action", choices=("open", "close", "drain", "lost", "kill", "adopt"))
     hosts.add_argument(
         "--gpu", action="append", default=[], metavar="ID",
         help="with open or close: only this GPU of the one host, by index or UUID",
@@ -82,7 +84,7 @@ def _add_hosts(names: Names, common: Parser) -> None:
         "--wait", type=float, nargs="?", const=0.0, metavar="S",
         help="with drain: return when nothing runs there any more, or fail after S seconds",
     )  # fmt: skip
-    hosts.add_argument("--yes", action="store_true", help="with lost: do not ask")
+    hosts.add_argument("--yes", action="store_true", help="with lost and kill: do not ask")
     hosts.add_argument(
         "--wait-daemon", type=float, default=WAIT_S, metavar="S",
         help="try an unreachable cluster that long",

@@ -1,4 +1,4 @@
-"""`xceadmin hosts open|close|drain|lost`: which hosts take work, and which are given up."""
+"""`xceadmin hosts open|close|drain|lost|kill`: which hosts take work, and which are given up."""
 
 import argparse
 import json
@@ -19,6 +19,15 @@ TERM_HOST_LOST. Say yes only if nothing runs there any more, or if it may run tw
 Give up {hosts}? [y/N] """
 
 
+_STRANGERS: Final = """\
+What runs on {hosts} of jobs that the restored journal does not know is killed.
+Kill it? [y/N] """
+_ADOPT: Final = (
+    "not built yet: what a restored journal does not know can run to its end (open the host when "
+    "you want new work beside it) or be ended (xceadmin hosts kill)"
+)
+
+
 def run_hosts(settings: Settings, options: argparse.Namespace) -> int:
     """Open, close, drain or give up hosts; return 0 when it was done to all of them.
 
@@ -35,7 +44,8 @@ def run_hosts(settings: Settings, options: argparse.Namespace) -> int:
     except TextError as error:
         print(f"xceadmin hosts: {error.message}", file=sys.stderr)
         return 2
-    if options.action == "lost" and not options.yes and not _confirms(names):
+    question = {"lost": _QUESTION, "kill": _STRANGERS}.get(options.action)
+    if question and not options.yes and not _confirms(question.format(hosts=", ".join(names))):
         print("xceadmin hosts: nothing was done", file=sys.stderr)
         return 1
     status = _act(settings, options, names)
@@ -48,21 +58,23 @@ def _misused(options: argparse.Namespace) -> str:
     """Return which options belong to another action; empty: none."""
     if options.wait is not None and options.action != "drain":
         return "--wait belongs to drain"
-    if options.yes and options.action != "lost":
-        return "--yes belongs to lost"
+    if options.action == "adopt":
+        return _ADOPT
+    if options.yes and options.action not in ("lost", "kill"):
+        return "--yes belongs to lost and kill"
     if options.gpu and options.action not in ("open", "close"):
         return "--gpu belongs to open and close"
-    if options.comment and options.action == "lost":
-        return "-C does not belong to lost"
+    if options.comment and options.action in ("lost", "kill"):
+        return f"-C does not belong to {options.action}"
     return ""
 
 
-def _confirms(names: list[str]) -> bool:
+def _confirms(question: str) -> bool:
     """Ask; without a terminal the answer is no."""
     if not sys.stdin.isatty():
         print("xceadmin hosts: say --yes, since there is nobody to ask", file=sys.stderr)
         return False
-    print(_QUESTION.format(hosts=", ".join(names)), end="", flush=True)
+    print(question, end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -92,7 +92,7 @@ def _find(
     order = sorted(range(len(shapes)), key=lambda place: (tightness[place], place))
     hosts_max = whole.request.hosts_max
     for attempt in islice(permutations(order), ORDERS_MAX):
-        found = _one_by_one(shapes, free, places, attempt)
+        found = _one_by_one(shapes, free, places, rooms, attempt)
         if found is not None and not 0 < hosts_max < len(np.unique(found.numbers)):
             return found
     return search_all(whole, free, rooms, order, trail, steps)
@@ -101,10 +101,10 @@ def _find(
 def _exceeds(shapes: Sequence[Shape], free: Column, places: Candidates) -> bool:
     """Return whether all parts together want more than all of their hosts have."""
     usable = np.logical_or.reduce(places.masks)
-    wanted: Column = np.stack([shape.per_task * shape.tasks_min for shape in shapes]).sum(axis=0)
+    wanted: Column = np.add.reduce([shape.per_task * shape.tasks_min for shape in shapes])
     # Of the others some are words of sets of processors, which cannot be added up.
-    rows = np.flatnonzero(wanted)
-    have = np.maximum(free[np.ix_(rows, usable)], 0).sum(axis=1)
+    rows = wanted.nonzero()[0]
+    have = np.maximum(free[rows][:, usable], 0).sum(axis=1)
     return bool((wanted[rows] > have).any())
 
 
@@ -116,14 +116,19 @@ def _rooms(shapes: Sequence[Shape], free: Column, places: Candidates) -> list[Ro
 
 
 def _one_by_one(
-    shapes: Sequence[Shape], free: Column, places: Candidates, order: tuple[int, ...]
+    shapes: Sequence[Shape],
+    free: Column,
+    places: Candidates,
+    rooms: Sequence[Room],
+    order: tuple[int, ...],
 ) -> Laid | None:
-    """Place the parts one after the other."""
+    """Place the parts one after the other; ``rooms`` are what each finds if it is the first."""
     left = free.copy()
     columns: dict[int, tuple[Column, Column]] = {}
     for place in order:
-        shape = shapes[place]
-        room = room_on(shape, left, places.masks[place], places.ranked[place])
+        shape, room = shapes[place], rooms[place]
+        if columns:
+            room = room_on(shape, left, places.masks[place], places.ranked[place])
         found = find_simple(shape, room, shape.tasks_max, Trail())
         if found is None:
             return None

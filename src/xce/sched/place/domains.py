@@ -14,7 +14,9 @@ import numpy as np
 from xce.model.request import TASKS_MAX, CuWish
 from xce.sched.place.capacity import Room
 from xce.sched.place.even import Even
+from xce.sched.place.search import CutError
 from xce.sched.place.span import lay, lay_whole, reach
+from xce.sched.place.uneven import Uneven
 from xce.state.hosts import Column, Flags
 
 EXACT_DOMAINS: Final = 8
@@ -59,8 +61,9 @@ def most_tasks(room: Room, lie: Lie, trail: Trail) -> int:
         return int(reach(room, lie.hosts_max).max(initial=0))
     found = _Domains(room, lie, lie.wish)
     if found.even is not None:
+        most = found.even.largest(min(lie.tasks_max, int(room.most.sum())))
         trail.is_cut = trail.is_cut or found.even.is_cut
-        return found.even.largest(min(lie.tasks_max, int(room.most.sum())))
+        return most
     if lie.is_balanced:
         low, high = 0, min(lie.tasks_max, int(room.most.sum()))
         while low < high:
@@ -99,15 +102,19 @@ def lay_in_domains(room: Room, lie: Lie, tasks: int) -> tuple[Column, Column] | 
 
 def _lay_whole(room: Room, lie: Lie, trail: Trail) -> tuple[Column, Column] | None:
     """Return whole hosts in rank order, in few enough domains; None: none found."""
-    if lie.wish is None or not len(room.numbers):
-        return lay_whole(room, lie.whole_hosts, lie.tasks_min)
-    domains = _Domains(room, lie, lie.wish)
-    if 0 < domains.hosts_max < lie.whole_hosts:
+    try:
+        if lie.wish is None or not len(room.numbers):
+            return lay_whole(room, lie.whole_hosts, lie.tasks_min, lie.tasks_max)
+        domains = _Domains(room, lie, lie.wish)
+        if 0 < domains.hosts_max < lie.whole_hosts:
+            return None
+        for chosen in domains.sets_of_whole(lie.tasks_min):
+            found = domains.lay_whole(chosen)
+            if found is not None:
+                return found
+    except CutError:
+        trail.is_cut = True
         return None
-    for chosen in domains.sets_of_whole(lie.tasks_min):
-        found = domains.lay_whole(chosen)
-        if found is not None:
-            return found
     trail.is_cut = trail.is_cut or not domains.is_exact
     return None
 
@@ -133,12 +140,17 @@ class _Domains:
             self.hosts_max = min(lie.hosts_max or self.most, self.most)
             self.most = self.count
         self.is_plain = not self.hosts_max and bool((room.tile == 1).all())
-        self.even: Even | None = None
-        if lie.is_balanced and not self.is_plain:
-            wide = self.order[self.is_wide[self.order]]
-            self.even = Even(room, self.of_host, wide, self.most, self.hosts_max)
+        self.even = self._even() if lie.is_balanced and not self.is_plain else None
         candidates = int(self.is_wide.sum())
         self.is_exact = candidates <= max(self.most, EXACT_DOMAINS) or self.is_plain
+
+    def _even(self) -> Even | Uneven:
+        """Return what gives even shares in blocks, or on so many hosts."""
+        room, wide = self.room, self.order[self.is_wide[self.order]]
+        if bool((room.tile == room.tile[0]).all()):
+            return Even(room, self.of_host, wide, self.most, self.hosts_max)
+        assert not self.hosts_max, "span[] has two forms"
+        return Uneven(room, self.of_host, wide, self.most)
 
     def _sums(self, values: Column) -> Column:
         sums = np.zeros(self.count, np.int64)
@@ -212,7 +224,8 @@ class _Domains:
 
     def lay_whole(self, chosen: Flags) -> tuple[Column, Column] | None:
         """Lay an attempt on whole hosts in some of the domains."""
-        found = lay_whole(self._inside(chosen), self.lie.whole_hosts, self.lie.tasks_min)
+        lie = self.lie
+        found = lay_whole(self._inside(chosen), lie.whole_hosts, lie.tasks_min, lie.tasks_max)
         return None if found is None else self._together(*found)
 
     def _inside(self, chosen: Flags) -> Room:

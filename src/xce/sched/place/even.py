@@ -24,6 +24,16 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 Steps: TypeAlias = npt.NDArray[np.int8]
 
 
+def widest(room: Room, of_host: Column, order: Column) -> tuple[Column, bool]:
+    """Return the domains that are looked at, in order, and whether there are more."""
+    if len(order) <= DOMAINS_MAX:
+        return order, False
+    sums = np.zeros(int(of_host.max()) + 1, np.int64)
+    np.add.at(sums, of_host, room.most)
+    best = order[np.argsort(-sums[order], kind="stable")][:DOMAINS_MAX]
+    return order[np.isin(order, best)], True
+
+
 class Taken(NamedTuple):
     """A domain that is used."""
 
@@ -47,16 +57,11 @@ class Even:
         self, room: Room, of_host: Column, order: Column, domains_max: int, hosts_max: int
     ) -> None:
         self.hosts_max, self.tile = hosts_max, int(room.tile[0])
-        self.is_cut = len(order) > DOMAINS_MAX
-        if self.is_cut:
-            sums = np.zeros(int(of_host.max()) + 1, np.int64)
-            np.add.at(sums, of_host, room.most)
-            best = order[np.argsort(-sums[order], kind="stable")][:DOMAINS_MAX]
-            order = order[np.isin(order, best)]
+        order, self.is_cut = widest(room, of_host, order)
         self.order: list[int] = order.tolist()
         self.rooms = {domain: room.within(of_host == domain) for domain in self.order}
         self.most = min(domains_max, len(self.order), hosts_max or len(self.order))
-        self._known: dict[tuple[int, int, bool], int] = {}
+        self._known: dict[tuple[int, int, int, bool], int] = {}
 
     def largest(self, cap: int) -> int:
         """Return the largest number of tasks up to ``cap`` for which `find` finds a way; or 0."""
@@ -151,35 +156,38 @@ class Even:
             return more <= 1
         return (floor + 1) % self.tile == 0 and size - more == 1
 
-    def _room(self, domain: int, *, is_first: bool) -> Room:
-        """Return the hosts of a domain, for the first ranks or others; a first host is whole."""
+    def _room(self, domain: int, blocks: int, *, is_first: bool) -> Room:
+        """Return the hosts of a domain, for the first ranks or others.
+
+        A first host has some of the ``blocks`` of the share, and never the remainder.
+        """
         room = self.rooms[domain]
         if not is_first:
             return room.beyond_the_first()
-        return room._replace(first=room.first // room.tile * room.tile)
+        return room._replace(first=np.minimum(room.first // self.tile, blocks) * self.tile)
 
     def _hosts(self, domain: int, share: int, *, is_first: bool) -> int:
         """Return how many hosts a share takes in a domain at least; 0: it does not fit.
 
         Where hosts are not counted it is 1.
         """
-        count = len(self.rooms[domain].numbers)
+        count, blocks = len(self.rooms[domain].numbers), share // self.tile
         low, high = 1, min(count, self.hosts_max or count)
-        if self._reach(domain, high, is_first=is_first) < share:
+        if self._reach(domain, blocks, high, is_first=is_first) < share:
             return 0
         while low < high and self.hosts_max:
             middle = (low + high) // 2
-            if self._reach(domain, middle, is_first=is_first) >= share:
+            if self._reach(domain, blocks, middle, is_first=is_first) >= share:
                 high = middle
             else:
                 low = middle + 1
         return low
 
-    def _reach(self, domain: int, hosts: int, *, is_first: bool) -> int:
-        """Return how many tasks a domain can have on so many hosts."""
-        key = (domain, hosts, is_first)
+    def _reach(self, domain: int, blocks: int, hosts: int, *, is_first: bool) -> int:
+        """Return how many tasks a share with so many blocks can have on so many hosts."""
+        key = (domain, blocks if is_first else 0, hosts, is_first)
         if key not in self._known:
-            room = self._room(domain, is_first=is_first)
+            room = self._room(domain, blocks, is_first=is_first)
             self._known[key] = int(reach(room, hosts).max(initial=0))
         return self._known[key]
 
@@ -187,7 +195,7 @@ class Even:
         columns: list[tuple[Column, Column]] = []
         for domain, share, is_first in sorted(way, key=lambda one: not one.is_first):
             hosts = self._hosts(domain, share, is_first=is_first) if self.hosts_max else 0
-            found = lay(self._room(domain, is_first=is_first), share, hosts)
+            found = lay(self._room(domain, share // self.tile, is_first=is_first), share, hosts)
             if found is None:
                 return None
             columns.append(found)

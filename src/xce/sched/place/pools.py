@@ -64,18 +64,19 @@ def most_tasks(shape: Shape, pools: Mapping[str, int]) -> int:
 
 
 def explain_shortage(
-    shape: Shape, pools: Mapping[str, int], *, is_total: bool = False
+    shape: Shape, pools: Mapping[str, int], *, tasks: int = 0, is_total: bool = False
 ) -> Reason | None:
     """Return the first pool that is too short for one attempt, or None.
 
     Args:
         shape: What asks.
         pools: What each pool has.
+        tasks: Of so many tasks; 0: of the fewest.
         is_total: ``pools`` are the totals, so that a shortage lasts.
     """
     if not (shape.inner or shape.task_pools or shape.job_pools or shape.request.thresholds):
         return None
-    needs = pool_needs(shape, shape.tasks_min)
+    needs = pool_needs(shape, tasks or shape.tasks_min)
     for name, floor in _floors(shape, pools).items():
         needs[name] = max(needs.get(name, 0), floor)
     for name, value in sorted(needs.items()):

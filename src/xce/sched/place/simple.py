@@ -27,12 +27,20 @@ def pieces_of(groups: Column | None, room: Room) -> list[Room]:
     return [room.within(of_host == of_host[begin]) for begin in np.sort(begins).tolist()]
 
 
-def most_of(shape: Shape, room: Room, trail: Trail) -> int:
-    """Return the largest number of tasks that one attempt can have; every smaller one fits too.
+def most_of(shape: Shape, room: Room, trail: Trail, tasks_max: int | None = None) -> int:
+    """Return the largest number of tasks that one attempt can have.
 
-    Pools and ``tasks_max`` do not count here.
+    Every smaller one fits too, but for what fills hosts. Pools do not count here.
+
+    Args:
+        shape: What is placed.
+        room: What each host can take.
+        trail: Hears of a search that gave up.
+        tasks_max: Not more than so many of what fills hosts or is balanced; None: as asked for.
     """
     lie = lie_of(shape)
+    if tasks_max is not None:
+        lie = lie._replace(tasks_max=tasks_max)
     pieces = pieces_of(shape.groups, room)
     return max((most_tasks(piece, lie, trail) for piece in pieces), default=0)
 

@@ -10,10 +10,16 @@ finds a placement for every count up to that. (Where blocks differ between hosts
 of hosts is bounded, which only ``ptile='!'`` with a bound does, a count may be missed.)
 """
 
+from typing import Final
+
 import numpy as np
 
 from xce.sched.place.capacity import Room
-from xce.state.hosts import Column
+from xce.sched.place.search import CutError
+from xce.state.hosts import Column, Flags
+
+CHOICES_MAX: Final = 50_000
+"""So much, hosts times how many are wanted, is looked at for whole hosts with the right sum."""
 
 
 def reach(room: Room, hosts_max: int) -> Column:
@@ -96,26 +102,92 @@ def lay(
     return found
 
 
-def lay_whole(room: Room, count: int, least: int) -> tuple[Column, Column] | None:
+def lay_whole(room: Room, count: int, least: int, most: int) -> tuple[Column, Column] | None:
     """Return ``count`` hosts in rank order, each with all that it takes; None: it does not fit.
 
-    The best hosts count; where they have fewer than ``least`` tasks together, the largest ones.
+    The best hosts count. Where these have fewer than ``least`` tasks together, or more than
+    ``most``, the largest or the smallest ones, else any that do.
+
+    Raises:
+        CutError: There are too many choices.
     """
     leads = np.flatnonzero((room.first >= room.tile) & (room.first > 0))
     is_other = (room.later >= room.tile) & (room.later > 0)
-    if not len(leads):
-        return None
     everyone = np.arange(len(room.numbers))
     by_size = np.argsort(-room.tile, kind="stable")
-    for order in (everyone, by_size):
+    sums: list[int] = []
+    for order in (everyone, by_size, by_size[::-1]):
         first = order[np.isin(order, leads)][:1]
-        others = order[is_other[order] & (order != first[0])]
+        others = order[is_other[order] & ~np.isin(order, first)]
         chosen = np.concatenate((first, others))[:count]
-        if len(chosen) < count:
+        if not len(first) or len(chosen) < count:
             return None
-        if int(room.tile[chosen].sum()) >= least:
+        sums.append(int(room.tile[chosen].sum()))
+        if least <= sums[-1] <= most:
             return room.numbers[chosen], room.tile[chosen]
+    if max(sums) < least or min(sums) > most:
+        return None
+    found = _whole_between(room.tile.tolist(), leads, is_other, (count, least, most))
+    return None if found is None else (room.numbers[found], room.tile[found])
+
+
+def _whole_between(
+    tiles: list[int], leads: Column, is_other: Flags, wanted: tuple[int, int, int]
+) -> Column | None:
+    """Return so many hosts with tasks between two bounds, the first one first, or None.
+
+    Raises:
+        CutError: There are too many choices.
+    """
+    count, least, most = wanted
+    for lead in leads[np.unique(np.asarray(tiles)[leads], return_index=True)[1]].tolist():
+        others = [place for place in np.flatnonzero(is_other).tolist() if place != lead]
+        rest = _sum_between(tiles, others, (count - 1, least - tiles[lead], most - tiles[lead]))
+        if rest is not None:
+            return np.asarray([lead, *rest], np.int64)
     return None
+
+
+def _sum_between(
+    tiles: list[int], places: list[int], wanted: tuple[int, int, int]
+) -> list[int] | None:
+    """Return so many of some places with a sum between two bounds, the first ones, or None.
+
+    Of each size no more than ``count`` places are looked at.
+
+    Raises:
+        CutError: There are too many choices.
+    """
+    count, least, most = wanted
+    if most < 0:
+        return None
+    seen: dict[int, int] = {}
+    some = []
+    for place in places:
+        seen[tiles[place]] = seen.get(tiles[place], 0) + 1
+        if seen[tiles[place]] <= count:
+            some.append(place)
+    if len(some) * count > CHOICES_MAX:
+        raise CutError
+    mask = (1 << most + 1) - 1
+    # By how many behind each place are taken: the sums that there are, as bits.
+    sums = [[1] + [0] * count]
+    for place in reversed(some):
+        last = sums[-1]
+        sums.append(
+            [last[0], *(last[n] | last[n - 1] << tiles[place] & mask for n in range(1, count + 1))]
+        )
+    fitting = sums[-1][count] >> max(least, 0) << max(least, 0)
+    if not fitting:
+        return None
+    total = (fitting & -fitting).bit_length() - 1
+    found: list[int] = []
+    for place, behind in zip(some, sums[-2::-1], strict=True):
+        left = count - len(found)
+        if left and total >= tiles[place] and behind[left - 1] >> total - tiles[place] & 1:
+            found.append(place)
+            total -= tiles[place]
+    return found
 
 
 def _whole(room: Room) -> Column:

@@ -22,7 +22,7 @@ from xce.sched.place.domains import Trail
 from xce.sched.place.search import Steps
 from xce.sched.place.simple import find_loose, find_simple
 from xce.sched.place.whole import find_whole, most_in_all, sized
-from xce.sched.policy import Policy, sift
+from xce.sched.policy import Policy, fitting
 from xce.sched.processor_mix import Mix
 from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
@@ -124,7 +124,7 @@ def find_serial(
         facts: The hosts.
         policy: Which hosts are the best.
     """
-    if pools.most_attempts(shape, pools_free, shape.tasks_max) == 0:
+    if not left.any() or pools.most_attempts(shape, pools_free, shape.tasks_max) == 0:
         return None
     room = bulk.attempts_on_hosts(shape, ground, left)
     if not room.any():
@@ -150,13 +150,21 @@ def find_gang(
     if shape.request.parts:
         return _find_parts(shape, ground, pools_free, facts, policy)
     tasks = pools.most_tasks(shape, pools_free)
-    if tasks < shape.tasks_min:
+    if tasks < shape.tasks_min or not left.any():
         return None
-    ranked = policy.ranking(shape, ground, facts)
     if shape.is_loose:
+        ranked = policy.ranking(shape, ground, facts)
         found = find_loose(shape, ground.free, left, ranked, tasks)
     else:
-        found = find_simple(shape, room_on(shape, ground.free, left, ranked), tasks, Trail())
+        numbers = left.nonzero()[0]
+        room = room_on(shape, ground.free, left, numbers)
+        if int(room.most.sum()) < shape.tasks_min:
+            return None
+        if len(numbers) > 1:
+            # What each can take is the same in any order, and to order them may take long.
+            ranked = policy.ranking(shape, ground, facts)
+            room = room.within(numbers.searchsorted(ranked[left[ranked]]))
+        found = find_simple(shape, room, tasks, Trail())
     return None if found is None else _simple_spot(shape, *found, ground.free)
 
 
@@ -170,7 +178,7 @@ def _find_alternative(
     for inner in shape.inner:
         if inner.fixed is not None or pools.explain_shortage(inner, pools_free) is not None:
             continue
-        left = sift(inner, ground, facts, policy, inner.unit).left
+        left = fitting(inner, ground, facts, policy)
         spot = find_gang(inner, ground, pools_free, left, facts, policy)
         if spot is not None:
             return spot
@@ -192,12 +200,15 @@ def _find_parts(
     fewest = shape if low == high else sized(shape, low)
     if pools.explain_shortage(fewest, pools_free) is not None:
         return None
-    places = Candidates(
-        tuple(sift(part, ground, facts, policy, part.unit).left for part in shape.inner),
-        tuple(policy.ranking(part, ground, facts) for part in shape.inner),
-    )
     if waited_for(shape.request, ground.where):
         return None
+    masks: list[Flags] = []
+    for part in shape.inner:
+        masks.append(fitting(part, ground, facts, policy))
+        if part.tasks_min and not masks[-1].any():
+            return None
+    ranked = tuple(policy.ranking(part, ground, facts) for part in shape.inner)
+    places = Candidates(tuple(masks), ranked)
     best = _find_sized(fewest, ground, places, Trail(), None)
     if best is None or low == high:
         return best

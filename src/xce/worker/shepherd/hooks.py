@@ -25,11 +25,17 @@ POST_DONE: Final = 1
 POST_FAILED: Final = 2
 _TRANSFER_FAULTS: Final = {
     66: "what is to be copied is no file that can be read",
-    68: "this host does not have the directory of the local file: it is not the machine of the "
-    "submission, and has mounted nothing from the same server there",
+    68: "this host does not have the directory of the local file, and no worker of this cluster "
+    "runs on the host of the submission: copy within a directory that both see",
+    69: "the host of the submission could not be reached",
     73: "its copy cannot be written",
+    74: "there is no room for its copy",
+    75: "whether it was added is not known: a worker ended while it was",
+    76: "it is too long to be carried between hosts",
+    77: "nothing can run as the job's user on the host of the submission",
+    78: "on the host of the submission its directory is another one than it was then",
 }
-"""By the exit status of the step (`xce.step.file_copy`)."""
+"""By the exit status of the step (`xce.client.file_copy`)."""
 
 
 class Step(NamedTuple):

@@ -48,6 +48,10 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
             {"queue": "q", "name": "a*", "host": "h1", "fields": BASE},
         ),
         (["-P", "p"], {"fields": f"{BASE},project"}),
+        (["-Jd", "p*"], {"fields": f"{BASE},description"}),
+        (["-G", "chem"], {"user": "all", "fields": f"{BASE},user_group"}),
+        (["-p0"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
+        (["-p1"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
         (["-l"], {}),
         (["0"], {"fields": BASE}),
         (["12", "13[1-3]"], {"ids": "12,13[1-3]", "fields": BASE}),
@@ -97,6 +101,19 @@ def test_filters_that_the_cluster_does_not_know_are_applied_here():
     assert out_of(["-noheader", "-m", "h2 h9", "-o", "id"], *rows) == "3\n"
     assert out_of(["-noheader", "-J", "arr[2,4-9]", "-o", "jobindex"], rows[0]) == "2\n4\n5\n"
     assert out_of(["-noheader", "-J", "a*", "-o", "id", "1", "3"], rows[0], rows[2]) == "1\n" * 5
+    told = [
+        make_row(jobid=4, description="night run", user_group="chem"),
+        make_row(jobid=5, description="", user_group="bio"),
+    ]
+    assert out_of(["-noheader", "-Jd", "night*", "-o", "id"], *told) == "4\n"
+    assert out_of(["-noheader", "-G", "bio", "-o", "id"], *told) == "5\n"
+
+
+def test_levels_of_reasons_are_those_of_lsf():
+    row = make_row(jobid=1, reason=make_reason("one", "two: 3 hosts"))
+    assert out_of(["-p0"], row) == out_of(["-p"], row)
+    shown = [out_of([option, "-noheader"], row).splitlines()[1:] for option in ("-p0", "-p1")]
+    assert shown == [[" one;", " two: 3 hosts;"], [" one;"]]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +163,24 @@ def test_illegal_ids_and_contradictions_are_refused():
         (["-o", "jobid", "-w"], "cannot be used together"),
         (["-hms"], "-hms needs -o"),
         (["-q", "a b"], "one queue at a time"),
+        (["-G", "chem", "-u", "x"], "-G and -u cannot be used together"),
+        *[
+            ([form, *words], f"{form} and {words[0]} cannot be used together")
+            for form, *words in (
+                ("-A", "-g", "/a"),
+                ("-A", "-app", "x"),
+                ("-A", "-Jd", "x"),
+                ("-A", "-p0"),
+                ("-A", "-WL"),
+                ("-script", "-u", "x"),
+                ("-script", "-l"),
+                ("-psum", "-l"),
+                ("-psum", "-noheader"),
+                ("-sum", "-w"),
+                ("-sum", "-o", "id"),
+                ("-sum", "-l"),
+            )
+        ],
     ):
         status, out, err = run_command(bjobs, words, {"GET /jobs": answer()})
         assert (status, out) == (255, "")

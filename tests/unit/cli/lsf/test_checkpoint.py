@@ -7,9 +7,10 @@ import subprocess
 import pytest
 from fake_api import FakeApi, run_command
 
-from xce.cli.lsf import bchkpnt, brestart, bsub
+from xce.cli.lsf import bchkpnt, bmod, brestart, bsub
 from xce.cli.lsf.checkpoint import SUBMISSION, parse_checkpoints
 from xce.cli.lsf.values import BadValueError
+from xce.step.file_copy import place_of
 
 ACCEPTED = {
     "seq": 8,
@@ -117,6 +118,42 @@ def test_a_directory_that_cannot_be_made_is_told_before_anything_is_sent(tmp_pat
     status, _, err, sent = run(bsub, ["-k", f"{tmp_path}/file/ck", "true"])
     assert (status, sent) == (255, None)
     assert err.startswith(f"Bad checkpoint directory: -k {tmp_path}/file/ck: ")
+
+
+def change(*words, found, result=None):
+    """Run ``bmod``; return status, stdout, stderr and what was sent."""
+    answer = {"seq": 1, "results": [result or {"job": "12", "jobid": 12, "text": "modified"}]}
+    routes = {"POST /jobs/actions": answer, "GET /jobs/12": {"checkpoints": found}}
+    with FakeApi(routes) as fake:
+        told = run_command(bmod, [*words, "12"], api=fake)
+        sent = [request.json() for request in fake.requests if request.method == "POST"]
+    return (*told, sent[-1]["change"] if sent else None)
+
+
+def test_bmod_takes_what_brestart_needs_to_where_checkpoints_will_be(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = run(bsub, ["-k", "ck 5", "sleep", "9"])[3]
+    wanted = {"directory": f"{tmp_path}/new", "period_s": 600, "method": "m"}
+    found = change("-k", "new 10 method=m", found=before["checkpoints"])
+    assert found == (
+        0, "Parameters of job <12> are being changed\n", "", {"checkpoints": wanted}
+    )  # fmt: skip
+    kept = json.loads((tmp_path / "new" / "12" / SUBMISSION).read_text())
+    assert kept == {**before, "checkpoints": wanted, "queue": "normal"}
+    refused = {"job": "12", "error": {"code": "c", "text": "it has started", "lsf": ""}}
+    assert change("-k", "late", found=wanted, result=refused)[0] == 255
+    assert not (tmp_path / "late" / "12").exists()
+    assert change("-kn", found=wanted)[3] == {"unset": ["checkpoints"]}
+
+
+def test_bmod_makes_no_job_checkpointable_of_which_nothing_was_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, err, sent = change("-k", "ck", found=None)
+    assert (status, sent, (tmp_path / "ck").exists()) == (255, None, False)
+    assert "Job <12> is not checkpointable: it was submitted without -k" in err
+    status, _, err, sent = change("-k", "ck", found={"directory": f"{tmp_path}/none"})
+    assert (status, sent) == (255, None)
+    assert f"{tmp_path}/none/12/{SUBMISSION}: No such file" in err
 
 
 @pytest.mark.parametrize(
@@ -245,6 +282,45 @@ def test_an_element_goes_on_as_a_job(tmp_path, monkeypatch):
     assert (status, "array" in sent) == (0, False)
     assert f"directory='{tmp_path}/ck/12[2]'" in sent["script"]
     assert restart("ck", "12")[2].startswith("Job <12> is an array: name an element")
+
+
+def test_the_files_of_an_element_are_still_its_own(tmp_path, monkeypatch):
+    files = [
+        "-i",
+        "in.%I",
+        "-o",
+        "out.%J.%I",
+        "-outdir",
+        "d%EI",
+        "-f",
+        "%I/x > y.%I",
+        "-f",
+        "z < z",
+    ]
+    submitted(tmp_path, monkeypatch, "-J", "a[1-3]", *files, "true", job="12[2]")
+    (tmp_path / "2").mkdir()
+    sent = restart("ck", "12[2]")[3]
+    assert (sent["input"], sent["output"], sent["output_dir"]) == ("in.2", "out.%J.2", "d2")
+    assert sent["transfers"] == [
+        [f"{tmp_path}/2/x", ">", "y.2", place_of(f"{tmp_path}/2/x")],
+        [f"{tmp_path}/z", "<", "z", place_of(f"{tmp_path}/z")],
+    ]
+
+
+def test_places_are_noted_again_on_the_machine_that_has_them_and_nowhere_else(
+    tmp_path, monkeypatch
+):
+    submitted(tmp_path, monkeypatch, "-f", "x > y", "true")
+    path = tmp_path / "ck" / "12" / SUBMISSION
+    kept = json.loads(path.read_text())
+    kept["transfers"][0][3] = "1 another boot 1 2"
+    path.write_text(json.dumps(kept))
+    assert restart("ck", "12")[3]["transfers"][0][3] == place_of(f"{tmp_path}/x")
+    path.write_text(json.dumps({**kept, "from_host": "elsewhere"}))
+    assert restart("ck", "12")[3]["transfers"][0][3] == "1 another boot 1 2"
+    kept["transfers"][0][0] = "/"
+    path.write_text(json.dumps(kept))
+    assert restart("ck", "12")[2].startswith("Bad file transfer: / > y: / is no file. Job not")
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_jobs_are_selected_as_in_lsf(words, select):
     [
         (["-r"], {"action": "kill", "force": True}),
         (["-b"], {"action": "kill"}),
+        (["-d"], {"action": "kill", "as_done": True}),
         (["-s", "USR1"], {"action": "signal", "signal": 10}),
         (["-s", "sigterm"], {"action": "signal", "signal": 15}),
         (["-s9"], {"action": "kill", "force": True}),
@@ -148,6 +149,7 @@ def test_a_lost_connection_does_not_end_a_second_newest_job():
 def test_illegal_words_are_refused():
     assert run_command(bkill, ["abc"], {}) == (255, "", "abc: Illegal job ID.\n")
     assert run_command(bkill, ["-s", "9", "-r", "1"], {})[0] == 255
+    assert run_command(bkill, ["-d", "-r", "1"], {})[0] == 255
     wrong_state = run_command(bkill, ["-stat", "done", "0"], {})
     assert wrong_state == (255, "", "-stat done: one of pend, run, susp.\n")
     assert "USR1 SEGV USR2" in run_command(bkill, ["-l"], {})[1]

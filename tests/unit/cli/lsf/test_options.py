@@ -67,7 +67,7 @@ def test_bsub_takes_numbers_and_brackets_behind_the_letter(word, option, value):
         (["-az"], bjobs, "-az: there is no such option"),
         (["-aps"], bjobs, "-o 'jobid priority'"),
         (["-plan"], bjobs, "-plan: this option"),
-        (["-d", "5"], bkill, "-d: this option"),
+        (["-C", "why", "5"], bkill, "-C: this option"),
         (["--verbose"], bjobs, "--verbose: there is no such option"),
     ],
 )

@@ -30,7 +30,7 @@ def test_a_run_tells_all_of_every_job(tmp_path: Path, capsys: pytest.CaptureFixt
     first, second = document["jobs"]
     assert first == {
         "id": "a", "jobid": 1, "index": 0, "state": "DONE", "submit": 0, "start": 1, "end": 301,
-        "wait": 1, "attempt": 1, "exit": 0, "reason": None,
+        "wait": 1, "attempt": 1, "exit": 0, "reason": None, "rule": "turn",
         "placement": [
             {
                 "host": "h1", "role": "", "slots": 2, "gpus": [], "amounts": {"mem": 2048},
@@ -78,12 +78,13 @@ def test_the_seed_draws_run_times(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_what_does_not_hold_is_named_with_what_was_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = SCENARIO.replace("end: 301", "end: 300").replace("{h1: 2}", "{h2: 1}")
+    text = SCENARIO.replace("end: 301", "end: 300").replace("{h1: 2}", "{h2: 1}, rule: backfill")
     file = scenario(tmp_path, text)
     assert main(["sim", "run", file, "-o", "yaml"]) == 1
     told = capsys.readouterr()
     assert f"{file}:7: expected" in told.err
     assert "hosts are {'h1': 2}" in told.err
+    assert "rule is turn" in told.err
     assert "end is 301" in told.err
     assert yaml.safe_load(told.out)["expect"][1]["found"] == "end is 301"
     assert main(["sim", "run", file]) == 1
@@ -95,6 +96,29 @@ def test_a_wrong_file_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["sim", "run", file]) == 2
     assert f"{file}:1: cluster.hosts[1].name: a host entry has no key" in capsys.readouterr().err
     assert main(["sim", "run", str(tmp_path / "none.yaml")]) == 2
+
+
+def test_a_journal_that_cannot_be_written_is_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = scenario(tmp_path, SCENARIO)
+    for place, why in ((Path(file) / "inside", "Not a directory"), (Path(file), "File exists")):
+        assert main(["sim", "run", file, "--journal", str(place)]) == 2
+        assert capsys.readouterr().err == f"{place}: {why}\n"
+    directory = str(tmp_path / "journal")
+    assert main(["sim", "run", file, "--journal", directory]) == 0
+    assert main(["sim", "run", file, "--journal", directory]) == 2
+    assert "there is a journal already" in capsys.readouterr().err
+
+
+def test_what_is_left_out_of_a_log_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.swf"
+    line = "{} 0 -1 {} 1 -1 -1 1 {} -1 1 1 1 -1 -1 -1 -1 -1\n"
+    log.write_text("".join(line.format(*job) for job in ((1, 5, 9), (2, 5, -1), (3, 0, 9))))
+    assert main(["sim", "swf", str(log), "--procs", "1"]) == 0
+    assert "  jobs left out 2: no requested time 1, no run time 1\n" in capsys.readouterr().out
 
 
 def test_a_gpu_trace_that_is_not_there_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:

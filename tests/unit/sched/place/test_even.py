@@ -1,4 +1,4 @@
-"""Even shares of domains in blocks or on so many hosts, against every way."""
+"""Even shares of domains in blocks, on filled hosts or so many, against every way."""
 
 from itertools import product
 
@@ -6,8 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xce.sched.place import uneven as filling
 from xce.sched.place.capacity import Room
 from xce.sched.place.even import DOMAINS_MAX, Even
+from xce.sched.place.uneven import Uneven
 
 MANY = settings(max_examples=300, derandomize=True, deadline=None)
 Rows = list[tuple[int, int, int]]
@@ -16,22 +18,37 @@ rows = st.lists(
 )
 
 
-def even(found: Rows, tile: int, domains_max: int, hosts_max: int) -> Even:
-    """Return what is asked about hosts of ``(tasks, cost of being first, domain)``."""
+def room_of(found: Rows, tiles: list[int]) -> tuple[Room, np.ndarray]:
+    """Return the room of hosts of ``(tasks, cost of being first, domain)``, and their domains."""
     later = np.asarray([most for most, _, _ in found])
     first = np.maximum(later - np.asarray([cost for _, cost, _ in found]), 0)
     names = [domain for _, _, domain in found]
     of_host = np.unique(names, return_inverse=True)[1]
-    room = Room(np.arange(len(found)), later, first, np.full(len(found), tile))
+    return Room(np.arange(len(found)), later, first, np.asarray(tiles)), of_host
+
+
+def even(found: Rows, tile: int, domains_max: int, hosts_max: int) -> Even:
+    """Return what is asked about hosts with blocks of one size."""
+    room, of_host = room_of(found, [tile] * len(found))
     return Even(room, of_host, np.arange(of_host.max() + 1), domains_max, hosts_max)
 
 
+def uneven(found: Rows, tiles: list[int], domains_max: int) -> Uneven:
+    """Return what is asked about hosts that are filled."""
+    room, of_host = room_of(found, tiles)
+    return Uneven(room, of_host, np.arange(of_host.max() + 1), domains_max)
+
+
 def is_right(
-    found: Rows, tile: int, domains_max: int, hosts_max: int, tasks: tuple[int, ...]
+    found: Rows,
+    tiles: list[int],
+    domains_max: int,
+    hosts_max: int,
+    tasks: tuple[int, ...],
 ) -> bool:
     """Return whether tasks may lie on hosts so, with some host the first."""
     used = [host for host, size in enumerate(tasks) if size]
-    odd = [host for host in used if tasks[host] % tile]
+    odd = [host for host in used if tasks[host] % tiles[host]]
     shares: dict[int, int] = {}
     for host in used:
         shares[found[host][2]] = shares.get(found[host][2], 0) + tasks[host]
@@ -45,15 +62,20 @@ def is_right(
     )
 
 
-@MANY
-@given(rows, st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.integers(1, 14))
-def test_what_is_found_is_right_and_the_largest_there_is(found, tile, domains_max, hosts_max, cap):
+def check(
+    asked: Even | Uneven,
+    found: Rows,
+    tiles: list[int],
+    domains_max: int,
+    hosts_max: int,
+    cap: int,
+) -> None:
+    """All counts for which there is a way are found, and each way is right."""
     counts = {
         sum(tasks)
         for tasks in product(*(range(most + 1) for most, _, _ in found))
-        if any(tasks) and is_right(found, tile, domains_max, hosts_max, tasks)
+        if any(tasks) and is_right(found, tiles, domains_max, hosts_max, tasks)
     }
-    asked = even(found, tile, domains_max, hosts_max)
     assert asked.largest(cap) == max((count for count in counts if count <= cap), default=0)
     for tasks in range(1, 13):
         laid = asked.find(tasks)
@@ -63,8 +85,27 @@ def test_what_is_found_is_right_and_the_largest_there_is(found, tile, domains_ma
             on_hosts = [0] * len(found)
             for number, size in zip(numbers, sizes, strict=True):
                 on_hosts[number] = size
-            assert is_right(found, tile, domains_max, hosts_max, tuple(on_hosts))
-            assert len(numbers) == 1 or sizes[0] % tile == 0
+            assert is_right(found, tiles, domains_max, hosts_max, tuple(on_hosts))
+            assert len(numbers) == 1 or sizes[0] % tiles[numbers[0]] == 0
+
+
+@MANY
+@given(rows, st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.integers(1, 14))
+def test_what_is_found_is_right_and_the_largest_there_is(found, tile, domains_max, hosts_max, cap):
+    asked = even(found, tile, domains_max, hosts_max)
+    check(asked, found, [tile] * len(found), domains_max, hosts_max, cap)
+
+
+@MANY
+@given(
+    rows,
+    st.lists(st.sampled_from([0, 0, 0, 1, 2]), min_size=5, max_size=5),
+    st.integers(1, 3),
+    st.integers(1, 14),
+)
+def test_filled_hosts_come_to_every_sum_that_there_is(found, more, domains_max, cap):
+    tiles = [max(most, 1) + up for (most, _, _), up in zip(found, more, strict=False)]
+    check(uneven(found, tiles, domains_max), found, tiles, domains_max, 0, cap)
 
 
 def test_of_very_many_domains_the_largest_are_looked_at():
@@ -85,3 +126,24 @@ def test_many_domains_and_any_number_of_tasks_take_few_looks(monkeypatch):
     assert asked.find(most) is not None
     assert asked.find(most + 1) is None
     assert len(looks) < 300
+
+
+def test_filled_hosts_of_many_sizes_in_many_domains_are_laid_soon(monkeypatch):
+    found = [(2 + host * 7 % 31, 0, host % 40) for host in range(1_200)]
+    asked = uneven(found, [most for most, _, _ in found], 40)
+    looks = []
+    choose = asked._choose
+    monkeypatch.setattr(asked, "_choose", lambda *of: (looks.append(of), choose(*of))[1])
+    most = asked.largest(sum(most for most, _, _ in found))
+    numbers, sizes = asked.find(most)
+    assert (len(set(numbers.tolist())), int(sizes.sum())) == (len(numbers), most)
+    assert not asked.is_cut
+    assert len(looks) < 200
+
+
+def test_a_largest_number_that_takes_too_many_looks_is_not_the_last_word(monkeypatch):
+    monkeypatch.setattr(filling, "TRIES_MAX", 1)
+    # No two domains come to shares that differ by a task at most, though each has a share alone.
+    asked = uneven([(3, 3, 0), (5, 0, 1), (3, 3, 2)], [3, 5, 3], 2)
+    monkeypatch.setattr(asked, "_choose", lambda *_: None)
+    assert (asked.largest(11), asked.is_cut) == (5, True)

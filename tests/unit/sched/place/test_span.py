@@ -4,10 +4,12 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xce.sched.place.capacity import Room, tasks_on_hosts
+from xce.sched.place.search import CutError
 from xce.sched.place.span import lay, lay_whole, reach
 
 MANY = settings(max_examples=400, derandomize=True, deadline=None)
@@ -151,21 +153,32 @@ def test_rooms_without_tiles_reach_as_far_as_with_tiles_of_one_task(
 
 
 @MANY
-@given(hosts, st.integers(1, 4), st.integers(1, 12))
-def test_whole_hosts_are_found_whenever_there_are_so_many_that_have_enough(
-    rows: list[tuple[int, int]], count: int, least: int
+@given(hosts, st.integers(1, 4), st.integers(1, 12), st.integers(0, 9))
+def test_whole_hosts_are_found_whenever_so_many_have_enough_and_not_too_much(
+    rows: list[tuple[int, int]], count: int, least: int, more: int
 ) -> None:
+    most = least + more if more < 9 else 10_000_000
     later = np.asarray([most for most, _ in rows], np.int64)
     first = np.maximum(later - np.asarray([cost for _, cost in rows]), 0)
     tile = np.maximum(later, 3)
-    found = lay_whole(Room(np.arange(len(rows)), later, first, tile), count, least)
+    found = lay_whole(Room(np.arange(len(rows)), later, first, tile), count, least, most)
     whole = [place for place in range(len(rows)) if later[place] >= tile[place]]
     can = [
         chosen
         for chosen in itertools.permutations(whole, count)
-        if first[chosen[0]] >= tile[chosen[0]] and sum(tile[place] for place in chosen) >= least
+        if first[chosen[0]] >= tile[chosen[0]]
+        and least <= sum(tile[place] for place in chosen) <= most
     ]
     assert (found is not None) == bool(can)
     if found is not None:
         assert tuple(found[0].tolist()) in can
         assert found[1].tolist() == [int(tile[place]) for place in found[0]]
+
+
+def test_whole_hosts_with_too_many_choices_are_not_the_last_word() -> None:
+    tile = np.asarray([2, 4] * 300, np.int64)
+    room = Room(np.arange(len(tile)), tile, tile, tile)
+    assert lay_whole(room, 100, 1, 299) is not None
+    # Of even sizes no sum is odd.
+    with pytest.raises(CutError):
+        lay_whole(room, 300, 901, 901)

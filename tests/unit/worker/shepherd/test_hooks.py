@@ -104,8 +104,9 @@ COPIES = [
     ("code", "text"),
     [
         (66, "what is to be copied is no file that can be read"),
-        (68, ("this host does not have the directory of the local file: it is not the machine of "
-         "the submission, and has mounted nothing from the same server there")),
+        (68, ("this host does not have the directory of the local file, and no worker of this "
+         "cluster runs on the host of the submission: copy within a directory that both see")),
+        (69, "the host of the submission could not be reached"),
         (73, "its copy cannot be written"),
         (127, "exit status 127"),
     ],

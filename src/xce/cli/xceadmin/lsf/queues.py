@@ -7,7 +7,7 @@ from typing import Any, Final
 from xce.cli.xceadmin.lsf.files import Section, list_words
 from xce.cli.xceadmin.lsf.limits import PROCESS_LIMITS, minutes_of, size_of, take_process_limit
 from xce.cli.xceadmin.lsf.report import Findings, Verdict
-from xce.cli.xceadmin.lsf.site import Site, parse_shares
+from xce.cli.xceadmin.lsf.site import EACH_OTHER, Site, parse_shares
 from xce.cli.xceadmin.lsf.verdicts import QUEUE, find_reason
 from xce.config.names import QUEUE_NAME, RESERVED_QUEUES
 from xce.config.schema import REQUEUES_LIMIT
@@ -202,13 +202,17 @@ class QueueImport:
     def _fairshare(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         queue["policy"] = "fairshare"
         tree, seen = [], set[str]()
-        for name, shares in parse_shares(text):
+        given = parse_shares(text)
+        for name, shares in given:
             node = self._share_node(name, shares, seen)
             if node is not None:
                 tree.append(node)
         if tree:
             queue["fairshare"] = tree
-            return Verdict.TAKEN, "policy: fairshare, fairshare: the same shares"
+            said = "policy: fairshare, fairshare: the same shares"
+            if "others" in dict(given):
+                return Verdict.PARTLY, f"{said}; {EACH_OTHER}"
+            return Verdict.TAKEN, said
         return Verdict.TAKEN, "policy: fairshare, all users the same"
 
     def _share_node(self, word: str, shares: int, seen: set[str]) -> dict[str, Any] | None:
@@ -221,7 +225,7 @@ class QueueImport:
         members = self._site.user_groups.get(name)
         if members:
             own = dict(self._site.user_shares.get(name, ()))
-            inner = own.get("default", 1)
+            inner = own.get("default", own.get("others", 1))
             nodes = [
                 self._share_node(one, own.get(one.rstrip("@/"), inner), seen) for one in members
             ]
@@ -334,6 +338,10 @@ def take_max_requeues(entry: Queue, text: str) -> tuple[Verdict, str]:
 
 def take_exit_values(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:
     """Take a list of exit statuses into a queue or a profile."""
+    if key == "success_exit_values":
+        text = " ".join(word for word in text.split() if word != "0")
+        if not text:
+            return Verdict.TAKEN, "the default: 0 is success"
     try:
         _, elsewhere = parse_exit_values(text)
     except TextError as error:

@@ -69,5 +69,7 @@ class Findings:
             f"{total} parameters: {counts[Verdict.TAKEN]} taken over, "
             f"{counts[Verdict.PARTLY]} in part, {counts[Verdict.NONE]} without counterpart"
         )
+        if notes := counts[Verdict.NOTE]:
+            summary += f"; {notes} line{'' if notes == 1 else 's'} marked note: look at these"
         lines = [one.render().replace(":  ", ": ").replace(": :", ":") for one in ordered]
         return "\n".join([*lines, summary, ""])

@@ -10,6 +10,7 @@ from xce.config.names import HOST_NAME, RESERVED_RESOURCES, RESOURCE_NAME, expan
 from xce.model.errors import TextError
 
 BUILT_IN: Final = RESERVED_RESOURCES
+EACH_OTHER: Final = "each of the others has them, not all together"
 _AMOUNT: Final = re.compile(r"([^@\s]+)@\[([^\]]*)\]|\[([^\]]*)\]")
 
 
@@ -203,7 +204,12 @@ class Site:
             if shares:
                 self.user_shares[name] = shares
                 text = "the shares of its members in every fairshare tree that names the group"
-                self.findings.add(section, key, Verdict.TAKEN, text, of=name)
+                if "others" in dict(shares):
+                    self.findings.add(
+                        section, key, Verdict.PARTLY, f"{text}; {EACH_OTHER}", of=name
+                    )
+                else:
+                    self.findings.add(section, key, Verdict.TAKEN, text, of=name)
             else:
                 self.findings.add(section, key, Verdict.NONE, find_reason(USER, key), of=name)
 

@@ -48,7 +48,9 @@ LSB_PARAMS: Final[tuple[tuple[str, str], ...]] = (
      r"PEND_REASON_UPDATE_INTERVAL|MBD_.*|NEWJOB_REFRESH|SUB_TRY_INTERVAL|.*_INTERVAL"), _PERIODS),
     (r"MAX_JOBID|MAX_JOB_NUM|MAX_ACCT.*|ACCT_ARCHIVE.*|MAX_.*ARCHIVE.*",
      "ids are never used again, and the history forgets nothing"),
-    (r"MAX_PEND_.*|PEND_JOB.*|MAX_SBD_.*|MAX_USER_PRIORITY|JOB_PRIORITY_OVER_TIME", _LIMITS),
+    (r"MAX_PEND_.*|PEND_JOB.*|MAX_SBD_.*", _LIMITS),
+    (r"MAX_USER_PRIORITY", "-sp takes any priority from 1 on"),
+    (r"JOB_PRIORITY_OVER_TIME", "priorities do not grow while jobs wait"),
     ((r"CPU_TIME_FACTOR|RUN_TIME_FACTOR|RUN_JOB_FACTOR|FAIRSHARE_.*|COMMITTED_RUN_TIME_FACTOR|"
      r"ENABLE_HIST_RUN_TIME|RUN_TIME_DECAY"), "fairshare counts slots by time with one formula"),
     (r"DEFAULT_HOST_SPEC|ABS_RUNLIMIT", _HOSTSPEED),

@@ -1,0 +1,160 @@
+"""After a restore: what hosts know of entries that the restored journal lacks (decision X-32).
+
+Ids and attempt numbers that may have been given out by such entries are left out, so that nothing
+new is taken for something that runs, or ended, on a host before. What hosts report of them is a
+stranger: it is let be and shown, its host takes nothing new until an administrator opens it, and it
+is ended only on somebody's word.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final, TypeAlias
+
+from xce.control.loss import add_end, each_place, with_parts
+from xce.model.host_record import HostsOpened, JournalRestored, PartsLeft, StrangersSeen
+from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.job import EndCause, Phase
+from xce.model.observation import HostJoined
+from xce.model.ranges import contains
+from xce.model.record import Ended, Held, Record, Requeued
+from xce.state.cluster import ClusterState
+from xce.state.job import Attempt, Job
+
+Key: TypeAlias = tuple[JobId, Index, int]
+JOBS_SKIPPED: Final = 100_000
+"""So many ids are left out: more than are given out between two backups, one hopes; those that
+hosts report are left out in any case."""
+ATTEMPTS_SKIPPED: Final = 1_000
+_NAMED: Final = 5
+"""So many strangers are named in a host's comment."""
+_UNKNOWN: Final = "the journal was restored, and the host does not know this attempt any more"
+
+
+def decide_restored(state: ClusterState) -> list[Record]:
+    """Return the record with which the first reign on a restored journal begins."""
+    above = state.attempts_above + ATTEMPTS_SKIPPED
+    return [JournalRestored(state.next_job + JOBS_SKIPPED, above)]
+
+
+def find_strangers(state: ClusterState, seen: HostJoined) -> list[Key]:
+    """Return the attempts on a host that were begun by entries which the journal lacks."""
+    keys = ((item.job, item.index, item.attempt) for item in seen.attempts)
+    return [key for key in keys if _is_strange(state, *key)]
+
+
+def _is_strange(state: ClusterState, job_id: JobId, index: Index, number: int) -> bool:
+    if job_id >= state.next_job:
+        return True
+    job = state.jobs.get(job_id)
+    if job is None:
+        return any(first <= job_id <= last for first, last in state.lost_jobs)
+    position = job.position(index)
+    if position is None or not is_from_before(state, job_id, number):
+        return False
+    return number > _last_number(job, position)
+
+
+def is_from_before(state: ClusterState, job: JobId, number: int) -> bool:
+    """Return whether an attempt was placed before the journal was restored."""
+    return number <= state.attempts_above and job < state.lost_jobs[-1][0]
+
+
+def _last_number(job: Job, position: int) -> int:
+    """Return the number of the last attempt of an element that the state knows of."""
+    if job.live and position in job.live:
+        return job.live[position].number
+    ended = job.ended_at(position)
+    if ended is not None:
+        return ended.attempt
+    return (job.attempts or {}).get(position, 0)
+
+
+def decide_strangers(state: ClusterState, number: HostNumber, strange: list[Key]) -> list[Record]:
+    """Return the records that note what is strange on a host, and let it take nothing new.
+
+    Elements of which a stranger runs are held: otherwise they would run twice.
+    """
+    known = state.hosts.strange.get(number, {})
+    fresh = [key for key in strange if key not in known]
+    records: list[Record] = []
+    if strange != list(known):
+        records.append(_seen(number, strange))
+    highest = max((job for job, _, _ in strange), default=0)
+    if highest >= state.next_job:
+        records.append(JournalRestored(highest + 1, state.attempts_above))
+    if fresh and state.hosts.is_open[number]:
+        names = ", ".join(map(_label, fresh[:_NAMED]))
+        more = f" and {len(fresh) - _NAMED} more" if len(fresh) > _NAMED else ""
+        text = f"quarantined: runs what the restored journal does not know: {names}{more}"
+        records.append(HostsOpened([number], False, text))
+    held = Held([], [], [], by_admin=True)
+    for job_id, index, _ in fresh:
+        job = state.jobs.get(job_id)
+        position = job.position(index) if job is not None else None
+        if job is None or position is None or not contains(job.pending, position, position):
+            continue
+        held.jobs.append(job_id)
+        held.firsts.append(index)
+        held.lasts.append(index)
+    if held.jobs:
+        records.append(held)
+    return records
+
+
+def _label(key: Key) -> str:
+    job, index, attempt = key
+    return f"{job}[{index}].{attempt}" if index else f"{job}.{attempt}"
+
+
+def _seen(number: HostNumber, strange: Collection[Key]) -> StrangersSeen:
+    return StrangersSeen(
+        number, [job for job, _, _ in strange], [index for _, index, _ in strange],
+        [attempt for _, _, attempt in strange],
+    )  # fmt: skip
+
+
+def decide_unstarted(
+    state: ClusterState, number: HostNumber, known: Collection[Key], now_us: Micros
+) -> list[Record]:
+    """Return what becomes of attempts that were about to start on a host when the backup was made.
+
+    The host may have had them, and have forgotten them since: it would not start them again.
+    """
+    if not state.lost_jobs:
+        return []
+    again = Requeued([], [], [], [])
+    ended = Ended([], [], [], [], [], [], [], [], [], [], [], [])
+    for job, position, attempt in each_place(state, state.on_host.get(number, ())):
+        key = (job.id, job.index(position), attempt.number)
+        if attempt.phase != Phase.STARTING or key in known:
+            continue
+        if not is_from_before(state, job.id, attempt.number):
+            continue
+        if attempt.end_cause and not attempt.requeue:
+            add_end(ended, job, position, attempt, EndCause.STATUS_LOST, now_us)
+            continue
+        again.details.append((len(again.jobs), _UNKNOWN))
+        again.jobs.append(job.id)
+        again.indices.append(job.index(position))
+        again.causes.append(attempt.end_cause or int(EndCause.STATUS_LOST))
+    records: list[Record] = [*([again] if again.jobs else []), *([ended] if ended.jobs else [])]
+    return with_parts(state, records)
+
+
+def detail_of(state: ClusterState, job: Job, attempt: Attempt) -> str:
+    """Return what there is to say of an attempt that its host does not know any more."""
+    is_lost = bool(state.lost_jobs) and is_from_before(state, job.id, attempt.number)
+    return _UNKNOWN if is_lost else ""
+
+
+def end_strangers(state: ClusterState, numbers: Iterable[HostNumber]) -> list[Record]:
+    """Return the records that end what is strange on hosts that are there."""
+    left = PartsLeft([], [], [], [])
+    records: list[Record] = []
+    for number in numbers:
+        for job, index, attempt in state.hosts.strange.get(number, {}):
+            left.hosts.append(number)
+            left.jobs.append(job)
+            left.indices.append(index)
+            left.attempts.append(attempt)
+        records.append(_seen(number, []))
+    return [*records, left] if left.hosts else []

@@ -1,0 +1,104 @@
+"""A step that copies a file, and the worker of its host, over their socket."""
+
+import asyncio
+import logging
+import os
+
+import pytest
+
+from xce.client.file_copy import AWAY, ELSEWHERE, CopyError, open_door
+from xce.model.task import EndFile, FileSeen, ReadFile, TaskFault, WriteFile
+from xce.net.message import TaskPiece
+from xce.worker.launch_desk import LaunchDesk, LaunchDoor
+
+KEY = (7, 3, 1)
+ME = os.geteuid()
+
+
+class Far:
+    """The way to the other host: answers as planned, and keeps what was asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+        self.has_end = asyncio.Event()
+
+    async def ask(self, key, host, order):
+        assert (key, host) == (KEY, "")
+        self.asked.append(order)
+        if isinstance(order, EndFile):
+            self.has_end.set()
+            return TaskPiece(0, file=FileSeen())
+        return self.answers.pop(0)
+
+
+def on_desk(directory, work, *answers, owners=(ME,)):
+    """Run work in a thread with a step's way to the worker; return what the worker has asked."""
+    owners = list(owners)
+
+    def owner_of(key):
+        return owners.pop(0) if len(owners) > 1 else owners[0]
+
+    async def run():
+        door = LaunchDoor(directory / "s", b"k" * 32)
+        far = Far(*answers)
+        serving = asyncio.create_task(LaunchDesk(door, far, owner_of, logging.getLogger("x")).run())
+        environ = {"XCE_JOBID": "7", "XCE_JOBINDEX": "3", "XCE_ATTEMPT": "1"}
+        way = open_door({**environ, **door.environment(KEY)}, 5)
+        way._of_all["name"] = "n"
+        try:
+            async with asyncio.timeout(30):
+                await asyncio.to_thread(work, way)
+                if far.asked and not isinstance(far.asked[-1], EndFile):
+                    way.close()
+                    await far.has_end.wait()
+        finally:
+            way.close()
+            serving.cancel()
+            await asyncio.wait({serving})
+        return far.asked
+
+    return asyncio.run(run())
+
+
+def read(way):
+    return way.ask({"what": "read", "place": 0, "limit": 9})
+
+
+def test_pieces_go_both_ways_and_the_end_is_told(tmp_path):
+    def work(way):
+        answer = read(way)
+        assert (answer.content, answer.is_over, answer.mode) == (b"\0ab", True, 0o640)
+        order = {"what": "write", "place": 4, "mode": 0o600, "is_end": True}
+        assert way.ask(order, b"cd").code == 0
+        way.end()
+
+    answers = (TaskPiece(0, file=FileSeen(0, b"\0ab", True, 0o640)), TaskPiece(0, file=FileSeen()))
+    assert on_desk(tmp_path, work, *answers) == [
+        ReadFile("n", 5, 0, 9), WriteFile("n", 5, 4, b"cd", 0o600, True), EndFile("n", 5)
+    ]  # fmt: skip
+
+
+def test_when_the_step_goes_its_copy_is_forgotten(tmp_path):
+    asked = on_desk(tmp_path, read, TaskPiece(0, file=FileSeen(0, b"x")))
+    assert asked[-1] == EndFile("n", 5)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(TaskFault.REFUSED, ELSEWHERE), (TaskFault.OVER, AWAY)]
+)
+def test_what_cannot_be_is_told_apart(tmp_path, fault, code):
+    def work(way):
+        with pytest.raises(CopyError) as caught:
+            read(way)
+        assert caught.value.code == code
+
+    on_desk(tmp_path, work, TaskPiece(0, fault))
+
+
+def test_who_is_away_is_asked_again_also_a_worker_that_knows_nothing_yet(tmp_path):
+    def work(way):
+        assert read(way).is_repeat
+
+    answers = (TaskPiece(0, TaskFault.AWAY), TaskPiece(0, file=FileSeen(0, b"x", True)))
+    on_desk(tmp_path, work, *answers, owners=(None, None, ME))
