@@ -204,7 +204,15 @@ def _launch(
         mails_report=config.mail.is_on and bool(spec.notices & ENDS),
         requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
         checkpoint_programs=config.checkpoint_programs if spec.checkpoints is not None else "",
+        warning_in_us=_warning_in_us(state, spec),
     )
+
+
+def _warning_in_us(state: ClusterState, spec: JobSpec) -> Micros:
+    """Return how long it is to the warning before the deadline; 0: there is none."""
+    if not spec.deadline_us or not spec.warning_signal:
+        return 0
+    return max(1, spec.deadline_us - spec.warning_us - state.now_us)
 
 
 def render_part(state: ClusterState, job_id: JobId, index: int) -> Launch | None:

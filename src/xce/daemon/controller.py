@@ -66,7 +66,7 @@ def main() -> int:
         journal = open_journal(layout, site)
         _raise_descriptors()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
-        lead = _begin_reign(journal, site, log)
+        lead = _begin_reign(journal, site, log, cluster=config.cluster_name)
         if lead is not None and not lead.state.seq:
             check_nothing_was_lost(layout, where=journal.place())
         begins = ReignBegan(is_restored=lead is not None and is_restored(journal))
@@ -100,7 +100,9 @@ def _load_again(layout: Layout, known: ClusterConfig, log: logging.Logger) -> Cl
         return known
 
 
-def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lead | None:
+def _begin_reign(
+    journal: Journal, site: SiteConfig, log: logging.Logger, *, cluster: str
+) -> Lead | None:
     """Return the lead; None: told to stop while standing by.
 
     On files only one controller may run: a second one fails. On a database it stands by.
@@ -112,7 +114,9 @@ def _begin_reign(journal: Journal, site: SiteConfig, log: logging.Logger) -> Lea
     stopping = threading.Event()
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stopping.set())
-    standing = StandBy(journal, lease_s=site.journal.lease_s, log=log, stopping=stopping)
+    standing = StandBy(
+        journal, cluster=cluster, lease_s=site.journal.lease_s, log=log, stopping=stopping
+    )
     return standing.run()
 
 

@@ -11,6 +11,7 @@ from xce.journal.interface import (
     EpochLostError,
     Journal,
     JournalHeldError,
+    JournalRefusedError,
     JournalTroubleError,
 )
 from xce.journal.recover import read_entries, recover
@@ -70,15 +71,23 @@ class StandBy:
 
     Args:
         journal: Not led yet.
+        cluster: The cluster's name, as this machine's configuration has it.
         lease_s: How long a lead lasts that is not renewed.
         log: Where things are told.
         stopping: Set when the process shall end.
     """
 
     def __init__(
-        self, journal: Journal, *, lease_s: float, log: logging.Logger, stopping: threading.Event
+        self,
+        journal: Journal,
+        *,
+        cluster: str,
+        lease_s: float,
+        log: logging.Logger,
+        stopping: threading.Event,
     ) -> None:
         self._journal = journal
+        self._cluster = cluster
         self._lease_s = lease_s
         self._log = log
         self._stopping = stopping
@@ -153,11 +162,25 @@ class StandBy:
         fresh, self._seq, self._crc = recover(
             self._journal, restore=load, empty=ClusterState, apply_entry=apply
         )
+        self._check_cluster(fresh)
         self._state = fresh
         # Now, since nobody waits: at a takeover it would take seconds.
         gc.collect()
         gc.freeze()
         self._log.info("standby-warm", extra={"seq": self._seq, "jobs": len(fresh.jobs)})
+
+    def _check_cluster(self, fresh: ClusterState) -> None:
+        """Refuse another cluster's journal: its jobs would get our configuration at a takeover.
+
+        Later the name may change: it is put in effect by the one who leads.
+        """
+        name, cluster, self._cluster = fresh.config.cluster_name, self._cluster, ""
+        if cluster and fresh.config_version and name != cluster:
+            raise JournalRefusedError(
+                f"{self._journal.place()}: holds the journal of cluster {name!r}, and here "
+                f"cluster_name is {cluster!r}: name another database; or, if the cluster shall be "
+                "called so, change the name on all machines and let the one who leads apply it"
+            )
 
     def _tell(self, event: str, text: str) -> None:
         """Log what keeps it from leading, once for each reason."""

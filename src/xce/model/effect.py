@@ -80,6 +80,10 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """Exit statuses for which it is started anew; only told where there are hooks."""
     checkpoint_programs: str = ""
     """Directory of programs that write checkpoints; only told where the job has any."""
+    warning_in_us: Micros = 0
+    """So long after this is told the warning before its deadline is due; 0: never."""
+    warning_at_us: Micros = 0
+    """The same by the clock of its host, which notes it when it is told."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

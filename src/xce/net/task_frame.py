@@ -2,12 +2,14 @@
 
 A length of 4 bytes, a head's length of 2 bytes (both big-endian), the head as JSON, and bytes that
 belong to it. Standard library only: commands in jobs start often.
+
+What comes is a user's: a head holds texts, flags and whole numbers of 64 bits, and nothing else.
 """
 
 import json
 import struct
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 Head = dict[str, Any]
 _LENGTHS: Final = struct.Struct(">IH")
@@ -16,6 +18,22 @@ FRAME_MAX: Final = 4 * 1024 * 1024
 
 class TaskFrameError(Exception):
     """What came is no frame."""
+
+
+def _parse_int(text: str) -> int:
+    value = int(text)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("a number of more than 64 bits")
+    return value
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no whole number")
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_parse_int, parse_float=_refuse_number, parse_constant=_refuse_number
+)
 
 
 def encode_task_frame(head: Mapping[str, object], content: bytes = b"") -> bytes:
@@ -49,8 +67,8 @@ class TaskFrameReader:
                 break
             start = at + _LENGTHS.size
             try:
-                head = json.loads(received[start : start + size])
-            except ValueError as error:
+                head = _DECODER.decode(received[start : start + size].decode())
+            except (ValueError, RecursionError) as error:
                 raise TaskFrameError("a frame without a head") from error
             if not isinstance(head, dict):
                 raise TaskFrameError("a frame without a head")

@@ -206,11 +206,12 @@ class Live:
 
     def _warn_us(self) -> Micros:
         """Return when the signal before the run limit, or the deadline, is due; 0: never."""
-        spec = self.launch.spec
-        end_us = min(filter(None, (self._end_us(), spec.deadline_us)), default=0)
-        if not end_us or not spec.warning_signal or self.is_warned:
+        spec, end_us = self.launch.spec, self._end_us()
+        if not spec.warning_signal or self.is_warned:
             return 0
-        return max(self.started_us, end_us - spec.warning_us)
+        before_end_us = max(1, end_us - spec.warning_us) if end_us else 0
+        found_us = min(filter(None, (before_end_us, self.launch.warning_at_us)), default=0)
+        return max(self.started_us, found_us) if found_us else 0
 
     def _checkpoint_us(self) -> Micros:
         """Return when a checkpoint is due; 0: never."""
@@ -243,6 +244,13 @@ class Live:
         if is_checkpoint(number):
             return Checkpoint(self.launch, *self.key, wants_end(number), is_forced(number), count)
         return Signal(*self.key, number, count=count)
+
+
+def by_own_clock(launch: Launch, now_us: Micros) -> Launch:
+    """Return a launch that is told now, with when the warning before its deadline is due here."""
+    if not launch.warning_in_us:
+        return launch
+    return replace(launch, warning_at_us=now_us + launch.warning_in_us)
 
 
 def is_ordered(live: Live, actions: Iterable[Action]) -> bool:

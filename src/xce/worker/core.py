@@ -29,7 +29,7 @@ from xce.model.observation import AttemptSeen
 from xce.worker import action as a
 from xce.worker import ending
 from xce.worker.action import Action, Key
-from xce.worker.attempt import Live, Over, is_ordered, never_started, over_of
+from xce.worker.attempt import Live, Over, by_own_clock, is_ordered, never_started, over_of
 from xce.worker.outbox import Outbox, Reports
 from xce.worker.parts import EARLIER, GONE, Parts
 from xce.worker.past import Past, Place
@@ -259,6 +259,7 @@ class HostState:
 
     def _launch(self, launch: Launch, now_us: Micros, actions: list[Action]) -> None:
         elements = []
+        launch = by_own_clock(launch, now_us)
         for index, attempt in zip(launch.indices, launch.attempts, strict=True):
             place = (launch.job, index)
             if attempt <= self._past.newest(place):

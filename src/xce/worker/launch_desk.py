@@ -39,6 +39,7 @@ from xce.model.task import (
     WriteFile,
 )
 from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.step.file_codes import AWAY, ELSEWHERE
 from xce.worker.action import Key
 from xce.worker.remote import Remote
 
@@ -54,10 +55,7 @@ _RECEIVE: Final = 256 * 1024
 _TASKS_MAX: Final = 100_000
 _NAME_MAX: Final = 200
 """Characters of a task's name, which its host remembers."""
-ELSEWHERE: Final = 68
-AWAY: Final = 69
 _FAULT_CODES: Final = {TaskFault.REFUSED: ELSEWHERE}
-"""Exit statuses of copies, as `xce.client.file_copy` has them."""
 
 
 class LaunchDoor(NamedTuple):
@@ -183,16 +181,17 @@ class _Client:
 
     async def take(self, head: Head, content: bytes) -> None:
         """Take what it says."""
-        name = str(head["name"])
+        name = _word_of(head, "name")
         if len(name) > _NAME_MAX:
             raise ValueError(f"the name of a task has more than {_NAME_MAX} characters")
         match head["do"]:
             case "start":
                 order = _start_of(head, content)
-                self._begin(name, str(head["host"]), self._run(name, str(head["host"]), order))
+                host = _word_of(head, "host")
+                self._begin(name, host, self._run(name, host, order))
             case "follow":
                 places = (int(head["out"]), int(head["err"]))
-                host = str(head["host"])
+                host = _word_of(head, "host")
                 self._begin(name, host, self._follow(name, host, *places))
             case "feed" if name in self._hosts:
                 fed = FeedTask(name, int(head["place"]), content, bool(head["end"]))
@@ -315,7 +314,7 @@ class _Client:
 
 
 def _file_order_of(head: Head, content: bytes) -> FileOrder:
-    name, transfer = str(head["name"]), int(head["transfer"])
+    name, transfer = _word_of(head, "name"), int(head["transfer"])
     match head["what"]:
         case "read":
             return ReadFile(name, transfer, int(head["place"]), int(head["limit"]))
@@ -326,11 +325,22 @@ def _file_order_of(head: Head, content: bytes) -> FileOrder:
             return EndFile(name, transfer)
 
 
+def _word_of(head: Head, member: str) -> str:
+    """Return a text that can be sent on.
+
+    Raises:
+        ValueError: It is none.
+    """
+    text = str(head[member])
+    text.encode()
+    return text
+
+
 def _start_of(head: Head, content: bytes) -> StartTask:
     words = content.split(b"\0") if content else []
     count = int(head["argc"])
     return StartTask(
-        str(head["name"]), tuple(words[:count]), tuple(words[count:]),
+        _word_of(head, "name"), tuple(words[:count]), tuple(words[count:]),
         str(head["cwd"]).encode("utf-8", "surrogateescape"), int(head["umask"]),
         bool(head["input"]),
     )  # fmt: skip

@@ -145,6 +145,7 @@ def test_a_second_machine_runs_some_daemons_and_serves_users_too(server: Postgre
                 answer = api.call("POST", "/jobs", document={"jobs": [body]}, key=make_key())
                 assert answer["results"][0]["jobid"] == job + 1
             live.xce("up", "--timeout", "60")
+            assert "scheduler" in live.xceadmin("peers"), "the one of this machine stands by"
             assert live.until_ended(job)["stat"] == "DONE"
             live.act("resume", job + 1)
             assert live.until_ended(job + 1)["stat"] == "DONE"

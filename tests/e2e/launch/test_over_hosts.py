@@ -205,14 +205,16 @@ def test_a_member_of_a_role_that_cannot_be_met_is_named_before_anything_begins(s
     assert not (live.home / "began").exists()
 
 
-def submit_with_files(site: Site, command: str, *files: tuple[str, str, str]) -> int:
+def submit_with_files(
+    site: Site, command: str, *files: tuple[str, str, str], array: str = ""
+) -> int:
     """Submit a job to h2 in h1's directory that h2 does not have."""
     hidden = site.live.home / HIDDEN
     transfers = [
         [str(hidden / local), operator, remote, place_of(str(hidden / local))]
         for local, operator, remote in files
     ]
-    return site.live.submit(command, hosts="h2", from_host="h1", transfers=transfers)
+    return site.live.submit(command, hosts="h2", from_host="h1", transfers=transfers, array=array)
 
 
 def test_files_come_from_and_go_to_a_directory_that_the_jobs_host_does_not_have(site: Site) -> None:
@@ -234,6 +236,23 @@ def test_files_come_from_and_go_to_a_directory_that_the_jobs_host_does_not_have(
     assert row["detail"].endswith("none > got: what is to be copied is no file that can be read")
     assert not (live.home / "ran").exists()
     assert (hidden / "all").read_text() == "head\n0\n"
+
+
+def test_what_killed_elements_have_made_is_copied_back_too(site: Site) -> None:
+    live = site.live
+    hidden = live.home / HIDDEN
+    job = submit_with_files(
+        site, "echo $LSB_JOBINDEX > made.$LSB_JOBINDEX; exec sleep 300",
+        ("of.%I", "<", "made.%I"), ("each", "<<", "made.%I"), array="1-2",
+    )  # fmt: skip
+    for index in (1, 2):
+        until(lambda index=index: live.file(f"made.{index}").strip(), f"element {index} runs")
+    live.act("kill", job)
+    for index in (1, 2):
+        until(lambda index=index: live.row(job, index)["stat"] == "EXIT", f"{index} is over")
+        assert live.row(job, index)["detail"] == ""
+        assert (hidden / f"of.{index}").read_text() == f"{index}\n"
+    assert sorted((hidden / "each").read_text().split()) == ["1", "2"]
 
 
 def test_a_copy_goes_on_when_workers_and_controller_are_killed_in_its_middle(site: Site) -> None:

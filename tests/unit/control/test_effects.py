@@ -1,5 +1,7 @@
 """What hosts are owed, read off the state."""
 
+from msgspec.structs import replace
+
 from xce.control.effects import owed, row_wishes
 from xce.model.command import SignalJobs
 from xce.model.device import GpuWish
@@ -36,6 +38,29 @@ def test_elements_of_one_job_on_one_host_are_launched_together():
     assert (launch.array_end, launch.array_step) == (9, 2)
     assert launch.run_limit_us == 60 * SECOND_US
     assert launch.hosts == (("h1", 1),)
+
+
+def with_spec(**members):
+    wanted = submission()
+    return replace(wanted, spec=replace(wanted.spec, **members))
+
+
+def test_a_host_is_told_how_long_it_is_to_the_warning_before_a_deadline():
+    controller = cluster()
+    deadline_us = controller.now_us + 600 * SECOND_US
+    warning = {"warning_signal": 10, "warning_us": 60 * SECOND_US}
+    job = submit(controller, with_spec(deadline_us=deadline_us, **warning))
+    for quiet in ({"deadline_us": deadline_us}, warning):
+        place(controller, submit(controller, with_spec(**quiet)))
+        assert controller.effects()[-1][1].warning_in_us == 0
+    controller.now_us += 100 * SECOND_US
+    place(controller, job)
+    told_us = controller.effects()[-1][1].warning_in_us
+    assert 439 * SECOND_US < told_us <= 440 * SECOND_US
+    controller.now_us += 500 * SECOND_US
+    join_host(controller, "h1")
+    told = [one for _, one in controller.effects() if isinstance(one, Launch) and one.job == job]
+    assert told[-1].warning_in_us == 1, "it is due"
 
 
 def test_a_launch_says_all_that_the_host_needs():

@@ -81,10 +81,11 @@ def test_what_is_suspended_goes_on_before_it_is_over():
     assert Suspend not in map(type, state.take_list([present(is_posting=True)], 21 * S))
 
 
-def warned(before_us=10 * S, *, deadline_us=0, **launch):
-    spec = JobSpec(command="x", warning_signal=23, warning_us=before_us, deadline_us=deadline_us)
+def warned(before_us=10 * S, **launch):
+    # A deadline is of the cluster's clock, which is none of the host's.
+    spec = JobSpec(command="x", warning_signal=23, warning_us=before_us, deadline_us=1)
     state = HostState()
-    state.take_effects(1, [replace(LAUNCH, spec=spec, **launch)], 0)
+    state.take_effects(1, [replace(LAUNCH, spec=spec, **launch)], 5 * S)
     state.take_news([Started(1, 0, 1, 77, 10 * S)], 10 * S)
     return state
 
@@ -102,14 +103,30 @@ def test_a_warning_longer_than_the_run_limit_comes_at_once():
     assert warned(100 * S).next_due_us() == 10 * S
 
 
-@pytest.mark.parametrize(("deadline_us", "warned_us"), [(35 * S, 25 * S), (95 * S, 30 * S)])
-def test_a_warning_comes_before_the_deadline_where_that_is_earlier(deadline_us, warned_us):
-    state = warned(deadline_us=deadline_us)
+@pytest.mark.parametrize(("in_us", "warned_us"), [(20 * S, 25 * S), (80 * S, 30 * S)])
+def test_a_warning_comes_before_the_deadline_where_that_is_earlier(in_us, warned_us):
+    state = warned(warning_in_us=in_us)
+    assert state.next_due_us() == warned_us
     assert state.tick(warned_us) == [Signal(1, 0, 1, 23)]
     assert state.next_due_us() == 40 * S  # whoever decides about deadlines ends it before
-    alone = warned(deadline_us=deadline_us, run_limit_us=0)
-    assert alone.tick(deadline_us - 10 * S) == [Signal(1, 0, 1, 23)]
+    alone = warned(warning_in_us=in_us, run_limit_us=0)
+    assert alone.next_due_us() == 5 * S + in_us
+    assert alone.tick(5 * S + in_us) == [Signal(1, 0, 1, 23)]
     assert alone.next_due_us() is None
+
+
+def test_a_warning_that_was_due_before_the_start_comes_at_the_start():
+    assert warned(warning_in_us=1, run_limit_us=0).next_due_us() == 10 * S
+
+
+def test_a_warning_before_the_deadline_is_known_to_the_worker_that_comes_next():
+    state = HostState()
+    spec = JobSpec(command="x", warning_signal=23, warning_us=S, deadline_us=1)
+    launch = replace(LAUNCH, spec=spec, run_limit_us=0, warning_in_us=20 * S)
+    (spawn,) = state.take_effects(1, [launch], 5 * S)
+    again = HostState()
+    again.take_list([present(started_us=6 * S)._replace(launch=spawn.launch)], 8 * S)
+    assert again.next_due_us() == 25 * S
 
 
 def test_another_run_limit_brings_another_warning():

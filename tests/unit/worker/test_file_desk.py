@@ -14,11 +14,19 @@ from xce.model.effect import Launch
 from xce.model.job import JobSpec, Owner
 from xce.model.task import EndFile, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskAsk
+from xce.net.task_frame import encode_task_frame
+from xce.step.file_codes import (
+    BEGIN_AGAIN,
+    ELSEWHERE,
+    NO_ACCOUNT,
+    UNKNOWN,
+    UNREADABLE,
+    UNWRITABLE,
+)
 from xce.step.file_copy import place_of
-from xce.step.file_sink import UNREADABLE, UNWRITABLE
 from xce.worker import file_desk
 from xce.worker.accounts import Accounts
-from xce.worker.file_desk import BEGIN_AGAIN, ELSEWHERE, NO_ACCOUNT, UNKNOWN, FileDesk
+from xce.worker.file_desk import FileDesk
 
 ME = Owner("me", os.geteuid(), os.getegid())
 
@@ -139,6 +147,26 @@ def test_a_process_that_is_killed_is_told_as_lost_and_what_it_had_never_was(tmp_
             assert again.code == (UNKNOWN if transfer == 2 else 0)
             await desk.ask(EndFile(name, 0))
         assert list(tmp_path.iterdir()) == []
+
+    on_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"rubbish" * 9, b"\0\0\0\4\0\2[]", encode_task_frame({"code": 0}, b"12345"),
+        encode_task_frame({"code": "x"}), encode_task_frame({"code": 1 << 70}),
+        encode_task_frame({"no": 0}), encode_task_frame({"code": 256, "mode": -1}, b"x"),
+    ],
+)  # fmt: skip
+def test_whatever_the_process_of_a_user_says_the_worker_lives(tmp_path, monkeypatch, said):
+    (tmp_path / "said").write_bytes(said)
+    monkeypatch.setattr(file_desk, "FILE_COPY", ("/bin/cat", f"{tmp_path}/said", "-u", "--"))
+
+    async def work(desk):
+        seen = await desk.ask(read())
+        assert seen.code in (0, BEGIN_AGAIN)
+        assert (len(seen.content) <= 4, seen.mode <= 0o777) == (True, True)
 
     on_desk(tmp_path, work)
 

@@ -1,14 +1,16 @@
 """A step that copies a file, and the worker of its host, over their socket."""
 
 import asyncio
+import gc
 import logging
 import os
 
 import pytest
 
-from xce.client.file_copy import AWAY, ELSEWHERE, CopyError, open_door
+from xce.client.file_copy import CopyError, open_door
 from xce.model.task import EndFile, FileSeen, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskPiece
+from xce.step.file_codes import AWAY, ELSEWHERE
 from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 
 KEY = (7, 3, 1)
@@ -40,6 +42,9 @@ def on_desk(directory, work, *answers, owners=(ME,)):
         return owners.pop(0) if len(owners) > 1 else owners[0]
 
     async def run():
+        faults = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: faults.append(context))
         door = LaunchDoor(directory / "s", b"k" * 32)
         far = Far(*answers)
         serving = asyncio.create_task(LaunchDesk(door, far, owner_of, logging.getLogger("x")).run())
@@ -56,6 +61,8 @@ def on_desk(directory, work, *answers, owners=(ME,)):
             way.close()
             serving.cancel()
             await asyncio.wait({serving})
+        gc.collect()
+        assert faults == []
         return far.asked
 
     return asyncio.run(run())
@@ -102,3 +109,24 @@ def test_who_is_away_is_asked_again_also_a_worker_that_knows_nothing_yet(tmp_pat
 
     answers = (TaskPiece(0, TaskFault.AWAY), TaskPiece(0, file=FileSeen(0, b"x", True)))
     on_desk(tmp_path, work, *answers, owners=(None, None, ME))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"what": "read", "place": 1 << 70, "limit": 1}, {"what": "read", "place": 0},
+        {"what": "read", "place": "x", "limit": 1}, {"what": "write", "name": "\ud800"},
+        {"do": "start", "host": "\ud800"}, {"do": "nothing"}, {"name": None, "do": "signal"},
+        {"what": "end", "transfer": 1.5},
+    ],
+)  # fmt: skip
+def test_whatever_a_program_of_a_job_says_the_worker_lives(tmp_path, order):
+    def work(way):
+        way.ask({"what": "end"})
+        way._socket.settimeout(0.5)
+        with pytest.raises(OSError):  # noqa: PT011 - it says nothing, or hangs up
+            way._exchange(order, b"")
+        way.close()
+        assert read(way).content == b"x"
+
+    on_desk(tmp_path, work, TaskPiece(0, file=FileSeen(0, b"x")))

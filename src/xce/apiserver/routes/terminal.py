@@ -35,7 +35,10 @@ SIZE_MAX: Final = 65_535
 _POLL_FIRST_S: Final = 0.02
 _POLL_MAX_S: Final = 0.5
 _BEAT_S: Final = 8.0
-_AWAY: Final = ("not connected", "is gone", "try again")
+_AWAY: Final = ("not connected", "is gone", "try again", "no terminal")
+"""Words in what a host says that may pass. One that just starts a job has no terminal yet, and one
+where it is over has none any more: which it is the state says.
+"""
 
 
 class TerminalAnswer(msgspec.Struct, frozen=True):
@@ -154,9 +157,13 @@ async def _read(backend: Backend, hosted: _Hosted, offset: int) -> TerminalPiece
         )
     except ProblemError as error:
         return TerminalPiece(0, offset, b"", error=f"{error}; try again")
-    if piece.error and not any(words in piece.error for words in _AWAY):
-        return msgspec.structs.replace(piece, is_over=True)
-    return piece
+    if not piece.error:
+        return piece
+    return msgspec.structs.replace(piece, is_over=not _may_pass(piece.error))
+
+
+def _may_pass(error: str) -> bool:
+    return any(words in error for words in _AWAY)
 
 
 async def _leave(backend: Backend, call: Call) -> None:
@@ -198,7 +205,7 @@ async def write_terminal(backend: Backend, call: Call) -> web.StreamResponse:
             hangs_up=hangs_up,
         )
     )  # fmt: skip
-    if piece.error and any(words in piece.error for words in _AWAY):
+    if _may_pass(piece.error) and not subject.is_over:
         raise refused(RefusalCode.UNREACHABLE_HOST, piece.error)
     is_over = bool(piece.error) or piece.is_over
     return answer(backend.replica.seq, TerminalAnswer(piece.taken, is_over=is_over))

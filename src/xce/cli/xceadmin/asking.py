@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from xce.client.version import VERSION
+from xce.daemon.config_directory import load_site
 from xce.daemon.key_files import KeyFileError, check_key, load_certificates
-from xce.daemon.paths import find_layout
+from xce.daemon.paths import Layout, find_layout
 from xce.daemon.settings import Settings
 from xce.model.address import parse_address
 from xce.model.command import Command
-from xce.model.errors import TextError
+from xce.model.errors import ConfigError, TextError
 from xce.model.refusal import Refusal, RefusalCode
 from xce.net.ask import ConnectionLostError, Requests
-from xce.net.destination import Destination
+from xce.net.destination import Destination, dial_destination
 from xce.net.handshake import ConnectionRefusedByPeerError, DialError, make_hello
 from xce.net.message import Answer, Ask, Message
 from xce.net.peer import Peer
 from xce.net.tls import KeyPair, TlsDialler
-from xce.net.unix import dial_unix
 
 FAILED, USAGE, NOT_FOUND, DENIED, UNREACHABLE = range(1, 6)
 ASK_S: Final = 30.0
@@ -46,9 +46,12 @@ class AskError(Exception):
 class Controller(NamedTuple):
     """The controller as an administrator reaches it."""
 
-    destination: Destination
+    destinations: tuple[Destination, ...]
+    """Where it may be: one of them leads."""
     name: str
     """Whom the administrator's key names; on the same machine the kernel knows who asks."""
+    elsewhere: tuple[str, ...] = ()
+    """Controllers of other machines, which are not reached from here without a key."""
 
     def ask(self, *makes: Callable[[int], Message]) -> list[Message]:
         """Return the answers to some requests, in order.
@@ -61,7 +64,8 @@ class Controller(NamedTuple):
         except ConnectionRefusedByPeerError as error:
             raise AskError(str(error), DENIED) from error
         except (DialError, ConnectionLostError) as error:
-            raise AskError(str(error), UNREACHABLE) from error
+            more = f"; others are {', '.join(self.elsewhere)}: --connect" if self.elsewhere else ""
+            raise AskError(f"{error}{more}", UNREACHABLE) from error
         except TimeoutError as error:
             raise AskError("the controller has not answered in time", UNREACHABLE) from error
 
@@ -92,13 +96,18 @@ class Controller(NamedTuple):
         self, hear: Callable[[list[Message]], None], lose: Callable[[str], None]
     ) -> Peer:
         hello = make_hello("admin", self.name, VERSION)
-        if isinstance(self.destination, Path):
-            peer, _ = await dial_unix(self.destination, hello, on_messages=hear, on_lost=lose)
-        else:
-            peer, _ = await self.destination.dial(
-                hello, on_messages=hear, on_lost=lose, timeout_s=ASK_S
-            )
-        return peer
+        troubles: list[DialError] = []
+        for destination in self.destinations:
+            try:
+                peer, _ = await dial_destination(
+                    destination, hello, on_messages=hear, on_lost=lose, timeout_s=ASK_S
+                )
+            except DialError as error:
+                # It stands by, or is not there.
+                troubles.append(error)
+            else:
+                return peer
+        raise DialError("; ".join(map(str, troubles)))
 
 
 def add_where(parser: argparse.ArgumentParser) -> None:
@@ -123,8 +132,8 @@ def find_controller(settings: Settings, options: argparse.Namespace) -> Controll
     """
     user = pwd.getpwuid(os.geteuid()).pw_name
     if not options.connect:
-        path = find_layout(settings.state_dir).controller_socket
-        return Controller(path, f"{user}@{socket.gethostname()}")
+        here, elsewhere = _find_here(find_layout(settings.state_dir))
+        return Controller(here, f"{user}@{socket.gethostname()}", elsewhere)
     if not (options.key and options.controller):
         raise AskError("--connect needs --key FILE and --controller FILE", USAGE)
     key = Path(options.key)
@@ -136,7 +145,19 @@ def find_controller(settings: Settings, options: argparse.Namespace) -> Controll
         raise AskError(error.message, USAGE) from error
     except KeyFileError as error:
         raise AskError(str(error), FAILED) from error
-    return Controller(TlsDialler(address, pair, controllers), options.key_name or user)
+    return Controller((TlsDialler(address, pair, controllers),), options.key_name or user)
+
+
+def _find_here(layout: Layout) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Return the sockets of this machine where a controller may lead, and those of others."""
+    try:
+        named = load_site(layout.config).controllers
+    except ConfigError:
+        # The one that runs has read it when it was good.
+        named = ()
+    own = layout.controller_socket
+    paths = dict.fromkeys((own, *(Path(text) for text in named if text.startswith("/"))))
+    return tuple(paths), tuple(text for text in named if not text.startswith("/"))
 
 
 def tell_results(program: str, answer: Answer, *, what: Sequence[str] = ()) -> int:

@@ -121,6 +121,7 @@ $ bkill -stat done 0
 $ bkill 0
 $ bkill -g /group 0
 $ bkill -d 1
+$ bkill -C because 1
 
 # What was started stays with its job: background processes and sessions of their own end, too.
 % bsub -J family -o /dev/null 'setsid sleep 987654 & sleep 987654 & echo $$ >family; wait'

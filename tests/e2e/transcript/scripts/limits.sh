@@ -15,8 +15,8 @@ $ bsub -q quick -o /dev/null sleep 60
 $ bsub -q quick -W 1 true
 $ bsub -M 20MB -o mem.out 'trap "" INT TERM; exec $PYTHON -c "import time; x = bytearray(60 << 20); time.sleep(60)"'
 $ bsub -M 500MB -W 10 -o within.out '$PYTHON -c "x = bytearray(20 << 20)"; echo within'
-# -t: over by then. A jobspec says it to the second.
-% echo "{version: 1, output: end.out, deadline_at: $(($(date +%s) + 8)), command: 'trap \"echo ends; exit 9\" USR2; while :; do sleep 0.1; done'}" >end.yaml
+# -t: over by then, with a warning (-wa -wt) before. A jobspec says it to the second.
+% echo "{version: 1, output: end.out, deadline_at: $(($(date +%s) + 10)), warning_signal: 10, warning: 3s, command: 'trap \"echo warned\" USR1; trap \"echo ends; exit 9\" USR2; while :; do sleep 0.1; done'}" >end.yaml
 $ xcecli submit -f end.yaml
 % ended 5 6
 $ bjobs -noheader -o 'stat exit_code exit_reason delimiter=";"' 5 6
@@ -38,7 +38,7 @@ $ bjobs -UF 4 | sed -n '/^ RUNLIMIT/,/min/p;s/.*Completed/Completed/p'
 # So it is with a deadline.
 % ended 7
 $ bjobs -noheader -o 'stat exit_code exit_reason delimiter=";"' 7
-$ sed -n '/^ends\|^TERM\|^Exited/p' end.out
+$ sed -n '/^warned\|^ends\|^TERM\|^Exited/p' end.out
 $ bjobs -UF 7 | grep -o 'Specified Termination Time'
 
 # While it runs: the time left, and when it will be over.
