@@ -109,11 +109,14 @@ def test_a_job_goes_through_its_life_under_any_name(live: Live, name: str) -> No
     assert info(live, job)["FINISH_TIME"] is not None
 
 
-def test_a_held_job_is_released(live: Live) -> None:
-    job = submit(live, "true\n", "-H")
-    found = info(live, job)
+def test_a_held_job_is_released_by_who_names_the_cluster_first(live: Live) -> None:
+    cluster = ("-m", "xce")  # what the adapter says where its file has `cluster: xce`
+    job = submit(live, "true\n", *cluster, "-H")
+    (found,) = read_jobs(live.run("bjobs", *cluster, "-a", "-w", "-W", job).stdout)
     assert (found["STAT"], found["EXEC_HOST"], found["START_TIME"]) == ("PSUSP", None, None)
-    live.run("bresume", job)
+    listed = read_jobs(live.run("bjobs", *cluster, "-u", "all", "-a", "-w", "-W").stdout)
+    assert job in [one["JOBID"] for one in listed]
+    live.run("bresume", *cluster, job)
     until(lambda: info(live, job)["STAT"] == "DONE", "it is over")
 
 

@@ -321,6 +321,12 @@ def read_group(text: str) -> str:
     return name
 
 
+def _is_cluster(name: str, config: ClusterConfig) -> bool:
+    """Return whether the hosts asked for are the cluster itself, by its name."""
+    name = name.strip()
+    return name == config.cluster_name and all(host.name != name for host in config.hosts)
+
+
 def compile_resources(
     body: SubmissionBody,
     config: ClusterConfig,
@@ -359,7 +365,7 @@ def compile_resources(
             body.resreq,
             config=config,
             tasks=body.tasks,
-            hosts=body.hosts,
+            hosts="" if _is_cluster(body.hosts, config) else body.hosts,
             exclusive=body.exclusive,
             unit=unit,
             gpu=wish if body.gpu is None else compile_gpu(body.gpu),

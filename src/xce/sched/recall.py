@@ -65,14 +65,18 @@ class Recall:
         if shape.looks_outside or view.ground.free.nbytes > _GROUND_MAX:
             return search(shape, view, among)
         question = _question(shape, view, among, facts)
-        if question not in self._spots:
-            spot = search(shape, view, among)
-            size = _size(question, spot)
-            if len(self._spots) >= _SPOTS_MAX or self._bytes + size > _BYTES_MAX:
-                self.clear()
-            self._spots[question] = spot
-            self._bytes += size
-        return self._spots[question]
+        try:
+            return self._spots[question]
+        except KeyError:
+            return self._keep(question, search(shape, view, among))
+
+    def _keep(self, question: _Question, spot: Spot | None) -> Spot | None:
+        size = _size(question, spot)
+        if len(self._spots) >= _SPOTS_MAX or self._bytes + size > _BYTES_MAX:
+            self.clear()
+        self._spots[question] = spot
+        self._bytes += size
+        return spot
 
 
 def _size(question: _Question, spot: Spot | None) -> int:

@@ -127,7 +127,7 @@ class Running:
     def releases(self, state: ClusterState) -> Releases:
         """Return the rows of what lives now; they are not to be changed."""
         if self._is_whole:
-            for run in self._news:
+            for run in dict.fromkeys(self._news):
                 self._look_at(state, *run)
         else:
             self._look_at_all(state)
@@ -196,11 +196,12 @@ class Running:
         ):
             mine = [self._row() for _ in numbers]
             columns = self._rows.columns
-            columns.at_us[mine] = at_us
-            columns.numbers[mine] = numbers
-            columns.owners[mine] = owner
-            columns.amounts[:, mine] = amounts - later
-            columns.pools[:, mine] = 0
+            there = mine if len(mine) > 1 else slice(mine[0], mine[0] + 1)
+            columns.at_us[there] = at_us
+            columns.numbers[there] = numbers
+            columns.owners[there] = owner
+            columns.amounts[:, there] = amounts - later
+            columns.pools[:, there] = 0
             columns.pools[:, mine[0]] = pools - later_pools
             rows += mine
         self._at.setdefault(job_id, {})[position] = tuple(rows)

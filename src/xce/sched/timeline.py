@@ -81,7 +81,7 @@ class Timeline:
         self._is_sorted = False
         self._windows: list[View] = []
         self._views: dict[Micros, View] = {}
-        """What is free at other instants, as far as it was asked for; until that changes."""
+        """What is free at other instants, as far as it was asked for; until that may change."""
 
     @property
     def has_reservations(self) -> bool:
@@ -288,7 +288,7 @@ class Timeline:
 
     def _occupy(self, piece: Piece, start_us: Micros, end_us: Micros, told_us: Micros) -> None:
         self._windows.clear()
-        self._views.clear()
+        self._views = {at_us: view for at_us, view in self._views.items() if at_us < start_us}
         first = bisect_left(self._starts, start_us)
         for ground, pools in self._free[first : bisect_left(self._starts, end_us)]:
             ground.take(piece.numbers, piece.amounts, exclusive=piece.exclusive)

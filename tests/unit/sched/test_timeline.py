@@ -23,5 +23,11 @@ def test_what_is_kept_of_other_instants_is_bounded_and_forgotten_when_anything_c
         assert len(made._views) <= 5
     assert made.view(40, 1) is made.view(40, 1)
     piece = Piece(np.asarray([2]), np.asarray([[3]]), {}, exclusive=False)
+    early, late = made.view(10, 1), made.view(36, 1)
     made.reserve(piece, 35, 35, 3)
+    assert made.view(10, 1) is early
+    assert made.view(36, 1) is not late
     assert [int(made.view(at, 1).ground.free[0, 2]) for at in (34, 35, 37, 38)] == [9, 6, 6, 10]
+    made.take(piece, 50)
+    assert made.view(10, 1) is not early
+    assert int(early.ground.free[0, 2]) - int(made.view(10, 1).ground.free[0, 2]) == 3

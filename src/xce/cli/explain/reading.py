@@ -8,6 +8,7 @@ from xce.cli.explain.asked import INTERACTIVE, Asked
 from xce.cli.explain.cluster import OFFLINE, Cluster
 from xce.cli.explain.requirement import REFUSED, read_hosts, read_requirement
 from xce.cli.lsf.bsub import OPTIONS as BSUB
+from xce.cli.lsf.checkpoint import parse_checkpoints
 from xce.cli.lsf.environment import split_items
 from xce.cli.lsf.gpu_value import mib, parse_gpu
 from xce.cli.lsf.process_limits import MEMBERS as LIMITS
@@ -229,7 +230,7 @@ class Reader:
             self.note("priority", "-sp")
 
     def when(self) -> None:
-        """Read ``-w -b -t -H -r -rn -Q``."""
+        """Read ``-w -ti -b -t -H -r -rn -Q``."""
         self.result["dependency"] = None
         if self.options.has("-w"):
             text = self.options.value("-w")
@@ -243,6 +244,7 @@ class Reader:
             self.result["deadline_at"] = _iso(parse_deadline(self.options.value("-t"), self.now_s))
             self.note("deadline_at", "-t", "local time")
         self.flag("hold", "-H", given_only=True)
+        self.flag("ends_as_orphan", "-ti", given_only=True)
         if self.options.has("-r") or self.options.has("-rn"):
             self.result["rerunnable"] = self.options.has("-r")
             self.note("rerunnable", "-r" if self.options.has("-r") else "-rn")
@@ -308,7 +310,7 @@ class Reader:
                 self.text(member, option)
 
     def surroundings(self) -> None:
-        """Read ``-cwd -outdir -f -env``."""
+        """Read ``-cwd -outdir -f -k -env``."""
         if self.options.has("-cwd") or self.environ.get("LSB_JOB_CWD"):
             self.text("cwd", "-cwd", "LSB_JOB_CWD")
         if self.options.has("-outdir"):
@@ -317,6 +319,11 @@ class Reader:
             cwd = submission_directory(self.environ)
             self.result["transfers"] = [one[:3] for one in read_transfers(self.options, cwd)]
             self.note("transfers", "-f")
+        if self.options.has("-k"):
+            cwd = submission_directory(self.environ)
+            found = parse_checkpoints(self.options.value("-k"), cwd, self.environ)
+            self.result["checkpoints"] = found
+            self.note("checkpoints", "-k")
         if self.options.has("-env"):
             items = [item for text in self.options.given["-env"] for item in split_items(text)]
             self.result["env"] = _environment(items)

@@ -100,7 +100,7 @@ def execute(context: Context) -> int:
                 context.parsed.has("-l") or context.parsed.has("-UF")
             ):
                 raise UsageError(f"{option} goes with -l or -UF")
-        query = Query(context.parsed)
+        query = _query(context)
         if form == "-sum":
             return _list_sums(context, query)
         if context.parsed.has("-l") or context.parsed.has("-UF"):
@@ -111,6 +111,14 @@ def execute(context: Context) -> int:
     except BadValueError as error:
         context.err(f"{error}.")
         return FAILED
+
+
+def _query(context: Context) -> Query:
+    """Return which jobs are wanted."""
+    query = Query(context.parsed)
+    if query.hosts:
+        query.forget_cluster(str(context.api.call("GET", "/cluster").get("cluster") or ""))
+    return query
 
 
 def _form(parsed: Parsed) -> str:
@@ -299,8 +307,7 @@ def _show_script(context: Context) -> int:
 def _sum_up(context: Context) -> int:
     from xce.cli.lsf.jobs_reasons import Summary, render_summary  # noqa: PLC0415 - of -psum only
 
-    parsed = context.parsed
-    query = Query(parsed)
+    query = _query(context)
     if not query.ids:
         query.ask_for_pending()
     pages = Pages(context.api, query, "stat,reason")

@@ -84,6 +84,12 @@ class Query:
         if parsed.has("-u") or self.user_group:
             self.pairs.append(("user", parsed.value("-u", "all")))
 
+    def forget_cluster(self, name: str) -> None:
+        """Want jobs on any host where ``-m`` names the cluster, as clients of many clusters do."""
+        if name in self.hosts:
+            self.hosts = frozenset()
+            self.pairs = [pair for pair in self.pairs if pair[0] != "host"]
+
     def ask_for_pending(self) -> None:
         """Want pending jobs only."""
         self.no_job = _NO_JOB["-p"]

@@ -61,6 +61,11 @@ class Even:
         self.order: list[int] = order.tolist()
         self.rooms = {domain: room.within(of_host == domain) for domain in self.order}
         self.most = min(domains_max, len(self.order), hosts_max or len(self.order))
+        self._blocks = {
+            domain: int(found.first.max(initial=0)) // self.tile
+            for domain, found in self.rooms.items()
+        }
+        """By domain: how many blocks fit on a first host at most."""
         self._known: dict[tuple[int, int, int, bool], int] = {}
 
     def largest(self, cap: int) -> int:
@@ -156,38 +161,44 @@ class Even:
             return more <= 1
         return (floor + 1) % self.tile == 0 and size - more == 1
 
-    def _room(self, domain: int, blocks: int, *, is_first: bool) -> Room:
+    def _room(self, domain: int, share: int, *, is_first: bool) -> Room:
         """Return the hosts of a domain, for the first ranks or others.
 
-        A first host has some of the ``blocks`` of the share, and never the remainder.
+        A first host has some of the blocks of the share, and never the remainder.
         """
         room = self.rooms[domain]
         if not is_first:
             return room.beyond_the_first()
-        return room._replace(first=np.minimum(room.first // self.tile, blocks) * self.tile)
+        most = self._most_blocks(domain, share)
+        return room._replace(first=np.minimum(room.first // self.tile, most) * self.tile)
+
+    def _most_blocks(self, domain: int, share: int) -> int:
+        """Return how many blocks of a share a first host may have."""
+        most = self._blocks[domain]
+        return min(most, share // self.tile) if share % self.tile else most
 
     def _hosts(self, domain: int, share: int, *, is_first: bool) -> int:
         """Return how many hosts a share takes in a domain at least; 0: it does not fit.
 
         Where hosts are not counted it is 1.
         """
-        count, blocks = len(self.rooms[domain].numbers), share // self.tile
+        count = len(self.rooms[domain].numbers)
         low, high = 1, min(count, self.hosts_max or count)
-        if self._reach(domain, blocks, high, is_first=is_first) < share:
+        if self._reach(domain, share, high, is_first=is_first) < share:
             return 0
         while low < high and self.hosts_max:
             middle = (low + high) // 2
-            if self._reach(domain, blocks, middle, is_first=is_first) >= share:
+            if self._reach(domain, share, middle, is_first=is_first) >= share:
                 high = middle
             else:
                 low = middle + 1
         return low
 
-    def _reach(self, domain: int, blocks: int, hosts: int, *, is_first: bool) -> int:
-        """Return how many tasks a share with so many blocks can have on so many hosts."""
-        key = (domain, blocks if is_first else 0, hosts, is_first)
+    def _reach(self, domain: int, share: int, hosts: int, *, is_first: bool) -> int:
+        """Return how many tasks a domain can have on so many hosts, if that is to be a share."""
+        key = (domain, self._most_blocks(domain, share) if is_first else 0, hosts, is_first)
         if key not in self._known:
-            room = self._room(domain, blocks, is_first=is_first)
+            room = self._room(domain, share, is_first=is_first)
             self._known[key] = int(reach(room, hosts).max(initial=0))
         return self._known[key]
 
@@ -195,7 +206,7 @@ class Even:
         columns: list[tuple[Column, Column]] = []
         for domain, share, is_first in sorted(way, key=lambda one: not one.is_first):
             hosts = self._hosts(domain, share, is_first=is_first) if self.hosts_max else 0
-            found = lay(self._room(domain, share // self.tile, is_first=is_first), share, hosts)
+            found = lay(self._room(domain, share, is_first=is_first), share, hosts)
             if found is None:
                 return None
             columns.append(found)

@@ -114,9 +114,9 @@ def lay_whole(room: Room, count: int, least: int, most: int) -> tuple[Column, Co
     leads = np.flatnonzero((room.first >= room.tile) & (room.first > 0))
     is_other = (room.later >= room.tile) & (room.later > 0)
     everyone = np.arange(len(room.numbers))
-    by_size = np.argsort(-room.tile, kind="stable")
+    largest, smallest = (np.argsort(way * room.tile, kind="stable") for way in (-1, 1))
     sums: list[int] = []
-    for order in (everyone, by_size, by_size[::-1]):
+    for order in (everyone, largest, smallest):
         first = order[np.isin(order, leads)][:1]
         others = order[is_other[order] & ~np.isin(order, first)]
         chosen = np.concatenate((first, others))[:count]

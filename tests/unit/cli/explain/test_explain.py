@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xce.cli.explain import main as explain
+from xce.cli.lsf import bsub
 from xce.cli.lsf.gpu_value import parse_gpu
+from xce.cli.lsf.options import FLAG
 from xce.cli.lsf.values import BadValueError
 from xce.cli.xce.launchers import render_launchers
 
@@ -309,3 +311,27 @@ def test_any_gpu_text_gives_a_value_or_an_error(text):
     except BadValueError:
         return
     assert found["num"] >= 1
+
+
+_VALUES = {
+    "-J": "n[1-3]", "-q": "normal", "-n": "2", "-W": "5", "-We": "5", "-M": "5MB", "-w": "done(1)",
+    "-b": "2030:1:1:1:1", "-t": "2031:1:1:1:1", "-m": "h1", "-sp": "4", "-gpu": "num=1",
+    "-g": "/x", "-Q": "3", "-nnodes": "2", "-L": "/bin/sh", "-u": "a@b.c", "-k": "d 10 method=x",
+    "-c": "1", "-v": "5MB", "-p": "2", "-T": "3", "-S": "8MB", "-D": "1GB", "-F": "1GB", "-C": "0",
+    "-R": "rusage[mem=5]", "-env": "all", "-f": "/dev/null > x", "-wa": "USR1", "-wt": "5",
+    "-i": "/dev/null", "-is": "/dev/null",
+}  # fmt: skip
+_WITH = {"-wa": ["-wt", "5"], "-wt": ["-wa", "USR1"], "-ti": ["-w", "done(1)"]}
+
+
+@pytest.mark.parametrize(
+    "option", sorted({*bsub.OPTIONS.known} - {"-h", "-help", "-V", "--wait-daemon", "--plan"})
+)
+def test_of_every_option_it_says_what_was_read_and_from_where(option):
+    value = [_VALUES.get(option, "text")] * (bsub.OPTIONS.known[option] != FLAG)
+    status, out, _ = explained(option, *value, *_WITH.get(option, ()), "true")
+    found = json.loads(out)
+    assert status == 0
+    named = [one for one in found["origin"].values() if one.get("option") == option]
+    assert named, found["origin"]
+    assert not value or named[0]["text"] == value[0]

@@ -11,6 +11,8 @@ from xce.cli.lsf.jobs_long import render_long, wrap
 from xce.cli.lsf.jobs_query import id_groups, matches
 from xce.cli.lsf.options import UsageError
 
+CLUSTER = {"GET /cluster": {"cluster": "lab"}}
+
 
 def answer(*rows, missing=(), following=None):
     return {"seq": 9, "now": NOW, "jobs": list(rows), "missing": list(missing), "next": following}
@@ -18,15 +20,16 @@ def answer(*rows, missing=(), following=None):
 
 def asked(words, *rows, environ=None):
     """Run bjobs and return the query that it sent."""
-    with FakeApi({"GET /jobs": answer(*rows)}) as fake:
+    with FakeApi({**CLUSTER, "GET /jobs": answer(*rows)}) as fake:
         run_command(bjobs, words, environ=environ, api=fake)
-        query = fake.requests[0].query
+        query = fake.requests[-1].query
     assert query.pop("limit") == "20000"
     return query
 
 
 def out_of(words, *rows, **options):
-    status, out, err = run_command(bjobs, words, {"GET /jobs": answer(*rows)}, **options)
+    routes = {**CLUSTER, "GET /jobs": answer(*rows)}
+    status, out, err = run_command(bjobs, words, routes, **options)
     assert status == 0, err
     return out
 
@@ -47,6 +50,7 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
             ["-q", "q", "-J", "a*", "-m", "h1"],
             {"queue": "q", "name": "a*", "host": "h1", "fields": BASE},
         ),
+        (["-m", "lab"], {"fields": BASE}),
         (["-P", "p"], {"fields": f"{BASE},project"}),
         (["-Jd", "p*"], {"fields": f"{BASE},description"}),
         (["-G", "chem"], {"user": "all", "fields": f"{BASE},user_group"}),
