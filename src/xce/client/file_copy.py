@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from xce.client.file_end import BEGIN_AGAIN, CARRIED_MAX, PIECE_MAX, TOO_LONG, UNKNOWN
+from xce.client.file_end import CARRIED_MAX, PIECE_MAX
 from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.step.file_codes import AWAY, BEGIN_AGAIN, ELSEWHERE, TOO_LONG, UNKNOWN, UNREADABLE
 from xce.step.file_copy import APPEND, BEFORE, copy_file, is_place
-from xce.step.file_sink import UNREADABLE, Sink, fault_of, open_source, target_of
+from xce.step.file_sink import Sink, fault_of, open_source, target_of
 
-ELSEWHERE: Final = 68
-AWAY: Final = 69
-"""Exit statuses, beside those of `xce.client.file_end` and `xce.step.file_sink`."""
 PATIENCE_S: Final = 120.0
 """So long it is tried to reach the other host, counted from its last answer."""
 _PAUSE_S: Final = 0.1

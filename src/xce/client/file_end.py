@@ -9,18 +9,10 @@ import os
 from typing import Final
 
 from xce.net.task_frame import Head, TaskFrameReader, encode_task_frame
-from xce.step.file_copy import BEFORE, is_place
-from xce.step.file_sink import UNREADABLE, UNWRITABLE, Sink, fault_of, open_source, target_of
+from xce.step.file_codes import BEGIN_AGAIN, MOVED, TOO_LONG, UNREADABLE, UNWRITABLE
+from xce.step.file_copy import BEFORE, NAMED, is_place
+from xce.step.file_sink import Sink, fault_of, open_source, target_of
 
-UNKNOWN: Final = 75
-"""Whether it was added is not known."""
-TOO_LONG: Final = 76
-NO_ACCOUNT: Final = 77
-MOVED: Final = 78
-"""Exit statuses of copies; `xce.worker.shepherd.hooks` has words for them."""
-NAMED: Final = "named"
-BEGIN_AGAIN: Final = 1
-"""What came before is lost: the copy begins anew."""
 CARRIED_MAX: Final = 16 << 30
 """Longest file that is carried between hosts."""
 PIECE_MAX: Final = 64 * 1024

@@ -164,7 +164,7 @@ class FileSeen(msgspec.Struct, frozen=True, array_like=True):
     """How a copy is."""
 
     code: int = 0
-    """Why it failed, see `xce.step.file_sink` and `xce.client.file_copy`; 0: it goes on."""
+    """Why it failed, see `xce.step.file_codes`; 0: it goes on."""
     content: bytes = b""
     is_over: bool = False
     """The file ends with ``content``, or is written."""

@@ -15,8 +15,8 @@ import stat
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from xce.step.file_codes import UNREADABLE
 from xce.step.file_sink import (
-    UNREADABLE,
     Sink,
     append_to,
     fault_of,
@@ -29,6 +29,8 @@ BEFORE: Final = "before"
 AFTER: Final = "after"
 APPEND: Final = "append"
 """Ways: local to remote, remote to local, and that at the end of what is there."""
+NAMED: Final = "named"
+"""Said of the machine of a local file: by its name it is that of the submission."""
 PLACE_MAX: Final = 8192
 _CHUNK: Final = 1 << 20
 _NETWORK: Final = frozenset(

@@ -13,10 +13,8 @@ import os
 import stat
 from typing import Final
 
-UNREADABLE: Final = 66
-UNWRITABLE: Final = 73
-FULL: Final = 74
-"""Exit statuses that `xce.worker.shepherd.hooks` has words for."""
+from xce.step.file_codes import FULL, UNWRITABLE
+
 _FULL_ERRORS: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _NO_NAMELESS: Final = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT))
 """So answer file systems that have no files without names."""

@@ -18,6 +18,7 @@ from xce.model.effect import Launch
 from xce.model.task import EndFile, FileOrder, FileSeen, ReadFile, TaskFault, WriteFile
 from xce.net import message as m
 from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.step.file_codes import BEGIN_AGAIN, ELSEWHERE, NO_ACCOUNT, UNKNOWN
 from xce.step.file_copy import APPEND
 from xce.worker.accounts import Accounts, NoAccountError
 from xce.worker.action import Key
@@ -29,11 +30,6 @@ ENDS_MAX: Final = 64
 """So many copies are under way at once."""
 IDLE_S: Final = 300.0
 """A copy of which nothing is heard for so long is over."""
-BEGIN_AGAIN: Final = 1
-ELSEWHERE: Final = 68
-UNKNOWN: Final = 75
-NO_ACCOUNT: Final = 77
-"""Numbers of `xce.client.file_end` and `xce.client.file_copy`."""
 _OUTCOMES_MAX: Final = 1000
 _END_S: Final = 10.0
 _RECEIVE: Final = 256 * 1024

@@ -39,6 +39,7 @@ from xce.model.task import (
     WriteFile,
 )
 from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.step.file_codes import AWAY, ELSEWHERE
 from xce.worker.action import Key
 from xce.worker.remote import Remote
 
@@ -52,10 +53,9 @@ _PEER: Final = struct.Struct("3i")
 _SECRET_BYTES: Final = 32
 _RECEIVE: Final = 256 * 1024
 _TASKS_MAX: Final = 100_000
-ELSEWHERE: Final = 68
-AWAY: Final = 69
+_NAME_MAX: Final = 200
+"""Characters of a task's name, which its host remembers."""
 _FAULT_CODES: Final = {TaskFault.REFUSED: ELSEWHERE}
-"""Exit statuses of copies, as `xce.client.file_copy` has them."""
 
 
 class LaunchDoor(NamedTuple):
@@ -182,6 +182,8 @@ class _Client:
     async def take(self, head: Head, content: bytes) -> None:
         """Take what it says."""
         name = _word_of(head, "name")
+        if len(name) > _NAME_MAX:
+            raise ValueError(f"the name of a task has more than {_NAME_MAX} characters")
         match head["do"]:
             case "start":
                 order = _start_of(head, content)

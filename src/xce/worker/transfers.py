@@ -18,8 +18,6 @@ from xce.worker.launch_command import FILE_COPY
 from xce.worker.shepherd.hooks import POST, PRE, TRANSFER
 from xce.worker.streams import expand_path
 
-NAMED: Final = "named"
-"""As `xce.client.file_end` has it."""
 _INDEX: Final = re.compile(r"%I")
 
 Row = tuple[str, str, str]
@@ -81,7 +79,7 @@ def end_of(launch: Launch, number: int, host: str, *, is_read: bool) -> End | No
     path = posixpath.join(launch.spec.cwd, expand_path(local, job=job, index=index))
     name = posixpath.basename(expand_path(remote, job=job, index=index))
     names = (launch.spec.from_host, launch.spec.from_host.partition(".")[0])
-    return End(way, place, path, name, NAMED if host in names else "")
+    return End(way, place, path, name, file_copy.NAMED if host in names else "")
 
 
 def _way_back(operator: str) -> str:

@@ -9,8 +9,6 @@ import pytest
 
 from xce.client import file_copy, file_copy_main
 from xce.client.file_copy import (
-    AWAY,
-    ELSEWHERE,
     CopyError,
     Door,
     fetch_file,
@@ -18,17 +16,20 @@ from xce.client.file_copy import (
     run_copy,
     send_file,
 )
-from xce.client.file_end import (
+from xce.client.file_end import CARRIED_MAX, PIECE_MAX, FileEnd
+from xce.step.file_codes import (
+    AWAY,
     BEGIN_AGAIN,
-    CARRIED_MAX,
+    ELSEWHERE,
+    FULL,
     MOVED,
-    PIECE_MAX,
     TOO_LONG,
     UNKNOWN,
-    FileEnd,
+    UNREADABLE,
+    UNWRITABLE,
 )
 from xce.step.file_copy import copy_file, place_of
-from xce.step.file_sink import FULL, UNREADABLE, UNWRITABLE, Sink
+from xce.step.file_sink import Sink
 
 
 def run(way, place, local, remote):

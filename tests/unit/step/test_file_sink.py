@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from xce.step import file_sink
-from xce.step.file_sink import FULL, UNWRITABLE, Sink, append_to, fault_of
+from xce.step.file_codes import FULL, UNWRITABLE
+from xce.step.file_sink import Sink, append_to, fault_of
 
 
 @pytest.fixture(params=["nameless", "named"])

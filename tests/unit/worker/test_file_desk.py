@@ -15,11 +15,18 @@ from xce.model.job import JobSpec, Owner
 from xce.model.task import EndFile, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskAsk
 from xce.net.task_frame import encode_task_frame
+from xce.step.file_codes import (
+    BEGIN_AGAIN,
+    ELSEWHERE,
+    NO_ACCOUNT,
+    UNKNOWN,
+    UNREADABLE,
+    UNWRITABLE,
+)
 from xce.step.file_copy import place_of
-from xce.step.file_sink import UNREADABLE, UNWRITABLE
 from xce.worker import file_desk
 from xce.worker.accounts import Accounts
-from xce.worker.file_desk import BEGIN_AGAIN, ELSEWHERE, NO_ACCOUNT, UNKNOWN, FileDesk
+from xce.worker.file_desk import FileDesk
 
 ME = Owner("me", os.geteuid(), os.getegid())
 

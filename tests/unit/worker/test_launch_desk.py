@@ -7,9 +7,10 @@ import os
 
 import pytest
 
-from xce.client.file_copy import AWAY, ELSEWHERE, CopyError, open_door
+from xce.client.file_copy import CopyError, open_door
 from xce.model.task import EndFile, FileSeen, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskPiece
+from xce.step.file_codes import AWAY, ELSEWHERE
 from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 
 KEY = (7, 3, 1)

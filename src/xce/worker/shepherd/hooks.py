@@ -35,7 +35,7 @@ _TRANSFER_FAULTS: Final = {
     77: "nothing can run as the job's user on the host of the submission",
     78: "on the host of the submission its directory is another one than it was then",
 }
-"""By the exit status of the step (`xce.client.file_copy`)."""
+"""By the exit status of the step (`xce.step.file_codes`)."""
 
 
 class Step(NamedTuple):
