@@ -352,7 +352,8 @@ def alone(
     ceiling = role.stripe if role.stripe > 0 else 9
     if role.ptile:
         ceiling = role.ptile if role.ptile > 0 else max(int(table.total[0, number]), 1)
-        ceiling = max(ceiling, *(size for _, size in role.ptile_by_type), 0)
+        model = table.attributes(number).get("model")
+        ceiling = dict(role.ptile_by_type).get(str(model), ceiling)
     most = 0
     for tasks in range(1, ceiling + 1):
         wanted = need.on_host(tasks, is_first=is_first)

@@ -135,7 +135,7 @@ def end_them_all(state, places, cause, now_us, detail="", *, original=loss.end_o
     return [ended] if ended.jobs else []
 
 
-def trust_hosts(state, number, seen):
+def trust_hosts(state, number, seen, strange):
     """Take whatever a host has when it comes back for its own."""
     return ()
 

@@ -6,6 +6,7 @@ from rough_worlds import complaint
 from xce.model.task import PartSeen
 from xce.net import task_relays
 from xce.sim.faults import Faults
+from xce.sim.tasks import KnownTasks
 from xce.sim.world import World
 from xce.worker.core import HostState
 from xce.worker.parts import Parts
@@ -62,12 +63,20 @@ def open_part_again(self, key, now_us):
     return self.live_of(key) is None
 
 
+serve_known = KnownTasks.serve
+
+
+def forget_names(self, key, order, answer, begun):
+    return serve_known(self, key, order, answer, None if begun is None else set())
+
+
 BUGS = {
     "an attempt is over with its first host": (Parts, "whole_end", whole_end_at_once),
     "any host may be asked for a task": (task_relays, "refuse_ask", refuse_nothing),
     "a part is said to be gone before it is": (Parts, "seen", see_each_part_gone),
     "what a part used is forgotten": (Parts, "_remember", forget_what_was_used),
     "a task may come behind the end of its attempt": (HostState, "close_part", open_part_again),
+    "a task may be started again when it is over": (KnownTasks, "serve", forget_names),
 }
 CI = ("an attempt is over with its first host", "any host may be asked for a task")
 

@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import msgspec
 
-from xce.model.constraint import Proof
+from xce.model.constraint import Near
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 from xce.state.needs import forms_of
@@ -26,13 +26,16 @@ class ProofRow(msgspec.Struct, frozen=True):
     relation: int
     """Its number in the jobspec, from 1."""
     kind: str
-    """``colocate``, ``spread``, ``near`` or ``exclusive``: what the relation asks of placement."""
+    """``colocate``, ``spread``, ``near``, ``apart`` (in no domain of a job or group outside) or
+    ``exclusive``: what the relation asks of placement."""
     level: str
     domains: tuple[str, ...]
     tasks: int
     """Of a spread: tasks in the fullest domain."""
     met: bool
     """False: it is only preferred, and could not be met."""
+    topology: int
+    """The version of the configuration in which hosts lay in these domains."""
 
 
 def role_rows(state: ClusterState, job: Job, attempt: Attempt) -> tuple[RoleRow, ...]:
@@ -59,11 +62,17 @@ def _names(state: ClusterState, job: Job, attempt: Attempt) -> list[str]:
     return [role.name for role in state.spec(job).roles if not role.attach]
 
 
-def proof_rows(proofs: tuple[Proof, ...]) -> tuple[ProofRow, ...]:
-    """Return a certificate as rows."""
+def proof_rows(state: ClusterState, attempt: Attempt) -> tuple[ProofRow, ...]:
+    """Return the certificate of an attempt as rows."""
+    if not attempt.proofs:
+        return ()
+    form = forms_of(state.classes[attempt.cls].key.request)[attempt.alternative]
+    apart = {one.relation for one in form.constraints if isinstance(one, Near) and one.is_apart}
     return tuple(
         ProofRow(
-            proof.relation + 1, proof.kind, proof.level, proof.domains, proof.tasks, proof.is_met
+            proof.relation + 1,
+            "apart" if proof.kind == "near" and proof.relation in apart else proof.kind,
+            proof.level, proof.domains, proof.tasks, proof.is_met, attempt.topology,
         )
-        for proof in proofs
-    )
+        for proof in attempt.proofs
+    )  # fmt: skip

@@ -295,7 +295,7 @@ class Listing:
             stop=stop_word(attempt),
             gpus=job_gpu_rows(self.state, attempt),
             roles=role_rows(self.state, job, attempt),
-            relations=proof_rows(attempt.proofs),
+            relations=proof_rows(self.state, attempt),
             processors=job_processors_rows(self.state, attempt),
             hosts_lost=tuple(names[host] for host in attempt.left_out),
         )

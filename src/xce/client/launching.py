@@ -24,6 +24,13 @@ _MEMBER: Final = (
     'eval "own=\\$XCE_MPI_OWN_$n"; export "XCE_ROLE_INDEX=$n" $own; exec "$@"'
 )
 """Gives a process that an MPI has started the variables of the member that it is."""
+_RANK: Final = (
+    "set -f; n=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}; "
+    "at=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$XCE_HOST_TASK_INDEX}}; "
+    'eval "own=\\$XCE_MPI_OWN_$n"; '
+    'export "XCE_RANK=$n" "XCE_HOST_TASK_INDEX=$at" ${own:-XCE_ROLE_INDEX=$n}; exec "$@"'
+)
+"""The same for one of the ranks of a whole job."""
 _DIGITS: Final = re.compile(r"[0-9]+")
 
 
@@ -170,6 +177,27 @@ def mpi_environment(agent: str, *, is_root: bool, is_one_machine: bool) -> dict[
     if is_root:
         found |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return found
+
+
+def rank_arguments(argv: Sequence[str]) -> list[str]:
+    """Return what a MPI executes for each rank of a whole job."""
+    return ["/bin/sh", "-c", _RANK, "rank", *argv]
+
+
+def rank_owns(ranks: Sequence[Rank]) -> dict[str, str]:
+    """Return the variables that tell each process of an MPI, which counts host by host, its rank.
+
+    None are needed where ranks are counted so, too, and all are of one role.
+    """
+    order = {host: place for place, host in enumerate(hosts_of(ranks))}
+    by_host = sorted(ranks, key=lambda rank: order[rank.host])
+    if by_host == list(ranks) and len({rank.role for rank in ranks}) < 2:
+        return {}
+    return {
+        f"XCE_MPI_OWN_{place}": f"XCE_RANK={rank.rank} XCE_HOST_TASK_INDEX={rank.place}"
+        + (f" XCE_ROLE={rank.role} XCE_ROLE_INDEX={rank.number}" if rank.role else "")
+        for place, rank in enumerate(by_host)
+    }
 
 
 def mpi_argv(program: str, ranks: Sequence[Rank], hostfile: str) -> list[str]:

@@ -24,6 +24,9 @@ JOBS_SKIPPED: Final = 100_000
 """So many ids are left out: more than are given out between two backups, one hopes; those that
 hosts report are left out in any case."""
 ATTEMPTS_SKIPPED: Final = 1_000
+JOBS_RAISED_MAX: Final = 10_000_000
+"""Ids that are further away are no reason to leave out what lies between: no host shall use them
+up."""
 _NAMED: Final = 5
 """So many strangers are named in a host's comment."""
 _UNKNOWN: Final = "the journal was restored, and the host does not know this attempt any more"
@@ -55,7 +58,8 @@ def _is_strange(state: ClusterState, job_id: JobId, index: Index, number: int) -
 
 def is_from_before(state: ClusterState, job: JobId, number: int) -> bool:
     """Return whether an attempt was placed before the journal was restored."""
-    return number <= state.attempts_above and job < state.lost_jobs[-1][0]
+    lost = state.lost_jobs
+    return bool(lost) and number <= state.attempts_above and job < lost[-1][0]
 
 
 def _last_number(job: Job, position: int) -> int:
@@ -78,7 +82,8 @@ def decide_strangers(state: ClusterState, number: HostNumber, strange: list[Key]
     records: list[Record] = []
     if strange != list(known):
         records.append(_seen(number, strange))
-    highest = max((job for job, _, _ in strange), default=0)
+    near = [job for job, _, _ in strange if job < state.next_job + JOBS_RAISED_MAX]
+    highest = max(near, default=0)
     if highest >= state.next_job:
         records.append(JournalRestored(highest + 1, state.attempts_above))
     if fresh and state.hosts.is_open[number]:
@@ -142,8 +147,7 @@ def decide_unstarted(
 
 def detail_of(state: ClusterState, job: Job, attempt: Attempt) -> str:
     """Return what there is to say of an attempt that its host does not know any more."""
-    is_lost = bool(state.lost_jobs) and is_from_before(state, job.id, attempt.number)
-    return _UNKNOWN if is_lost else ""
+    return _UNKNOWN if is_from_before(state, job.id, attempt.number) else ""
 
 
 def end_strangers(state: ClusterState, numbers: Iterable[HostNumber]) -> list[Record]:

@@ -136,9 +136,7 @@ def _read_top(top: Place) -> Spec:
     if ranges and len(read) > 1:
         top.problem(f"role {ranges[0].role.name!r} has a range of tasks: only a job of one "
                     "role may have one")  # fmt: skip
-    names = [one.role.name for one in read]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        top.problem(f"two roles are called {name!r}")
+    _check_roles(top, [one.role for one in read])
     if ranges and tasks is None:
         tasks = ranges[0].tasks
     has_command = not {"command", "script"}.isdisjoint(found)
@@ -183,6 +181,22 @@ def _check_whole(
         top.problem(f"{taken[0]!r} is of a job without roles: say it in their resreq")
     if not has_roles and found.get("same"):
         top.problem("'same' is of jobs with roles: say same[] in resreq")
+
+
+def _check_roles(top: Place, roles: list[Role]) -> None:
+    """Report roles that cannot be beside each other."""
+    names: set[str] = set()
+    tasks = 0
+    for role, place in zip(roles, _items(top, "roles"), strict=False):
+        if role.name in names:
+            place.problem(f"two roles are called {role.name!r}")
+        names.add(role.name)
+        tasks += role.count
+        if tasks > TASKS_MAX:
+            place.problem(f"the roles have more than {TASKS_MAX} tasks")
+            break
+    if roles and all(role.attach for role in roles):
+        top.problem("all roles are attached: one must have an allocation")
 
 
 def _whole_fields(

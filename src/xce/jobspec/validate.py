@@ -84,8 +84,6 @@ def _check_attached(check: _Check) -> None:
                 place.problem(
                     f"role {role.name!r} is attached to {name!r}, which is attached itself"
                 )
-    if check.spec.roles and len(check.attached) == len(check.spec.roles):
-        check.spec.role_place(0).problem("all roles are attached: one must have an allocation")
 
 
 def _check_names(check: _Check, relation: Relation, place: Place) -> None:

@@ -226,7 +226,7 @@ class HistoryWriter(JobRows):
             return
         self._rows["attempts"].append(
             (
-                *place, known.number, 0, 0, 0, 0, known.host, known.placed_at_us,
+                *place, known.number, 0, 0, 0, cause, known.host, known.placed_at_us,
                 known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user,
                 facts.queue_of(place[1]), 0,
             )

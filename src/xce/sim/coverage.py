@@ -17,7 +17,7 @@ CALM: Final = "calm"
 """The column of events with no fault at work."""
 STEP_EVENTS: Final = (
     "step-after", "step-fail-together", "step-init-of", "step-ready-after", "step-restart",
-    "step-sidecar-of", "step-told-to-end", "step-tolerate", "task-lost", "task-over",
+    "step-sidecar-of", "step-told-to-end", "step-tolerate", "step-with", "task-lost", "task-over",
     "task-started",
 )  # fmt: skip
 """What happens in jobs that run by roles, and to tasks on other hosts: in no record."""

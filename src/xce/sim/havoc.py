@@ -1,6 +1,6 @@
 """What goes wrong in a world, one function for each kind of `xce.sim.faults.COUNTED`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
@@ -16,6 +16,8 @@ from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import dump, load
 
+_TASK_DOOMS: Final = 2
+"""So many of those strike together: what starts tasks is a small part of what worlds do."""
 ZOMBIE_US_MAX: Final = 3 * SECOND_US
 """So long a leader that was deposed goes on when nothing tells it."""
 
@@ -74,6 +76,8 @@ def _crash_shepherd(world: Parts, dice: Random) -> None:
 
 def _crash_at_seam(world: Parts, dice: Random) -> None:
     """Let a process die at a place in its shell to which it comes soon."""
+    for _ in range(_TASK_DOOMS if world.has_tasks else 0):
+        _crash_at_task_seam(world, dice)
     ground = dice.choice(world.grounds)
     victims: tuple[tuple[Process | None, str], ...] = (
         (world.leader, "controller"),
@@ -83,10 +87,21 @@ def _crash_at_seam(world: Parts, dice: Random) -> None:
     )
     victim, process = dice.choice(victims)
     if victim is not None:
-        seams = SEAMS[process]
-        if world.has_tasks and process in TASK_SEAMS and dice.random() < 0.5:
-            seams = TASK_SEAMS[process]
-        victim.doom = Doom(dice.choice(seams), dice.choice((1, 1, 1, 2, 3, 5)))
+        victim.doom = Doom(dice.choice(SEAMS[process]), dice.choice((1, 1, 1, 2, 3, 5)))
+
+
+def _crash_at_task_seam(world: Parts, dice: Random) -> None:
+    """Let the process die that is the next to come to a place about remote tasks."""
+    process, seam = dice.choice([(one, seam) for one, own in TASK_SEAMS.items() for seam in own])
+    victims: dict[str, Iterable[Process | None]] = {
+        "controller": (world.leader,),
+        "worker": world.workers.values(),
+        "shepherd": (ground.shepherd for ground in world.grounds),
+    }
+    doom = Doom(seam, dice.choice((1, 1, 1, 2, 3, 5)))
+    for victim in victims[process]:
+        if victim is not None:
+            victim.doom = doom
 
 
 def _reboot(world: Parts, dice: Random) -> None:

@@ -98,7 +98,7 @@ class Process:
         doom = self.doom
         if doom is not None and doom.seam in ("", name):
             doom.left -= 1
-            if doom.left <= 0:
+            if doom.left == 0:  # else another one of those who share it has died
                 self.doom = None
                 raise DiedError(self, name)
 

@@ -84,6 +84,8 @@ class RunDirectory(msgspec.Struct):
     """Other hosts that may have a part of it."""
     tasks: int = 0
     """Of a part: how many were started."""
+    begun: set[str] = set()
+    """Of a part: the names of tasks that are not to be started (again)."""
     saved_us: Micros = 0
     outcome: a.Outcome = a.Outcome()
 
@@ -322,7 +324,7 @@ class Shepherd(Process):
         """Die at once; what it was about to tell is not told."""
         self.is_alive = False
         if self.ground.tasks is not None:
-            self.ground.tasks.books.note_trouble(self.ground.name, loses_tasks=True)
+            self.ground.tasks.books.note_trouble(self.ground.name)
         self._hear = None
         self.ground.shepherd = None
 
@@ -366,8 +368,8 @@ class Shepherd(Process):
         """Carry out an order about a task of a part."""
         assert self._tasks is not None, "no task is started in this world"
         part = self._living(key)
-        is_open = part is not None and part.is_part and not part.step
-        if self._tasks.serve(key, order, answer, is_open=is_open) and part is not None:
+        begun = part.begun if part is not None and part.is_part and not part.step else None
+        if self._tasks.serve(key, order, answer, begun) and part is not None:
             part.tasks += 1
             if part.suspended_us:
                 self.ground.suspend(part, suspended=True)

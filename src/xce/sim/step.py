@@ -3,7 +3,7 @@
 What it does is checked by books that read the job's relations and know nothing of plans and phases.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
@@ -55,10 +55,13 @@ class StepBooks:
         self.begun: set[Run] = set()
         self.ready: set[Run] = set()
         self.ends: dict[Run, int] = {}
+        self._begun_us: dict[Run, Micros] = {}
+        self._lost: set[Run] = set()
+        """Tasks of hosts that were lost: they need not have begun."""
         self.told = False
         """The whole job was told to end."""
 
-    def note_start(self, run: Run) -> None:
+    def note_start(self, run: Run, now_us: Micros) -> None:
         """Check that a task may begin now."""
         _demand(run not in self.live, f"{run} was started beside itself")
         _demand(not self.told, f"{run} was started after the job was told to end")
@@ -67,11 +70,18 @@ class StepBooks:
             self._note("step-restart")
         self.live.add(run)
         self.begun.add(run)
+        self._begun_us.setdefault(run, now_us)
         self.ready.discard(run)
         for relation in self._relations if not is_again else ():
             self._check_order(self._names[run[0]], relation)
             if relation.kind in _ORDERS and self._names[run[0]] in _later(relation):
                 self._note(f"step-{relation.kind.value}")
+            if relation.kind is RelationKind.WITH and self._names[run[0]] in relation.subjects:
+                self._note("step-with")
+
+    def note_loss(self, runs: Iterable[Run]) -> None:
+        """Note that the host of some tasks is lost."""
+        self._lost.update(runs)
 
     def note_ready(self, run: Run) -> None:
         """Note that a task is ready."""
@@ -90,6 +100,7 @@ class StepBooks:
         """Check the end of the job."""
         _demand(not self.live, f"{self.live} live at the end")
         _demand(bool(detail) or self.told or not code, f"nobody is to blame for {code}")
+        self._check_together()
         if code:
             self._note("step-told-to-end" if self.told else "step-fail-together")
             return
@@ -121,6 +132,13 @@ class StepBooks:
                     _demand(is_met, f"{name} began before the end of {run}")
             case _:
                 pass
+
+    def _check_together(self) -> None:
+        for relation in self._relations:
+            if relation.kind is RelationKind.WITH:
+                runs = [run for run in self._runs(relation.subjects) if run not in self._lost]
+                at = {self._begun_us.get(run) for run in runs}
+                _demand(len(at) <= 1, f"{', '.join(relation.subjects)} did not begin together")
 
     def _tasks(self, number: int) -> list[Run]:
         return [(number, place) for place in range(self._sizes[number])]
@@ -232,6 +250,11 @@ class SimStep:
                 code = event.code if isinstance(event, core.Exited) else 1
                 self.books.note_end((role, task), code)
             case core.HostLost(host):
+                self.books.note_loss(
+                    (role, task)
+                    for role, task in self.plan.tasks()
+                    if self.plan.roles[role].tasks[task].host == host
+                )
                 for role, task in list(self._runs):
                     if self.plan.roles[role].tasks[task].host == host:
                         del self._runs[role, task]
@@ -267,7 +290,7 @@ class SimStep:
 
     def _start(self, action: core.Start) -> None:
         role, task, run = action
-        self.books.note_start((role, task))
+        self.books.note_start((role, task), self._loop.now_us)
         self._runs[role, task] = run
         _, micros, code, *_ = self.plan.roles[role].command.split()
         span_us = int(micros) // 2 + self._rng.randrange(int(micros) + 1)

@@ -94,7 +94,7 @@ def _relations(rng: Random, roles: list[Role]) -> tuple[Relation, ...]:
     """What may never begin, so that it is done without as a sidecar."""
     for later in range(1, len(roles)):
         first, then = roles[rng.randrange(later)].name, roles[later].name
-        kind = rng.choice((_K.INIT_OF, _K.SIDECAR_OF, _K.READY_AFTER, _K.AFTER, None))
+        kind = rng.choice((_K.INIT_OF, _K.SIDECAR_OF, _K.READY_AFTER, _K.AFTER, _K.WITH, None))
         is_taken = first in init or first in beside or first in waiting
         if kind is _K.INIT_OF and first not in beside:
             init.add(first)
@@ -108,6 +108,8 @@ def _relations(rng: Random, roles: list[Role]) -> tuple[Relation, ...]:
         elif kind is _K.AFTER and first not in beside:
             params = (("outcome", rng.choice(("done", "ended"))),)
             found.append(Relation(kind, (then,), (first,), params=params))
+        elif kind is _K.WITH:
+            found.append(Relation(kind, roles=(first, then)))
         waiting.add(then)
     for role in roles:
         if rng.random() < 0.4 and role.name not in init:

@@ -45,8 +45,6 @@ class TaskBooks:
         self.started = 0
         self.late = 0
         """Tasks that were started for an attempt that was given up."""
-        self.again = 0
-        """Tasks that were started once more after their end."""
         self.counted = 0
         """Ends whose tasks were counted one by one."""
         self.left_out = 0
@@ -59,14 +57,13 @@ class TaskBooks:
         self._stale: set[Place] = set()
         """Parts with processes that were given up: nothing else may start beside them."""
         self._up: set[str] = set()
+        self._boots: dict[str, str] = {}
         self._given_up: set[Place] = set()
         """Parts on hosts that were given up while the attempt had them."""
         self._left: set[Place] = set()
         """Parts that are said to be stale on hosts that are there."""
         self._counts: Counter[Key] = Counter()
         self._ever: set[tuple[Place, str]] = set()
-        self._lost: set[Place] = set()
-        """Parts on hosts whose shepherd died under them: a task may be started once more there."""
         self._troubles: Counter[str] = Counter()
         self._over: dict[Key, tuple[Allocation, bool]] = {}
         """Attempts that the present entry ends; whether without their first host's word."""
@@ -128,9 +125,12 @@ class TaskBooks:
 
     def _take_host(self, record: h.HostUp | h.HostDown | h.HostsLost | h.ReignBegun) -> None:
         match record:
-            case h.HostUp(host=number, stale=stale):
+            case h.HostUp(host=number, stale=stale, boot_id=boot):
                 name = self._names[number]
                 self._up.add(name)
+                if self._boots.get(name, boot) != boot:
+                    self._leave_leaderless(name)
+                self._boots[name] = boot
                 mine = {key for host, key in self._running if host == name}
                 strange = {key for key in mine - set(stale) if not self._is_mine(name, key)}
                 check(not strange, f"{strange} runs on {name}, and nobody knows")
@@ -143,6 +143,12 @@ class TaskBooks:
             case h.HostsLost(hosts=numbers):
                 for number in numbers:
                     self._give_up(self._names[number])
+
+    def _leave_leaderless(self, name: str) -> None:
+        """Learn of a restart: what was first here is over, and says nothing of its other hosts."""
+        for element, allocation in self._live.items():
+            if allocation.hosts[0] == name:
+                self._given_up.add((name, (*element, allocation.attempt)))
 
     def _is_mine(self, host: str, key: Key) -> bool:
         found = self._live.get(key[:2])
@@ -199,17 +205,9 @@ class TaskBooks:
 
     # The hosts.
 
-    def note_trouble(self, host: str, *, loses_tasks: bool = False) -> None:
-        """Learn that something of a host died: what it has told may have to be told again.
-
-        Args:
-            host: The host.
-            loses_tasks: Its shepherd has died, which knew what it had started.
-        """
+    def note_trouble(self, host: str) -> None:
+        """Learn that something of a host died: what it has told may have to be told again."""
         self._troubles[host] += 1
-        if loses_tasks:
-            # Also with what had ended: whoever asked for it may not have heard that it began.
-            self._lost.update(place for place, _ in self._ever if place[0] == host)
 
     def note_process(self, host: str, key: Key) -> None:
         """Learn that the process of an attempt is started on its first host."""
@@ -235,10 +233,7 @@ class TaskBooks:
             self.late += 1
         elif allocation is not None:
             check(host != allocation.hosts[0], f"a task of {key} was started on its first host")
-        # A late order may start one again that is over and was forgotten; never beside itself.
-        is_alone = name not in self._running.get(place, ()) or place in self._lost
-        check(is_alone, f"task {name} of {key} was started twice on {host}")
-        self.again += (place, name) in self._ever
+        check((place, name) not in self._ever, f"task {name} of {key} was started twice on {host}")
         self._ever.add((place, name))
         self._running.setdefault(place, set()).add(name)
         self._counts[key] += 1

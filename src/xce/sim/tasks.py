@@ -139,25 +139,31 @@ class KnownTasks:
         self._tasks = tasks
         self._known: dict[tuple[Key, str], SimTask] = {}
         self._waiting: dict[SimTask, list[Answer]] = {}
+        self._never: set[tuple[Key, str]] = set()
 
-    def serve(self, key: Key, order: TaskOrder, answer: Answer, *, is_open: bool) -> bool:
+    def serve(self, key: Key, order: TaskOrder, answer: Answer, begun: set[str] | None) -> bool:
         """Carry out an order about a task.
 
         Args:
             key: Its attempt.
             order: What to do.
             answer: Hears of it, now or later.
-            is_open: Whether the part is there and may have more tasks.
+            begun: Names that no other task of the part may have; None: it is not there, or may have
+                no more tasks.
 
         Returns:
             Whether a task was started.
         """
         if isinstance(order, StartTask):
-            return self._start(key, order, answer, is_open=is_open)
+            return self._start(key, order, answer, begun)
         assert isinstance(order, ReadTask | SignalTask | EndTask)
         task = self._known.get((key, order.name))
         if task is None:
             fault = TaskFault.NONE if isinstance(order, EndTask) else TaskFault.OVER
+            if isinstance(order, EndTask) and begun is not None:
+                begun.add(order.name)
+            elif isinstance(order, EndTask):
+                self._never.add((key, order.name))
             answer(TaskPiece(0, fault, "the host does not know this task (any more)"))
             return False
         match order:
@@ -174,14 +180,17 @@ class KnownTasks:
         answer(_seen(task))
         return False
 
-    def _start(self, key: Key, order: StartTask, answer: Answer, *, is_open: bool) -> bool:
+    def _start(self, key: Key, order: StartTask, answer: Answer, begun: set[str] | None) -> bool:
         task = self._known.get((key, order.name))
         is_new = task is None
-        if task is None and not is_open:
+        is_late = begun is None or order.name in begun or (key, order.name) in self._never
+        if task is None and is_late:
             answer(TaskPiece(0, TaskFault.OVER, "what the job had on this host has ended"))
             return False
-        if task is None:
+        if task is None and begun is not None:
+            begun.add(order.name)
             task = self._known[key, order.name] = self._tasks.start(key, order)
+        assert task is not None
         answer(_seen(task))
         return is_new
 

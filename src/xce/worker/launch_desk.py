@@ -53,6 +53,8 @@ _PEER: Final = struct.Struct("3i")
 _SECRET_BYTES: Final = 32
 _RECEIVE: Final = 256 * 1024
 _TASKS_MAX: Final = 100_000
+_NAME_MAX: Final = 200
+"""Characters of a task's name, which its host remembers."""
 _FAULT_CODES: Final = {TaskFault.REFUSED: ELSEWHERE}
 
 
@@ -188,6 +190,8 @@ class _Client:
         name = _word_of(head, "name")
         if len(content) > PIECE and head["do"] != "start":
             raise ValueError("a piece is too long")
+        if len(name) > _NAME_MAX:
+            raise ValueError(f"the name of a task has more than {_NAME_MAX} characters")
         match head["do"]:
             case "start":
                 order = _start_of(head, content)

@@ -14,7 +14,7 @@ from pair import LEASE_S
 
 from xce.cli.xceadmin.main import main
 from xce.daemon.paths import open_layout
-from xce.journal.backup import BackupError, load_note, open_backup
+from xce.journal.backup import BackupError, is_restored, load_note, open_backup
 from xce.journal.batch import make_batch
 from xce.journal.codec import FIRST_CRC
 from xce.journal.interface import JournalHeldError
@@ -86,6 +86,7 @@ def test_a_journal_goes_to_a_database_and_back_and_is_equal(
     wanted = tally(contents_of(source))
     fill_postgres(target, contents_of(source))
     middle = open_postgres_reader(target)
+    assert not is_restored(middle)
     assert tally(contents_of(middle)) == wanted
     assert verify_journal(middle).is_good
     fill_sqlite(tmp_path / "b", contents_of(middle))
@@ -217,6 +218,7 @@ def test_a_backup_is_restored_whole(
     reader = open_postgres_reader(target) if to_database else open_sqlite_reader(fresh.journal)
     assert state_of(reader) == list(dump(replayed(entries)))
     assert reader.lead_epoch() == 1_000_002
+    assert is_restored(reader), "the first reign leaves out what the lost entries gave out"
     reader.close()
     assert ("orion" in (fresh.config / "xce.yaml").read_text()) == (not to_database)
     assert main(words) == 1
@@ -242,6 +244,7 @@ def test_what_cannot_be_restored_is_named(
     words = ["restore", "--dir", str(tmp_path / "fresh"), str(file), "--at"]
     for at, text in (
         ("999", "entry 999 is not in it"),
+        ("", "neither an entry's number nor an instant"),
         ("tomorrow", "neither an entry's number nor an instant"),
         ("@0.5", "nothing in it is as early as"),
     ):

@@ -52,6 +52,26 @@ def test_a_jobspec_is_submitted_shown_and_placed():
         assert row["roles"][0]["ranks"] == [0]
         (proof,) = row["relations"]
         assert (proof["relation"], proof["kind"], proof["met"]) == (1, "colocate", True)
+        assert proof["topology"] == controller.state.config_version
+
+    run_rest(story, hosts=HOSTS, levels=("switch",))
+
+
+def test_members_of_a_group_that_is_spread_are_told_to_be_apart():
+    relation = "{kind: spread, from: part0, to: 'group:g', scope: host}"
+    text = f"version: 1\ncommand: x\nrelations: [{relation}]\n"
+
+    async def story(rest):
+        for _ in range(2):
+            await rest.post("/jobs", {"spec": text})
+        controller = rest.link.controller
+        controller.tell(
+            ProposePlan(run_session(controller.state, now_us=controller.now_us)), by="scheduler"
+        )
+        rest.link.pump()
+        _, row = await rest.get("/jobs/2")
+        (proof,) = row["relations"]
+        assert (proof["kind"], proof["level"], proof["met"]) == ("apart", "host", True)
 
     run_rest(story, hosts=HOSTS, levels=("switch",))
 

@@ -13,6 +13,8 @@ from xce.client.launching import (
     mpi_environment,
     mpi_hostfile,
     mpi_program,
+    rank_arguments,
+    rank_owns,
     role_arguments,
     role_environment,
     script_argv,
@@ -81,6 +83,26 @@ def test_members_that_mpirun_starts_find_out_who_they_are():
             for rank in range(3)
         ]
         assert [done.stdout.decode() for done in said] == ["4 0 0\n", "5 1 all\n", "6 2 all\n"]
+
+
+def said_by(own: dict[str, str], number: int, at: int) -> str:
+    """Return what a process of an MPI finds out about itself."""
+    env = {"OMPI_COMM_WORLD_RANK": str(number), "OMPI_COMM_WORLD_LOCAL_RANK": str(at)}
+    env |= own | {"XCE_RANK": "0", "XCE_ROLE": "a", "XCE_ROLE_INDEX": "0"}
+    text = 'echo "$XCE_RANK $XCE_ROLE.$XCE_ROLE_INDEX at $XCE_HOST_TASK_INDEX"'
+    argv = rank_arguments(["/bin/sh", "-c", text])
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_ranks_that_mpirun_starts_find_out_who_they_are():
+    alike = [Rank(0, "h1", 0, "a", 0), Rank(1, "h1", 1, "a", 1), Rank(2, "h2", 0, "a", 2)]
+    assert rank_owns(alike) == {}
+    assert said_by({}, 2, 0) == "2 a.2 at 0"
+    # An MPI counts host by host; the third process is the second one on h1.
+    mixed = [Rank(0, "h1", 0, "a", 0), Rank(1, "h2", 0, "a", 1), Rank(2, "h1", 1, "b", 0)]
+    own = rank_owns(mixed)
+    found = [said_by(own, *place) for place in ((0, 0), (1, 1), (2, 0))]
+    assert found == ["0 a.0 at 0", "2 b.0 at 1", "1 a.1 at 0"]
 
 
 @pytest.mark.parametrize(

@@ -211,3 +211,24 @@ def test_without_a_restore_there_are_no_strangers():
     controller.tell(report, by="host h1")
     assert not controller.state.hosts.strange
     assert controller.state.hosts.stale[0]
+
+
+def test_ids_that_hosts_report_are_left_out_unless_they_are_absurd():
+    controller = restored(lived(), 4)
+    before = controller.state.next_job
+    strange = [
+        AttemptSeen(before + 5, 0, 1, running=True),
+        AttemptSeen(1 << 62, 0, 1, running=True),
+    ]
+    join_host(controller, "h1", attempts=strange)
+    assert submit(controller) == before + 6
+    assert len(controller.state.hosts.strange[0]) == 2
+
+
+@pytest.mark.parametrize("number", [0, -1, 1 << 62])
+def test_a_host_that_reports_nonsense_of_a_job_harms_nobody(number):
+    controller = cluster()
+    job = submit(controller)
+    join_host(controller, "h1", attempts=[AttemptSeen(job, 0, number, running=True)])
+    assert controller.state.hosts.stale[0] == {(job, 0, number): None}
+    check_state(controller.state)

@@ -66,7 +66,15 @@ def test_every_problem_is_told_with_its_line():
     [
         ("", "is empty"),
         ("version: 1\ndata: []", "'data' is not built yet"),
-        ("version: 1\nroles: [{name: a}, {name: a}]", "two roles are called 'a'"),
+        (
+            "version: 1\nroles:\n  - {name: a}\n  - {name: a}",
+            "4: roles[2]: two roles are called 'a'",
+        ),
+        ("version: 1\nroles: [{name: a, attach: a, command: x}]", "all roles are attached"),
+        (
+            "version: 1\nroles:\n" + "  - {name: a, count: 9000000}\n  - {name: b, count: 9000000}",
+            "4: roles[2]: the roles have more than 10000000 tasks",
+        ),
         ("version: 1\nroles: [{name: part1}]", "of the form part<number>"),
         ("version: 1\nroles: [{name: a, count: 2-3}, {name: b}]", "has a range of tasks"),
         ("version: 1\nroles: [{name: a, per: host}]", "per: host is for attached roles"),

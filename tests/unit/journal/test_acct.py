@@ -1,3 +1,4 @@
+import json
 import shlex
 
 from xce.cli.xceadmin.history import each_usage
@@ -6,7 +7,19 @@ from xce.journal.acct import render_acct
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_search import Search
-from xce.testing.builders import cluster, kill, run_job, submission, submit
+from xce.model.command import RequeueJobs
+from xce.model.job import EndCause
+from xce.testing.builders import (
+    chosen,
+    cluster,
+    kill,
+    place,
+    report_ended,
+    report_started,
+    run_job,
+    submission,
+    submit,
+)
 
 
 def store(path, controller):
@@ -47,6 +60,35 @@ def test_each_element_that_is_over_is_one_record(tmp_path):
     assert '"p" 768 1' in lines[0]
     assert '"a[5]"' in lines[2]
     assert " 14 " in lines[2]
+
+
+def test_an_attempt_that_was_requeued_or_opened_again_has_a_record_of_its_own(tmp_path, capsys):
+    controller = cluster(["h1"])
+    job = submit(controller)
+    for cause in (EndCause.REQUEUE_OWNER, EndCause.NONE):
+        place(controller, job)
+        report_started(controller, job)
+        if cause:
+            controller.tell(RequeueJobs("alice", is_admin=False, selection=chosen(job)))
+        report_ended(controller, job, exit_code=1)
+    again = RequeueJobs("alice", is_admin=False, selection=chosen(job), states=("EXIT",))
+    controller.tell(again)
+    run_job(controller, job)
+    store(tmp_path / "history" / "history.db", controller)
+    base = ["history", "export", "--dir", str(tmp_path)]
+    assert main(base) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = [(one["attempt"], one["stat"], one["cause"], one.get("requeued")) for one in found]
+    assert sorted(told) == [
+        (1, "EXIT", "TERM_REQUEUE_OWNER", True),
+        (2, "EXIT", "", None),
+        (3, "DONE", "", None),
+    ]
+    assert main([*base, "--format", "lsb.acct"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [one for one in lines if ' "true" "true" -1 ' in one]
+    assert " 32 1.0 " in line
+    assert shlex.split(line)[-4] == "10"
 
 
 def test_the_command_prints_them_in_either_form(tmp_path, capsys):

@@ -5,12 +5,14 @@ import pytest
 from xce.model.effect import Launch
 from xce.model.ids import SECOND_US
 from xce.model.job import JobSpec, Owner
+from xce.model.relation import RelationKind
 from xce.sim.loop import Loop
 from xce.sim.step import SimStep, StepError
 from xce.sim.step_load import draw_role_job
 from xce.step import core
 from xce.step.plan import Wait
 from xce.step.task import RoleState
+from xce.worker import step_plan
 
 
 def launch(rng: Random) -> Launch:
@@ -68,11 +70,20 @@ def forgets_waits(self: core.Step, wait: Wait, now_us: int) -> str:
     return ""
 
 
+relate = step_plan._relate
+
+
+def relates_all_but_with(roles, numbers, relation, title) -> None:
+    if relation.kind is not RelationKind.WITH:
+        relate(roles, numbers, relation, title)
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "wrong", "words"),
     [
         (RoleState, "meets", any_wait, "began before"),
         (core.Step, "_fail", no_failure, "and the job well"),
+        (step_plan, "_relate", relates_all_but_with, "did not begin together"),
     ],
 )
 def test_the_books_find_a_machine_that_is_wrong(owner, name, wrong, words, monkeypatch):

@@ -10,6 +10,8 @@ from xce.cli.launch.mpi import START, is_known, run_mpi
 from xce.client.launching import (
     EXEC,
     LaunchError,
+    rank_arguments,
+    rank_owns,
     script_argv,
     torch_environment,
 )
@@ -42,7 +44,8 @@ def main() -> int:
             content = file.read()
         argv = script_argv(content, way, arguments)
         if kind == MPI:
-            run_mpi(ranks, argv, environ, is_one_machine=is_one_machine)
+            environ |= rank_owns(ranks)
+            run_mpi(ranks, rank_arguments(argv), environ, is_one_machine=is_one_machine)
         own = []
         for rank in ranks:
             env = rank_environment(rank, ranks, environ)

@@ -44,7 +44,8 @@ def execute(context: Context) -> int:
         context.err("No job group found")
         return FAILED
     status = 0
-    context.out(_line("GROUP_NAME", list(_HEADS), "SLA", "JLIMIT", "OWNER"))
+    if not wanted or any(name in rows for name in wanted):
+        context.out(_line("GROUP_NAME", list(_HEADS), "SLA", "JLIMIT", "OWNER"))
     for name in wanted or rows:
         if name in rows:
             load = rows[name]["slots" if context.parsed.has("-N") else "jobs"]

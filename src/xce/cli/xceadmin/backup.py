@@ -81,13 +81,13 @@ def _time_of(reader: JournalReader, seq: Seq) -> int:
     return max((entry.at_us for entry in entries if entry.seq <= seq), default=0)
 
 
-def run_restore(settings: Settings, file: Path, *, at: str, dry_run: bool) -> int:
+def run_restore(settings: Settings, file: Path, *, at: str | None, dry_run: bool) -> int:
     """Restore a backup into an empty state; return the exit status.
 
     Args:
         settings: The state directory.
         file: The backup.
-        at: Up to which entry or instant; empty: all of it.
+        at: Up to which entry or instant; None: all of it.
         dry_run: Only tell what would be done.
     """
     try:
@@ -111,13 +111,13 @@ def run_restore(settings: Settings, file: Path, *, at: str, dry_run: bool) -> in
     return 0
 
 
-def find_upto(backup: Backup, at: str) -> Seq:
+def find_upto(backup: Backup, at: str | None) -> Seq:
     """Return the entry that ``--at`` names; 0: the last.
 
     Raises:
         BackupError: It names none, or one that is not in the backup.
     """
-    if not at:
+    if at is None:
         return 0
     if at.isdecimal():
         seq = int(at)

@@ -157,7 +157,7 @@ def _add_backup(names: Names, common: Parser) -> None:
     )
     restore.add_argument("file", type=Path)
     restore.add_argument(
-        "--at", default="", metavar="SEQ|TIME", help="up to this entry or instant (default: all)"
+        "--at", metavar="SEQ|TIME", help="up to this entry or instant (default: all)"
     )
     restore.add_argument("--dry-run", action="store_true", help="only say what would be done")
     _run_by(

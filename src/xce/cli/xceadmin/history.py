@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 from xce.journal.acct import render_acct
@@ -38,12 +40,14 @@ def run_history_export(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def each_usage(reader: HistoryReader, search: Search) -> Iterator[Told]:
-    """Yield every attempt that is over, and every element that ended before it started.
+    """Yield every attempt that is over, also one whose element went on with another, and every
+    element that ended before it started.
 
     Raises:
         HistoryError: The store cannot be read.
     """
     asked = reader.search()
+    search = replace(search, outcomes=tuple(Outcome))
     cursor = START
     while asked is not None:
         rows = asked.usage(search, cursor, PAGE)
@@ -100,6 +104,8 @@ def _render_json(
             "cpu_s": ended.cpu_us / SECOND_US,
             "max_mem_mib": round(ended.max_mem_kib / 1024, 2),
         }
+        if not ended.outcome:
+            found |= {"requeued": True, "cpu_s": None, "max_mem_mib": None}
     elif gone is not None:
         found |= {
             "stat": "EXIT",

@@ -177,6 +177,8 @@ def proof_text(proof: dict[str, Any]) -> str:
     text = f"{proof['kind']} in {proof['level']} {where}"
     if proof["kind"] == "spread":
         text = f"spread, at most {proof['tasks']} in one {proof['level']}"
+    elif proof["kind"] == "apart":
+        text = f"apart from others, in {proof['level']} {where}"
     return text if proof["met"] else f"{proof['kind']} could not be met (it is preferred)"
 
 

@@ -50,14 +50,18 @@ class Now(NamedTuple):
     threads: int = 0
 
 
+BEGUN_MAX: Final = 65_536
+"""Names of so many tasks of a part are remembered."""
+
+
 class Attempt:
     """One attempt, from its intent until the worker forgets it."""
 
     __slots__ = (
-        "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids", "is_child",
-        "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits", "mark",
-        "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number", "oom",
-        "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said",
+        "begun", "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids",
+        "is_child", "is_counted", "is_part", "is_unheld", "key", "kills", "limit_kib", "limits",
+        "mark", "max_mem_kib", "max_processes", "max_threads", "name", "note", "now", "number",
+        "oom", "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us", "said",
         "saved_us", "saver", "saves", "says", "sent", "signal", "started_us", "state", "step",
         "step_us", "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
     )  # fmt: skip
@@ -80,6 +84,8 @@ class Attempt:
         """It has no job shell: another host leads it, see `xce.worker.shepherd.tasks`."""
         self.parts: list[str] = []
         """Other hosts that may have a part of it."""
+        self.begun: dict[str, None] = {}
+        """Of a part: the last names of tasks that were begun in it, or shall not be."""
         self.grouped = False
         self.is_unheld = False
         """The kernel does not hold its memory limit, which came later."""
@@ -89,8 +95,7 @@ class Attempt:
         self.limit_kib = 0
         self.limits: list[int] = []
         """Limits that were set since it was started: the worker's own words."""
-        self.started_us = self.ended_us = 0
-        self.suspended_us = 0
+        self.started_us = self.ended_us = self.suspended_us = 0
         """Since when it is stopped; 0: it is not."""
         self.stopped_us = 0
         """How long it has been stopped before that."""
@@ -112,8 +117,7 @@ class Attempt:
         """Who ended it, in its own words."""
         self.host_fault = self.reported = self.oom = self.says = False
         """And whether it may leave a last word."""
-        self.user_us = self.system_us = 0
-        self.max_mem_kib = self.max_processes = self.max_threads = 0
+        self.user_us = self.system_us = self.max_mem_kib = self.max_processes = self.max_threads = 0
 
     @property
     def is_held(self) -> bool:
@@ -124,6 +128,12 @@ class Attempt:
         """Have other limits than those that it was started with."""
         self.limit_kib, self.limits = mem_limit_kib, limits
         self.is_counted = self.is_counted or (len(limits) > CPU_AT and limits[CPU_AT] > 0)
+
+    def note_task(self, name: str) -> None:
+        """Remember that no (other) task of this name is to be started."""
+        self.begun[name] = None
+        if len(self.begun) > BEGUN_MAX:
+            del self.begun[next(iter(self.begun))]
 
     def fail(self, trouble: Trouble, now_us: int) -> None:
         """Let it end without having run."""
@@ -364,6 +374,8 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.course.is_over = True
         case ["lead", str(host)]:
             attempt.parts.append(host)
+        case ["task", str(name)]:
+            attempt.note_task(name)
         case ["reported"]:
             attempt.reported = True
         case ["ended", dict(fields)]:

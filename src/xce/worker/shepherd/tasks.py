@@ -2,7 +2,9 @@
 
 A task is a session of its own in the part's control group, with pipes for its three streams; their
 far ends are kept here as those of interactive jobs are (`xce.worker.shepherd.terminal`). Whoever
-reads says up to where he has everything. An order that comes again changes nothing.
+reads says up to where he has everything. An order that comes again changes nothing: names of tasks
+are written down before these start, so that an order which was long under way starts none again
+that is over and forgotten, nor one that was ended before it came.
 
 A part has no job shell: it is there until it is ended, and is over when no task is left. Where a
 shepherd was killed the pipes are gone with it; the next one kills what is left of the tasks.
@@ -17,7 +19,7 @@ import signal
 from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
-from xce.worker.shepherd.attempts import RUNNING, Attempt, Event, split_status
+from xce.worker.shepherd.attempts import BEGUN_MAX, RUNNING, Attempt, Event, split_status
 from xce.worker.shepherd.bind import binding, bound_of
 from xce.worker.shepherd.proc import MARK
 from xce.worker.shepherd.reach import Reach
@@ -30,6 +32,7 @@ OVER: Final = 2
 REFUSED: Final = 3
 """Numbers of `xce.model.task.TaskFault`, which this program cannot import."""
 UNKNOWN: Final = "the host does not know this task (any more)"
+BEGUN: Final = "this task was begun before, and is over"
 WAIT_US_MAX: Final = 20_000_000
 _LAST_READS: Final = 16
 """So often at most what is left in a pipe is read when its task has ended."""
@@ -106,6 +109,8 @@ class Tasks:
         self._watched: dict[int, tuple[Task, Terminal, int]] = {}
         self.parts: dict[Key, Attempt] = {}
         """Parts that run."""
+        self._never: dict[tuple[Key, str], None] = {}
+        """The last tasks that were ended while their part was not here (yet)."""
 
     def take(self, now_us: int, number: int, key: list[int], fields: list[Any]) -> None:
         """Carry out an order about a task; the answer is among the events, now or later."""
@@ -117,6 +122,8 @@ class Tasks:
         task = self._all.get((part, name))
         if task is None:
             fault = 0 if what == "end" else OVER
+            if what == "end":
+                self._note_end(part, name)
             self.events.append(_failure(number, fault, UNKNOWN))
             return
         if what == "read":
@@ -206,10 +213,16 @@ class Tasks:
             text = "what the job had on this host has ended"
             self.events.append(_failure(number, OVER, text))
             return
+        is_late = part is not None and (name in part.begun or (key, name) in self._never)
+        if known is None and is_late:
+            self.events.append(_failure(number, OVER, BEGUN))
+            return
         if known is None and part is not None:
+            _note_task(part, name)
             try:
                 known = self._make(part, name, asked)
             except OSError as error:
+                del part.begun[name]  # nothing has run
                 text = f"cannot start {' '.join(asked['argv'][:1])}: {error.strerror or error}"
                 if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
                     text = f"cannot enter the working directory {asked['cwd']}: {error.strerror}"
@@ -217,6 +230,15 @@ class Tasks:
                 return
         if known is not None:
             self.events.append(known.told(number, 0, 0, 0))
+
+    def _note_end(self, key: Key, name: str) -> None:
+        """Remember that a task is wanted no more which is not here: it may still be on its way."""
+        if key in self.parts:
+            _note_task(self.parts[key], name)
+            return
+        self._never[key, name] = None
+        if len(self._never) > BEGUN_MAX:
+            del self._never[next(iter(self._never))]
 
     def _make(self, part: Attempt, name: str, asked: dict[str, Any]) -> Task:
         """Start a task.
@@ -345,6 +367,12 @@ class Tasks:
         """Watch an end no more, before it is closed (see `Terminals`)."""
         if self._watched.pop(fd, None) is not None:
             self.epoll.unregister(fd)
+
+
+def _note_task(part: Attempt, name: str) -> None:
+    if name not in part.begun:
+        rundir.note(part.path, ["task", name])
+        part.note_task(name)
 
 
 def _pipe(part: Attempt, far: list[int], near: list[int], *, is_input: bool) -> tuple[int, int]:

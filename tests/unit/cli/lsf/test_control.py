@@ -1,7 +1,7 @@
 import pytest
 from fake_api import FakeApi, run_command
 
-from xce.cli.lsf import bbot, bkill, bpeek, bresume, bstop, btop
+from xce.cli.lsf import bbot, bjgroup, bkill, bpeek, bresume, bstop, btop
 from xce.cli.lsf.control import LINES_MAX, each_label, user_name
 from xce.cli.lsf.options import UsageError
 from xce.cli.lsf.signals import parse_signal
@@ -267,3 +267,13 @@ def test_a_move_needs_a_job_and_a_position(words):
 @pytest.mark.parametrize("label", ["12[3]", "12[3,5-7]", "12[5-7,9]", "12"])
 def test_a_label_that_is_no_run_of_elements_stays_one(label):
     assert each_label(label) == [label]
+
+
+def test_nothing_stands_on_stdout_where_no_group_is_there():
+    load = dict.fromkeys(("pend", "run", "ssusp", "ususp", "finish"), 1)
+    group = {"name": "/a", "jobs": load, "slots": load, "used": 1, "limit": None, "owner": "ann"}
+    routes = {"GET /jobgroups": {"groups": [group]}}
+    told = "/b: Job group does not exist.\n"
+    assert run_command(bjgroup, ["/b"], routes) == (255, "", told)
+    status, out, err = run_command(bjgroup, ["/a", "/b"], routes)
+    assert (status, len(out.splitlines()), err) == (255, 2, told)

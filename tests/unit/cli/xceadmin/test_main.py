@@ -1,3 +1,4 @@
+import io
 import json
 import subprocess
 import sys
@@ -125,3 +126,27 @@ def test_a_refusal_begins_with_the_commands_name(
     for words in (["apply"], ["hosts", "open", "h1"]):
         assert main([*words, "--dir", str(tmp_path)]) == 4
         assert capsys.readouterr().err == f"xceadmin {words[0]}: you lack the permission\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["adopt", "h1"], "not built yet"),
+        (["kill", "h1", "-C", "why"], "-C does not belong to kill"),
+        (["open", "h1", "--yes"], "--yes belongs to lost and kill"),
+        (["drain", "h[1", "--wait"], "h[1"),
+    ],
+)
+def test_what_hosts_does_not_take_is_said_at_once(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["hosts", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_strangers_are_not_killed_where_nobody_says_yes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert main(["hosts", "kill", "h1"]) == 1
+    assert "say --yes" in capsys.readouterr().err

@@ -9,6 +9,8 @@ def test_how_relations_hold_is_told():
     assert proof_text({**PROOF, "met": False}) == "colocate could not be met (it is preferred)"
     spread = {**PROOF, "kind": "spread", "domains": ["s1", "s2"], "tasks": 2, "met": True}
     assert proof_text(spread) == "spread, at most 2 in one switch"
+    apart = {**PROOF, "kind": "apart", "met": True}
+    assert proof_text(apart) == "apart from others, in switch s1"
 
 
 def test_bjobs_tells_where_roles_are():

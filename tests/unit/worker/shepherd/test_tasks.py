@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from xce.worker.shepherd.attempts import Attempt
+from xce.worker.shepherd import rundir
+from xce.worker.shepherd.attempts import BEGUN_MAX, Attempt, restore
 from xce.worker.shepherd.spawn import Ids
-from xce.worker.shepherd.tasks import OVER, REFUSED, UNKNOWN, Tasks
+from xce.worker.shepherd.tasks import BEGUN, OVER, REFUSED, UNKNOWN, Tasks
 
 KEY = (1, 0, 1)
 
@@ -93,3 +94,79 @@ def test_what_a_job_says_that_cannot_be_is_refused_and_harms_nobody(tasks: Tasks
     for number in (1000, -5, 1 << 40, 9):
         assert ask(tasks, "signal", "t", number)[0][2] == 0
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9
+
+
+@pytest.fixture
+def part(tasks: Tasks, tmp_path: Path) -> Attempt:
+    """Return a part with a run directory."""
+    part = tasks.parts[KEY]
+    part.path = str(tmp_path)
+    intent = {
+        "key": list(KEY), "mark": "m", "uid": os.geteuid(), "gid": os.getegid(), "groups": [],
+        "note": "", "limit_kib": 0, "grouped": False, "at": 1, "report": "", "detail": "",
+        "part": True, "boot": "b",
+    }  # fmt: skip
+    os.close(rundir.store_intent(part.path, intent))
+    return part
+
+
+def remembered(part: Attempt) -> Attempt:
+    """Return a part as the next shepherd finds it."""
+    stored = rundir.load(part.path, KEY, wall_us=1)
+    assert stored is not None
+    return restore(stored, part.path, boot="b", now_us=1)
+
+
+def run_and_forget(tasks: Tasks, command: str) -> None:
+    pid = start(tasks, command)
+    _, status = os.waitpid(pid, 0)
+    tasks.reap(pid, status)
+    ask(tasks, "end", "t")
+
+
+def again(tasks: Tasks) -> tuple[int, str]:
+    asked = {"argv": ["true"], "env": {}, "cwd": "/", "umask": 0o22, "has_input": False}
+    ((_, _, fault, text, *_),) = ask(tasks, "start", "t", asked)
+    return fault, text
+
+
+def test_a_task_that_is_over_and_forgotten_is_not_started_again_by_a_late_order(
+    tasks: Tasks, part: Attempt
+) -> None:
+    run_and_forget(tasks, "true")
+    assert again(tasks) == (OVER, BEGUN)
+    # Nor by the next shepherd.
+    tasks.drop(KEY)
+    tasks.parts[KEY] = remembered(part)
+    assert again(tasks) == (OVER, BEGUN)
+
+
+def test_a_task_that_was_ended_before_the_order_to_start_it_came_is_not_started(
+    tasks: Tasks, part: Attempt
+) -> None:
+    assert ask(tasks, "end", "t")[0][2] == 0
+    assert again(tasks) == (OVER, BEGUN)
+    assert list(remembered(part).begun) == ["t"]
+
+
+def test_a_task_that_could_not_be_started_may_be_tried_again(tasks: Tasks, part: Attempt) -> None:
+    asked = {"argv": ["true"], "env": {}, "cwd": "/absent", "umask": 0o22, "has_input": False}
+    assert ask(tasks, "start", "t", asked)[0][2] == REFUSED
+    run_and_forget(tasks, "true")
+    assert again(tasks) == (OVER, BEGUN)
+
+
+def test_names_of_so_many_tasks_are_remembered_and_no_more(tasks: Tasks, part: Attempt) -> None:
+    for number in range(BEGUN_MAX + 2):
+        part.note_task(str(number))
+    assert len(part.begun) == BEGUN_MAX
+    assert next(iter(part.begun)) == "2"
+
+
+def test_a_task_that_was_ended_before_its_part_was_there_is_not_started(
+    tasks: Tasks, part: Attempt
+) -> None:
+    del tasks.parts[KEY]
+    assert ask(tasks, "end", "t")[0][2] == 0
+    tasks.parts[KEY] = part
+    assert again(tasks) == (OVER, BEGUN)

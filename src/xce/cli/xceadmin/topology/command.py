@@ -143,7 +143,9 @@ def merge(
             own = labels.setdefault(host, {})
             own.update((level, label) for level, label in zip(levels, chain, strict=False) if label)
     if len(missing) == len(found.domains):
-        raise FoundError("none of its hosts is in hosts.yaml")
+        more = " ..." if len(missing) > _LISTED else ""
+        listed = " ".join(missing[:_LISTED])
+        raise FoundError(f"none of its hosts ({listed}{more}) is in hosts.yaml")
     own_levels = page.levels
     if options.levels or (found.levels and not set(found.levels) <= set(page.levels or LEVELS)):
         own_levels = levels
