@@ -176,8 +176,8 @@ class _Client:
         """The host of each task that is not over, by its name."""
         self._work: set[asyncio.Task[None]] = set()
         self._fed: dict[str, asyncio.Lock] = {}
-        self._carrying: asyncio.Task[None] | None = None
-        """The order about a file that is under way: there is one at a time."""
+        self._is_carrying = False
+        """An order about a file is under way: there is one at a time."""
         self._copy: EndFile | None = None
         """What ends a copy that is not over."""
 
@@ -207,10 +207,12 @@ class _Client:
             case "signal" if name in self._hosts:
                 signal = SignalTask(name, int(head["signal"]))
                 self._spawn(self._signal(name, signal))
-            case "copy" if self._carrying is None or self._carrying.done():
-                self._carrying = self._spawn(self._carry(_file_order_of(head, content)))
             case "copy":
-                raise ValueError("an order about a file before the last one was answered")
+                if self._is_carrying:
+                    raise ValueError("an order about a file before the last one was answered")
+                asked = _file_order_of(head, content)
+                self._is_carrying = True
+                self._spawn(self._carry(asked))
             case _:
                 pass  # about a task that is over
 
@@ -231,6 +233,7 @@ class _Client:
         """Pass on an order about a file, and what came of it."""
         self._copy = None if isinstance(order, EndFile) else EndFile(order.name, order.transfer)
         piece = await self._remote.ask(self._key, "", order)
+        self._is_carrying = False
         seen = piece.file or FileSeen(code=_FAULT_CODES.get(piece.fault, AWAY))
         self._tell(
             {
@@ -258,11 +261,10 @@ class _Client:
         self._hosts[name] = host
         self._spawn(work)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
-        return task
 
     def _tell(self, head: Mapping[str, object], content: bytes = b"") -> None:
         self._writer.write(encode_task_frame(head, content))
