@@ -270,7 +270,8 @@ def shares_of(request: Request) -> tuple[int, int, bool]:
     tile = max(request.ptile, request.block)
     if request.one_host or request.hosts_max == 1 or high == 1:
         return low, low, True
-    if not tile:
+    if not tile or request.ptile_by_type:
+        # Hosts of some type may take as few as one.
         return 1, 1, False
     if high <= tile:
         return low, low, True
