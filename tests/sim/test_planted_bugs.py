@@ -159,7 +159,7 @@ def free_lost_parts(state, hosts, cause, now_us):
 class DeafShepherd(Shepherd):
     """A shepherd that knows of no leases."""
 
-    def _end_leases(self):
+    def _mind_leases(self):
         pass
 
 

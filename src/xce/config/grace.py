@@ -42,5 +42,6 @@ def _check_fence(place: Place, config: ClusterConfig, beats: str) -> None:
         place.at("fence_after_s").problem(
             f"{render_span(config.fence_after_us)} is out of range: expected more "
             f"than {render_span(config.silence_us)} ({beats}) and at most {render_span(most_us)}, "
-            "nine tenths of host_grace_s, so that jobs are gone before they are started elsewhere"
+            "nine tenths of host_grace_s, so that jobs stand still before they are killed, and are "
+            "gone before they are started elsewhere"
         )

@@ -205,6 +205,7 @@ def _launch(
         requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
         checkpoint_programs=config.checkpoint_programs if spec.checkpoints is not None else "",
         warning_in_us=_warning_in_us(state, spec),
+        fence_kill_us=state.config.fence_kill_us if spec.rerunnable else 0,
     )
 
 
@@ -263,6 +264,7 @@ def _limits(state: ClusterState, job: Job, position: int, attempt: Attempt) -> S
         job.id, job.index(position), attempt.number, key.run_limit_us, spec.mem_limit_kib,
         _fence_us(state, spec), spec.limits.cpu_us,
         spec.checkpoints.period_us if spec.checkpoints is not None else 0,
+        state.config.fence_kill_us if spec.rerunnable else 0,
     )  # fmt: skip
 
 

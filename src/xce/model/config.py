@@ -36,6 +36,8 @@ LEVELS: Final = ("switch", "block", "rack", "zone")
 """Levels of domains in which hosts lie, the narrowest first, where none are declared."""
 MISSED_BEATS: Final = 3
 """So many beats of a worker may be missed."""
+FENCE_KILL_PERCENT: Final = 95
+"""After so much of its grace a host that has lost the controller kills what it has frozen."""
 BUILT_IN_RESOURCES: Final = ("slots", "mem")
 """The first columns of every host: slots, and memory in MiB."""
 
@@ -288,9 +290,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     host_grace_us: Micros = 120 * SECOND_US
     """So long a host may be away before it is given up."""
     self_fence: bool = False
-    """Whether rerunnable jobs end by themselves on a host that has lost the controller."""
+    """Whether a host that has lost the controller freezes rerunnable jobs, and then kills them."""
     fence_after_us: Micros = 0
-    """So long after the last word of the controller they do; 0: most of ``host_grace_us``."""
+    """So long after the last word of the controller they are frozen; 0: most of the grace."""
     losses_max: int = 3
     """A host that is lost so often within ``losses_window_us`` is closed."""
     losses_window_us: Micros = HOUR_US
@@ -310,13 +312,22 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def fence_us(self) -> Micros:
-        """How long a rerunnable job outlives the last word of the controller; 0: it is not ended.
+        """How long a rerunnable job runs after the last word of the controller; 0: as it likes.
 
-        Shorter than the grace, so that it is gone before it can be started elsewhere.
+        Then it is frozen, and goes on if the controller is heard again before `fence_kill_us`.
         """
         if not self.self_fence:
             return 0
         return self.fence_after_us or self.host_grace_us * 3 // 4
+
+    @property
+    def fence_kill_us(self) -> Micros:
+        """How long after the last word of the controller it is killed; 0: it is not.
+
+        Shorter than the grace, so that it is gone before it can be started elsewhere, though the
+        clocks of two machines do not run alike and a kill takes its time.
+        """
+        return self.host_grace_us * FENCE_KILL_PERCENT // 100 if self.self_fence else 0
 
     mode: str = "production"
     """`MODES`; in effect from the next start of the controller."""

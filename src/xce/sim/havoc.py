@@ -8,10 +8,10 @@ from xce.journal.recover import recover
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.sim import workload
 from xce.sim.enrol import Enrolment
+from xce.sim.ground import Ground
 from xce.sim.leader import Leader
 from xce.sim.loop import Doom, Process
 from xce.sim.parts import Parts
-from xce.sim.shepherd import Ground
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import dump, load
