@@ -328,15 +328,14 @@ class HollowShepherd:
             self._drop_lease(key)
         loop, now_us = asyncio.get_running_loop(), boot_us()
         for key, (frozen_us, killed_us) in wanted.items():
-            if frozen_us != a.KEPT:
-                freeze = partial(self._freeze, key, frozen=True)
-                self._leases[key] = [
-                    loop.call_later(max(0, at_us - now_us) / SECOND_US, act)
-                    for at_us, act in (
-                        (frozen_us, freeze),
-                        (killed_us, partial(self._run_out, key)),
-                    )
-                ]
+            if frozen_us == a.KEPT:
+                continue
+            due = [(killed_us, partial(self._run_out, key))]
+            if frozen_us < killed_us:
+                due.append((frozen_us, partial(self._freeze, key, frozen=True)))
+            self._leases[key] = [
+                loop.call_later(max(0, at_us - now_us) / SECOND_US, act) for at_us, act in due
+            ]
         for key in self._attempts:
             if wanted.get(key, (now_us + 1,))[0] > now_us:
                 self._freeze(key, frozen=False)

@@ -15,11 +15,12 @@ def test_the_defaults_give_a_host_two_minutes():
     config = parse("cluster_name: c")
     assert config.host_grace_us == 120 * SECOND_US
     assert config.silence_us == 15 * SECOND_US
-    assert config.fence_us == 0
+    assert (config.fence_us, config.fence_kill_us) == (0, 0)
 
 
 def test_rerunnable_jobs_are_fenced_before_the_grace_is_over():
-    assert parse("self_fence: true").fence_us == 90 * SECOND_US
+    config = parse("self_fence: true")
+    assert (config.fence_us, config.fence_kill_us) == (90 * SECOND_US, 114 * SECOND_US)
     text = "self_fence: true\nfence_after_s: 100"
     assert parse(text).fence_us == 100 * SECOND_US
 

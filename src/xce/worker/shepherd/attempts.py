@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.hooks import PRE, Course
-from xce.worker.shepherd.output import append_text
 from xce.worker.shepherd.proc import load_mark
 from xce.worker.shepherd.rundir import Key, Stored
 from xce.worker.shepherd.spawn import CAUSE_OUTPUT, As, Ids, Trouble
@@ -342,15 +341,6 @@ def load_said(attempt: Attempt) -> str:
         os.close(fd)
     line = content.decode("utf-8", "replace").split("\n", 1)[0]
     return "".join(sign for sign in line if sign.isprintable())
-
-
-def add_report(attempt: Attempt, text: str) -> None:
-    """Add the job's report to its output file, once, as the job's user."""
-    if attempt.report and not attempt.reported:
-        attempt.reported = True
-        rundir.note(attempt.path, ["reported"])
-        with contextlib.suppress(OSError), As(attempt.ids):
-            append_text(attempt.report, text.encode("utf-8", "surrogateescape"))
 
 
 def note_end(attempt: Attempt) -> None:

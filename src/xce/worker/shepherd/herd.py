@@ -18,7 +18,7 @@ from xce.worker.shepherd.checkpoints import Checkpoints, end_unseen
 from xce.worker.shepherd.fences import Fences
 from xce.worker.shepherd.hooks import Course
 from xce.worker.shepherd.log import write_log
-from xce.worker.shepherd.output import read_text
+from xce.worker.shepherd.output import add_report, read_text
 from xce.worker.shepherd.reach import Reach, to_measure
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.spawn import (
@@ -409,7 +409,7 @@ class Herd:
     def _append(self, key: Key, text: str) -> None:
         """Add the job's report to its output file."""
         if (attempt := self._attempts.get(key)) is not None:
-            attempts.add_report(attempt, text)
+            add_report(attempt, text)
             self.events.append(["appended", *key])
 
     def _forget(self, key: Key, *, keep: bool) -> None:
