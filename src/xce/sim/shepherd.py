@@ -203,7 +203,7 @@ class Shepherd(Process):
                 frozen = not one.frozen_us
                 self.ground.be_still(one, still=frozen, by_lease=True)
                 self._tell(a.Frozen(*one.key, frozen))
-                self.seam("frozen" if frozen else "thawed")
+                self.seam("frozen")
 
     def _living(self, key: a.Key) -> RunDirectory | None:
         one = self.ground.directories.get(key)
