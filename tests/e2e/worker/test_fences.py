@@ -72,13 +72,13 @@ def test_what_is_frozen_is_killed_in_time_also_by_the_next_shepherd(shepherd: Sh
     begin(shepherd, 1, 2)
     pid = shepherd.expect("started", 1, 1, 1)[4]
     now_us = boot_us()
-    rows = [[1, 1, 1, now_us, now_us + 1_500_000], [2, 2, 1, now_us, now_us + FAR_US]]
+    rows = [[1, 1, 1, now_us, now_us + 900_000], [2, 2, 1, now_us, now_us + FAR_US]]
     shepherd.order(["lease", rows])
     assert shepherd.expect("frozen", 1, 1, 1)[4] is True
     shepherd.restart()
     shepherd.disconnect()
     wait_until(lambda: not alive(pid), "its end")
-    assert boot_us() >= now_us + 1_500_000
+    assert boot_us() >= now_us + 900_000
     shepherd.connect()
     end = shepherd.ended(1, 1)
     assert end["cause"] == 102
@@ -86,3 +86,21 @@ def test_what_is_frozen_is_killed_in_time_also_by_the_next_shepherd(shepherd: Sh
     assert stands_still(shepherd, 2), "a signal lets nothing run that may run elsewhere"
     shepherd.order(["signal", 2, 2, 1, signal.SIGKILL, 8, 4, 0])
     shepherd.ended(2, 2)
+
+
+def test_a_shepherd_does_not_stand_still_with_a_part_in_which_it_starts_a_task(
+    shepherd: Shepherd,
+) -> None:
+    shared = {
+        "note": "n", "uid": shepherd.uid, "gid": shepherd.gid, "groups": [], "limit_kib": 0,
+    }  # fmt: skip
+    asked = {
+        "argv": ["/bin/sleep", "600"], "env": {}, "cwd": "/", "umask": 0o22, "has_input": False,
+    }  # fmt: skip
+    shepherd.order(["part", [1, 0, 1], shared], ["task", 1, [1, 0, 1], ["start", "a", asked]])
+    shepherd.expect("task", 1)
+    shepherd.order(["suspend", 1, 0, 1, True], ["task", 2, [1, 0, 1], ["start", "b", asked]])
+    shepherd.order(["suspend", 1, 0, 1, False])
+    assert shepherd.expect("task", 2)[2:4] == [0, ""]
+    shepherd.order(["signal", 1, 0, 1, signal.SIGKILL, 8, 4, 0])
+    shepherd.ended()
