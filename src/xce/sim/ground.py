@@ -4,8 +4,9 @@ Processes live on when the shepherd or the worker is killed, and die with the ho
 outlives both, and mostly a reboot.
 """
 
+from abc import ABC, abstractmethod
 from random import Random
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -14,7 +15,7 @@ from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.sim.coverage import Strikes
 from xce.sim.faults import Faults
-from xce.sim.loop import Loop
+from xce.sim.loop import Loop, Process
 from xce.sim.starter import LEAD, Desk, Leader, Starter
 from xce.sim.step import SimStep
 from xce.sim.tasks import HostTasks
@@ -23,8 +24,6 @@ from xce.worker.still import note_still
 
 OWN_CPU_US: Final = 1_500
 """What each attempt uses on its first host."""
-if TYPE_CHECKING:
-    from xce.sim.shepherd import Shepherd
 _INT, _KILL, _TERM = 2, 9, 15
 
 
@@ -101,6 +100,22 @@ class RunDirectory(msgspec.Struct):
         return bool(self.suspended_us or self.frozen_us)
 
 
+class Minder(Process, ABC):
+    """A shepherd, as its host knows it."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Die at once."""
+
+    @abstractmethod
+    def tell_end(self, one: RunDirectory) -> None:
+        """Tell that nothing is left of an attempt."""
+
+    @abstractmethod
+    def note_task_end(self, key: a.Key) -> None:
+        """Answer those who wait for a task that has ended."""
+
+
 class Ground:
     """What survives the shepherd: the host's processes and its run directories.
 
@@ -118,7 +133,7 @@ class Ground:
         self.directories: dict[a.Key, RunDirectory] = {}
         self.leases: dict[a.Key, tuple[Micros, Micros]] = {}
         """When each is to be frozen, and killed, as the last shepherd knew."""
-        self.shepherd: Shepherd | None = None
+        self.shepherd: Minder | None = None
         self.faults = faults
         self._rng = rng
         self._oracle = oracle

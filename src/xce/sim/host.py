@@ -107,6 +107,7 @@ class Worker(Process):
         if shepherd is None:
             self.after(20_000, self._find_shepherd)
             return
+        assert isinstance(shepherd, Shepherd)
         self._shepherd = shepherd
         self.seam("shepherd found")
         listed = shepherd.attach(self._hear_news)

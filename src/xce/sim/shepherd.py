@@ -8,8 +8,7 @@ from xce.model.effect import Launch
 from xce.model.ids import Micros
 from xce.model.job import EndCause
 from xce.model.task import TaskOrder
-from xce.sim.ground import OWN_CPU_US, Ground, RunDirectory
-from xce.sim.loop import Process
+from xce.sim.ground import OWN_CPU_US, Ground, Minder, RunDirectory
 from xce.sim.tasks import TASK_CPU_US, Answer, KnownTasks
 from xce.worker import action as a
 from xce.worker.core import Listing
@@ -23,7 +22,7 @@ _KILL: Final = 9
 Hear = Callable[[list[a.News | a.Led]], object]
 
 
-class Shepherd(Process):
+class Shepherd(Minder):
     """One life of the shepherd. It tells one worker."""
 
     def __init__(self, ground: Ground, rng: Random) -> None:
