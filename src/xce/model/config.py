@@ -195,6 +195,8 @@ class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Runs after each job, before the queue's."""
     limits: ProcessLimits = NO_LIMITS
     """Of jobs that say none, and ceilings, as of queues."""
+    self_fence: bool | None = None
+    """As of the cluster, for its rerunnable jobs; None: as there."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -311,23 +313,27 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return MISSED_BEATS * self.heartbeat_us
 
     @property
-    def fence_us(self) -> Micros:
-        """How long a rerunnable job runs after the last word of the controller; 0: as it likes.
+    def has_fences(self) -> bool:
+        """Whether any job may be frozen and killed by a host that has lost the controller."""
+        return self.self_fence or any(app.self_fence for app in self.applications)
 
-        Then it is frozen, and goes on if the controller is heard again before `fence_kill_us`.
-        """
-        if not self.self_fence:
-            return 0
-        return self.fence_after_us or self.host_grace_us * 3 // 4
+    def fence_spans(self, wanted: bool | None = None) -> tuple[Micros, Micros]:
+        """Return how long after the last word of the controller a job is frozen, and killed.
 
-    @property
-    def fence_kill_us(self) -> Micros:
-        """How long after the last word of the controller it is killed; 0: it is not.
-
-        Shorter than the grace, so that it is gone before it can be started elsewhere, though the
+        What is frozen goes on if the controller is heard again before it is killed. Both are
+        shorter than the grace, so that it is gone before it can be started elsewhere, though the
         clocks of two machines do not run alike and a kill takes its time.
+
+        Args:
+            wanted: What its profile says of it; None: nothing.
+
+        Returns:
+            Two spans; zeros: it runs on as it likes.
         """
-        return self.host_grace_us * FENCE_KILL_PERCENT // 100 if self.self_fence else 0
+        if not (self.self_fence if wanted is None else wanted):
+            return 0, 0
+        frozen_us = self.fence_after_us or self.host_grace_us * 3 // 4
+        return frozen_us, self.host_grace_us * FENCE_KILL_PERCENT // 100
 
     mode: str = "production"
     """`MODES`; in effect from the next start of the controller."""

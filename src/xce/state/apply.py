@@ -138,7 +138,7 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
     keep_switches(state, record.config)
-    if state.config.self_fence and state.config.host_grace_us > record.config.host_grace_us:
+    if state.config.has_fences and state.config.host_grace_us > record.config.host_grace_us:
         longest_us = max(state.config.host_grace_us, state.long_grace_us[1])
         state.long_grace_us = (state.now_us, longest_us)
     state.config = record.config
