@@ -45,6 +45,14 @@ def test_a_new_file_has_its_mode_and_an_old_one_keeps_its_own(tmp_path, kind):
     assert names(tmp_path) == ["a"]
 
 
+def test_a_name_may_be_as_long_as_names_may_be(tmp_path, kind):
+    path = tmp_path / ("\N{HIRAGANA LETTER A}" * 85)
+    for content in (b"new", b"newer"):
+        written(path, content)
+        assert path.read_bytes() == content
+    assert names(tmp_path) == [path.name]
+
+
 def test_who_reads_an_old_file_reads_it_to_its_end(tmp_path, kind):
     (tmp_path / "a").write_text("old")
     with (tmp_path / "a").open() as reader:
