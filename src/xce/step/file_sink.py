@@ -61,7 +61,8 @@ class Sink:
 
     def __init__(self, target: str) -> None:
         self.path = os.path.realpath(target)
-        self._found = _stat_of(self.path)
+        # As it is given: some links in directories for everybody the kernel does not follow.
+        self._found = _stat_of(target)
         if self._found is not None:
             if not stat.S_ISREG(self._found.st_mode):
                 raise OSError(errno.EINVAL, "no file")

@@ -79,6 +79,22 @@ def test_links_stay_and_lead_to_what_is_new(tmp_path, kind):
     assert (tmp_path / "real").read_text() == (tmp_path / "not yet").read_text() == "new"
 
 
+def test_a_link_that_the_kernel_does_not_follow_is_not_followed(tmp_path, monkeypatch):
+    """One of somebody else in a directory for everybody, where the kernel protects such links."""
+    (tmp_path / "own").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    stat = os.stat
+
+    def protected(path, **more):
+        if str(path) == f"{tmp_path}/link":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", protected)
+    with pytest.raises(PermissionError):
+        Sink(f"{tmp_path}/link")
+
+
 def test_a_file_with_several_names_has_the_content_under_each(tmp_path, kind):
     (tmp_path / "a").write_text("old and longer")
     os.link(tmp_path / "a", tmp_path / "b")
