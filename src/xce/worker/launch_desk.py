@@ -147,7 +147,7 @@ class LaunchDesk:
 
     def _greet(self, head: Head, writer: asyncio.StreamWriter) -> "_Client | None":
         """Return a client that has shown its key; None: it is refused."""
-        key = (int(head["job"]), int(head["index"]), int(head["attempt"]))
+        key = (_number_of(head, "job"), _number_of(head, "index"), _number_of(head, "attempt"))
         channel: socket.socket = writer.get_extra_info("socket")
         uid = _PEER.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
         owner = self._owner_of(key)
@@ -198,14 +198,14 @@ class _Client:
                 host = _word_of(head, "host")
                 self._begin(name, host, self._run(name, host, order))
             case "follow":
-                places = (int(head["out"]), int(head["err"]))
+                places = (_number_of(head, "out"), _number_of(head, "err"))
                 host = _word_of(head, "host")
                 self._begin(name, host, self._follow(name, host, *places))
             case "feed" if name in self._hosts:
-                fed = FeedTask(name, int(head["place"]), content, bool(head["end"]))
+                fed = FeedTask(name, _number_of(head, "place"), content, bool(head["end"]))
                 self._spawn(self._feed(name, fed))
             case "signal" if name in self._hosts:
-                signal = SignalTask(name, int(head["signal"]))
+                signal = SignalTask(name, _number_of(head, "signal"))
                 self._spawn(self._signal(name, signal))
             case "copy":
                 if self._is_carrying:
@@ -237,7 +237,8 @@ class _Client:
         seen = piece.file or FileSeen(code=_FAULT_CODES.get(piece.fault, AWAY))
         self._tell(
             {
-                "is": "copied", "is_away": piece.fault is TaskFault.AWAY, "code": seen.code,
+                "is": "copied", "is_away": piece.fault in (TaskFault.AWAY, TaskFault.BUSY),
+                "is_busy": piece.fault is TaskFault.BUSY, "code": seen.code,
                 "is_over": seen.is_over, "mode": seen.mode,
             },
             seen.content,
@@ -327,12 +328,12 @@ class _Client:
 
 
 def _file_order_of(head: Head, content: bytes) -> FileOrder:
-    name, transfer = _word_of(head, "name"), int(head["transfer"])
+    name, transfer = _word_of(head, "name"), _number_of(head, "transfer")
     match head["what"]:
         case "read":
-            return ReadFile(name, transfer, int(head["place"]), int(head["limit"]))
+            return ReadFile(name, transfer, _number_of(head, "place"), _number_of(head, "limit"))
         case "write":
-            place, mode = int(head["place"]), int(head["mode"])
+            place, mode = _number_of(head, "place"), _number_of(head, "mode")
             return WriteFile(name, transfer, place, content, mode, bool(head["is_end"]))
         case _:
             return EndFile(name, transfer)
@@ -344,16 +345,30 @@ def _word_of(head: Head, member: str) -> str:
     Raises:
         ValueError: It is none.
     """
-    text = str(head[member])
+    text = head[member]
+    if not isinstance(text, str):
+        raise ValueError(f"{member} is no text")  # noqa: TRY004 - as any other nonsense
     text.encode()
     return text
 
 
+def _number_of(head: Head, member: str) -> int:
+    """Return a number that can be sent on; the digits of a text may be too many for that.
+
+    Raises:
+        ValueError: It is none.
+    """
+    number = head[member]
+    if not isinstance(number, int):
+        raise ValueError(f"{member} is no number")  # noqa: TRY004 - as any other nonsense
+    return number
+
+
 def _start_of(head: Head, content: bytes) -> StartTask:
     words = content.split(b"\0") if content else []
-    count = int(head["argc"])
+    count = _number_of(head, "argc")
     return StartTask(
         _word_of(head, "name"), tuple(words[:count]), tuple(words[count:]),
-        str(head["cwd"]).encode("utf-8", "surrogateescape"), int(head["umask"]),
+        str(head["cwd"]).encode("utf-8", "surrogateescape"), _number_of(head, "umask"),
         bool(head["input"]),
     )  # fmt: skip

@@ -118,7 +118,8 @@ def test_who_is_away_is_asked_again_also_a_worker_that_knows_nothing_yet(tmp_pat
         {"what": "read", "place": 1 << 70, "limit": 1}, {"what": "read", "place": 0},
         {"what": "read", "place": "x", "limit": 1}, {"what": "write", "name": "\ud800"},
         {"do": "start", "host": "\ud800"}, {"do": "nothing"}, {"name": None, "do": "signal"},
-        {"what": "end", "transfer": 1.5},
+        {"what": "end", "transfer": 1.5}, {"what": "read", "place": "9" * 30, "limit": 1},
+        {"what": "write", "place": 0, "mode": "9" * 30, "is_end": True}, {"name": [[]]},
     ],
 )  # fmt: skip
 def test_whatever_a_program_of_a_job_says_the_worker_lives(tmp_path, order):
