@@ -4,8 +4,9 @@ import msgspec
 from rough_worlds import complaint
 
 from xce.control import controller as controller_module
-from xce.control import modify
+from xce.control import modify, observe
 from xce.model.command import Accepted
+from xce.model.record import Requeued
 from xce.sim.faults import Faults
 from xce.sim.world import World
 from xce.state.cluster import ClusterState
@@ -70,3 +71,29 @@ def test_a_change_that_undoes_another_one_is_found(monkeypatch):
 
     monkeypatch.setattr(controller_module.modify, "decide_modification", decide_on_the_old)
     assert is_found("became another")
+
+
+def of_requeued(monkeypatch, bug):
+    """Plant a bug where it is noted what attempts used that are requeued."""
+    note = observe._note_used
+
+    def wrong(record, attempt, item, begun, now_us):
+        if isinstance(record, Requeued):
+            bug(note, record, attempt, item, begun, now_us)
+        else:
+            note(record, attempt, item, begun, now_us)
+
+    monkeypatch.setattr(observe, "_note_used", wrong)
+
+
+def test_what_a_requeued_attempt_used_and_nobody_noted_is_found(monkeypatch):
+    of_requeued(monkeypatch, lambda *_: None)
+    assert is_found("nobody knows what")
+
+
+def test_a_requeued_attempt_with_the_exit_status_of_none_is_found(monkeypatch):
+    def forget_code(note, record, attempt, item, *rest):
+        note(record, attempt, msgspec.structs.replace(item, exit_code=0), *rest)
+
+    of_requeued(monkeypatch, forget_code)
+    assert is_found("its process said")

@@ -1,8 +1,11 @@
 """Tasks on other hosts in whole worlds: the books find what must not be, and worlds have it all."""
 
 import pytest
+from msgspec.structs import replace
 from rough_worlds import complaint
 
+from xce.control import observe
+from xce.model.record import Requeued
 from xce.model.task import PartSeen
 from xce.net import task_relays
 from xce.sim.faults import Faults
@@ -70,14 +73,26 @@ def forget_names(self, key, order, answer, begun):
     return serve_known(self, key, order, answer, None if begun is None else set())
 
 
+note_used = observe._note_used
+
+
+def forget_what_parts_of_the_requeued_used(record, attempt, item, begun, now_us):
+    if isinstance(record, Requeued):
+        item = replace(item, user_us=1_000)
+    note_used(record, attempt, item, begun, now_us)
+
+
 BUGS = {
     "an attempt is over with its first host": (Parts, "whole_end", whole_end_at_once),
     "any host may be asked for a task": (task_relays, "refuse_ask", refuse_nothing),
     "a part is said to be gone before it is": (Parts, "seen", see_each_part_gone),
     "what a part used is forgotten": (Parts, "_remember", forget_what_was_used),
+    "what tasks of a requeued attempt used is forgotten": (
+        observe, "_note_used", forget_what_parts_of_the_requeued_used,
+    ),
     "a task may come behind the end of its attempt": (HostState, "close_part", open_part_again),
     "a task may be started again when it is over": (KnownTasks, "serve", forget_names),
-}
+}  # fmt: skip
 CI = ("an attempt is over with its first host", "any host may be asked for a task")
 
 

@@ -15,7 +15,6 @@ from xce.model.entry import Entry
 from xce.model.host_record import HostsLeftOut, HostsLost, HostUp
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Outcome
-from xce.model.ranges import contains
 from xce.model.record import (
     EndDecided,
     Ended,
@@ -32,7 +31,6 @@ from xce.model.request import Request
 from xce.sim.device_oracle import overfull_devices, shared_processors
 from xce.sim.disk import Disk
 from xce.sim.forms import Forms
-from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
 from xce.state.check import check_not_over_committed, check_state, what_is_given_out
 from xce.state.cluster import ClusterState
@@ -154,8 +152,7 @@ class Truth:
     def _judge_element(self, record: Record) -> None:
         match record:
             case Requeued():
-                for element in zip(record.jobs, record.indices, strict=True):
-                    demand(not self._runs(element), f"{element} is requeued while it runs")
+                self._judge_requeued(record)
             case Ended():
                 self._judge_ends(record)
             case Withdrawn():
@@ -231,6 +228,20 @@ class Truth:
         limit_us = 0 if is_live else self.state.class_at(job, position).key.run_limit_us
         is_over = 0 < deadline_us <= at_us + limit_us
         demand(is_over, f"({job.id}, {job.index(position)}) is ended before its deadline")
+
+    def _judge_requeued(self, record: Requeued) -> None:
+        """What a host knows of an attempt is told with the record, and as it was."""
+        away = self._losses | self._reboots
+        for at, element in enumerate(zip(record.jobs, record.indices, strict=True)):
+            demand(not self._runs(element), f"{element} is requeued while it runs")
+            key = (*element, self._attempt(*element))
+            real, is_known = self._codes.get(key, (0, False))
+            is_told = is_known and not self._hosts_of(key) & away
+            demand(not is_told or bool(record.cpu_us), f"nobody knows what {key} used")
+            if is_known and record.cpu_us:
+                code, cpu_us = record.exit_codes[at], record.cpu_us[at]
+                demand(code == real, f"{key}: exit {code}, its process said {real}")
+                demand(cpu_us > 0, f"{key} ran, and is said to have used nothing")
 
     def _runs(self, element: tuple[JobId, Index]) -> bool:
         """Return whether an attempt of an element runs on a host that was not given up under it."""
@@ -459,39 +470,3 @@ class Truth:
         check_state(self.state)
         demand(not self.state.hosts.used.any(), "amounts are still given out")
         demand(not any(self.state.pools.used.values()), "pools are still in use")
-
-
-def check_books(ledger: Ledger, state: ClusterState) -> None:
-    """The state and the books, which were kept apart, agree.
-
-    Raises:
-        UntrueError: They do not.
-    """
-    demand(ledger.jobs.keys() == state.jobs.keys(), "books and state know other jobs")
-    for job_id, kept in ledger.jobs.items():
-        job = state.jobs[job_id]
-        for index, one in kept.elements.items():
-            position = job.position(index)
-            assert position is not None
-            attempt = state.attempt(job_id, position)
-            demand(
-                one.place == _place(job, position, is_live=attempt is not None),
-                f"{job_id}[{index}] is {one.place} in the books, and not in the state",
-            )
-            number = attempt.number if attempt is not None else one.attempt
-            demand(number == one.attempt, f"{job_id}[{index}]: another attempt lives in the books")
-    table = state.hosts
-    for (host, resource), value in ledger.used.items():
-        if host:
-            said = table.used[table.row[resource] if resource != "slots" else 0, table.number[host]]
-        else:
-            said = state.pools.used.get(resource, 0)
-        demand(said == value, f"{resource} on {host}: books {value}, state {said}")
-
-
-def _place(job: Job, position: int, *, is_live: bool) -> str:
-    if is_live:
-        return LIVE
-    if contains(job.pending, position, position):
-        return PENDING
-    return HELD if contains(job.held, position, position) else ENDED
