@@ -86,7 +86,7 @@ class Live:
         self.limits: tuple[int, ...] = ()
         """Those that were set since the launch; empty: none."""
         self.is_warned = False
-        """The signal that was asked for before the run limit is sent."""
+        """The signal that was asked for before the run limit is sent; kept with the limits."""
         self.saved_us: Micros = 0
         """When the last checkpoint was ordered or begun; 0: none was."""
         self.due_us = 0
@@ -104,7 +104,7 @@ class Live:
     def set_limits(self, limits: tuple[int, ...]) -> None:
         """Have other limits than those of the launch, as `limits_of` gives them."""
         run_limit_us, mem_limit_kib, fence_us, *rest = limits
-        self.is_warned = self.is_warned and run_limit_us == self.launch.run_limit_us
+        self.is_warned = bool(rest[2:])
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
         if rest:
             spec = replace(spec, limits=replace(spec.limits, cpu_us=rest[0]))
@@ -114,13 +114,26 @@ class Live:
         self.limits = limits
 
     def limits_of(self, effect: SetLimits) -> tuple[int, ...]:
-        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, and
-        the period of checkpoints where the job writes any.
+        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, the
+        period of checkpoints where the job writes any, and 1 where it was warned before that limit.
         """
         limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
+        if self.is_warned and effect.run_limit_us == self.launch.run_limit_us:
+            return (*limits, effect.checkpoint_period_us, 1)
         if self.launch.spec.checkpoints is None:
             return limits
         return (*limits, effect.checkpoint_period_us)
+
+    def _note_warning(self) -> SetLimit:
+        """Have it kept with the limits that the warning is sent: a worker that comes knows it."""
+        launch, spec = self.launch, self.launch.spec
+        period_us = spec.checkpoints.period_us if spec.checkpoints is not None else 0
+        self.is_warned = True
+        self.limits = (
+            launch.run_limit_us, spec.mem_limit_kib, launch.fence_us, spec.limits.cpu_us,
+            period_us, 1,
+        )  # fmt: skip
+        return SetLimit(*self.key, spec.mem_limit_kib, self.limits)
 
     def overrun(self, one: Usage) -> EndCause:
         """Return which limit it goes beyond; NONE: none."""
@@ -222,15 +235,14 @@ class Live:
             return self.saved_us + wanted.period_us
         return self.started_us + (wanted.first_us or wanted.period_us)
 
-    def before_limit(self, now_us: Micros) -> Signal | Checkpoint | None:
-        """Return what is due before the run limit; None: nothing is."""
+    def before_limit(self, now_us: Micros) -> list[Action]:
+        """Return what is due before the run limit."""
         if 0 < self._checkpoint_us() <= now_us and not self.is_at_limit(now_us):
             self.saved_us = now_us
-            return Checkpoint(self.launch, *self.key)
+            return [Checkpoint(self.launch, *self.key)]
         if not self._warn_us():
-            return None
-        self.is_warned = True
-        return self.request(self.launch.spec.warning_signal, 0)
+            return []
+        return [self._note_warning(), self.request(self.launch.spec.warning_signal, 0)]
 
     def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
         """Note what somebody asked for, and return it."""
