@@ -134,6 +134,12 @@ def reason_lines(row: Row) -> list[str]:
     return ["New job is waiting for scheduling"] if stat == "PEND" else []
 
 
+def reason_block(row: Row) -> list[str]:
+    """Return the lines about why a job pends or is suspended, as they stand below its row."""
+    block: list[str] | None = row.get("reason_block")
+    return [f" {line};" for line in reason_lines(row)] if block is None else block
+
+
 def expand_pattern(path: str, row: Row) -> str:
     """Return a path with ``%J`` and ``%I`` filled in."""
     if "%" not in path:
