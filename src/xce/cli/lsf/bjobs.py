@@ -133,7 +133,7 @@ def _table_or_columns(context: Context) -> Lister:
 
 def _query(context: Context) -> Query:
     """Return which jobs are wanted."""
-    query = Query(context.parsed)
+    query = Query(context.parsed, context.environ.get("LSB_BJOBS_PENDREASON_LEVEL", ""))
     if query.hosts:
         query.forget_cluster(str(context.api.call("GET", "/cluster").get("cluster") or ""))
     return query

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xce.cli.lsf.control import parse_group
 from xce.cli.lsf.options import Parsed, UsageError
-from xce.cli.lsf.rows import is_pending
+from xce.cli.lsf.rows import is_eligible, is_pending
 from xce.cli.lsf.values import BadValueError, parse_job_id
 from xce.client.plain_text import make_plain
 
@@ -28,13 +28,6 @@ ELIGIBLE_FORMS = ("-pe", "-pi", "-pei")
 """Those that a session tries, those that it does not try however much is free, one after the other.
 """
 PENDING_FORMS = ("-p", *LEVELS, *ELIGIBLE_FORMS)
-_INELIGIBLE = frozenset(
-    (
-        "held", "begin-time", "dependency", "dependency-never", "queue-inactive", "window-closed",
-        "window-too-short",
-    )
-)  # fmt: skip
-"""Codes of the reasons for which LSF calls a pending job ineligible for scheduling."""
 _STATES = {"-p": "pend,psusp", "-r": "run", "-s": "psusp,susp", "-d": "done,exit"}
 _NO_JOB = {
     "-p": "No pending job found",
@@ -53,8 +46,12 @@ class Query:
         "user_group",
     )  # fmt: skip
 
-    def __init__(self, parsed: Parsed) -> None:
+    def __init__(self, parsed: Parsed, level: str = "") -> None:
         """Read the filters of a command line.
+
+        Args:
+            parsed: The command line.
+            level: The level of reasons where an option asks for reasons and names none.
 
         Raises:
             BadValueError: A word is no job id.
@@ -70,8 +67,7 @@ class Query:
         if self.user_group and parsed.has("-u"):
             raise UsageError("-G and -u cannot be used together")
         self.rusage = _resources(parsed.value("-rusage")) if parsed.has("-rusage") else frozenset()
-        level = _only_one(parsed, LEVELS)
-        self.level = LEVELS.index(level) if level else 0
+        self.level = _level(parsed, level)
         form = _only_one(parsed, ELIGIBLE_FORMS)
         self.eligible = None if form in {"", "-pei"} else form == "-pe"
         self.only_pending = form == "-pei"
@@ -192,12 +188,6 @@ class Query:
         return chosen
 
 
-def is_eligible(row: Row) -> bool:
-    """Return whether a pending job is one that a session tries to place."""
-    reason = row.get("reason") or {"code": ""}
-    return row["stat"] == "PEND" and reason["code"] not in _INELIGIBLE
-
-
 def _only_one(parsed: Parsed, options: tuple[str, ...]) -> str:
     """Return which of the options was given; empty: none.
 
@@ -208,6 +198,18 @@ def _only_one(parsed: Parsed, options: tuple[str, ...]) -> str:
     if len(given) > 1:
         raise UsageError(f"only one of {' '.join(options)} can be given")
     return given[0] if given else ""
+
+
+def _level(parsed: Parsed, usual: str) -> int:
+    """Return the level of reasons that options ask for; 0 where they ask for none.
+
+    Raises:
+        UsageError: They ask for several.
+    """
+    asked = _only_one(parsed, LEVELS)
+    if not asked and any(parsed.has(option) for option in (*PENDING_FORMS, "-psum")):
+        asked = f"-p{usual}"
+    return LEVELS.index(asked) if asked in LEVELS else 0
 
 
 def _resources(text: str) -> frozenset[str]:

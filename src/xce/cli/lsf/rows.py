@@ -119,6 +119,21 @@ _STOPS = {
 }
 
 
+_INELIGIBLE = frozenset(
+    (
+        "held", "begin-time", "dependency", "dependency-never", "queue-inactive", "window-closed",
+        "window-too-short",
+    )
+)  # fmt: skip
+"""Codes of the reasons for which LSF calls a pending job ineligible for scheduling."""
+
+
+def is_eligible(row: Row) -> bool:
+    """Return whether a pending job is one that a session tries to place."""
+    reason = row.get("reason") or {"code": ""}
+    return row["stat"] == "PEND" and reason["code"] not in _INELIGIBLE
+
+
 def reason_lines(row: Row) -> list[str]:
     """Return LSF's texts of why a job pends or is suspended, without the final ``;``."""
     stat = row.get("stat")

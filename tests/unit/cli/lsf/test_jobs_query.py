@@ -5,7 +5,7 @@ from fake_api import run_command
 from job_rows import NOW, make_reason, make_row, running
 
 from xce.cli.lsf import bjobs
-from xce.cli.lsf.jobs_query import is_eligible
+from xce.cli.lsf.rows import is_eligible
 from xce.model.reason import ReasonCode
 
 NEVER_TRIED = (
@@ -78,6 +78,38 @@ def test_each_half_of_the_pending_jobs_leaves_the_others_alone():
     assert listed(["-pi", "-r"], *rows)[:2] == (0, ["2", "3"])
     assert listed(["-pi", "1", "2"], *rows[:2])[:2] == (0, ["2"])
     assert listed(["-pi"], rows[0]) == (0, [], "No pending job found\n")
+
+
+def test_the_field_pendstate_says_which_half_a_job_belongs_to():
+    rows = [
+        make_row(jobid=1, reason=make_reason("busy")),
+        make_row(jobid=2, reason=make_reason("later", code="begin-time")),
+        make_row(jobid=3, stat="PSUSP"),
+        running(jobid=4),
+    ]
+    answer = {"seq": 9, "now": NOW, "jobs": rows, "missing": [], "next": None}
+    words = ["-noheader", "-o", "jobid pendstate"]
+    status, out, _ = run_command(bjobs, words, {"GET /jobs": answer})
+    assert (status, out) == (0, "1 EPEND\n2 IPEND\n3 IPEND\n4 NOTPEND\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "level", "shown"),
+    [
+        (["-p"], "1", [" one;"]),
+        (["-pe"], "1", [" one;"]),
+        (["-p"], "", [" one;", " two;"]),
+        (["-p"], "0", [" one;", " two;"]),
+        (["-p"], "x", [" one;", " two;"]),
+        (["-p0"], "1", [" one;", " two;"]),
+    ],
+)
+def test_a_variable_says_the_level_where_no_option_does(words, level, shown):
+    row = make_row(reason=make_reason("one", "two"))
+    answer = {"seq": 9, "now": NOW, "jobs": [row], "missing": [], "next": None}
+    environ = {"LSB_BJOBS_PENDREASON_LEVEL": level}
+    _, out, _ = run_command(bjobs, [*words, "-noheader"], {"GET /jobs": answer}, environ)
+    assert out.splitlines()[1:] == shown
 
 
 def test_two_levels_or_two_halves_at_once_are_refused():
