@@ -34,6 +34,10 @@ def used(*texts, **options):
         ("{rusage[lic=1]} || {rusage[seats=2:mem=5]}", [["lic"], ["mem", "seats"]]),
         ("{rusage[lic=1]} || {select[mem>1]}", [["lic"], []]),
         ("2*{rusage[lic=1]} + 1*{rusage[mem=5]} + 1*{span[hosts=1]}", [["lic", "mem"]]),
+        (
+            "{2*{rusage[lic=1]} + 1*{rusage[mem=5]}} || {rusage[seats=1]}",
+            [["lic", "mem"], ["seats"]],
+        ),
         ("rusage[ngpus_physical=2:mem=5]", [["mem", "ngpus_physical"]]),
     ],
 )
