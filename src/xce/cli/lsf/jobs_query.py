@@ -41,9 +41,9 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "app", "description", "eligible", "group", "has_finished", "has_opened", "hosts", "ids",
-        "indices", "level", "name", "no_job", "only_pending", "pairs", "project", "queue", "rusage",
-        "user_group",
+        "answers", "app", "description", "eligible", "group", "has_finished", "has_opened", "hosts",
+        "ids", "indices", "level", "name", "no_job", "only_pending", "pairs", "project", "queue",
+        "rusage", "user_group",
     )  # fmt: skip
 
     def __init__(self, parsed: Parsed, level: str = "") -> None:
@@ -72,6 +72,7 @@ class Query:
         self.eligible = None if form in {"", "-pei"} else form == "-pe"
         self.only_pending = form == "-pei"
         self.has_opened = False
+        self.answers: list[Any] = []
         self.hosts = frozenset(parsed.value("-m").split())
         states = [option for option in _STATES if parsed.has(option)]
         if any(parsed.has(option) for option in PENDING_FORMS[1:]) and "-p" not in states:
@@ -306,10 +307,30 @@ class Pages:
 
     def __iter__(self) -> Iterator[list[Row]]:
         """Yield the rows of each page that has any."""
+        for answer in self._query.answers or self._ask():
+            self.now_s = float(answer.get("now") or 0)
+            for one in answer.get("missing") or ():
+                if one not in self.missing:
+                    self.missing.append(one)
+            rows = self._query.choose(answer["jobs"])
+            if rows:
+                if self._on_rows is not None:
+                    self._on_rows(rows, not self.found)
+                self.found = True
+                if self._is_plain:
+                    make_plain(rows)
+                self.unfinished = self.unfinished or any(
+                    row["stat"] not in {"DONE", "EXIT"} for row in rows
+                )
+                yield rows
+
+    def _ask(self) -> Iterator[Any]:
+        """Yield the cluster's answers; they are kept where both halves are read off them."""
         base = [*self._query.pairs, ("limit", str(PAGE))]
         if self._fields:
             wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
             base.append(("fields", ",".join(name for name in wanted if name)))
+        kept = []
         for group in id_groups(self._query.ids) if self._query.ids else [""]:
             cursor = ""
             while True:
@@ -317,21 +338,10 @@ class Pages:
                 if cursor:
                     pairs.append(("cursor", cursor))
                 answer = self._api.call("GET", "/jobs", pairs)
-                self.now_s = float(answer.get("now") or 0)
-                for one in answer.get("missing") or ():
-                    if one not in self.missing:
-                        self.missing.append(one)
-                rows = self._query.choose(answer["jobs"])
-                if rows:
-                    if self._on_rows is not None:
-                        self._on_rows(rows, not self.found)
-                    self.found = True
-                    if self._is_plain:
-                        make_plain(rows)
-                    self.unfinished = self.unfinished or any(
-                        row["stat"] not in {"DONE", "EXIT"} for row in rows
-                    )
-                    yield rows
+                if self._query.only_pending:
+                    kept.append(answer)
+                yield answer
                 cursor = answer.get("next") or ""
                 if not cursor:
                     break
+        self._query.answers = kept

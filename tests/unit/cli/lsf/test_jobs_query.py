@@ -1,7 +1,7 @@
 """Which jobs ``bjobs`` takes out of what the cluster answers."""
 
 import pytest
-from fake_api import run_command
+from fake_api import FakeApi, run_command
 from job_rows import NOW, make_reason, make_row, running
 
 from xce.cli.lsf import bjobs
@@ -124,7 +124,9 @@ def test_two_levels_or_two_halves_at_once_are_refused():
 
 def test_both_halves_are_listed_with_what_was_not_found_told_once():
     answer = {"seq": 9, "now": NOW, "jobs": [make_row(jobid=1)], "missing": ["99"], "next": None}
-    status, out, err = run_command(bjobs, ["-pei", "1", "99"], {"GET /jobs": answer})
+    with FakeApi({"GET /jobs": answer}) as fake:
+        status, out, err = run_command(bjobs, ["-pei", "1", "99"], api=fake)
+        assert len(fake.requests) == 1, "both halves are of one moment"
     assert (status, err) == (255, "Job <99> is not found\n")
     assert out.splitlines()[0] == "PENDING JOBS ELIGIBLE FOR SCHEDULING:"
     assert "INELIGIBLE" not in out
