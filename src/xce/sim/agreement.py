@@ -1,4 +1,4 @@
-"""Whether the books of a world and its state agree."""
+"""Whether the state and the books of a world, which were kept apart, agree."""
 
 from xce.model.ranges import contains
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger

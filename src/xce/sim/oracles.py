@@ -154,8 +154,7 @@ class Truth:
     def _judge_element(self, record: Record) -> None:
         match record:
             case Requeued():
-                for element in zip(record.jobs, record.indices, strict=True):
-                    demand(not self._runs(element), f"{element} is requeued while it runs")
+                self._judge_requeued(record)
             case Ended():
                 self._judge_ends(record)
             case Withdrawn():
@@ -231,6 +230,20 @@ class Truth:
         limit_us = 0 if is_live else self.state.class_at(job, position).key.run_limit_us
         is_over = 0 < deadline_us <= at_us + limit_us
         demand(is_over, f"({job.id}, {job.index(position)}) is ended before its deadline")
+
+    def _judge_requeued(self, record: Requeued) -> None:
+        """What a host knows of an attempt is told with the record, and as it was."""
+        away = self._losses | self._reboots
+        for at, element in enumerate(zip(record.jobs, record.indices, strict=True)):
+            demand(not self._runs(element), f"{element} is requeued while it runs")
+            key = (*element, self._attempt(*element))
+            real, is_known = self._codes.get(key, (0, False))
+            is_told = is_known and not self._hosts_of(key) & away
+            demand(not is_told or bool(record.cpu_us), f"nobody knows what {key} used")
+            if is_known and record.cpu_us:
+                code, cpu_us = record.exit_codes[at], record.cpu_us[at]
+                demand(code == real, f"{key}: exit {code}, its process said {real}")
+                demand(cpu_us > 0, f"{key} ran, and is said to have used nothing")
 
     def _runs(self, element: tuple[JobId, Index]) -> bool:
         """Return whether an attempt of an element runs on a host that was not given up under it."""

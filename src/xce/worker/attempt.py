@@ -92,7 +92,7 @@ class Live:
         self.limits: tuple[int, ...] = ()
         """Those that were set since the launch; empty: none."""
         self.is_warned = False
-        """The signal that was asked for before the run limit is sent."""
+        """The signal that was asked for before the run limit is sent; kept with the limits."""
         self.saved_us: Micros = 0
         """When the last checkpoint was ordered or begun; 0: none was."""
         self.due_us = 0
@@ -110,7 +110,7 @@ class Live:
     def set_limits(self, limits: tuple[int, ...]) -> None:
         """Have other limits than those of the launch, as `limits_of` gives them."""
         run_limit_us, mem_limit_kib, fence_us, *rest = limits
-        self.is_warned = self.is_warned and run_limit_us == self.launch.run_limit_us
+        self.is_warned = any(rest[2:3])
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
         if rest:
             spec = replace(spec, limits=replace(spec.limits, cpu_us=rest[0]))
@@ -118,20 +118,40 @@ class Live:
             spec = replace(spec, checkpoints=replace(spec.checkpoints, period_us=rest[1]))
         self.launch = replace(
             self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us,
-            fence_kill_us=rest[2] if rest[2:] else 0,
+            fence_kill_us=rest[3] if rest[3:] else 0,
         )  # fmt: skip
         self.limits = limits
 
     def limits_of(self, effect: SetLimits) -> tuple[int, ...]:
-        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit; then
-        the period of checkpoints where the job writes any, and when what is fenced is killed.
+        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, the
+        period of checkpoints where the job writes any, 1 where it was warned before that limit,
+        and when it is killed by its fence.
         """
-        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
-        if effect.fence_kill_us:
-            return (*limits, effect.checkpoint_period_us, effect.fence_kill_us)
-        if self.launch.spec.checkpoints is None:
-            return limits
-        return (*limits, effect.checkpoint_period_us)
+        is_warned = self.is_warned and effect.run_limit_us == self.launch.run_limit_us
+        return self._kept(
+            (effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us),
+            effect.checkpoint_period_us, effect.fence_kill_us, is_warned=is_warned,
+        )  # fmt: skip
+
+    def _kept(
+        self, limits: tuple[int, ...], period_us: Micros, kill_us: Micros, *, is_warned: bool
+    ) -> tuple[int, ...]:
+        if kill_us:
+            return (*limits, period_us, int(is_warned), kill_us)
+        if is_warned:
+            return (*limits, period_us, 1)
+        return limits if self.launch.spec.checkpoints is None else (*limits, period_us)
+
+    def _note_warning(self) -> SetLimit:
+        """Have it kept with the limits that the warning is sent: a worker that comes knows it."""
+        launch, spec = self.launch, self.launch.spec
+        period_us = spec.checkpoints.period_us if spec.checkpoints is not None else 0
+        self.is_warned = True
+        self.limits = self._kept(
+            (launch.run_limit_us, spec.mem_limit_kib, launch.fence_us, spec.limits.cpu_us),
+            period_us, launch.fence_kill_us, is_warned=True,
+        )  # fmt: skip
+        return SetLimit(*self.key, spec.mem_limit_kib, self.limits)
 
     def overrun(self, one: Usage) -> EndCause:
         """Return which limit it goes beyond; NONE: none."""
@@ -230,15 +250,14 @@ class Live:
             return self.saved_us + wanted.period_us
         return self.started_us + (wanted.first_us or wanted.period_us)
 
-    def before_limit(self, now_us: Micros) -> Signal | Checkpoint | None:
-        """Return what is due before the run limit; None: nothing is."""
+    def before_limit(self, now_us: Micros) -> list[Action]:
+        """Return what is due before the run limit."""
         if 0 < self._checkpoint_us() <= now_us and not self.is_at_limit(now_us):
             self.saved_us = now_us
-            return Checkpoint(self.launch, *self.key)
+            return [Checkpoint(self.launch, *self.key)]
         if not self._warn_us():
-            return None
-        self.is_warned = True
-        return self.request(self.launch.spec.warning_signal, 0)
+            return []
+        return [self._note_warning(), self.request(self.launch.spec.warning_signal, 0)]
 
     def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
         """Note what somebody asked for, and return it."""

@@ -245,8 +245,8 @@ class HostState:
             _, place = heapq.heappop(self._due)
             live = self._live[place]
             live.due_us = 0
-            if not live.step and (early := live.before_limit(now_us)) is not None:
-                actions.append(early)
+            if not live.step and (early := live.before_limit(now_us)):
+                actions += early
                 self._schedule(live)
             elif live.step:
                 self.go_to_step(live, ending.next_step(live.step), now_us, actions)

@@ -171,7 +171,7 @@ class Parts:
         if wanted != (spec.mem_limit_kib, spec.limits.cpu_us):
             limits = (0, order.mem_limit_kib, live.launch.fence_us, order.cpu_limit_us)
             kill_us = live.launch.fence_kill_us
-            live.set_limits((*limits, 0, kill_us) if kill_us else limits)
+            live.set_limits((*limits, 0, 0, kill_us) if kill_us else limits)
             actions.append(SetLimit(*key, order.mem_limit_kib, live.limits))
         return actions
 

@@ -11,6 +11,7 @@ from xce.worker.action import (
     Lease,
     Present,
     SetLimit,
+    Signal,
     Spawn,
     Started,
     Suspended,
@@ -121,7 +122,7 @@ def test_limits_that_are_set_hold_the_instants_of_the_lease_too_also_for_the_nex
     state = running(fenced())
     state.contact(20 * S)
     wanted = SetLimits(1, 0, 1, 300 * S, 0, 6 * S, fence_kill_us=8 * S)
-    limits = (300 * S, 0, 6 * S, 0, 0, 8 * S)
+    limits = (300 * S, 0, 6 * S, 0, 0, 0, 8 * S)
     assert state.take_effects(1, [wanted], 30 * S) == [
         SetLimit(1, 0, 1, 0, limits), Lease([(1, 0, 1, 26 * S, 28 * S)])
     ]  # fmt: skip
@@ -142,3 +143,18 @@ def test_a_new_shepherd_is_told_of_the_leases() -> None:
 def test_other_jobs_have_no_lease() -> None:
     state = running()
     assert state.contact(40 * S) == []
+
+
+def test_that_a_fenced_job_was_warned_is_kept_with_when_it_is_killed() -> None:
+    one = fenced()
+    spec = msgspec.structs.replace(one.spec, warning_signal=10, warning_us=60 * S)
+    one = msgspec.structs.replace(one, spec=spec)
+    state = running(one)
+    kept, sent = state.tick(250 * S)
+    assert isinstance(kept, SetLimit)
+    assert kept.limits == (300 * S, 0, 60 * S, 0, 0, 1, 80 * S)
+    assert isinstance(sent, Signal)
+    again = HostState()
+    again.take_list([Listing(present(limits=kept.limits), one, None)], 260 * S)
+    assert again.contact(260 * S) == [Lease([(1, 0, 1, 320 * S, 340 * S)])]
+    assert again.next_due_us() == 310 * S, "it is not warned again"

@@ -436,10 +436,10 @@ class Herd:
         if (attempt := self._attempts.get(key)) is None or attempt.state != RUNNING:
             return
         rundir.note(attempt.path, ["limits", mem_limit_kib, limits])
+        if self._groups is not None and attempt.grouped and mem_limit_kib != attempt.limit_kib:
+            attempt.is_unheld = not self._groups.limit_memory(attempt.name, mem_limit_kib)
         attempt.hold_to(mem_limit_kib, limits)
         self._reach.limit_cpu(attempt)
-        if attempt.grouped and self._groups is not None:
-            attempt.is_unheld = not self._groups.limit_memory(attempt.name, mem_limit_kib)
 
     def _end(self, attempt: Attempt) -> None:
         """Note that nothing of an attempt is left."""
