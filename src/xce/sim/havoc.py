@@ -265,7 +265,7 @@ SEAMS: Final[dict[str, tuple[str, ...]]] = {
         "shepherd found", "list taken", "news came", "news taken", "order given", "welcomed",
         "joined", "effects came", "effects taken", "reported", "reports taken", "beat",
     ),
-    "shepherd": ("ordered", "started", "told", "signalled", "suspended", "frozen", "forgotten"),
+    "shepherd": ("ordered", "started", "told", "signalled", "suspended", "forgotten"),
 }  # fmt: skip
 """By process: the places between two acts of its shell."""
 TASK_SEAMS: Final[dict[str, tuple[str, ...]]] = {

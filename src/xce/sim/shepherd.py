@@ -202,7 +202,7 @@ class Shepherd(Minder):
                 frozen = not one.frozen_us
                 self.ground.be_still(one, still=frozen, by_lease=True)
                 self._tell(a.Frozen(*one.key, frozen))
-                self.seam("frozen")
+                self.seam("suspended")
 
     def _living(self, key: a.Key) -> RunDirectory | None:
         one = self.ground.directories.get(key)
