@@ -84,6 +84,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """So long after this is told the warning before its deadline is due; 0: never."""
     warning_at_us: Micros = 0
     """The same by the clock of its host, which notes it when it is told."""
+    mps_control: str = ""
+    """The program that is MPS's control daemon; only told where the job wants one."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
