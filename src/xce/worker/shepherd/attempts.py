@@ -68,9 +68,9 @@ class Attempt:
         "begun", "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids",
         "is_child", "is_counted", "is_part", "is_unheld", "key", "kills", "last", "limit_kib",
         "limits", "mark", "max_mem_kib", "max_processes", "max_threads", "name", "note", "now",
-        "number", "oom", "outcome", "parts", "path", "pid", "pidfd", "report", "reported", "retry_us",
-        "said", "saved_us", "saver", "saves", "says", "sent", "signal", "started_us", "state", "step",
-        "step_us", "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
+        "number", "oom", "outcome", "parts", "path", "pid", "pidfd", "report", "reported",
+        "retry_us", "said", "saved_us", "saver", "saves", "says", "sent", "signal", "started_us",
+        "state", "step", "step_us", "stopped_us", "suspended_us", "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:

@@ -188,13 +188,11 @@ class Herd:
             if pid == 0:
                 break
             saved = self._checkpoints.reap(pid, status, now_us)
+            self._services.reap(pid)
             attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
-            service = self._services.reap(pid)
             if saved is not None:
                 attempt = saved[0]
                 self.events += saved[1]
-            elif service is not None:
-                attempt = service
             elif attempt is not None and attempt.is_part:
                 pass  # it goes on without this task
             elif attempt is None or not attempt.is_child or attempt.state != RUNNING:
@@ -464,7 +462,8 @@ class Herd:
         if attempt.says:
             attempt.said = attempts.load_said(attempt)
         is_plain = course is None and not attempt.is_part and attempt.is_child
-        is_plain = not (course is None and attempts.take_fault(attempt)) and is_plain
+        if course is None and attempts.take_fault(attempt):
+            is_plain = False
         if not is_plain or attempt.signal or attempt.kills:
             # The status file does not say this, so it must be written down.
             attempts.note_end(attempt)

@@ -55,13 +55,10 @@ class Services:
         self._reach.add_leader(pid, attempt)
         return True
 
-    def reap(self, pid: int) -> Attempt | None:
-        """Take the end of a command; None: it is none of ours."""
-        one = self._all.pop(pid, None)
-        if one is None:
-            return None
-        self._reach.drop_leader(pid)
-        return one.attempt
+    def reap(self, pid: int) -> None:
+        """Take the end of a child, if it is a command of ours: no attempt is held for it more."""
+        if self._all.pop(pid, None) is not None:
+            self._reach.drop_leader(pid)
 
     def end_late(self, now_us: int) -> None:
         """Kill commands that take too long."""
