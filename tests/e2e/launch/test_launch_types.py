@@ -76,7 +76,7 @@ def test_a_port_that_somebody_else_has_is_said_before_anything_starts(live: Live
 
 def test_each_host_of_a_job_has_a_daemon_of_mps_that_goes_with_it(live: Live) -> None:
     tool = write_stand_in(live.home)
-    live.configure(f"mps_control: {tool}\n")
+    live.configure(f"mps_control: {tool}\npre_exec_tries: 2\n")
     live.xceadmin("apply")
     said = 'echo "$XCE_RANK $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY"'
     spec = SPEC.format(
@@ -101,7 +101,8 @@ def test_each_host_of_a_job_has_a_daemon_of_mps_that_goes_with_it(live: Live) ->
     write_stand_in(live.home, "refuse")
     job = live.submit("true", gpu={"num": 1, "mps": True, "mps_options": ["nocvd"]})
     row = live.until_ended(job)
-    assert (row["stat"], row["exit_code"], row["attempt"]) == ("EXIT", 125, 1)
+    assert (row["stat"], row["exit_code"], row["attempt"]) == ("EXIT", 125, 2), "once on each host"
+    assert row["cause"] == "TERM_PRE_EXEC_FAIL"
     assert "no CUDA-capable device is detected" in row["detail"], row
     assert "rusage[ngpus_physical=1.00/host:mps=yes,nocvd]" in row["resreq"]
 

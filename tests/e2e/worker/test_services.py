@@ -83,7 +83,7 @@ def test_one_that_does_not_quit_is_killed(shepherd):
 def test_a_job_whose_daemon_does_not_start_has_not_run_and_says_why(shepherd):
     shepherd.spawn("touch ran", **words(shepherd, "refuse").shared)
     end = shepherd.ended()
-    assert (end["code"], end["cause"]) == (125, EndCause.START_FAILED)
+    assert (end["code"], end["cause"]) == (125, EndCause.PRE_EXEC_FAIL)
     assert end["detail"].startswith("host h1: ")
     assert "no CUDA-capable device is detected" in end["detail"]
     assert not (shepherd.root / "ran").exists()

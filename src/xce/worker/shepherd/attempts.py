@@ -12,12 +12,11 @@ import struct
 from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
-from xce.worker.shepherd.hooks import PRE, Course
+from xce.worker.shepherd.hooks import CAUSE_PRE_EXEC, PRE, Course
 from xce.worker.shepherd.proc import load_mark
 from xce.worker.shepherd.rundir import Key, Stored
 from xce.worker.shepherd.spawn import (
     CAUSE_OUTPUT,
-    CAUSE_START_FAILED,
     CODE_NOT_BEGUN,
     As,
     Ids,
@@ -336,7 +335,7 @@ def take_fault(attempt: Attempt) -> bool:
     stored = rundir.load(attempt.path, attempt.key, wall_us=0)
     if stored is None or not stored.fault:
         return False
-    attempt.cause, attempt.detail = CAUSE_START_FAILED, stored.fault
+    attempt.cause, attempt.detail = CAUSE_PRE_EXEC, stored.fault
     return True
 
 
