@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cluster import VENV, Cluster, report, submission
 from postgres import find_binaries, open_postgres
 
+from xce.config.site import LEASE_S
+
 HOSTS, PROCESSES, SLOTS = 1_000, 4, 16
 NOT_WORKERS = "controller,history,scheduler,apiserver"
 BULK = 50_000
@@ -217,7 +219,7 @@ class Second:
             process.wait(60)
 
 
-def failover(count=100_000, lease_s=2):
+def failover(count=100_000):
     """A controller and its scheduler are killed; the one that stood by goes on."""
     if find_binaries() is None:
         print("failover: there is no PostgreSQL here", file=sys.stderr)
@@ -226,11 +228,11 @@ def failover(count=100_000, lease_s=2):
         times = []
         for number in range(3):
             dsn = server.make_database(f"bench{number}")
-            journal = f"journal: {{postgres: '{dsn}', lease_s: {lease_s}}}\n"
+            journal = f"journal: {{postgres: '{dsn}', lease_s: {LEASE_S}}}\n"
             times.append(_fail_over(journal, count))
         seconds = statistics.median(whole for whole, _ in times)
         report(
-            "hollow-failover", jobs=count, hosts=HOSTS, lease_s=lease_s,
+            "hollow-failover", jobs=count, hosts=HOSTS, lease_s=LEASE_S,
             first_dispatch_s=round(seconds, 2), leads_s=[round(lead, 2) for _, lead in times],
             all_s=[round(whole, 2) for whole, _ in times], bar="< 5 s",
         )  # fmt: skip

@@ -25,7 +25,7 @@ from xce.model.address import parse_address
 from xce.model.errors import TextError
 
 FILE: Final = "xce.yaml"
-LEASE_S: Final = 5
+LEASE_S: Final = 3
 _DSN: Final = re.compile(r"postgres(ql)?://([^/?]*@)?[^@]*", re.ASCII)
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 _JOB_PREFIXES: Final = ("XCE_", "LSB_", "LS_")

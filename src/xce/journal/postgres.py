@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from xce.config.site import LEASE_S
 from xce.journal.interface import (
     Append,
     Blob,
@@ -47,8 +48,6 @@ from xce.journal.postgres_tables import (
 from xce.model.errors import XceError
 from xce.model.ids import Epoch, Seq
 
-LEASE_S: Final = 5.0
-"""How long a lead lasts that is not renewed."""
 GIVE_UP_LEASES: Final = 3
 """After so many spans without a renewal a leader that cannot reach the database ends."""
 ANSWER_S: Final = 15.0

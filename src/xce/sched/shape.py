@@ -127,6 +127,14 @@ class Shape:
         )
 
     @functools.cached_property
+    def weighs_pools(self) -> bool:
+        """Whether pools that last for its fewest tasks may still be why it does not fit: they
+        choose among alternatives; and where hosts are filled not every number of tasks will do.
+        """
+        is_ranged = self.tasks_min < self.tasks_max and bool(self.task_pools)
+        return bool(self.request.alternatives) or (is_ranged and not self.is_loose)
+
+    @functools.cached_property
     def wants_gpus(self) -> bool:
         """Whether any form of it wants GPUs, so that what others ask of them has a say."""
         return self.request.gpu is not None or any(inner.wants_gpus for inner in self.inner)
@@ -270,7 +278,8 @@ def shares_of(request: Request) -> tuple[int, int, bool]:
     tile = max(request.ptile, request.block)
     if request.one_host or request.hosts_max == 1 or high == 1:
         return low, low, True
-    if not tile:
+    if not tile or request.ptile_by_type:
+        # Hosts of some type may take as few as one.
         return 1, 1, False
     if high <= tile:
         return low, low, True

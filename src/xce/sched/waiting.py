@@ -273,7 +273,8 @@ class Memory:
 
     def _content(self, shape: Shape, ground: Ground, pools: Mapping[str, int]) -> Content:
         """Return numbers that stand for what is free, and for the load that a request asks for:
-        the same as long as all of it is. Whether an alternative fits depends on pools too.
+        the same as long as all of it is. Pools stand beside it where more decides than that they
+        last for the fewest tasks.
         """
         if ground.content is None:
             content = ground.free.tobytes()
@@ -284,4 +285,4 @@ class Memory:
                 self._contents[content] = self._last_content
             ground.content = self._contents[content]
         load = self._facts.table.load_change if shape.reads_load and self._facts else 0
-        return ground.content, load, tuple(pools.values()) if shape.request.alternatives else ()
+        return ground.content, load, tuple(pools.values()) if shape.weighs_pools else ()

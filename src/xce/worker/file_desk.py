@@ -6,7 +6,6 @@ When this worker ends these processes do; what was not whole then never was.
 """
 
 import asyncio
-import contextlib
 import os
 import socket
 import subprocess
@@ -32,6 +31,7 @@ IDLE_S: Final = 300.0
 """A copy of which nothing is heard for so long is over."""
 _OUTCOMES_MAX: Final = 1000
 _END_S: Final = 10.0
+_LOOK_S: Final = 0.05
 _RECEIVE: Final = 256 * 1024
 Name: TypeAlias = tuple[Key, str]
 
@@ -113,7 +113,7 @@ class _Copy:
         if streams is None:
             return
         streams.writer.close()
-        await asyncio.get_running_loop().run_in_executor(None, _reap, streams.process)
+        await _reap(streams.process)
 
 
 def _start(
@@ -139,14 +139,24 @@ def _start(
         raise OSError(str(error)) from error  # a path with a NUL character
 
 
-def _reap(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process that was told to end has ended, and kill it if it does not."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
-        return
-    process.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
+async def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process that was told to end has ended, and kill it if it does not.
+
+    No thread waits: users can have theirs stand still, and threads are needed for others.
+    """
+    if not await _has_ended(process):
+        process.kill()
+        await _has_ended(process)
+
+
+async def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + _END_S
+    while process.poll() is None:
+        if loop.time() >= until_s:
+            return False
+        await asyncio.sleep(_LOOK_S)
+    return True
 
 
 def _frame_of(order: ReadFile | WriteFile) -> bytes:

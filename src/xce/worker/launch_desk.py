@@ -147,7 +147,7 @@ class LaunchDesk:
 
     def _greet(self, head: Head, writer: asyncio.StreamWriter) -> "_Client | None":
         """Return a client that has shown its key; None: it is refused."""
-        key = (int(head["job"]), int(head["index"]), int(head["attempt"]))
+        key = (_number_of(head, "job"), _number_of(head, "index"), _number_of(head, "attempt"))
         channel: socket.socket = writer.get_extra_info("socket")
         uid = _PEER.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
         owner = self._owner_of(key)
@@ -176,12 +176,20 @@ class _Client:
         """The host of each task that is not over, by its name."""
         self._work: set[asyncio.Task[None]] = set()
         self._fed: dict[str, asyncio.Lock] = {}
+        self._is_carrying = False
+        """An order about a file is under way: there is one at a time."""
         self._copy: EndFile | None = None
         """What ends a copy that is not over."""
 
     async def take(self, head: Head, content: bytes) -> None:
-        """Take what it says."""
+        """Take what it says.
+
+        Raises:
+            ValueError: It says too much.
+        """
         name = _word_of(head, "name")
+        if len(content) > PIECE and head["do"] != "start":
+            raise ValueError("a piece is too long")
         if len(name) > _NAME_MAX:
             raise ValueError(f"the name of a task has more than {_NAME_MAX} characters")
         match head["do"]:
@@ -190,17 +198,21 @@ class _Client:
                 host = _word_of(head, "host")
                 self._begin(name, host, self._run(name, host, order))
             case "follow":
-                places = (int(head["out"]), int(head["err"]))
+                places = (_number_of(head, "out"), _number_of(head, "err"))
                 host = _word_of(head, "host")
                 self._begin(name, host, self._follow(name, host, *places))
             case "feed" if name in self._hosts:
-                fed = FeedTask(name, int(head["place"]), content, bool(head["end"]))
+                fed = FeedTask(name, _number_of(head, "place"), content, bool(head["end"]))
                 self._spawn(self._feed(name, fed))
             case "signal" if name in self._hosts:
-                signal = SignalTask(name, int(head["signal"]))
+                signal = SignalTask(name, _number_of(head, "signal"))
                 self._spawn(self._signal(name, signal))
             case "copy":
-                self._spawn(self._carry(_file_order_of(head, content)))
+                if self._is_carrying:
+                    raise ValueError("an order about a file before the last one was answered")
+                asked = _file_order_of(head, content)
+                self._is_carrying = True
+                self._spawn(self._carry(asked))
             case _:
                 pass  # about a task that is over
 
@@ -221,6 +233,7 @@ class _Client:
         """Pass on an order about a file, and what came of it."""
         self._copy = None if isinstance(order, EndFile) else EndFile(order.name, order.transfer)
         piece = await self._remote.ask(self._key, "", order)
+        self._is_carrying = False
         seen = piece.file or FileSeen(code=_FAULT_CODES.get(piece.fault, AWAY))
         self._tell(
             {
@@ -314,12 +327,12 @@ class _Client:
 
 
 def _file_order_of(head: Head, content: bytes) -> FileOrder:
-    name, transfer = _word_of(head, "name"), int(head["transfer"])
+    name, transfer = _word_of(head, "name"), _number_of(head, "transfer")
     match head["what"]:
         case "read":
-            return ReadFile(name, transfer, int(head["place"]), int(head["limit"]))
+            return ReadFile(name, transfer, _number_of(head, "place"), _number_of(head, "limit"))
         case "write":
-            place, mode = int(head["place"]), int(head["mode"])
+            place, mode = _number_of(head, "place"), _number_of(head, "mode")
             return WriteFile(name, transfer, place, content, mode, bool(head["is_end"]))
         case _:
             return EndFile(name, transfer)
@@ -331,16 +344,30 @@ def _word_of(head: Head, member: str) -> str:
     Raises:
         ValueError: It is none.
     """
-    text = str(head[member])
+    text = head[member]
+    if not isinstance(text, str):
+        raise ValueError(f"{member} is no text")  # noqa: TRY004 - as any other nonsense
     text.encode()
     return text
 
 
+def _number_of(head: Head, member: str) -> int:
+    """Return a number that can be sent on; the digits of a text may be too many for that.
+
+    Raises:
+        ValueError: It is none.
+    """
+    number = head[member]
+    if not isinstance(number, int):
+        raise ValueError(f"{member} is no number")  # noqa: TRY004 - as any other nonsense
+    return number
+
+
 def _start_of(head: Head, content: bytes) -> StartTask:
     words = content.split(b"\0") if content else []
-    count = int(head["argc"])
+    count = _number_of(head, "argc")
     return StartTask(
         _word_of(head, "name"), tuple(words[:count]), tuple(words[count:]),
-        str(head["cwd"]).encode("utf-8", "surrogateescape"), int(head["umask"]),
+        str(head["cwd"]).encode("utf-8", "surrogateescape"), _number_of(head, "umask"),
         bool(head["input"]),
     )  # fmt: skip

@@ -23,7 +23,7 @@ _PIPES_MAX: Final = 78
 # The job's own directory is removed with the attempt, and nobody else can make anything in it.
 _PLACE: Final = f"""\
 d=$XCE_JOB_HOST_DIR/mps; p=$1 t=$2
-[ ${{#d}} -le {_PIPES_MAX - len("/pipe")} ] || d=/tmp/xce-mps-$t
+[ ${{#d}} -le {_PIPES_MAX - len("/pipe")} ] || d=/tmp/xce-mps-$t-$(echo "$d" | cksum | tr -d ' ')
 export CUDA_MPS_PIPE_DIRECTORY="$d/pipe" CUDA_MPS_LOG_DIRECTORY="$d/log"
 answers() {{ echo get_server_list | timeout 5 "$p" >/dev/null 2>&1 8>&-; }}
 """
@@ -64,7 +64,7 @@ def mps_code(launch: Launch, index: Index, attempt: int, host: str) -> str:
     if not mps_of(launch) or not grants:
         return ""
     devices = ",".join(dict.fromkeys(grant.name for grant in grants))
-    words = [launch.mps_control, _tag(launch, index, attempt, host), host, devices]
+    words = [launch.mps_control, _tag(launch, index, attempt), host, devices]
     kept = ("HOME", "XCE_ATTEMPT_MARK", "XCE_JOB_HOST_DIR")
     keeps = " ".join(f'{name}="${name}"' for name in kept)
     start = shlex.join([SHELL, "-c", _START, SHELL, *words])
@@ -88,9 +88,9 @@ def quit_command(launch: Launch, index: Index, attempt: int, host: str) -> list[
     """Return the command that ends the daemon and removes its directory; empty: there is none."""
     if not mps_of(launch) or not host_grants(launch, index, host):
         return []
-    return [SHELL, "-c", _QUIT, SHELL, launch.mps_control, _tag(launch, index, attempt, host)]
+    return [SHELL, "-c", _QUIT, SHELL, launch.mps_control, _tag(launch, index, attempt)]
 
 
-def _tag(launch: Launch, index: Index, attempt: int, host: str) -> str:
-    """Return what no other attempt's daemon on a machine is called by."""
-    return f"{launch.owner.uid}-{launch.job}.{index}.{attempt}-{host}"[:60]
+def _tag(launch: Launch, index: Index, attempt: int) -> str:
+    """Return what no other attempt of a cluster is called by."""
+    return f"{launch.owner.uid}-{launch.job}.{index}.{attempt}"

@@ -166,6 +166,8 @@ class Way(Door):
 
 SIZES = [0, 1, PIECE_MAX - 1, PIECE_MAX, PIECE_MAX + 1, 3 * PIECE_MAX]
 FAULTS = ["away", "mute", "lost"]
+ENDS = [(0, 0), (5, 1), (PIECE_MAX, 1), (3 * PIECE_MAX + 5, 4)]
+"""How much is added, and which order is the last; of nothing it does not matter how often."""
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -212,16 +214,18 @@ def test_whoever_is_away_in_any_piece_the_copy_is_whole(tmp_path, fault, piece):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("piece", range(4))
-def test_it_is_added_once_or_that_is_not_known(tmp_path, fault, piece):
+@pytest.mark.parametrize(
+    ("size", "piece"), [(size, piece) for size, last in ENDS for piece in range(last + 1)]
+)
+def test_it_is_added_once_or_that_is_not_known(tmp_path, fault, size, piece):
     local, remote = tmp_path / "local", tmp_path / "remote"
-    content = os.urandom(3 * PIECE_MAX + 5)
+    content = os.urandom(size)
     local.write_bytes(b"head")
     remote.write_bytes(content)
-    faults = ["", "", "", "", ""]
+    faults = [""] * 5
     faults[piece] = fault
     way = Way("append", local, *faults)
-    if (piece, fault) == (3, "lost"):
+    if ((size, piece) in ENDS[1:]) and fault == "lost":
         with pytest.raises(CopyError) as caught:
             send_file(way, str(remote), appends=True)
         assert caught.value.code == UNKNOWN
@@ -235,7 +239,7 @@ def test_nobody_is_waited_for_without_end(tmp_path):
     local, remote = tmp_path / "local", tmp_path / "remote"
     remote.write_bytes(b"x")
     for appends, code in ((False, AWAY), (True, UNKNOWN)):
-        way = Way("after", local, *["away"] * 1000)
+        way = Way("append" if appends else "after", local, *[""] * appends, *["away"] * 1000)
         with pytest.raises(CopyError) as caught:
             send_file(way, str(remote), appends=appends)
         assert caught.value.code == code

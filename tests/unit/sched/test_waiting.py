@@ -1,13 +1,15 @@
 """What a scheduler remembers: when it is due, and which reasons it tells."""
 
+from msgspec.structs import replace
 from sessions import Scheduled
 
 from xce.model.command import SetHostsOpen
 from xce.model.entry import Cause, Entry
 from xce.model.host_record import HostDown
+from xce.model.ids import SECOND_US
 from xce.model.reason import Wake
 from xce.model.record import SessionRan, Started
-from xce.model.request import Amount
+from xce.model.request import TASKS_MAX, Amount
 from xce.sched.waiting import Memory
 from xce.testing.builders import (
     cluster,
@@ -19,6 +21,7 @@ from xce.testing.builders import (
     request,
     submission,
     submit,
+    tick,
 )
 
 
@@ -171,3 +174,18 @@ def test_a_host_more_that_is_closed_or_away_is_told():
     world.run()
     assert world.host_codes(later) == {"unreachable": 1, "closed": 1, "slots-busy": 1}
     assert world.reason(job).unsatisfiable
+
+
+def test_who_fills_hosts_is_looked_at_again_when_a_pool_has_more_though_hosts_are_as_they_were():
+    world = Scheduled(cluster({"h1": 8, "h2": 1}, pools={"seats": 10}))
+    seats = Amount("seats", 6, "job", duration_us=60 * SECOND_US)
+    short = submit(world.controller, submission(asks=request(amounts=[seats])))
+    place(world.controller, short, host="h2")
+    report_started(world.controller, short)
+    asks = replace(request(amounts=[Amount("seats", 1)]), ptile=-1, whole_hosts=1)
+    wide = submit(world.controller, submission(asks=replace(asks, tasks_max=TASKS_MAX)))
+    world.run()
+    assert not world.is_live(wide)
+    tick(world.controller, after_us=61 * SECOND_US)
+    world.run()
+    assert world.hosts(wide) == {"h1": 8}

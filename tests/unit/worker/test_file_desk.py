@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -228,5 +229,24 @@ def test_copies_are_few_and_one_that_is_left_alone_is_over(tmp_path, monkeypatch
         await asyncio.to_thread(process.wait, 60)
         desk.path("in").write_bytes(b"x")
         assert (await desk.ask(read(name="other"))).content == b"x"
+
+    on_desk(tmp_path, work)
+
+
+def test_nobody_waits_for_a_process_that_its_user_stops(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_desk, "_END_S", 600.0)
+
+    async def work(desk):
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        desk.path("in").write_bytes(b"abcdef")
+        await desk.ask(read())
+        (process,) = desk.processes()
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            await desk.ask(EndFile("n", 0))
+            await asyncio.wait_for(loop.run_in_executor(None, int), 30)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
 
     on_desk(tmp_path, work)

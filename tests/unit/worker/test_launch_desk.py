@@ -10,8 +10,9 @@ import pytest
 from xce.client.file_copy import CopyError, open_door
 from xce.model.task import EndFile, FileSeen, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskPiece
+from xce.net.task_frame import encode_task_frame
 from xce.step.file_codes import AWAY, ELSEWHERE
-from xce.worker.launch_desk import LaunchDesk, LaunchDoor
+from xce.worker.launch_desk import PIECE, LaunchDesk, LaunchDoor
 
 KEY = (7, 3, 1)
 ME = os.geteuid()
@@ -117,7 +118,8 @@ def test_who_is_away_is_asked_again_also_a_worker_that_knows_nothing_yet(tmp_pat
         {"what": "read", "place": 1 << 70, "limit": 1}, {"what": "read", "place": 0},
         {"what": "read", "place": "x", "limit": 1}, {"what": "write", "name": "\ud800"},
         {"do": "start", "host": "\ud800"}, {"do": "nothing"}, {"name": None, "do": "signal"},
-        {"what": "end", "transfer": 1.5},
+        {"what": "end", "transfer": 1.5}, {"what": "read", "place": "9" * 30, "limit": 1},
+        {"what": "write", "place": 0, "mode": "9" * 30, "is_end": True}, {"name": [[]]},
     ],
 )  # fmt: skip
 def test_whatever_a_program_of_a_job_says_the_worker_lives(tmp_path, order):
@@ -130,3 +132,25 @@ def test_whatever_a_program_of_a_job_says_the_worker_lives(tmp_path, order):
         assert read(way).content == b"x"
 
     on_desk(tmp_path, work, TaskPiece(0, file=FileSeen(0, b"x")))
+
+
+def hear_all(way):
+    while True:
+        way._receive()
+
+
+@pytest.mark.parametrize(
+    ("orders", "content"), [(2, b"x"), (1, bytes(PIECE + 1))], ids=["before the answer", "too long"]
+)
+def test_a_step_gives_one_order_at_a_time_and_no_long_ones(tmp_path, orders, content):
+    def work(way):
+        read(way)
+        head = {"do": "copy", "name": "n", "transfer": 5, "what": "write", "place": 0, "mode": 0}
+        way._socket.sendall(encode_task_frame(head | {"is_end": False}, content) * orders)
+        way._socket.settimeout(20)
+        with pytest.raises(ConnectionResetError):
+            hear_all(way)
+        way.close()
+
+    asked = on_desk(tmp_path, work, *[TaskPiece(0, file=FileSeen(0))] * 2)
+    assert len(asked) <= 1 + orders

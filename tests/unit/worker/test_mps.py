@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_a_host_without_the_program_is_named(place):
 @pytest.mark.parametrize("place", [("", "j" * 60)], indirect=True)
 def test_where_the_path_of_a_socket_would_be_too_long_it_is_a_short_one(place):
     pipe = place.start().split()[0]
-    assert pipe == f"/tmp/xce-mps-{os.geteuid()}-7.0.1-h1/pipe"
+    assert re.fullmatch(rf"/tmp/xce-mps-{os.geteuid()}-7.0.1-\d+/pipe", pipe)
     place.quit()
     assert not Path(pipe).parent.exists()
 
