@@ -12,6 +12,8 @@ from job_rows import (
     ended,
     hard_rows,
     make_host,
+    make_host_reason,
+    make_pending,
     make_queue,
     make_reason,
     make_row,
@@ -78,6 +80,60 @@ def test_pending_jobs_are_listed_with_their_reasons_and_no_host():
     ]
     text = transcript(bjobs, ["-p"], jobs(*rows)) + transcript(bjobs, ["-wp"], jobs(*rows))
     check_golden(FOLDER / "bjobs-p.txt", text)
+
+
+BUSY = "Not enough job slot(s)"
+CLOSED = "Closed by LSF administrator"
+UNFIT = "Job's resource requirements not satisfied"
+
+
+def waiting():
+    """Return jobs that pend for reasons of all kinds."""
+    spanning = "Not enough processors to meet the job's spanning requirement"
+    held = make_reason("The job was suspended by the user while pending", code="held")
+    parts = [
+        make_host_reason("slots-busy", 4, BUSY, candidate=True, role="part 1"),
+        make_host_reason("select", 3, UNFIT, candidate=False, role="part 2"),
+    ]
+    lines = ["Not enough hosts to meet the job's compound resource requirement"]
+    lines += [f"{BUSY}: 4 hosts", f"{UNFIT}: 3 hosts"]
+    return [
+        make_pending(
+            1,
+            ("closed", 1, CLOSED, False),
+            ("slots-busy", 1, BUSY, True),
+            ("select", 2, UNFIT, False),
+            ("too-small", 1, UNFIT, False),
+        ),
+        make_pending(2, ("slots-busy", 3, BUSY, True), main=(spanning,)),
+        make_pending(3, ("closed", 5, CLOSED, False), index=1, count=2, name="arr", array="1-2"),
+        make_row(jobid=4, stat="PSUSP", reason=held),
+        make_row(jobid=5, reason=make_reason(*lines, code="parts", parts=parts)),
+        make_row(
+            jobid=6, reason=make_reason("The job has a specified start time", code="begin-time")
+        ),
+        running(jobid=7),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("bjobs-p1", [["-p1"]]),
+        ("bjobs-p2", [["-p2"], ["-p2", "-w", "2"], ["-p2", "-o", "jobid pend_reason"]]),
+        ("bjobs-p3", [["-p3"], ["-p3", "-UF", "1"], ["-p3", "-l", "1"]]),
+        ("bjobs-pe", [["-pe"], ["-pi"], ["-pi", "-o", "jobid stat"], ["-pe", "-sum"]]),
+        ("bjobs-pei", [["-pei"], ["-pei", "-p1", "-w"], ["-pei", "-json"], ["-pei", "-r"]]),
+        ("bjobs-psum-levels", [["-psum", level] for level in ("-p1", "-p2", "-p3", "-pe", "-pi")]),
+    ],
+)
+def test_pending_jobs_are_told_apart_as_lsf_does(name, forms):
+    def listed(request):
+        rows = [row for row in waiting() if str(row["jobid"]) in request.query.get("ids", "123456")]
+        return jobs(*rows)["GET /jobs"]
+
+    routes = {"GET /cluster": {"cluster": "test", "hosts": 5}, "GET /jobs": listed}
+    check_golden(FOLDER / f"{name}.txt", "".join(transcript(bjobs, one, routes) for one in forms))
 
 
 def test_the_reasons_of_pending_jobs_are_summed_up():

@@ -91,8 +91,31 @@ def make_reason(*lsf, code="hosts", **members):
         "needed": 0,
         "available": 0,
         "resource": "",
+        "parts": [],
         **members,
     }
+
+
+def make_host_reason(code, hosts, lsf, *, candidate, role=""):
+    return {
+        "code": code,
+        "hosts": hosts,
+        "resource": "",
+        "needed": 1,
+        "best": 0,
+        "lsf": lsf,
+        "candidate": candidate,
+        "role": role,
+    }
+
+
+def make_pending(jobid, *host_reasons, main=(), **members):
+    """Return a row whose job pends for reasons of hosts: ``(code, hosts, text, candidate)``."""
+    hosts = [make_host_reason(*one[:3], candidate=one[3]) for one in host_reasons]
+    lines = [
+        f"{text}: {count} host{'' if count == 1 else 's'}" for _, count, text, _ in host_reasons
+    ]
+    return make_row(jobid=jobid, reason=make_reason(*main, *lines, hosts=hosts), **members)
 
 
 def running(**members):

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from rough_worlds import LonelyWorld, RoughWorld, complaint
+from rough_worlds import SEEDS, LonelyWorld, RoughWorld, complaint
 
 from xce.control import controller as controller_module
 from xce.control import effects, hosts, loss, observe
@@ -26,8 +26,8 @@ from xce.state import usage
 from xce.state.hosts import HostTable
 
 
-def is_found(world_class):
-    error, count = complaint(world_class)
+def is_found(world_class, seeds=SEEDS):
+    error, count = complaint(world_class, seeds)
     print(f"{world_class.__name__}: {count} seeds: {type(error).__name__}: {error}"[:300])
     return error is not None
 
@@ -244,7 +244,7 @@ def test_a_host_that_takes_new_work_beside_what_is_stale_is_found(monkeypatch):
 
 def test_leases_that_nobody_minds_are_found():
     kind = type("Deaf", (LonelyWorld,), {"shepherd_class": DeafShepherd})
-    assert is_found(kind)
+    assert is_found(kind, range(150))
 
 
 @pytest.mark.parametrize(

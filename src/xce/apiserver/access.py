@@ -75,6 +75,7 @@ MATRIX: Final = (
     Access("GET", "/jobs/{id}/terminal", "", About.JOB, _P.JOB_ATTACH, "yyyyy", "-nnny"),
     Access("POST", "/jobs/{id}/terminal", "", About.JOB, _P.JOB_ATTACH, "yyyyy", "-nnny"),
     Access("GET", "/jobs/{id}/script", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
+    Access("GET", "/jobs/{id}/environment", "", About.JOB, _P.JOB_ATTACH, "yyyyy", "-nnny"),
     Access("GET", "/jobs/{id}/spec", "", About.JOB, _P.JOB_OUTPUT, "yyyyy", "-nyyy"),
     Access("GET", "/jobs/{id}/wait", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),
     Access("GET", "/jobs/{id}/messages", "", About.JOB, _P.JOB_VIEW, "yyyyy", "-yyyy"),

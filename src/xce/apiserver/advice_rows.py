@@ -12,11 +12,16 @@ from xce.advice.study import Judged, Outlook, foresee, judge, study
 from xce.advice.trials import Element
 from xce.apiserver.backend import Backend
 from xce.apiserver.copies import CopyError
-from xce.apiserver.reason_rows import HostReasonRow, ReasonRow, render_reason
+from xce.apiserver.reason_rows import (
+    HostReasonRow,
+    ReasonRow,
+    each_host_reason,
+    render_reason,
+)
 from xce.apiserver.rows import HostSlots, at_s
 from xce.model.command import SubmitJobs
 from xce.model.ids import JobId, Micros
-from xce.model.reason import Reason, render_host_reason
+from xce.model.reason import Reason, is_candidate, render_host_reason, render_lsf_host
 from xce.resreq.compile import render_request
 from xce.state.cluster import ClusterState
 
@@ -30,8 +35,6 @@ _SLOW: Final = "it was not found in the time given"
 class TableRow(HostReasonRow, frozen=True):
     """One line of the table "why not these hosts"."""
 
-    role: str
-    """The part or alternative that it is about; empty: the whole request."""
     text: str
 
 
@@ -87,19 +90,15 @@ def _host_slots(hosts: tuple[str, ...], tasks: tuple[int, ...]) -> HostSlots:
     return tuple(zip(hosts, tasks, strict=True))
 
 
-def table_rows(reason: Reason, role: str = "") -> list[TableRow]:
+def table_rows(reason: Reason) -> list[TableRow]:
     """Return how many hosts each filter excludes, for all parts and alternatives."""
-    rows = [
+    return [
         TableRow(
-            item.code, item.hosts, item.resource, item.needed, item.best, role,
-            render_host_reason(item),
+            item.code, item.hosts, item.resource, item.needed, item.best, render_lsf_host(item),
+            is_candidate(item), role, render_host_reason(item),
         )
-        for item in reason.host_reasons
+        for item, role in each_host_reason(reason)
     ]  # fmt: skip
-    for inner in reason.under:
-        name = f"{role}, {inner.role}" if role else inner.role
-        rows += table_rows(inner, name)
-    return rows
 
 
 def _suggestion_row(suggestion: Suggestion) -> SuggestionRow:

@@ -1,9 +1,18 @@
 """Why jobs pend, as REST shows it."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from xce.model.ids import Micros
-from xce.model.reason import Reason, render_lsf, render_plain
+from xce.model.reason import (
+    HostReason,
+    Reason,
+    is_candidate,
+    render_lsf,
+    render_lsf_host,
+    render_plain,
+)
 
 
 class HostReasonRow(msgspec.Struct, frozen=True):
@@ -14,6 +23,12 @@ class HostReasonRow(msgspec.Struct, frozen=True):
     resource: str
     needed: int
     best: int
+    lsf: str
+    """LSF's words for it."""
+    candidate: bool
+    """Whether these hosts could take a task of it, were what is in use free."""
+    role: str
+    """The part or alternative that it is about; empty: the whole request."""
 
 
 class ReasonRow(msgspec.Struct, frozen=True):
@@ -27,6 +42,23 @@ class ReasonRow(msgspec.Struct, frozen=True):
     needed: int
     available: int
     resource: str
+    parts: tuple[HostReasonRow, ...] = ()
+    """As ``hosts``, for each part or alternative by itself."""
+
+
+def each_host_reason(reason: Reason, role: str = "") -> Iterator[tuple[HostReason, str]]:
+    """Yield which hosts each filter excludes, with the part or alternative that it is about."""
+    for item in reason.host_reasons:
+        yield item, role
+    for inner in reason.under:
+        yield from each_host_reason(inner, f"{role}, {inner.role}" if role else inner.role)
+
+
+def _host_row(item: HostReason, role: str) -> HostReasonRow:
+    return HostReasonRow(
+        item.code, item.hosts, item.resource, item.needed, item.best, render_lsf_host(item),
+        is_candidate(item), role,
+    )  # fmt: skip
 
 
 def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
@@ -36,11 +68,9 @@ def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
         text=render_plain(reason, now_us=now_us),
         lsf=render_lsf(reason),
         unsatisfiable=reason.unsatisfiable,
-        hosts=tuple(
-            HostReasonRow(item.code, item.hosts, item.resource, item.needed, item.best)
-            for item in reason.host_reasons
-        ),
+        hosts=tuple(_host_row(item, "") for item in reason.host_reasons),
         needed=reason.needed,
         available=reason.available,
         resource=reason.resource,
+        parts=tuple(_host_row(*one) for one in each_host_reason(reason) if one[1]),
     )

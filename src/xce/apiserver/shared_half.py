@@ -11,6 +11,7 @@ from xce.model.job import JobSpec
 from xce.model.mail import NOTICE_WORDS
 from xce.model.request import ClassKey
 from xce.model.transfers import Transfer
+from xce.resreq.used import resources_used
 
 
 def number_s(span_us: Micros) -> float:
@@ -85,6 +86,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     transfers: tuple[Transfer, ...]
     """Files that are copied before and after: local path, operator, the job's path."""
     checkpoints: CheckpointsRow | None
+    rusage: tuple[tuple[str, ...], ...]
+    """The resources that ``rusage[]`` asks for, one list for each alternative; empty: none."""
 
 
 class Common:
@@ -137,6 +140,11 @@ class Common:
     def checkpoints(self) -> CheckpointsRow | None:
         """Where, when and by which programs they are written."""
         return checkpoints_row(self.spec.checkpoints)
+
+    @property
+    def rusage(self) -> tuple[tuple[str, ...], ...]:
+        """The resources of ``rusage[]``, for each alternative."""
+        return resources_used(self.key.request)
 
     @property
     def warning_s(self) -> float:
@@ -203,5 +211,6 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "limits": "limits",
     "transfers": "spec.transfers",
     "checkpoints": "checkpoints",
+    "rusage": "rusage",
 }
 """Each member of `Shared` and where `Common` has it."""

@@ -20,7 +20,8 @@ from xce.step.file_copy import APPEND, BEFORE, copy_file, is_place
 from xce.step.file_sink import Sink, fault_of, open_source, target_of
 
 PATIENCE_S: Final = 120.0
-"""So long it is tried to reach the other host, counted from its last answer."""
+"""So long it is tried to reach the other host, counted from its last answer. One that says that it
+is busy is waited for as long as this step may take."""
 _PAUSE_S: Final = 0.1
 _PAUSE_MAX_S: Final = 5.0
 _ANEW_MAX: Final = 20
@@ -81,6 +82,7 @@ class Door:
                 head, found = self._exchange(order, content)
                 if not head.get("is_away"):
                     return _answer_of(head, found, is_repeat=tries > 1)
+                waited_s = 0.0 if head.get("is_busy") else waited_s
             if waited_s >= PATIENCE_S:
                 raise CopyError(AWAY)
             self._pause(pause_s)

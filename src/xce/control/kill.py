@@ -27,7 +27,7 @@ from xce.model.command import (
     SwitchJobs,
 )
 from xce.model.ids import Index, JobId, Micros
-from xce.model.job import AS_DONE, EndCause
+from xce.model.job import AS_DONE, EndCause, Outcome
 from xce.model.permission import Actor, Permission
 from xce.model.ranges import EMPTY, ZERO, Ranges, from_sorted, intersect, positions, subtract, unite
 from xce.model.record import (
@@ -296,7 +296,7 @@ def _remove(
         attempt = state.attempt(job.id, position)
         if attempt is not None and is_unknown(state, attempt):
             add_end(removed, job, position, attempt, cause, now_us)
-            removed.causes[-1] = int(cause)
+            removed.causes[-1], removed.outcomes[-1] = int(cause), int(Outcome.EXIT)
 
 
 def _cause(command: KillJobs | SignalJobs, *, is_own: bool) -> EndCause:

@@ -234,7 +234,7 @@ class Reception:
         if not isinstance(ask.order, FileOrder):
             self._pass_on(guest, ask)
         elif not self._files.put(lambda: self._pass_on(guest, ask)):
-            guest.peer.send(m.TaskPiece(ask.id, TaskFault.AWAY, "too much at once"))
+            guest.peer.send(m.TaskPiece(ask.id, TaskFault.BUSY, "too much at once"))
 
     def _pass_on(self, guest: _Guest, ask: m.TaskAsk) -> None:
         """Pass on what the worker of one host asks of that of another."""

@@ -208,6 +208,15 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.DEVICES_BUSY: _LSF_GPU,
     HostCode.DEVICES_SPLIT: _LSF_GPU,
 }
+_OUT_OF_QUESTION: Final = frozenset(
+    (
+        HostCode.SELECT, HostCode.NOT_ASKED, HostCode.NOT_IN_QUEUE, HostCode.CLOSED,
+        HostCode.UNREACHABLE, HostCode.TOO_SMALL, HostCode.AVOIDED, HostCode.NO_VALUE,
+        HostCode.NO_DOMAIN, HostCode.NO_DEVICE, HostCode.DEVICE_CLOSED,
+        HostCode.PROCESSORS_UNKNOWN, HostCode.NO_PROCESSORS,
+    )
+)  # fmt: skip
+"""Why hosts could not take it even if nothing ran on them: to LSF they are no candidates."""
 _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.SELECT: "excluded by select[]",
     HostCode.NOT_ASKED: "not among the hosts asked for",
@@ -234,16 +243,28 @@ def render_lsf(reason: Reason) -> tuple[str, ...]:
     if reason.code is ReasonCode.POOL:
         return (f"Job's requirements for reserving resource ({reason.resource}) not satisfied",)
     lines = [_LSF[reason.code]] if reason.code in _LSF else []
+    counts: dict[str, int] = {}
     for item in reason.host_reasons:
-        text = _LSF_HOST.get(item.code, "")
-        if item.code is HostCode.AMOUNT_SHORT:
-            text = f"Job's requirements for reserving resource ({item.resource}) not satisfied"
-        lines.append(f"{text}: {item.hosts} host{'' if item.hosts == 1 else 's'}")
+        text = render_lsf_host(item)
+        counts[text] = counts.get(text, 0) + item.hosts
+    lines += [f"{text}: {n} host{'' if n == 1 else 's'}" for text, n in counts.items()]
     for part in reason.under:
         lines.extend(line for line in render_lsf(part) if line not in lines)
     if not lines and reason.code is ReasonCode.HOSTS:
         return ("Not enough job slot(s)",)
     return tuple(lines) or (_LSF[ReasonCode.NEW],)
+
+
+def render_lsf_host(item: HostReason) -> str:
+    """Return LSF's words for a host reason, without its number of hosts."""
+    if item.code is HostCode.AMOUNT_SHORT:
+        return f"Job's requirements for reserving resource ({item.resource}) not satisfied"
+    return _LSF_HOST[item.code]
+
+
+def is_candidate(item: HostReason) -> bool:
+    """Return whether its hosts could take a task of it, were what is in use free."""
+    return item.code not in _OUT_OF_QUESTION
 
 
 def render_host_reason(item: HostReason) -> str:

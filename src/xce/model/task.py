@@ -23,6 +23,8 @@ class TaskFault(enum.IntEnum):
     """Nothing of the attempt is on the host, or what is there is ended by others."""
     REFUSED = 3
     """It cannot be done; the text says why."""
+    BUSY = 4
+    """Too much is under way: the same order again succeeds when there is room."""
 
 
 class StartTask(msgspec.Struct, frozen=True, tag="start", array_like=True):

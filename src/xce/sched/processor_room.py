@@ -31,7 +31,9 @@ class ProcessorShape(NamedTuple):
     """What was counted for some tasks, layouts and free processors; not to be changed."""
 
 
-_KNOWN_MAX: Final = 64
+KNOWN_BYTES: Final = 1 << 17
+"""Of a request about so many bytes are remembered; there may be very many requests."""
+_BASE_BYTES: Final = 1 << 9
 _BYTES_MAX: Final = 1 << 13
 """What is free on very many hosts hardly ever comes again."""
 
@@ -79,7 +81,8 @@ def _each(shape: ProcessorShape, free: Column, tasks: int) -> Column:
     question = tasks, shape.codes.tobytes(), words.tobytes()
     found = shape.known.get(question)
     if found is None:
-        if len(shape.known) >= _KNOWN_MAX:
+        each = _BASE_BYTES + words.nbytes + 2 * shape.codes.nbytes
+        if (len(shape.known) + 1) * each > KNOWN_BYTES:
             shape.known.clear()
         found = shape.known[question] = _count(shape, words, tasks)
     return found

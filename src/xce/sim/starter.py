@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias
 
 from xce.model.effect import Launch
 from xce.model.ids import Index, Micros
-from xce.sim.loop import Loop
+from xce.sim.loop import Loop, call_apart
 from xce.worker.action import Key
 
 LOST_CODE: Final = 126
@@ -97,28 +97,28 @@ class Starter:
         self._tasks.append(task)
         desk = self._desk()
         if desk is not None:
-            desk.begin(self._key, task)
+            call_apart(desk.begin, self._key, task)
         return task
 
     def signal(self, task: OwnTask, number: int) -> None:
         """Send a signal to a task, if somebody is there to do it."""
         desk = self._desk()
         if desk is not None and not task.is_over:
-            desk.signal(self._key, task, number)
+            call_apart(desk.signal, self._key, task, number)
 
     def come_again(self) -> None:
         """Ask a worker that is new for what is not over."""
         desk = self._desk()
         for task in self._tasks:
             if desk is not None and not task.is_over:
-                desk.begin(self._key, task)
+                call_apart(desk.begin, self._key, task)
 
     def leave(self) -> None:
         """Be gone."""
         self._is_alive = False
         desk = self._desk()
         if desk is not None:
-            desk.leave(self._key, [task for task in self._tasks if not task.is_over])
+            call_apart(desk.leave, self._key, [task for task in self._tasks if not task.is_over])
 
 
 class Leader:

@@ -22,6 +22,7 @@ _CLOSED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 _ASIDE: Final = "/tmp"
 _CHUNK: Final = 1 << 20
 _NAME_MAX: Final = 200
+"""In bytes."""
 
 
 def fault_of(error: OSError) -> int:
@@ -60,7 +61,8 @@ class Sink:
 
     def __init__(self, target: str) -> None:
         self.path = os.path.realpath(target)
-        self._found = _stat_of(self.path)
+        # As it is given: some links in directories for everybody the kernel does not follow.
+        self._found = _stat_of(target)
         if self._found is not None:
             if not stat.S_ISREG(self._found.st_mode):
                 raise OSError(errno.EINVAL, "no file")
@@ -71,16 +73,15 @@ class Sink:
         self._fd = self._open()
 
     def _open(self) -> int:
-        directory, name = os.path.split(self.path)
         try:
-            return _open_nameless(directory)
+            return _open_nameless(os.path.dirname(self.path))
         except OSError as error:
             if error.errno in _CLOSED and self._found is not None:
                 self._is_beside = False
                 return _open_nameless(_ASIDE)
             if error.errno not in _NO_NAMELESS:
                 raise
-        self._name = f"{directory}/.{name[:_NAME_MAX]}.{os.urandom(6).hex()}"
+        self._name = _name_beside(self.path)
         return os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     @property
@@ -123,10 +124,9 @@ class Sink:
                 os.fchown(self._fd, -1, found.st_gid)
             os.fchmod(self._fd, stat.S_IMODE(found.st_mode))
         if not self._name:
-            directory, name = os.path.split(self.path)
-            self._name = f"{directory}/.{name[:_NAME_MAX]}.{os.urandom(6).hex()}"
+            self._name = _name_beside(self.path)
             # Only with a directory's descriptor does it follow the link to the nameless file.
-            above = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            above = os.open(os.path.dirname(self.path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.link(f"/proc/self/fd/{self._fd}", self._name, src_dir_fd=above)
             finally:
@@ -218,6 +218,13 @@ def _stat_of(path: str) -> os.stat_result | None:
         return os.stat(path)
     except FileNotFoundError:
         return None
+
+
+def _name_beside(path: str) -> str:
+    """Return a path in the directory of a file that nobody has."""
+    directory, name = os.path.split(path)
+    short = os.fsdecode(os.fsencode(name)[:_NAME_MAX])
+    return f"{directory}/.{short}.{os.urandom(6).hex()}"
 
 
 def _open_nameless(directory: str) -> int:

@@ -27,6 +27,8 @@ from xce.worker.transfers import End, end_of
 
 ENDS_MAX: Final = 64
 """So many copies are under way at once."""
+ENDS_OF_ONE_MAX: Final = 48
+"""So many of them are of jobs of one user."""
 IDLE_S: Final = 300.0
 """A copy of which nothing is heard for so long is over."""
 _OUTCOMES_MAX: Final = 1000
@@ -45,9 +47,10 @@ class _Streams(NamedTuple):
 class _Copy:
     """A copy, and the process at its file."""
 
-    def __init__(self, end: End, umask: int) -> None:
+    def __init__(self, end: End, launch: Launch) -> None:
         self.end = end
-        self.umask = umask
+        self.umask = launch.spec.umask
+        self.uid = launch.owner.uid
         self.lock = asyncio.Lock()
         self.timer: asyncio.TimerHandle | None = None
         self._streams: _Streams | None = None
@@ -204,12 +207,22 @@ class FileDesk:
             self._outcomes.pop(name, None)
             self._leave(name)
             piece = m.TaskPiece(ask.id, file=FileSeen())
-        elif name not in self._copies and len(self._copies) >= ENDS_MAX:
-            piece = m.TaskPiece(ask.id, TaskFault.AWAY, "too many copies at once")
+        elif self._is_new(name) and self._is_full(ask.launch):
+            piece = m.TaskPiece(ask.id, TaskFault.BUSY, "too many copies at once")
         else:
             piece = m.TaskPiece(ask.id, file=await self._do(name, ask.launch, order))
         if reign == self._reign:
             self._say(piece)
+
+    def _is_new(self, name: Name) -> bool:
+        return name not in self._copies and name not in self._outcomes
+
+    def _is_full(self, launch: Launch | None) -> bool:
+        """Return whether there is no room for one more copy; without a launch none begins."""
+        if launch is None:
+            return False
+        own = sum(copy.uid == launch.owner.uid for copy in self._copies.values())
+        return own >= ENDS_OF_ONE_MAX or len(self._copies) >= ENDS_MAX
 
     async def _do(self, name: Name, launch: Launch | None, order: ReadFile | WriteFile) -> FileSeen:
         if (known := self._outcomes.get(name)) is not None:
@@ -221,7 +234,7 @@ class FileDesk:
             end = end_of(launch, order.transfer, self._host, is_read=isinstance(order, ReadFile))
             if end is None:
                 return FileSeen(ELSEWHERE)
-            copy = self._copies[name] = _Copy(end, launch.spec.umask)
+            copy = self._copies[name] = _Copy(end, launch)
         self._wait(name, copy)
         async with copy.lock:
             if (known := self._outcomes.get(name)) is not None:

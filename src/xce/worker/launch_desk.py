@@ -237,7 +237,8 @@ class _Client:
         seen = piece.file or FileSeen(code=_FAULT_CODES.get(piece.fault, AWAY))
         self._tell(
             {
-                "is": "copied", "is_away": piece.fault is TaskFault.AWAY, "code": seen.code,
+                "is": "copied", "is_away": piece.fault in (TaskFault.AWAY, TaskFault.BUSY),
+                "is_busy": piece.fault is TaskFault.BUSY, "code": seen.code,
                 "is_over": seen.is_over, "mode": seen.mode,
             },
             seen.content,

@@ -289,6 +289,36 @@ def test_the_script_is_for_its_owner_and_administrators():
     run_rest(story)
 
 
+def test_the_environment_is_for_its_owner_and_administrators():
+    async def story(rest):
+        job = await rest.submit("true", env=["A=b", "TOKEN=x\ny"])
+        assert await rest.get(f"/jobs/{job}/environment") == (200, b"A=b\0TOKEN=x\ny")
+        bare = await rest.submit("true")
+        assert await rest.get(f"/jobs/{bare}/environment") == (200, b"")
+        status, document = await rest.get("/jobs/99/environment")
+        assert (status, document["lsf"]) == (404, "Job <99> is not found")
+        rest.be("bob")
+        status, document = await rest.get(f"/jobs/{job}/environment")
+        assert (status, document["permission"]) == (403, "job:attach")
+        rest.be("carol", is_admin=True)
+        assert (await rest.get(f"/jobs/{job}/environment"))[0] == 200
+
+    run_rest(story)
+
+
+def test_a_row_names_the_resources_that_the_job_asks_for():
+    async def story(rest):
+        await rest.submit()
+        await rest.submit(resreq=["rusage[mem=5]"])
+        await rest.submit(resreq=["{rusage[mem=5]} || {span[hosts=1]}"])
+        _, document = await rest.get("/jobs", fields="rusage")
+        assert [row["rusage"] for row in document["jobs"]] == [[], [["mem"]], [["mem"], []]]
+        _, document = await rest.get("/cluster")
+        assert document["hosts"] == len((await rest.get("/hosts"))[1]["hosts"])
+
+    run_rest(story)
+
+
 def test_output_is_read_in_pieces_and_says_when_it_is_final():
     async def story(rest):
         job = await rest.submit(output="out.%J", cwd="/data")

@@ -134,8 +134,8 @@ class Way(Door):
 
     def _exchange(self, order, content):
         fault = self.faults.pop(0) if self.faults else ""
-        if fault == "away":
-            return {"is_away": True}, b""
+        if fault in ("away", "busy"):
+            return {"is_away": True, "is_busy": fault == "busy"}, b""
         if isinstance(fault, int):
             return {"code": fault}, b""
         answer = self._take(order, content)
@@ -248,6 +248,15 @@ def test_nobody_is_waited_for_without_end(tmp_path):
         fetch_file(Way("before", local, *[BEGIN_AGAIN] * 1000), str(remote))
     assert caught.value.code == AWAY
     assert remote.read_bytes() == b"x"
+
+
+def test_a_host_that_is_busy_is_waited_for_as_long_as_the_step_may_take(tmp_path):
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    local.write_bytes(b"x")
+    way = Way("before", local, *["busy"] * 100)
+    fetch_file(way, str(remote))
+    assert remote.read_bytes() == b"x"
+    assert sum(way.pauses) > 2 * file_copy.PATIENCE_S
 
 
 def test_a_copy_that_stops_midway_leaves_the_file_as_it_was(tmp_path):

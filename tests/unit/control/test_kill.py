@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from xce.control import kill as kill_module
 from xce.control.controller import Input
-from xce.model.command import Accepted, KillJobs, Selection, SignalJobs, StopJobs
+from xce.model.command import Accepted, DeclareHostsLost, KillJobs, Selection, SignalJobs, StopJobs
 from xce.model.effect import Launch, SendSignal, SetSuspended, Terminate
 from xce.model.job import EndCause
 from xce.model.observation import SuspensionSeen
@@ -18,6 +18,7 @@ from xce.testing.builders import (
     chosen,
     cluster,
     kill,
+    leave_host,
     place,
     report,
     report_ended,
@@ -27,6 +28,7 @@ from xce.testing.builders import (
     stop,
     submission,
     submit,
+    tick,
 )
 
 
@@ -121,6 +123,18 @@ def test_what_is_killed_as_done_is_done_when_it_is_gone_and_starts_nothing_anew(
     report_ended(controller, job, exit_code=130)
     assert stat(controller, job) == "DONE"
     assert not controller.job(waits).waits
+    check_state(controller.state)
+
+
+def test_what_was_killed_as_done_is_done_too_where_its_host_is_lost(controller):
+    job, forced = running(controller), running(controller)
+    for one in (job, forced):
+        kill(controller, one, as_done=True)
+    leave_host(controller, "h1")
+    tick(controller, after_us=controller.state.config.silence_us)
+    kill(controller, forced, force=True)
+    controller.tell(DeclareHostsLost("root", ("h1",), is_admin=True), by="root")
+    assert (stat(controller, job), stat(controller, forced)) == ("DONE", "EXIT")
     check_state(controller.state)
 
 

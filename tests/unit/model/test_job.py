@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from xce.model.job import END_CAUSE_TEXT, ArraySpec, EndCause
+from xce.model.job import AS_DONE, END_CAUSE_TEXT, ArraySpec, EndCause
 from xce.testing.strategies import arrays
 
 
@@ -38,7 +38,10 @@ def test_there_is_no_element_behind_the_last():
 def test_every_end_cause_but_none_has_a_keyword_and_a_text():
     for cause in EndCause:
         assert (cause in END_CAUSE_TEXT) == (cause is not EndCause.NONE)
-    keywords = [keyword for keyword, _ in END_CAUSE_TEXT.values()]
+    told = dict(END_CAUSE_TEXT)
+    as_done = [told.pop(done) == told[cause] for cause, done in AS_DONE.items()]
+    keywords = [keyword for keyword, _ in told.values()]
+    assert all(as_done)
     assert len(set(keywords)) == len(keywords)
     assert all(keyword.startswith("TERM_") for keyword in keywords)
 

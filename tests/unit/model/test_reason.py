@@ -9,7 +9,9 @@ from xce.model.reason import (
     HostReason,
     Reason,
     ReasonCode,
+    is_candidate,
     render_lsf,
+    render_lsf_host,
     render_plain,
 )
 
@@ -76,3 +78,20 @@ def test_a_begin_time_is_told_as_a_span():
 def test_what_can_never_run_is_said_so():
     reason = Reason(ReasonCode.POOL, resource="tokens", needed=9, available=1, unsatisfiable=True)
     assert render_plain(reason, now_us=0).startswith("unsatisfiable: ")
+
+
+def test_hosts_that_lsf_has_one_text_for_are_counted_together():
+    short = (HostReason(HostCode.SELECT, 2), HostReason(HostCode.TOO_SMALL, 1, "mem", 9, 4))
+    assert render_lsf(Reason(ReasonCode.HOSTS, short)) == (
+        "Job's resource requirements not satisfied: 3 hosts",
+    )
+
+
+def test_each_host_reason_has_words_of_lsf_and_a_side():
+    for code in HostCode:
+        assert render_lsf_host(HostReason(code, 1, "mem"))
+    sides = {code: is_candidate(HostReason(code, 1)) for code in HostCode}
+    for busy in (HostCode.SLOTS_BUSY, HostCode.AMOUNT_SHORT, HostCode.EXCLUSIVE, HostCode.LOAD):
+        assert sides[busy]
+    for never in (HostCode.SELECT, HostCode.CLOSED, HostCode.UNREACHABLE, HostCode.NOT_ASKED):
+        assert not sides[never]

@@ -12,7 +12,7 @@ from xce.model.reason import HostCode, Reason, render_plain
 from xce.model.request import Part
 from xce.sched import processor_room
 from xce.state import snapshot
-from xce.state.processors import split_sets
+from xce.state.processors import ProcessorTable, split_sets
 from xce.testing.builders import (
     RecordedController,
     cluster,
@@ -230,7 +230,7 @@ def test_what_was_counted_is_known_as_long_as_the_same_is_free(monkeypatch):
     assert len(counted) == 3
     free[shape.row, 0] = 0
     assert processor_room.tasks_by_processors(shape, free).tolist() == [0, 4]
-    monkeypatch.setattr(processor_room, "_KNOWN_MAX", 4)
+    monkeypatch.setattr(processor_room, "KNOWN_BYTES", 2000)
     free[shape.row, 1] = 0
     assert processor_room.tasks_by_processors(shape, free).tolist() == [0, 0]
     assert len(shape.known) == 1
@@ -259,3 +259,18 @@ def test_requests_of_parts_are_placed_on_hosts_with_many_processors():
     submit(controller, submission(asks=replace(request(10), parts=parts)))
     Scheduled(controller).run()
     assert controller.state.attempt(1, 0) is not None
+
+
+def test_what_is_remembered_of_a_request_has_a_bound_in_bytes():
+    table = ProcessorTable()
+    for _ in range(500):
+        table.add()
+        table.report(len(table.hosts) - 1, host_of())
+        table.settle(len(table.hosts) - 1, None)
+    shape = processor_room.lay_out("core(1)", table, 0)
+    assert shape is not None
+    for free in range(1, 100):
+        words = np.full((table.words, 500), free, np.int64)
+        processor_room.tasks_by_processors(shape, words)
+    kept = [*shape.known.values(), *(np.frombuffer(b"".join(key[1:])) for key in shape.known)]
+    assert 0 < sum(one.nbytes for one in kept) <= processor_room.KNOWN_BYTES

@@ -45,6 +45,14 @@ def test_a_new_file_has_its_mode_and_an_old_one_keeps_its_own(tmp_path, kind):
     assert names(tmp_path) == ["a"]
 
 
+def test_a_name_may_be_as_long_as_names_may_be(tmp_path, kind):
+    path = tmp_path / ("\N{HIRAGANA LETTER A}" * 85)
+    for content in (b"new", b"newer"):
+        written(path, content)
+        assert path.read_bytes() == content
+    assert names(tmp_path) == [path.name]
+
+
 def test_who_reads_an_old_file_reads_it_to_its_end(tmp_path, kind):
     (tmp_path / "a").write_text("old")
     with (tmp_path / "a").open() as reader:
@@ -69,6 +77,22 @@ def test_links_stay_and_lead_to_what_is_new(tmp_path, kind):
     written(tmp_path / "far")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == (tmp_path / "not yet").read_text() == "new"
+
+
+def test_a_link_that_the_kernel_does_not_follow_is_not_followed(tmp_path, monkeypatch):
+    """One of somebody else in a directory for everybody, where the kernel protects such links."""
+    (tmp_path / "own").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    stat = os.stat
+
+    def protected(path, **more):
+        if str(path) == f"{tmp_path}/link":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", protected)
+    with pytest.raises(PermissionError):
+        Sink(f"{tmp_path}/link")
 
 
 def test_a_file_with_several_names_has_the_content_under_each(tmp_path, kind):

@@ -218,14 +218,15 @@ def test_the_process_at_a_file_is_the_users():
         on_desk(directory, work)
 
 
-def test_copies_are_few_and_one_that_is_left_alone_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_desk, "ENDS_MAX", 1)
+@pytest.mark.parametrize("limit", ["ENDS_MAX", "ENDS_OF_ONE_MAX"])
+def test_copies_are_few_and_one_that_is_left_alone_is_over(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(file_desk, limit, 1)
     monkeypatch.setattr(file_desk, "IDLE_S", 0.5)
 
     async def work(desk):
         await desk.ask(write(0, b"ab"))
         (process,) = desk.processes()
-        assert (await desk.ask(read(name="other"))).fault is TaskFault.AWAY
+        assert (await desk.ask(read(name="other"))).fault is TaskFault.BUSY
         await asyncio.to_thread(process.wait, 60)
         desk.path("in").write_bytes(b"x")
         assert (await desk.ask(read(name="other"))).content == b"x"

@@ -60,6 +60,8 @@ class ClusterRow(msgspec.Struct, frozen=True):
     """The application profiles."""
     mode: str
     """``production``, or ``test``: then it is not for work."""
+    hosts: int
+    """How many hosts the configuration has, of whatever state."""
 
 
 class HostsAnswer(msgspec.Struct, frozen=True):
@@ -114,6 +116,7 @@ async def show_cluster(backend: Backend, call: Call) -> web.StreamResponse:
         owner=backend.identities.owner_name,
         applications=tuple(app.name for app in config.applications),
         mode=config.mode,
+        hosts=int(replica.state.hosts.is_configured.sum()),
     )
     return answer(replica.seq, row)
 

@@ -90,6 +90,20 @@ async def show_script(backend: Backend, call: Call) -> web.StreamResponse:
     return raw_answer(backend.replica.seq, content, content_type="text/plain; charset=utf-8")
 
 
+async def show_environment(backend: Backend, call: Call) -> web.StreamResponse:
+    """Show the variables that a job was submitted with: ``NAME=value``, a NUL behind each but the
+    last.
+    """
+    subject = subject_of(backend, call, call.query)
+    content: bytes | None = b""
+    if subject.spec.env:
+        content = await backend.link.fetch_blob(subject.spec.env)
+    if content is None:
+        text = f"the environment of job {subject.job_id} is not kept any more"
+        raise refused(GONE, text, status=410)
+    return raw_answer(backend.replica.seq, content, content_type="text/plain; charset=utf-8")
+
+
 async def show_spec(backend: Backend, call: Call) -> web.StreamResponse:
     """Show a job as a jobspec, whichever way it was submitted."""
     subject = subject_of(backend, call, call.query)

@@ -249,6 +249,14 @@ ROUTES: Final = (
     ),
     Route(
         method="GET",
+        path="/jobs/{id}/environment",
+        handler=jobs.show_environment,
+        summary="The variables that a job was submitted with, NUL between them",
+        parameters=(INDEX,),
+        gives_media="text/plain",
+    ),
+    Route(
+        method="GET",
         path="/jobs/{id}/spec",
         handler=jobs.show_spec,
         summary="A job, or an element, as a jobspec, whichever way it was submitted",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xce.cli.lsf.front import FAILED, Context, run_main
-from xce.cli.lsf.jobs_query import PENDING_FORMS, Pages, Query
+from xce.cli.lsf.jobs_query import ELIGIBLE_FORMS, LEVELS, PENDING_FORMS, Pages, Query
 from xce.cli.lsf.options import FLAG, VALUE, Options, Parsed, UsageError
 from xce.cli.lsf.values import BadValueError
 from xce.client.rest import ProblemError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xce.cli.lsf.jobs_format import Format
 
     Row = dict[str, Any]
+    Lister = Callable[[Context, Query], Pages]
 
 USAGE = """\
 Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
@@ -23,12 +24,15 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -a  -d            over or not; over
   -p  -r  -s        pending with reasons; running; suspended with reasons
   -p0  -p1          as -p; with the first reason alone
+  -p2  -p3          with the reasons of hosts that could run it if they were free; of all hosts
+  -pe  -pi  -pei    pending and eligible for scheduling; not eligible; one list of each
   -psum             reasons of pending jobs, counted
   -u user|all  -q queue  -m "hosts"  -J "name"  -P project     only these; * in a name
   -g /group         only of this job group
   -G group          only of this group of shares, whoever's
   -Jd "text"        only with this description; * in it
   -app profile      only of this application profile
+  -rusage "r1,r2"   only jobs whose rusage[] asks for all of these
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
   -A                arrays with their elements counted
@@ -38,6 +42,7 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -WF  -WL  -WP     nothing cut, and when it will end; the time left; the part that is done
   -sum              slots of all these jobs, counted by state
   -script job_ID    the text that the job runs
+  -env job_ID       the variables that it was submitted with; for its owner and administrators
 """
 OPTIONS = Options(
     {
@@ -45,41 +50,43 @@ OPTIONS = Options(
             (
                 *PENDING_FORMS, "-a", "-A", "-d", "-r", "-s", "-l", "-w", "-W", "-UF", "-X",
                 "-json", "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
-                "-gpu", "-aff",
+                "-env", "-gpu", "-aff",
             ),
             FLAG,
         ),
-        **dict.fromkeys(("-u", "-q", "-m", "-J", "-Jd", "-P", "-o", "-g", "-G", "-app"), VALUE),
+        **dict.fromkeys(
+            ("-u", "-q", "-m", "-J", "-Jd", "-P", "-o", "-g", "-G", "-app", "-rusage"), VALUE
+        ),
     },
     {
-        "-x": "there are no exceptions of jobs",
-        **dict.fromkeys(("-pe", "-pi", "-pei"), "use -p, which says why each job waits"),
+        "-x": "nobody is told of idle jobs and overruns: -W ends what runs too long; use -WL",
         "-sla": "there are no service classes",
         "-Lp": "there is no licence scheduler",
-        "-rusage": "use -o 'jobid combined_resreq'",
         "-N": "CPU times are as measured: hosts have no CPU factors",
         "-data": "there is no data manager",
         "-hostfile": "hosts are asked for by -m",
-        "-env": "a job's environment is not shown",
         "-aps": "there is no priority by APS: use -o 'jobid priority'",
-        "-prio": "use -o 'jobid priority'",
+        "-prio": "there is no priority by APS, whose factors it shows: use -o 'jobid priority'",
         "-plan": "use 'xcecli why ID'",
         "-ss": "there is no session scheduler",
         "-fwd": "there is one cluster",
         "-bucket": "use 'xcecli why ID'",
         "-U": "there are no advance reservations",
-        **dict.fromkeys(("-p2", "-p3"), "use -p or -psum, or 'xcecli why ID'"),
     },
     bundled=True,
 )  # fmt: skip
 _SELECTION = frozenset(
-    ("-u", "-q", "-m", "-J", "-Jd", "-P", "-g", "-G", "-app", "-X", "--wait-daemon")
+    ("-u", "-q", "-m", "-J", "-Jd", "-P", "-g", "-G", "-app", "-rusage", "-X", "--wait-daemon")
 )
 _GOES_WITH = {
     "-A": frozenset(("-u", "-J", "-a", "-d", "-w", "-noheader", "-X", "--wait-daemon")),
     "-script": frozenset(("--wait-daemon",)),
+    "-env": frozenset(("--wait-daemon",)),
     "-psum": _SELECTION | {*PENDING_FORMS},
-    "-sum": _SELECTION | {"-a", "-d", *PENDING_FORMS, "-r", "-s", "-noheader"},
+    "-sum": _SELECTION | {"-a", "-d", "-p", *ELIGIBLE_FORMS[:2], "-r", "-s", "-noheader"},
+    "-pei": _SELECTION
+    | {"-p", *LEVELS, "-w", "-W", "-WF", "-WL", "-WP", "-l", "-UF", "-gpu", "-aff", "-o", "-hms"}
+    | {"-noheader"},
 }
 """Form -> the other options that mean something to it."""
 _CUSTOM_EXCLUDES = ("-l", "-UF", "-w", "-W", "-A", "-WF", "-WL", "-WP", "-sum")
@@ -91,31 +98,42 @@ def execute(context: Context) -> int:
         form = _form(context.parsed)
         if form == "-A":
             return _list_arrays(context)
-        if form == "-script":
-            return _show_script(context)
+        if form in {"-script", "-env"}:
+            return _show_text(context, form)
         if form == "-psum":
             return _sum_up(context)
-        for option in ("-gpu", "-aff"):
-            if context.parsed.has(option) and not (
-                context.parsed.has("-l") or context.parsed.has("-UF")
-            ):
-                raise UsageError(f"{option} goes with -l or -UF")
         query = _query(context)
-        if form == "-sum":
-            return _list_sums(context, query)
-        if context.parsed.has("-l") or context.parsed.has("-UF"):
-            return _list_long(context, query)
-        if _is_custom(context):
-            return _list_custom(context, query)
-        return _list_table(context, query)
+        list_jobs = _chosen(context.parsed, form) or _table_or_columns(context)
+        if form != "-pei":
+            return _close(context, query, list_jobs(context, query))
+        return _close(context, query, *[list_jobs(context, query) for _ in query.halves()])
     except BadValueError as error:
         context.err(f"{error}.")
         return FAILED
 
 
+def _chosen(parsed: Parsed, form: str) -> Lister | None:
+    """Return what lists the jobs where options say it; None: they do not.
+
+    Raises:
+        UsageError: Options were given that mean nothing to it.
+    """
+    is_long = parsed.has("-l") or parsed.has("-UF")
+    for option in ("-gpu", "-aff"):
+        if parsed.has(option) and not is_long:
+            raise UsageError(f"{option} goes with -l or -UF")
+    if form == "-sum":
+        return _list_sums
+    return _list_long if is_long else None
+
+
+def _table_or_columns(context: Context) -> Lister:
+    return _list_custom if _is_custom(context) else _list_table
+
+
 def _query(context: Context) -> Query:
     """Return which jobs are wanted."""
-    query = Query(context.parsed)
+    query = Query(context.parsed, context.environ.get("LSB_BJOBS_PENDREASON_LEVEL", ""))
     if query.hosts:
         query.forget_cluster(str(context.api.call("GET", "/cluster").get("cluster") or ""))
     return query
@@ -179,7 +197,7 @@ def _ending_form(parsed: Parsed) -> str:
     return "".join(ends)
 
 
-def _list_table(context: Context, query: Query) -> int:
+def _list_table(context: Context, query: Query) -> Pages:
     from xce.cli.lsf import jobs_table as table  # noqa: PLC0415 - one form's code only
 
     parsed = context.parsed
@@ -219,18 +237,16 @@ def _list_table(context: Context, query: Query) -> int:
         def render(rows: list[Row]) -> list[str]:
             return table.render_short(rows, width, with_reasons=reasons)
 
-    pages = Pages(context.api, query, f"{members},reason,stop" if reasons else members)
+    pages = _pages(context, query, f"{members},reason,stop" if reasons else members)
     is_first = not parsed.has("-noheader")
     for rows in pages:
-        if parsed.has("-p1"):
-            table.keep_first_reasons(rows)
         lines = render(rows)
         context.out_block([header, *lines] if is_first else lines)
         is_first = False
-    return _close(context, query, pages)
+    return pages
 
 
-def _list_custom(context: Context, query: Query) -> int:
+def _list_custom(context: Context, query: Query) -> Pages:
     from xce.cli.lsf import jobs_format as custom  # noqa: PLC0415 - one form's code only
     from xce.cli.lsf.jobs_fields import DEFAULT_JSON, View  # noqa: PLC0415
 
@@ -238,7 +254,7 @@ def _list_custom(context: Context, query: Query) -> int:
     environ = context.environ
     text = parsed.value("-o") or environ.get("LSB_BJOBS_FORMAT") or DEFAULT_JSON
     wanted: Format = custom.parse_format(text)
-    pages = Pages(context.api, query, wanted.members or "stat", is_plain=not parsed.has("-json"))
+    pages = _pages(context, query, wanted.members or "stat", is_plain=not parsed.has("-json"))
     hms = parsed.has("-hms") or environ.get("LSB_HMS_TIME_FORMAT", "") in {"Y", "y"}
     unit = environ.get("LSB_UNIT_FOR_JOBS_DISPLAY", "")
     records: list[str] = []
@@ -254,10 +270,10 @@ def _list_custom(context: Context, query: Query) -> int:
     if parsed.has("-json"):
         records += [custom.render_missing(one) for one in pages.missing]
         context.out(custom.render_document(records))
-    return _close(context, query, pages)
+    return pages
 
 
-def _list_long(context: Context, query: Query) -> int:
+def _list_long(context: Context, query: Query) -> Pages:
     from xce.cli.lsf import jobs_long as long  # noqa: PLC0415 - one form's code only
     from xce.cli.lsf.rows import expand  # noqa: PLC0415
 
@@ -265,7 +281,7 @@ def _list_long(context: Context, query: Query) -> int:
     if parsed.has("-o") or parsed.has("-json"):
         raise UsageError("-l and -UF cannot be used with -o and -json")
     with_year = context.environ.get("LSB_DISPLAY_YEAR", "") in {"Y", "y"}
-    pages = Pages(context.api, query, "")
+    pages = _pages(context, query, "")
     is_first = True
     for rows in pages:
         for row in expand(rows):
@@ -276,49 +292,64 @@ def _list_long(context: Context, query: Query) -> int:
                 row, pages.now_s, wrapped=not parsed.has("-UF"), with_year=with_year
             ):
                 context.out(line)
-    return _close(context, query, pages)
+    return pages
 
 
-def _list_sums(context: Context, query: Query) -> int:
+def _list_sums(context: Context, query: Query) -> Pages:
     """List how many slots the jobs have or want, by state."""
     from xce.cli.lsf.jobs_table import SUM_HEADER, render_sums  # noqa: PLC0415 - seldom needed
 
-    pages = Pages(context.api, query, "hosts,tasks_max,tasks_min")
+    pages = _pages(context, query, "hosts,tasks_max,tasks_min")
     rows = [row for page in pages for row in page]
     if rows:
         context.out(SUM_HEADER)
         context.out(render_sums(rows))
-    return _close(context, query, pages)
+    return pages
 
 
-def _show_script(context: Context) -> int:
-    """Print the text that one job runs."""
+_TEXTS = {"-script": "script", "-env": "environment"}
+
+
+def _show_text(context: Context, form: str) -> int:
+    """Print the text that one job or element runs, or the variables that it was submitted with."""
     query = Query(context.parsed)
-    if len(query.ids) != 1 or "[" in query.ids[0]:
-        raise UsageError("-script: name one job")
-    answer = context.api.request("GET", f"/jobs/{query.ids[0]}/script")
+    name, _, index = (query.ids or ("",))[0].rstrip("]").partition("[")
+    if len(query.ids) != 1 or (index and not index.isdecimal()):
+        raise UsageError(f"{form}: name one job or element")
+    pairs = [("index", index)] if index else []
+    answer = context.api.request("GET", f"/jobs/{name}/{_TEXTS[form]}", pairs)
     if answer.status >= 400:
         document = answer.value()
         raise ProblemError(answer.status, document if isinstance(document, dict) else {})
-    context.out_bytes(answer.body if answer.body.endswith(b"\n") else answer.body + b"\n")
+    text = answer.body if form == "-script" else answer.body.replace(b"\0", b"\n")
+    if text or form == "-script":
+        context.out_bytes(text if text.endswith(b"\n") else text + b"\n")
     return 0
 
 
 def _sum_up(context: Context) -> int:
-    from xce.cli.lsf.jobs_reasons import Summary, render_summary  # noqa: PLC0415 - of -psum only
+    from xce.cli.lsf.jobs_reasons import (  # noqa: PLC0415 - of few forms only
+        Summary,
+        has_candidates,
+        render_summary,
+    )
+    from xce.cli.lsf.rows import is_pending  # noqa: PLC0415
 
     query = _query(context)
     if not query.ids:
         query.ask_for_pending()
-    pages = Pages(context.api, query, "stat,reason")
+    pages = _pages(context, query, "stat,reason")
     summary = Summary()
+    waiting = False
     for rows in pages:
-        summary.add(rows)
-    if summary.jobs:
+        pending = [row for row in rows if is_pending(row)]
+        waiting = waiting or bool(pending)
+        summary.add([row for row in pending if query.level != 2 or has_candidates(row)])
+    if waiting:
         name = str(context.api.call("GET", "/cluster").get("cluster") or "")
         for line in render_summary(summary, name, pages.now_s):
             context.out(line)
-    pages.found = bool(summary.jobs)
+    pages.found = waiting
     return _close(context, query, pages)
 
 
@@ -347,17 +378,36 @@ def _list_arrays(context: Context) -> int:
     return _close(context, query, pages)
 
 
-def _close(context: Context, query: Query, pages: Pages) -> int:
+def _pages(context: Context, query: Query, members: str, *, is_plain: bool = True) -> Pages:
+    """Return the answers to a query, with reasons of the level that is asked for."""
+    hosts = 0
+    if query.level >= 2:
+        hosts = int(context.api.call("GET", "/cluster").get("hosts") or 0)
+
+    def prepare(rows: list[Row], is_first: bool) -> None:
+        for line in query.open_half() if is_first else ():
+            context.out(line)
+        if query.level:
+            from xce.cli.lsf.jobs_reasons import apply_level  # noqa: PLC0415 - seldom needed
+
+            apply_level(rows, query.level, hosts)
+
+    return Pages(context.api, query, members, is_plain=is_plain, on_rows=prepare)
+
+
+def _close(context: Context, query: Query, first: Pages, *others: Pages) -> int:
     """Say what was not found, and return the exit status."""
-    for one in pages.missing:
+    found = first.found or any(pages.found for pages in others)
+    for one in first.missing:
         context.err(f"Job <{one}> is not found")
-    if not pages.found and not pages.missing:
+    if not found and not first.missing:
         context.err(query.no_job)
+    unfinished = first.unfinished or any(pages.unfinished for pages in others)
     consistent = context.environ.get("LSB_BJOBS_CONSISTENT_EXIT_CODE", "") in {"Y", "y"}
     return exit_status(
-        found=pages.found,
-        missing=bool(pages.missing),
-        only_finished=bool(query.ids) and not pages.unfinished and not query.has_finished,
+        found=found,
+        missing=bool(first.missing),
+        only_finished=bool(query.ids) and not unfinished and not query.has_finished,
         consistent=consistent,
     )
 

@@ -15,6 +15,7 @@ from xce.cli.lsf.rows import (
     expand_directory,
     expand_pattern,
     finish_text,
+    is_eligible,
     is_finished,
     is_pending,
     job_name,
@@ -160,6 +161,12 @@ def _pend_reason(row: Row, view: View) -> str:
     return f"{reason_lines(row)[0]};" if is_pending(row) else ""
 
 
+def _pend_state(row: Row, view: View) -> str:
+    if not is_pending(row):
+        return "NOTPEND"
+    return "EPEND" if is_eligible(row) else "IPEND"
+
+
 def _pids(row: Row, view: View) -> str:
     return "" if is_finished(row) else str(row.get("pid") or "")
 
@@ -204,6 +211,7 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("job_priority", 12, "priority", "priority", _text("priority")),
     ("dependency", 15, "", "dependency", _text("dependency")),
     ("pend_reason", 11, "", "stat,reason", _pend_reason),
+    ("pendstate", 9, "", "stat,reason", _pend_state),
     ("command", 15, "cmd", "command", lambda row, _: one_line(row.get("command") or "")),
     ("pids", 20, "", "pid,stat", _pids),
     ("exit_code", 10, "", "stat,exit_code,signal,cause,start_at", _exit_code),
@@ -280,7 +288,7 @@ kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/sa
 resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
 ru_utime/12 ru_stime/12
-pendstate/9 ependtime/12 ipendtime/12
+ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
 eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
 nthreads/10

@@ -19,7 +19,7 @@ from xce.cli.lsf.rows import (
     is_pending,
     job_label,
     one_line,
-    reason_lines,
+    reason_block,
     slot_count,
     under_home,
 )
@@ -92,7 +92,7 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
     for heading, texts in _paragraphs(row):
         lines += ["", f" {heading}"]
         for text in texts:
-            add(f" {text}")
+            add(text)
     lines += allocation_lines(row)
     lines += binding_lines(row)
     lines += role_lines(row)
@@ -288,9 +288,9 @@ def _paragraphs(row: Row) -> list[tuple[str, list[str]]]:
     """Return why the job does not run, and what it used."""
     found = []
     if is_pending(row):
-        found.append(("PENDING REASONS:", [f"{text};" for text in reason_lines(row)]))
+        found.append(("PENDING REASONS:", reason_block(row)))
     elif row["stat"] in {"USUSP", "SSUSP"}:
-        found.append(("SUSPENDING REASONS:", [f"{text};" for text in reason_lines(row)]))
+        found.append(("SUSPENDING REASONS:", reason_block(row)))
     if row.get("max_mem_mib") and row.get("start_at") is not None:
-        found.append(("MEMORY USAGE:", [f"MAX MEM: {-int(-row['max_mem_mib'] // 1)} Mbytes;"]))
+        found.append(("MEMORY USAGE:", [f" MAX MEM: {-int(-row['max_mem_mib'] // 1)} Mbytes;"]))
     return found

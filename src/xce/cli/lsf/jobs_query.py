@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from xce.cli.lsf.control import parse_group
 from xce.cli.lsf.options import Parsed, UsageError
+from xce.cli.lsf.rows import is_eligible, is_pending
 from xce.cli.lsf.values import BadValueError, parse_job_id
 from xce.client.plain_text import make_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from xce.client.rest import Api
@@ -20,8 +21,13 @@ PAGE = 20_000
 """Rows of one answer at most."""
 _QUERY_MAX = 6_000
 """Characters of ids in one request: servers take request lines of 8 KiB."""
-PENDING_FORMS = ("-p", "-p0", "-p1")
-"""With the reasons, as LSF's levels have them: 0 is the default, 1 the first one alone."""
+LEVELS = ("-p0", "-p1", "-p2", "-p3")
+"""With the reasons as LSF's levels have them: 0 is the default, 1 the first one alone, 2 by kind of
+host that could run the job, 3 by kind of any host."""
+ELIGIBLE_FORMS = ("-pe", "-pi", "-pei")
+"""Those that a session tries, those that it does not try however much is free, one after the other.
+"""
+PENDING_FORMS = ("-p", *LEVELS, *ELIGIBLE_FORMS)
 _STATES = {"-p": "pend,psusp", "-r": "run", "-s": "psusp,susp", "-d": "done,exit"}
 _NO_JOB = {
     "-p": "No pending job found",
@@ -35,12 +41,17 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "app", "description", "group", "has_finished", "hosts", "ids", "indices", "name", "no_job",
-        "pairs", "project", "queue", "user_group",
+        "answers", "app", "description", "eligible", "group", "has_finished", "has_opened", "hosts",
+        "ids", "indices", "level", "name", "no_job", "only_pending", "pairs", "project", "queue",
+        "rusage", "user_group",
     )  # fmt: skip
 
-    def __init__(self, parsed: Parsed) -> None:
+    def __init__(self, parsed: Parsed, level: str = "") -> None:
         """Read the filters of a command line.
+
+        Args:
+            parsed: The command line.
+            level: The level of reasons where an option asks for reasons and names none.
 
         Raises:
             BadValueError: A word is no job id.
@@ -55,6 +66,13 @@ class Query:
         self.user_group = parsed.value("-G")
         if self.user_group and parsed.has("-u"):
             raise UsageError("-G and -u cannot be used together")
+        self.rusage = _resources(parsed.value("-rusage")) if parsed.has("-rusage") else frozenset()
+        self.level = _level(parsed, level)
+        form = _only_one(parsed, ELIGIBLE_FORMS)
+        self.eligible = None if form in {"", "-pei"} else form == "-pe"
+        self.only_pending = form == "-pei"
+        self.has_opened = False
+        self.answers: list[Any] = []
         self.hosts = frozenset(parsed.value("-m").split())
         states = [option for option in _STATES if parsed.has(option)]
         if any(parsed.has(option) for option in PENDING_FORMS[1:]) and "-p" not in states:
@@ -96,6 +114,20 @@ class Query:
         if ("state", _STATES["-p"]) not in self.pairs:
             self.pairs.append(("state", _STATES["-p"]))
 
+    def halves(self) -> Iterator[None]:
+        """Turn to the jobs that a session tries, then to the others, each under its heading."""
+        for self.eligible in (True, False):
+            yield
+
+    def open_half(self) -> list[str]:
+        """Return the lines in front of the first rows of a half; none where all is one list."""
+        if not self.only_pending:
+            return []
+        word = "ELIGIBLE" if self.eligible else "INELIGIBLE"
+        lines = [""] if self.has_opened else []
+        self.has_opened = True
+        return [*lines, f"PENDING JOBS {word} FOR SCHEDULING:"]
+
     @property
     def members(self) -> str:
         """The members of a row that the filters of this side need."""
@@ -103,6 +135,10 @@ class Query:
         wanted += [name for name in ("project", "description", "user_group") if getattr(self, name)]
         if self.hosts:
             wanted.append("hosts")
+        if self.rusage:
+            wanted.append("rusage")
+        if self.eligible is not None:
+            wanted.append("reason")
         if self.ids:
             wanted += ["queue", "name"]
             wanted += [name for name in ("group", "app") if getattr(self, name)]
@@ -110,6 +146,10 @@ class Query:
 
     def takes(self, row: Row) -> bool:
         """Return whether a row passes the filters that the cluster was not told."""
+        if self.rusage and not any(self.rusage.issubset(one) for one in row.get("rusage") or ()):
+            return False
+        if self.eligible is not None and not self._takes_half(row):
+            return False
         if self.project and row.get("project") != self.project:
             return False
         if self.user_group and row.get("user_group") != self.user_group:
@@ -126,9 +166,16 @@ class Query:
             return False
         return not self.hosts or any(name in self.hosts for name, _ in row.get("hosts") or ())
 
+    def _takes_half(self, row: Row) -> bool:
+        """Return whether a row is of the half of the pending jobs that is wanted."""
+        if not is_pending(row):
+            return not self.only_pending
+        return is_eligible(row) is self.eligible
+
     def choose(self, rows: list[Row]) -> list[Row]:
         """Return the rows that pass, a row of many elements cut to the wanted indices."""
-        if self.project or self.hosts or self.ids or self.description or self.user_group:
+        filters = (self.project, self.hosts, self.ids, self.description, self.user_group)
+        if any(filters) or self.rusage or self.eligible is not None:
             rows = [row for row in rows if self.takes(row)]
         if self.indices is None:
             return rows
@@ -140,6 +187,42 @@ class Query:
                 if any(index in run for run in self.indices):
                     chosen.append({**row, "index": index, "count": 1, "step": 1})
         return chosen
+
+
+def _only_one(parsed: Parsed, options: tuple[str, ...]) -> str:
+    """Return which of the options was given; empty: none.
+
+    Raises:
+        UsageError: Several were.
+    """
+    given = [option for option in options if parsed.has(option)]
+    if len(given) > 1:
+        raise UsageError(f"only one of {' '.join(options)} can be given")
+    return given[0] if given else ""
+
+
+def _level(parsed: Parsed, usual: str) -> int:
+    """Return the level of reasons that options ask for; 0 where they ask for none.
+
+    Raises:
+        UsageError: They ask for several.
+    """
+    asked = _only_one(parsed, LEVELS)
+    if not asked and any(parsed.has(option) for option in (*PENDING_FORMS, "-psum")):
+        asked = f"-p{usual}"
+    return LEVELS.index(asked) if asked in LEVELS else 0
+
+
+def _resources(text: str) -> frozenset[str]:
+    """Return the names of ``-rusage``.
+
+    Raises:
+        UsageError: There is none, or something else than names and commas.
+    """
+    names = text.split(",")
+    if not all(names) or any(mark.isspace() for mark in text):
+        raise UsageError(f"-rusage {text}: names of resources with commas between them, no blanks")
+    return frozenset(names)
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -195,14 +278,25 @@ class Pages:
     """The answers to a query, read one after the other; what was missing is known at the end."""
 
     __slots__ = (
-        "_api", "_fields", "_is_plain", "_query", "found", "missing", "now_s", "unfinished",
+        "_api", "_fields", "_is_plain", "_on_rows", "_query", "found", "missing", "now_s",
+        "unfinished",
     )  # fmt: skip
 
-    def __init__(self, api: Api, query: Query, fields: str, *, is_plain: bool = True) -> None:
+    def __init__(
+        self,
+        api: Api,
+        query: Query,
+        fields: str,
+        *,
+        is_plain: bool = True,
+        on_rows: Callable[[list[Row], bool], None] | None = None,
+    ) -> None:
         """Args: the cluster; what is wanted; members of a row, or an empty text for all; whether
-        texts are made fit for lines.
+        texts are made fit for lines; what is called with the rows of each page before they are
+        given, and whether they are the first.
         """
         self._is_plain = is_plain
+        self._on_rows = on_rows
         self._api = api
         self._query = query
         self._fields = fields
@@ -213,10 +307,30 @@ class Pages:
 
     def __iter__(self) -> Iterator[list[Row]]:
         """Yield the rows of each page that has any."""
+        for answer in self._query.answers or self._ask():
+            self.now_s = float(answer.get("now") or 0)
+            for one in answer.get("missing") or ():
+                if one not in self.missing:
+                    self.missing.append(one)
+            rows = self._query.choose(answer["jobs"])
+            if rows:
+                if self._on_rows is not None:
+                    self._on_rows(rows, not self.found)
+                self.found = True
+                if self._is_plain:
+                    make_plain(rows)
+                self.unfinished = self.unfinished or any(
+                    row["stat"] not in {"DONE", "EXIT"} for row in rows
+                )
+                yield rows
+
+    def _ask(self) -> Iterator[Any]:
+        """Yield the cluster's answers; they are kept where both halves are read off them."""
         base = [*self._query.pairs, ("limit", str(PAGE))]
         if self._fields:
             wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
             base.append(("fields", ",".join(name for name in wanted if name)))
+        kept = []
         for group in id_groups(self._query.ids) if self._query.ids else [""]:
             cursor = ""
             while True:
@@ -224,19 +338,10 @@ class Pages:
                 if cursor:
                     pairs.append(("cursor", cursor))
                 answer = self._api.call("GET", "/jobs", pairs)
-                self.now_s = float(answer.get("now") or 0)
-                for one in answer.get("missing") or ():
-                    if one not in self.missing:
-                        self.missing.append(one)
-                rows = self._query.choose(answer["jobs"])
-                if rows:
-                    self.found = True
-                    if self._is_plain:
-                        make_plain(rows)
-                    self.unfinished = self.unfinished or any(
-                        row["stat"] not in {"DONE", "EXIT"} for row in rows
-                    )
-                    yield rows
+                if self._query.only_pending:
+                    kept.append(answer)
+                yield answer
                 cursor = answer.get("next") or ""
                 if not cursor:
                     break
+        self._query.answers = kept

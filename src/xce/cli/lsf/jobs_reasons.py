@@ -1,8 +1,14 @@
-"""``bjobs -psum``: the reasons of pending jobs, counted."""
+"""Why jobs pend: the levels of ``bjobs -p0`` to ``-p3``, and the sums of ``-psum``.
+
+LSF tells hosts that could run a job, were what is in use free, from those that could not:
+candidates and non-candidates. Level 2 shows the reasons of the former, level 3 those of both.
+"""
 
 from __future__ import annotations
 
 import time
+
+from xce.cli.lsf.rows import is_pending, reason_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +17,75 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_HOSTS = (" host", " hosts")
+_KINDS = ("Candidate", "Non-candidate")
+
+
+def apply_level(rows: Iterable[Row], level: int, hosts: int) -> None:
+    """Let rows have the reasons of a level: 1 is the first alone, 2 and 3 as above.
+
+    Args:
+        rows: Rows with their ``reason``; others stay as they are.
+        level: 0 to 3.
+        hosts: How many hosts the cluster has.
+    """
+    for row in rows if level else ():
+        reason = row.get("reason")
+        if not reason or not is_pending(row):
+            continue
+        lines = reason_lines(row)
+        if level == 1:
+            row["reason"] = {**reason, "lsf": lines[:1]}
+        elif reason["hosts"] or reason["parts"]:
+            _sort_by_kind(row, [line for line in lines if not _of_hosts(line)[1]], level, hosts)
+
+
+def has_candidates(row: Row) -> bool:
+    """Return whether there are hosts that could run the job, were what is in use free."""
+    reason = row.get("reason") or {"hosts": (), "parts": ()}
+    return any(one["candidate"] for one in (*reason["hosts"], *reason["parts"]))
+
+
+def _sort_by_kind(row: Row, main: list[str], level: int, hosts: int) -> None:
+    """Give a row its reasons by kind of host; ``main`` are those that are about no hosts."""
+    reason = row["reason"]
+    block = [f" {line};" for line in main]
+    shown = list(main)
+    by_role: dict[str, list[Row]] = {}
+    for one in (*reason["hosts"], *reason["parts"]):
+        by_role.setdefault(one["role"], []).append(one)
+    for role, every in by_role.items():
+        for place, kind in enumerate(_KINDS[: level - 1]):
+            counts: dict[str, int] = {}
+            for one in every:
+                if one["candidate"] is not bool(place):
+                    counts[one["lsf"]] = counts.get(one["lsf"], 0) + one["hosts"]
+            lines = [f"{text}: {_plural(count, 'host')}" for text, count in _ordered(counts)]
+            about = f" of {role}" if role else ""
+            size = f"{sum(counts.values())} of {_plural(hosts, 'host')}"
+            block += [""] if len(block) > len(main) else []
+            block.append(f" {kind} host pending reasons{about} ({size}){':' if lines else '.'}")
+            block += [f"   {line};" for line in lines]
+            shown += lines
+    row["reason"] = {**reason, "lsf": shown or reason["lsf"]}
+    row["reason_block"] = block
+
+
+def _of_hosts(line: str) -> tuple[str, int]:
+    """Return the text and the number of a line such as ``text: 3 hosts``; 0: it is about none."""
+    text, colon, tail = line.rpartition(": ")
+    number, blank, unit = tail.partition(" ")
+    if colon and blank and unit in {"host", "hosts"} and number.isdecimal():
+        return text, int(number)
+    return line, 0
+
+
+def _plural(count: int, unit: str) -> str:
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
+def _ordered(counts: dict[str, int]) -> list[tuple[str, int]]:
+    """Return texts and their numbers, the greatest first."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 class Summary:
@@ -33,23 +107,22 @@ class Summary:
     def add(self, rows: Iterable[Row]) -> None:
         """Count rows; those of jobs that do not pend mean nothing."""
         for row in rows:
-            if row["stat"] not in {"PEND", "PSUSP"}:
+            if not is_pending(row):
                 continue
             count = row.get("count", 1)
             self.jobs += count
             reason = row.get("reason")
             for line in reason["lsf"] if reason else ():
-                text, colon, tail = line.rpartition(": ")
-                number = tail.removesuffix("s").removesuffix(" host")
-                if colon and tail.endswith(_HOSTS) and number.isdecimal():
-                    self.of_hosts[text] = self.of_hosts.get(text, 0) + count * int(number)
+                words, hosts = _of_hosts(line)
+                if hosts:
+                    self.of_hosts[words] = self.of_hosts.get(words, 0) + count * hosts
                 else:
                     self.of_jobs[line] = self.of_jobs.get(line, 0) + count
 
 
 def render_summary(summary: Summary, cluster: str, now_s: float) -> list[str]:
     """Return the lines of a summary; the most frequent reasons come first."""
-    jobs = "1 pending job" if summary.jobs == 1 else f"{summary.jobs} pending jobs"
+    jobs = _plural(summary.jobs, "pending job")
     lines = [
         f"Pending reason summary: published {time.ctime(now_s)}",
         f"Summarizing {jobs} in cluster ({cluster}):",
@@ -61,5 +134,4 @@ def render_summary(summary: Summary, cluster: str, now_s: float) -> list[str]:
 
 
 def _counted(counts: dict[str, int], unit: str) -> list[str]:
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [f" {text}:  {count} {unit}{'' if count == 1 else 's'}" for text, count in ordered]
+    return [f" {text}:  {_plural(count, unit)}" for text, count in _ordered(counts)]

@@ -11,7 +11,7 @@ from xce.cli.lsf.rows import (
     is_finished,
     job_name,
     one_line,
-    reason_lines,
+    reason_block,
     repeated_hosts,
     short_hosts,
     slot_count,
@@ -75,16 +75,9 @@ def render_short(rows: Iterable[Row], width: int, *, with_reasons: bool = False)
     return lines
 
 
-def keep_first_reasons(rows: list[Row]) -> None:
-    """Let each row have one reason at most, as ``-p1`` shows them."""
-    for row in rows:
-        if row.get("reason"):
-            row["reason"] = {**row["reason"], "lsf": reason_lines(row)[:1]}
-
-
 def _reasons(row: Row) -> str:
     """Return the reasons below a row, each on a line of its own."""
-    return "".join([f" {reason};\n" for reason in reason_lines(row)])
+    return "".join([f"{line}\n" for line in reason_block(row)])
 
 
 def wide_header(*, with_host: bool = True) -> str:

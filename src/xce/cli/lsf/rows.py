@@ -119,6 +119,21 @@ _STOPS = {
 }
 
 
+_INELIGIBLE = frozenset(
+    (
+        "held", "begin-time", "dependency", "dependency-never", "queue-inactive", "window-closed",
+        "window-too-short",
+    )
+)  # fmt: skip
+"""Codes of the reasons for which LSF calls a pending job ineligible for scheduling."""
+
+
+def is_eligible(row: Row) -> bool:
+    """Return whether a pending job is one that a session tries to place."""
+    reason = row.get("reason") or {"code": ""}
+    return row["stat"] == "PEND" and reason["code"] not in _INELIGIBLE
+
+
 def reason_lines(row: Row) -> list[str]:
     """Return LSF's texts of why a job pends or is suspended, without the final ``;``."""
     stat = row.get("stat")
@@ -132,6 +147,12 @@ def reason_lines(row: Row) -> list[str]:
     if stat == "PSUSP":
         return ["The job was suspended by the user while pending"]
     return ["New job is waiting for scheduling"] if stat == "PEND" else []
+
+
+def reason_block(row: Row) -> list[str]:
+    """Return the lines about why a job pends or is suspended, as they stand below its row."""
+    block: list[str] | None = row.get("reason_block")
+    return [f" {line};" for line in reason_lines(row)] if block is None else block
 
 
 def expand_pattern(path: str, row: Row) -> str:

@@ -125,6 +125,15 @@ $ bjobs -p3
 $ bjobs -WL
 $ bjobs -script 1
 $ bjobs -g /group
+$ bjobs -pe
+$ bjobs -pi -noheader -o 'jobid pendstate'
+$ bjobs -pei -p1
+% bsub -H -J coloured -env 'COLOUR=red,SHADE=not so dark' -R 'rusage[mem=10]' true
+$ bjobs -env 8
+$ bjobs -env 999
+$ bjobs -env 7 8
+$ bjobs -u all -rusage mem -noheader -o jobid
+$ bjobs -rusage mem,lic
 $ bjobs -nosuch
 $ bjobs -u
 $ bjobs -V

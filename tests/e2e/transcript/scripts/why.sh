@@ -44,3 +44,7 @@ $ bjobs -psum
 $ bjobs -psum -q idle
 $ bjobs -psum -u nosuch
 $ bjobs -psum -w
+$ bjobs -p2 2 3 5
+$ bjobs -p3 4 5 6
+$ bjobs -psum -p2
+$ bjobs -pi -p1

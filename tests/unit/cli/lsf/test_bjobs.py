@@ -56,6 +56,10 @@ BASE = "stat,user,queue,from_host,hosts,name,submit_at"
         (["-G", "chem"], {"user": "all", "fields": f"{BASE},user_group"}),
         (["-p0"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
         (["-p1"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
+        (["-p3"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
+        (["-pi"], {"state": "pend,psusp", "fields": f"{BASE},reason,stop"}),
+        (["-pe", "-r", "-o", "jobid"], {"state": "pend,psusp,run", "fields": "stat,reason"}),
+        (["-rusage", "mem"], {"fields": f"{BASE},rusage"}),
         (["-l"], {}),
         (["0"], {"fields": BASE}),
         (["12", "13[1-3]"], {"ids": "12,13[1-3]", "fields": BASE}),
@@ -335,7 +339,7 @@ def test_the_script_of_one_job_is_printed_as_it_is():
     routes = {"GET /jobs/12/script": text}
     assert run_command(bjobs, ["-script", "12"], routes) == (0, "#!/bin/sh\necho ö\n", "")
     status, _, err = run_command(bjobs, ["-script", "12", "13"], routes)
-    assert (status, "name one job" in err) == (255, True)
+    assert (status, "name one job or element" in err) == (255, True)
     problem = {
         "detail": "no job has the id 7",
         "code": "unknown-job",
@@ -343,6 +347,22 @@ def test_the_script_of_one_job_is_printed_as_it_is():
     }
     routes = {"GET /jobs/7/script": (404, {}, problem)}
     assert run_command(bjobs, ["-script", "7"], routes) == (255, "", "Job <7> is not found.\n")
+
+
+def test_the_variables_of_a_job_or_element_are_printed_one_a_line():
+    text = (200, {"Content-Type": "text/plain"}, b"A=b\0B=c\nd\0P\xc3\xb6=")
+    routes = {"GET /jobs/12/environment": text}
+    assert run_command(bjobs, ["-env", "12"], routes) == (0, "A=b\nB=c\nd\nP\xf6=\n", "")
+    with FakeApi(routes) as fake:
+        assert run_command(bjobs, ["-env", "12[3]"], api=fake)[0] == 0
+        assert fake.requests[-1].query == {"index": "3"}
+    none = {"GET /jobs/12/environment": (200, {"Content-Type": "text/plain"}, b"")}
+    assert run_command(bjobs, ["-env", "12"], none) == (0, "", "")
+    for words in (["-env"], ["-env", "12", "13"], ["-env", "12[1-3]"], ["-env", "0"]):
+        status, out, err = run_command(bjobs, words, routes)
+        assert (status, out, "-env: name one job or element" in err) == (255, "", True)
+    status, _, err = run_command(bjobs, ["-env", "-l", "12"], routes)
+    assert (status, "-env and -l cannot be used together" in err) == (255, True)
 
 
 def test_indices_of_a_name_may_be_as_many_as_an_array_has():
