@@ -2,11 +2,13 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from live import Live, is_alive, open_live, pid_in, until
 
 SETTINGS = "heartbeat_s: 0.5\nhost_grace_s: 7\n"
+MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 NOTE = "echo $XCE_ATTEMPT,$LSB_RESTART >> ran.$XCE_JOBID; echo $$ > pid.$XCE_JOBID.$XCE_ATTEMPT; "
 
 
@@ -23,6 +25,14 @@ def stop_worker(live: Live, host: str) -> int:
     pid = live.daemons()[f"worker-{host}"].pid
     os.kill(pid, signal.SIGSTOP)
     return pid
+
+
+def stands_still(pid: int) -> bool:
+    """Whether a process is frozen with its control group, or stopped."""
+    content = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    group = Path(f"/proc/{pid}/cgroup").read_text().rpartition("::")[2].strip()
+    places = (Path(f"{mount}{group}/cgroup.events") for mount in MOUNTS)
+    return content == "T" or any(p.is_file() and "frozen 1" in p.read_text() for p in places)
 
 
 def status_of(live: Live, host: str) -> str:
@@ -96,8 +106,9 @@ def test_a_rerunnable_job_is_gone_before_it_is_started_elsewhere_where_that_is_a
         again, first_pid = start(live, rerunnable=True)
         once, once_pid = start(live, rerunnable=False)
         worker = stop_worker(live, "h1")
-        until(lambda: not is_alive(first_pid), "it is ended by its lease", patience_s=15)
-        assert live.row(again)["stat"] in ("RUN", "UNKWN")
+        until(lambda: stands_still(first_pid), "it is frozen by its lease", patience_s=15)
+        assert not (live.home / f"pid.{again}.2").exists(), "and nowhere else meanwhile"
+        until(lambda: not is_alive(first_pid), "it is killed by its lease", patience_s=15)
         assert is_alive(once_pid), "only rerunnable jobs end by themselves"
         pid_in(live, f"pid.{again}.2")
         assert live.row(again)["attempt"] == 2

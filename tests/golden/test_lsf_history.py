@@ -46,6 +46,10 @@ EVERY_STEP = [
     step(12, "resumed"),
     step(13, "system-stopped"),
     step(14, "system-resumed"),
+    step(
+        14.5, "over", hosts=TEN_HOSTS, attempt=2, exit_code=17, cpu_s=0.34, max_mem_mib=12.5,
+        cause="TERM_REQUEUE_EXIT", cause_text="TERM_REQUEUE_EXIT: job requeued for its exit status",
+    ),
     step(15, "requeued"),
     step(16, "dispatched", hosts=TEN_HOSTS, attempt=3),
     step(17, "started", hosts=TEN_HOSTS, attempt=3),

@@ -51,6 +51,22 @@ class LonelyWorld(World):
         return msgspec.structs.replace(config, hosts=hosts, **grace)
 
 
+class FencedWorld(World):
+    """The same, with jobs that are frozen and killed in time, and workers that come and go."""
+
+    def __init__(self, seed):
+        faults = Faults(
+            until_us=25_000_000, cutoffs=10, worker_crashes=12, one_ways=4, clock_jumps=1,
+            declarations=1, delay_us_max=50_000,
+        )  # fmt: skip
+        super().__init__(seed, faults)
+
+    def _draw_config(self):
+        config = super()._draw_config()
+        grace = {"host_grace_us": 10_000_000, "self_fence": True, "fence_after_us": 2_000_000}
+        return msgspec.structs.replace(config, **grace)
+
+
 class DoubtfulWorld(World):
     """Commits that are said to have failed, crashes at seams, and leaders that are deposed."""
 

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from rough_worlds import SEEDS, LonelyWorld, RoughWorld, complaint
+from rough_worlds import SEEDS, FencedWorld, LonelyWorld, RoughWorld, complaint
 
 from xce.control import controller as controller_module
 from xce.control import effects, hosts, loss, observe
@@ -17,13 +17,15 @@ from xce.model.record import (
     Requeued,
     SessionRan,
 )
-from xce.sim import oracles
+from xce.sim import ground, oracles
 from xce.sim.leader import Leader
 from xce.sim.planner import Planner
 from xce.sim.shepherd import Shepherd
 from xce.sim.world import World
 from xce.state import usage
 from xce.state.hosts import HostTable
+from xce.worker.core import HostState
+from xce.worker.still import note_still
 
 
 def is_found(world_class, seeds=SEEDS):
@@ -159,7 +161,7 @@ def free_lost_parts(state, hosts, cause, now_us):
 class DeafShepherd(Shepherd):
     """A shepherd that knows of no leases."""
 
-    def _end_leases(self):
+    def _mind_leases(self):
         pass
 
 
@@ -220,6 +222,11 @@ def test_the_lonely_world_itself_is_in_order():
     assert error is None
 
 
+def test_the_fenced_world_itself_is_in_order():
+    error, _ = complaint(FencedWorld, range(15))
+    assert error is None
+
+
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
     [
@@ -240,6 +247,30 @@ def test_a_host_that_takes_new_work_beside_what_is_stale_is_found(monkeypatch):
     for module in (effects, controller_module):
         monkeypatch.setattr(module, "render_stale", lambda state, host: ())
     assert is_found(LonelyWorld)
+
+
+class TrustingMachine(HostState):
+    """A worker that has just come, and takes it that the controller is there."""
+
+    def take_list(self, listed, now_us):
+        self.contact(now_us)
+        return super().take_list(listed, now_us)
+
+
+def thaw_for_good(one, now_us, *, still, by_lease):
+    """Let what is frozen no more go on, whoever else has stopped it."""
+    note_still(one, now_us, still=still, by_lease=by_lease)
+    if by_lease and not still:
+        one.suspended_us = 0
+
+
+def test_what_is_suspended_and_goes_on_when_its_host_hears_the_controller_is_found(monkeypatch):
+    monkeypatch.setattr(ground, "note_still", thaw_for_good)
+    assert is_found(FencedWorld)
+
+
+def test_a_worker_that_prolongs_leases_by_itself_is_found():
+    assert is_found(type("Trusting", (FencedWorld,), {"machine_class": TrustingMachine}))
 
 
 def test_leases_that_nobody_minds_are_found():

@@ -1,8 +1,11 @@
 """Tasks on other hosts in whole worlds: the books find what must not be, and worlds have it all."""
 
 import pytest
+from msgspec.structs import replace
 from rough_worlds import complaint
 
+from xce.control import observe
+from xce.model.record import Requeued
 from xce.model.task import PartSeen
 from xce.net import task_relays
 from xce.sim.faults import Faults
@@ -99,3 +102,24 @@ def test_a_bug_about_parts_is_found(monkeypatch, name):
 @pytest.mark.parametrize("name", BUGS)
 def test_every_bug_about_parts_is_found(monkeypatch, name):
     assert is_found(name, monkeypatch)
+
+
+class HastyTaskWorld(TaskWorld):
+    """Users who requeue what has just begun, and nothing that would excuse a wrong account."""
+
+    def __init__(self, seed):
+        World.__init__(self, seed, Faults(until_us=20_000_000, races=60, delay_us_max=5_000))
+
+
+def test_what_tasks_of_a_requeued_attempt_used_is_missed(monkeypatch):
+    note = observe._note_used
+
+    def forget_parts(record, attempt, item, begun, now_us):
+        if isinstance(record, Requeued):
+            item = replace(item, user_us=min(item.user_us, 1_000))
+        note(record, attempt, item, begun, now_us)
+
+    assert complaint(HastyTaskWorld, range(3))[0] is None
+    monkeypatch.setattr(observe, "_note_used", forget_parts)
+    error, _ = complaint(HastyTaskWorld, SEEDS)
+    assert "are to be counted" in str(error)

@@ -85,8 +85,8 @@ def test_a_worker_that_obeys_old_controllers_is_found():
 
 def test_effects_of_an_older_epoch_are_refused():
     host = HostState()
-    assert host.meet(3)
-    assert not host.meet(2)
+    assert host.meet(3, 10)
+    assert not host.meet(2, 10)
     assert host.take_effects(2, [object()], 0) == []
 
 

@@ -27,6 +27,9 @@ LOOKED_AT: Final = 5_000
 PIECE: Final = 4_096
 """Elements of an array that are looked at at once."""
 IndexRuns = tuple[tuple[Index, Index], ...]
+_WITH_CAUSE: Final = frozenset(
+    ("end-decided", "withdrawn", "requeued", "reopened", "done", "exited", "over")
+)
 _ALL: Final = frozenset(("pend", "psusp", "run", "ususp", "ssusp", "done", "exit"))
 SCOPES: Final[dict[str, frozenset[str]]] = {
     "unfinished": _ALL - {"done", "exit"},
@@ -53,6 +56,11 @@ class StepRow(msgspec.Struct, frozen=True, omit_defaults=True):
     cause: str = ""
     cause_text: str = ""
     text: str = ""
+    exit_code: int | None = None
+    """Of an attempt that is over, and has run."""
+    cpu_s: float | None = None
+    max_mem_mib: float | None = None
+    """What that attempt used."""
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
@@ -249,8 +257,9 @@ def _element(past: PastJob, course: Course) -> Element:
 
 
 def _step_row(step: Step) -> StepRow:
-    is_end = step.what in ("end-decided", "withdrawn", "requeued", "reopened")
-    cause = EndCause(step.amount) if is_end else EndCause.NONE
+    cause = EndCause(step.amount) if step.what in _WITH_CAUSE else EndCause.NONE
+    ended = step.ended
+    signal = step.amount if step.what == "signaled" else 0
     return StepRow(
         at=step.at_us / SECOND_US,
         what=step.what,
@@ -258,10 +267,13 @@ def _step_row(step: Step) -> StepRow:
         hosts=step.hosts,
         attempt=step.attempt,
         pid=step.pid,
-        signal=step.amount if step.what == "signaled" else 0,
+        signal=signal if ended is None else ended.signal,
         cause=end_cause_keyword(cause),
         cause_text=end_cause_text(cause),
         text=step.text,
+        exit_code=ended.exit_code if ended is not None and ended.started_at_us else None,
+        cpu_s=ended.cpu_us / SECOND_US if ended is not None else None,
+        max_mem_mib=round(ended.max_mem_kib / 1024, 2) if ended is not None else None,
     )
 
 
@@ -298,6 +310,10 @@ def _elements(reader: HistoryReader, past: PastJob, item: UsageRow) -> Iterator[
                 past.job, attempt.index, past.submit_at_us, attempt.ended, attempt.hosts
             )
             element.ended_by = _decided_by(told, attempt.index, attempt.ended.cause)
+            if not attempt.ended.outcome:
+                element.requeued, element.requeued_at = element.cause_text, element.end_at
+            if not attempt.is_measured:
+                element.exit_code = element.cpu_s = element.max_mem_mib = None
             yield element
     if item.attempt >= 0:
         return
@@ -317,10 +333,9 @@ def _decided_by(past: PastJob, index: Index, cause: int) -> str:
 
 
 def parse_outcomes(scope: str) -> tuple[Outcome, ...]:
-    """Return the outcomes that a word means: ``done``, ``exited``, or both."""
-    return {"done": (Outcome.DONE,), "exited": (Outcome.EXIT,)}.get(
-        scope, (Outcome.DONE, Outcome.EXIT)
-    )
+    """Return the outcomes that a word means: ``done``, ``exited`` (or requeued), or all."""
+    known = {"done": (Outcome.DONE,), "exited": (Outcome.EXIT, Outcome.NONE)}
+    return known.get(scope, tuple(Outcome))
 
 
 def parse_usage_cursor(text: str) -> Cursor | None:

@@ -14,8 +14,14 @@ REJOIN_US: Final = 5 * SECOND_US
 _KEYS: Final = frozenset({"heartbeat_us", "host_grace_us", "self_fence", "fence_after_us"})
 
 
-def check_grace(place: Place, fields: dict[str, Any]) -> None:
-    """Report a grace that a restart of the worker could exceed, and a fence that is no use."""
+def check_grace(place: Place, fields: dict[str, Any], *, is_fenced: bool) -> None:
+    """Report a grace that a restart of the worker could exceed, and a fence that is no use.
+
+    Args:
+        place: ``xce.yaml``.
+        fields: What it gives.
+        is_fenced: An application profile wants a fence for its jobs.
+    """
     given = {name: value for name, value in fields.items() if name in _KEYS}
     if not given:
         return
@@ -30,7 +36,7 @@ def check_grace(place: Place, fields: dict[str, Any]) -> None:
             f"{render_span(least_us)}, which is {beats} and {render_span(REJOIN_US)} in which a "
             "worker is started again and comes back"
         )
-    if config.fence_after_us and not config.self_fence:
+    if config.fence_after_us and not (config.self_fence or is_fenced):
         place.at("fence_after_s").problem("means nothing without 'self_fence: true'")
     elif config.fence_after_us:
         _check_fence(place, config, beats)
@@ -42,5 +48,6 @@ def _check_fence(place: Place, config: ClusterConfig, beats: str) -> None:
         place.at("fence_after_s").problem(
             f"{render_span(config.fence_after_us)} is out of range: expected more "
             f"than {render_span(config.silence_us)} ({beats}) and at most {render_span(most_us)}, "
-            "nine tenths of host_grace_s, so that jobs are gone before they are started elsewhere"
+            "nine tenths of host_grace_s, so that jobs stand still before they are killed, and are "
+            "gone before they are started elsewhere"
         )

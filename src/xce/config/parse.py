@@ -68,7 +68,8 @@ def read_config(tops: Mapping[str, Place | None], report: Report) -> ClusterConf
     names = queues or [queue.name for queue in ClusterConfig().queues]
     roles = read_roles(tops["roles.yaml"], names)
     profiles = read_applications(tops["applications.yaml"])
-    fields = _read_cluster(tops["xce.yaml"])
+    is_fenced = any(app.self_fence for app, _ in profiles.values())
+    fields = _read_cluster(tops["xce.yaml"], is_fenced=is_fenced)
     check_default(tops["xce.yaml"], fields.get("default_application", ""), profiles)
     report.raise_if_any()
     fields |= domains
@@ -98,14 +99,14 @@ def _check_names(files: Mapping[str, str], report: Report) -> None:
             )
 
 
-def _read_cluster(place: Place | None) -> dict[str, Any]:
+def _read_cluster(place: Place | None, *, is_fenced: bool) -> dict[str, Any]:
     """Return the fields that ``xce.yaml`` gives."""
     if place is None:
         return {}
     fields = read_mapping(place, _cluster_table())
     for name in SITE_KEYS:
         fields.pop(name, None)
-    check_grace(place, fields)
+    check_grace(place, fields, is_fenced=is_fenced)
     lsf = fields.pop("lsf", {})
     if "mail" in fields:
         fields["mail"] = make_mail(place, fields["mail"])

@@ -189,6 +189,7 @@ APPLICATION: Final = Table(
             tasks_min=read_count(1, TASKS_MAX),
             tasks_max=read_count(1, TASKS_MAX),
             rerunnable=read_flag,
+            self_fence=read_flag,
             requeue_exit_values=read_exit_values,
             success_exit_values=read_success_values,
             max_requeues=read_count(1, REQUEUES_LIMIT),

@@ -9,7 +9,6 @@ from xce.model.ids import JobId, Micros
 from xce.model.ranges import Ranges
 from xce.model.record import (
     BulkPlaced,
-    DependencyDoomed,
     Ended,
     GangPlaced,
     Held,
@@ -28,6 +27,7 @@ from xce.model.record import (
 )
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
+from xce.model.record_waiting import DependencyDoomed
 from xce.resreq.dependency import Verdict, evaluate, has_moving_test
 from xce.state.cluster import ClusterState
 from xce.state.job import DOOMED, WAITS_DEPENDENCY

@@ -16,7 +16,6 @@ from xce.model.job import EndCause
 from xce.model.ranges import Ranges, from_runs
 from xce.model.record import (
     AmountsReturned,
-    DelaysPassed,
     EndDecided,
     JobsForgotten,
     JobsReleased,
@@ -24,6 +23,7 @@ from xce.model.record import (
     Record,
     Withdrawn,
 )
+from xce.model.record_waiting import DelaysPassed
 from xce.state.cluster import ClusterState
 from xce.state.deadline import late_waiting, overdue
 from xce.state.index import next_wait_us

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of, near_gpus
+from xce.control.profile import find_profile
 from xce.model.device import DeviceGrant, GpuWish, mps_of
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
@@ -29,7 +30,7 @@ from xce.model.record import (
     SuspensionDone,
 )
 from xce.model.record_modify import JobModified
-from xce.model.request import Request
+from xce.model.request import ClassKey, Request
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 from xce.state.needs import on_hosts
@@ -171,6 +172,7 @@ def _launch(
     amounts = on_hosts(needs, attempt.hosts, attempt.tasks, attempt.parts)
     mem = int(sum(needed[1] for needed in amounts.values()))
     hooks = hooks_of(state, spec, key)
+    fence_us, kill_us = _fence(state, spec, key)
     gpu, row_gpus = _wish_of(found.forms[attempt.alternative].roles), row_wishes(state, attempt)
     return Launch(
         job=job.id,
@@ -192,7 +194,7 @@ def _launch(
         array_step=last[2],
         mem_request_mib=mem,
         restarted=[],
-        fence_us=_fence_us(state, spec),
+        fence_us=fence_us,
         devices=[],
         bindings=[],
         gpu=gpu,
@@ -206,6 +208,7 @@ def _launch(
         requeue_codes=requeue_values(state, spec, key).codes if hooks else (),
         checkpoint_programs=config.checkpoint_programs if spec.checkpoints is not None else "",
         warning_in_us=_warning_in_us(state, spec),
+        fence_kill_us=kill_us,
         mps_control=config.mps_control if mps_of((gpu, *row_gpus)) else "",
     )
 
@@ -255,16 +258,20 @@ def row_wishes(state: ClusterState, attempt: Attempt) -> tuple[GpuWish | None, .
     return tuple(roles[part].gpu for part in attempt.parts or [0] * len(attempt.hosts))
 
 
-def _fence_us(state: ClusterState, spec: JobSpec) -> Micros:
-    return state.config.fence_us if spec.rerunnable else 0
+def _fence(state: ClusterState, spec: JobSpec, key: ClassKey) -> tuple[Micros, Micros]:
+    """Return how long after its last word a host freezes a job, and kills it; zeros: never."""
+    wanted = find_profile(state, key.app).self_fence
+    return state.config.fence_spans(wanted) if spec.rerunnable else (0, 0)
 
 
 def _limits(state: ClusterState, job: Job, position: int, attempt: Attempt) -> SetLimits:
     key, spec = state.classes[attempt.cls].key, state.spec_at(job, position)
+    fence_us, kill_us = _fence(state, spec, key)
     return SetLimits(
         job.id, job.index(position), attempt.number, key.run_limit_us, spec.mem_limit_kib,
-        _fence_us(state, spec), spec.limits.cpu_us,
+        fence_us, spec.limits.cpu_us,
         spec.checkpoints.period_us if spec.checkpoints is not None else 0,
+        kill_us,
     )  # fmt: skip
 
 

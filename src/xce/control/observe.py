@@ -116,6 +116,33 @@ def _suspended(
     ]
 
 
+def _note_used(
+    record: Ended | Requeued,
+    attempt: Attempt,
+    item: AttemptEnded,
+    begun: dict[tuple[JobId, Index], Micros],
+    now_us: Micros,
+) -> None:
+    """Add to the columns how an attempt ended, when it ran and what it used.
+
+    Args:
+        record: The columns.
+        attempt: The attempt.
+        item: What its host has told.
+        begun: When those began whose start was reported in the same batch.
+        now_us: The present instant.
+    """
+    started_us = attempt.started_at_us or begun.get((item.job, item.index), 0)
+    if not started_us and item.started_age_us:
+        started_us = max(attempt.placed_at_us, now_us - item.started_age_us)
+    record.exit_codes.append(item.exit_code & 0xFF)
+    record.signals.append(item.signal & 0x7F)
+    record.started_at_us.append(started_us)
+    record.ended_at_us.append(max(started_us, attempt.placed_at_us, now_us - item.ended_age_us))
+    record.cpu_us.append(item.user_us + item.system_us)
+    record.max_mem_kib.append(item.max_mem_kib)
+
+
 class _Ends:
     """Columns of `Ended` as they grow."""
 
@@ -123,8 +150,7 @@ class _Ends:
         self._state = state
         self.record = Ended([], [], [], [], [], [], [], [], [], [], [], [])
         self.seen: set[tuple[JobId, Index]] = set()
-        self.begun = begun
-        """When those began whose start was reported in the same batch."""
+        self._begun = begun
 
     def success(self, attempt: Attempt) -> tuple[int, ...]:
         """Return the exit statuses beside 0 with which an attempt's job is done."""
@@ -139,9 +165,6 @@ class _Ends:
 
     def add(self, host: HostNumber, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> None:
         record = self.record
-        started_us = attempt.started_at_us or self.begun.get((item.job, item.index), 0)
-        if not started_us and item.started_age_us:
-            started_us = max(attempt.placed_at_us, now_us - item.started_age_us)
         cause = attempt.end_cause or int(item.cause)
         if attempt.requeue and attempt.end_cause == EndCause.PREEMPT:
             # It ended well before it could give way.
@@ -158,14 +181,9 @@ class _Ends:
         record.indices.append(item.index)
         record.attempts.append(item.attempt)
         record.outcomes.append(int(Outcome.DONE if is_done else Outcome.EXIT))
-        record.exit_codes.append(item.exit_code & 0xFF)
-        record.signals.append(item.signal & 0x7F)
         record.causes.append(cause)
         record.hosts.append(host)
-        record.started_at_us.append(started_us)
-        record.ended_at_us.append(max(started_us, attempt.placed_at_us, now_us - item.ended_age_us))
-        record.cpu_us.append(item.user_us + item.system_us)
-        record.max_mem_kib.append(item.max_mem_kib)
+        _note_used(record, attempt, item, self._begun, now_us)
 
 
 def _requeue_cause(state: ClusterState, attempt: Attempt, item: AttemptEnded) -> EndCause:
@@ -185,12 +203,14 @@ def _requeue_cause(state: ClusterState, attempt: Attempt, item: AttemptEnded) ->
 class _Again:
     """Columns of `Requeued` as they grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: ClusterState, begun: dict[tuple[JobId, Index], Micros]) -> None:
+        self._state = state
+        self._begun = begun
         self.record = Requeued([], [], [])
 
-    def take(self, state: ClusterState, attempt: Attempt, item: AttemptEnded) -> bool:
+    def take(self, attempt: Attempt, item: AttemptEnded, now_us: Micros) -> bool:
         """Have an attempt that is over requeued; False: it has ended."""
-        record = self.record
+        record, state = self.record, self._state
         cause = _requeue_cause(state, attempt, item)
         by_itself = attempt.end_cause == EndCause.NONE and item.cause == EndCause.NONE
         may_fail = attempt.end_cause == EndCause.NONE and not attempt.requeue
@@ -212,6 +232,7 @@ class _Again:
             record.jobs.append(item.job)
             record.indices.append(item.index)
             record.causes.append(int(cause))
+            _note_used(record, attempt, item, self._begun, now_us)
         return bool(cause)
 
 
@@ -222,7 +243,7 @@ def _ended(
     begun: dict[tuple[JobId, Index], Micros],
     now_us: Micros,
 ) -> list[Record]:
-    ends, again = _Ends(state, begun), _Again()
+    ends, again = _Ends(state, begun), _Again(state, begun)
     failed: dict[tuple[JobId, Index], str] = {}
     for item in items:
         place = (item.job, item.index)
@@ -233,7 +254,7 @@ def _ended(
             failed[place] = item.detail
             continue
         ends.seen.add(place)
-        if not again.take(state, attempt, item):
+        if not again.take(attempt, item, now_us):
             ends.add(host, attempt, item, now_us)
     records: list[Record] = []
     if ends.record.jobs:

@@ -279,8 +279,8 @@ cluster_name: CLUSTER
 # heartbeat_s: 5            # how often a worker says that it is there; after 3 missed beats: UNKWN
 # load_interval_s: 15       # how often changed load indices of hosts are recorded; 0: never
 # host_grace_s: 120         # so long a host may be away before it is given up
-# self_fence: true          # rerunnable jobs end on a host that has lost the controller
-# fence_after_s: 90         # so long after its last word; without it: 3/4 of host_grace_s
+# self_fence: true          # a host that has lost the controller freezes and kills rerunnable jobs
+# fence_after_s: 90         # frozen so long after its last word; without it: 3/4 of host_grace_s
 # losses_max: 3             # a host that is lost so often is closed
 # losses_window_s: 3600     # ... within this time
 # settle_max_s: 60          # so long at most nothing is given up after a start or a failover

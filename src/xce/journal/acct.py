@@ -47,8 +47,7 @@ def render_acct(
         status = ended.signal or (ended.exit_code << 8)
     cause = ended.cause if ended is not None else (gone.cause if gone is not None else 0)
     cause = next((told for told, kept in AS_DONE.items() if kept == cause), cause)
-    # What an attempt had used that was requeued is not known.
-    is_known = ended is not None and ended.outcome != Outcome.NONE
+    is_known = attempt is not None and attempt.is_measured
     cpu = f"{ended.cpu_us / SECOND_US:.6f}" if ended is not None and is_known else "-1"
     usage = [cpu, "0.000000", *["-1"] * 17]
     name = spec.name or spec.command

@@ -10,6 +10,7 @@ from xce.journal.history_schema import TO_HOLD, Happening
 from xce.journal.past import PastAttempt, PastEvent, PastJob, PastWithdrawal
 from xce.model.ids import Index, Micros
 from xce.model.job import ArraySpec, Outcome
+from xce.state.job import Ended
 
 WORDS: Final = ("pend", "psusp", "run", "ususp", "ssusp", "unkwn")
 """The states whose time is told."""
@@ -26,8 +27,10 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     pid: int = 0
     amount: int = 0
-    """A signal's number, the cause of a decided end, why the cluster suspends."""
+    """A signal's number, the cause of an end, why the cluster suspends."""
     text: str = ""
+    ended: Ended | None = None
+    """Where an attempt is over: how it ended, and what it used."""
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -175,13 +178,23 @@ def _steps(past: PastJob, index: Index, attempts: list[PastAttempt]) -> Iterator
             )  # fmt: skip
         if not item.is_live and ended.outcome:
             word = "done" if ended.outcome == Outcome.DONE else "exited"
-            yield Step(ended.ended_at_us, word, hosts=item.hosts, attempt=number)
+            yield _over(item, word)
+        elif not item.is_live and item.is_measured:
+            yield _over(item, "over")
     for event in past.events:
         if event.first <= index <= event.last:
             yield _step_of(event)
     for gone in past.withdrawn:
         if gone.first <= index <= gone.last:
             yield Step(gone.at_us, "withdrawn", gone.by, amount=gone.cause)
+
+
+def _over(item: PastAttempt, word: str) -> Step:
+    ended = item.ended
+    return Step(
+        ended.ended_at_us, word, hosts=item.hosts, attempt=ended.attempt, amount=ended.cause,
+        ended=ended,
+    )  # fmt: skip
 
 
 def _step_of(event: PastEvent) -> Step:

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from xce.model.host_record import (
     HostsSilent,
     HostUp,
 )
-from xce.model.ids import Epoch, HostNumber, Seq
+from xce.model.ids import Epoch, HostNumber, Micros, Seq
 from xce.model.job import EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted
 from xce.model.record_modify import JobModified
@@ -39,6 +39,8 @@ _REMEMBERED: Final = 50_000
 """Most names and queues that are kept in memory between commits."""
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
+_Used: TypeAlias = tuple[int, int, Micros, Micros, Micros, int]
+"""Exit code, signal, start, end, CPU time, memory."""
 
 
 class HistoryWriter(JobRows):
@@ -218,16 +220,28 @@ class HistoryWriter(JobRows):
         kind: Happening,
         cause: int = 0,
         text: str = "",
+        used: _Used | None = None,
     ) -> None:
-        """Gather the rows of an attempt that is over while its element goes on."""
+        """Gather the rows of an attempt that is over while its element goes on.
+
+        Args:
+            place: The element.
+            kind: What happened.
+            cause: Why it is requeued.
+            text: What more there is to say.
+            used: How it ended and what it used; None: no host has told.
+        """
         known, facts = self._live.end(place), self._live.job(place[0])
         self._event((*place, place[1]), kind, amount=cause, text=text)
         if known is None:
             return
+        code, signal, started, ended, cpu, mem = used or (
+            0, 0, known.started_at_us, self._at_us, 0, 0
+        )  # fmt: skip
         self._rows["attempts"].append(
             (
-                *place, known.number, 0, 0, 0, cause, known.host, known.placed_at_us,
-                known.started_at_us, self._at_us, 0, 0, facts.submit_at_us, facts.user,
+                *place, known.number, 0, code, signal, cause, known.host, known.placed_at_us,
+                started, ended, cpu, mem, facts.submit_at_us, facts.user,
                 facts.queue_of(place[1]), 0,
             )
         )  # fmt: skip
@@ -235,8 +249,15 @@ class HistoryWriter(JobRows):
     def _requeued(self, record: r.Requeued) -> None:
         details = dict(record.details)
         causes = record.causes or [int(EndCause.PREEMPT)] * len(record.jobs)
+        used = list(
+            zip(
+                record.exit_codes, record.signals, record.started_at_us, record.ended_at_us,
+                record.cpu_us, record.max_mem_kib, strict=True,
+            )
+        )  # fmt: skip
         for row, place in enumerate(zip(record.jobs, record.indices, strict=True)):
-            self._went_on(place, Happening.REQUEUED, causes[row], details.get(row, ""))
+            text, told = details.get(row, ""), used[row] if used else None
+            self._went_on(place, Happening.REQUEUED, causes[row], text, told)
             if row in record.held:
                 self._event((*place, place[1]), Happening.HELD, by="")
 

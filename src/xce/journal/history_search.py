@@ -37,7 +37,10 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     group: str = ""
     """Of this job group, not of those below it."""
-    outcomes: tuple[Outcome, ...] = (Outcome.DONE, Outcome.EXIT)
+    outcomes: tuple[Outcome, ...] = tuple(Outcome)
+    """NONE: attempts whose element went on with another one, if they ran."""
+    never_ran: bool = False
+    """With NONE: also those that did not, as when the start failed."""
     submitted: Span = FOREVER
     dispatched: Span = FOREVER
     ended: Span = FOREVER
@@ -234,6 +237,8 @@ class HistorySearch:
         low, high = search.ended
         if table == "attempts":
             where.add(f"t.outcome IN ({_marks(search.outcomes)})", *map(int, search.outcomes))
+            if Outcome.NONE in search.outcomes and not search.never_ran:
+                where.add("(t.outcome OR t.started_at_us)")
         is_named = bool(search.name) and "*" not in search.name
         if search.jobs:
             where.add("t.job IN (SELECT value FROM json_each(?))", _json(search.jobs))

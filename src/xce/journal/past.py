@@ -48,6 +48,11 @@ class PastAttempt(msgspec.Struct, frozen=True):
     is_reopened: bool = False
     """The element pended again after this had ended it."""
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is known what it used: of one that was given up nothing is."""
+        return bool(self.ended.outcome or self.ended.cpu_us or self.ended.max_mem_kib)
+
 
 class PastEvent(msgspec.Struct, frozen=True):
     """Something that happened to elements ``first..last``."""

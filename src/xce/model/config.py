@@ -36,6 +36,8 @@ LEVELS: Final = ("switch", "block", "rack", "zone")
 """Levels of domains in which hosts lie, the narrowest first, where none are declared."""
 MISSED_BEATS: Final = 3
 """So many beats of a worker may be missed."""
+FENCE_KILL_PERCENT: Final = 95
+"""After so much of its grace a host that has lost the controller kills what it has frozen."""
 BUILT_IN_RESOURCES: Final = ("slots", "mem")
 """The first columns of every host: slots, and memory in MiB."""
 
@@ -193,6 +195,8 @@ class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Runs after each job, before the queue's."""
     limits: ProcessLimits = NO_LIMITS
     """Of jobs that say none, and ceilings, as of queues."""
+    self_fence: bool | None = None
+    """As of the cluster, for its rerunnable jobs; None: as there."""
 
 
 class PoolConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -288,9 +292,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     host_grace_us: Micros = 120 * SECOND_US
     """So long a host may be away before it is given up."""
     self_fence: bool = False
-    """Whether rerunnable jobs end by themselves on a host that has lost the controller."""
+    """Whether a host that has lost the controller freezes rerunnable jobs, and then kills them."""
     fence_after_us: Micros = 0
-    """So long after the last word of the controller they do; 0: most of ``host_grace_us``."""
+    """So long after the last word of the controller they are frozen; 0: most of the grace."""
     losses_max: int = 3
     """A host that is lost so often within ``losses_window_us`` is closed."""
     losses_window_us: Micros = HOUR_US
@@ -311,14 +315,27 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return MISSED_BEATS * self.heartbeat_us
 
     @property
-    def fence_us(self) -> Micros:
-        """How long a rerunnable job outlives the last word of the controller; 0: it is not ended.
+    def has_fences(self) -> bool:
+        """Whether any job may be frozen and killed by a host that has lost the controller."""
+        return self.self_fence or any(app.self_fence for app in self.applications)
 
-        Shorter than the grace, so that it is gone before it can be started elsewhere.
+    def fence_spans(self, wanted: bool | None = None) -> tuple[Micros, Micros]:
+        """Return how long after the last word of the controller a job is frozen, and killed.
+
+        What is frozen goes on if the controller is heard again before it is killed. Both are
+        shorter than the grace, so that it is gone before it can be started elsewhere, though the
+        clocks of two machines do not run alike and a kill takes its time.
+
+        Args:
+            wanted: What its profile says of it; None: nothing.
+
+        Returns:
+            Two spans; zeros: it runs on as it likes.
         """
-        if not self.self_fence:
-            return 0
-        return self.fence_after_us or self.host_grace_us * 3 // 4
+        if not (self.self_fence if wanted is None else wanted):
+            return 0, 0
+        frozen_us = self.fence_after_us or self.host_grace_us * 3 // 4
+        return frozen_us, self.host_grace_us * FENCE_KILL_PERCENT // 100
 
     mode: str = "production"
     """`MODES`; in effect from the next start of the controller."""

@@ -54,7 +54,7 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     restarted: list[Index] = []
     """Of ``indices``, those that ran before in an earlier attempt."""
     fence_us: Micros = 0
-    """So long after the last word of the controller it shall be ended; 0: never for that."""
+    """So long after the last word of the controller it is frozen; 0: never."""
     devices: list[tuple[tuple[DeviceGrant, ...], ...]] = []
     """The GPUs of each of ``indices``, for each entry of ``hosts``, in the order of tasks; empty:
     none was asked for."""
@@ -84,6 +84,9 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     """So long after this is told the warning before its deadline is due; 0: never."""
     warning_at_us: Micros = 0
     """The same by the clock of its host, which notes it when it is told."""
+    fence_kill_us: Micros = 0
+    """So long after that word what was frozen is killed; 0, as a controller of an older release
+    says: at once, instead of being frozen."""
     mps_control: str = ""
     """The program that is MPS's control daemon; only told where the job wants one."""
 
@@ -139,6 +142,8 @@ class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
     """0: none."""
     checkpoint_period_us: Micros = 0
     """0: checkpoints are written only when somebody asks."""
+    fence_kill_us: Micros = 0
+    """As in `Launch`."""
 
 
 Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits

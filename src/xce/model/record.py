@@ -22,6 +22,7 @@ from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
 from xce.model.record_trust import HostTokenMade, HostTokenUsed, KeyRevoked, KeyTrusted
+from xce.model.record_waiting import DelaysPassed, DependencyDoomed
 from xce.model.record_windows import WindowsMoved, WindowsResolved
 from xce.model.request import ClassKey
 from xce.model.trace import TracesChanged
@@ -99,25 +100,6 @@ class JobsReleased(msgspec.Struct, frozen=True, tag="jobs-released", array_like=
     jobs: list[JobId]
     from_dependency: bool
     """True: the dependency holds. False: the begin time is reached."""
-
-
-class DelaysPassed(msgspec.Struct, frozen=True, tag="delays-passed", array_like=True):
-    """These jobs have waited so long that their requests ask for less now. Columns."""
-
-    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.PENDING})
-
-    jobs: list[JobId]
-    waited_us: list[Micros]
-    """The longest delay in the request that has passed since the job was submitted."""
-
-
-class DependencyDoomed(msgspec.Struct, frozen=True, tag="dependency-doomed", array_like=True):
-    """The dependency of these jobs can never hold; they end at ``ends_at_us`` (0: never)."""
-
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
-
-    jobs: list[JobId]
-    ends_at_us: Micros
 
 
 class Held(msgspec.Struct, frozen=True, tag="held", array_like=True):
@@ -399,6 +381,13 @@ class Requeued(msgspec.Struct, frozen=True, tag="requeued", array_like=True):
     """Positions of those that do not use the same hosts again."""
     avoided: list[int] = []
     """Positions of those that do not use the same hosts for a while."""
+    exit_codes: list[int] = []
+    signals: list[int] = []
+    started_at_us: list[Micros] = []
+    ended_at_us: list[Micros] = []
+    cpu_us: list[Micros] = []
+    max_mem_kib: list[int] = []
+    """As in `Ended`; these are empty where no host has told how they ended."""
 
 
 class Reopened(msgspec.Struct, frozen=True, tag="reopened", array_like=True):

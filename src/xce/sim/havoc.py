@@ -8,10 +8,10 @@ from xce.journal.recover import recover
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.sim import workload
 from xce.sim.enrol import Enrolment
+from xce.sim.ground import Ground
 from xce.sim.leader import Leader
 from xce.sim.loop import Doom, Process
 from xce.sim.parts import Parts
-from xce.sim.shepherd import Ground
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import dump, load
@@ -265,7 +265,7 @@ SEAMS: Final[dict[str, tuple[str, ...]]] = {
         "shepherd found", "list taken", "news came", "news taken", "order given", "welcomed",
         "joined", "effects came", "effects taken", "reported", "reports taken", "beat",
     ),
-    "shepherd": ("ordered", "started", "told", "signalled", "suspended", "forgotten"),
+    "shepherd": ("ordered", "started", "told", "signalled", "suspended", "frozen", "forgotten"),
 }  # fmt: skip
 """By process: the places between two acts of its shell."""
 TASK_SEAMS: Final[dict[str, tuple[str, ...]]] = {

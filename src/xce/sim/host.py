@@ -8,11 +8,12 @@ from xce.model.ids import Micros
 from xce.model.load import INDICES, UNKNOWN, Sample
 from xce.model.observation import HostJoined, Reported
 from xce.net import message as m
+from xce.sim.ground import Ground
 from xce.sim.keyring import Keyring
 from xce.sim.loop import Process
 from xce.sim.network import Network, Wire
 from xce.sim.remote import Remote
-from xce.sim.shepherd import Ground, Shepherd
+from xce.sim.shepherd import Shepherd
 from xce.worker.action import Action, Led, News
 from xce.worker.beat import Beat
 from xce.worker.core import HostState
@@ -106,6 +107,7 @@ class Worker(Process):
         if shepherd is None:
             self.after(20_000, self._find_shepherd)
             return
+        assert isinstance(shepherd, Shepherd)
         self._shepherd = shepherd
         self.seam("shepherd found")
         listed = shepherd.attach(self._hear_news)
@@ -170,7 +172,7 @@ class Worker(Process):
         now_us = self.loop.now_us
         match message:
             case m.Welcome(epoch=epoch, beat_us=beat_us):
-                if not self.core.meet(epoch):
+                if not self.core.meet(epoch, now_us):
                     wire.cut()
                     return
                 self.seam("welcomed")

@@ -15,7 +15,6 @@ from xce.model.entry import Entry
 from xce.model.host_record import HostsLeftOut, HostsLost, HostUp
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause, Outcome
-from xce.model.ranges import contains
 from xce.model.record import (
     EndDecided,
     Ended,
@@ -32,7 +31,6 @@ from xce.model.request import Request
 from xce.sim.device_oracle import overfull_devices, shared_processors
 from xce.sim.disk import Disk
 from xce.sim.forms import Forms
-from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
 from xce.state.apply import apply, apply_records, begin_entry
 from xce.state.check import check_not_over_committed, check_state, what_is_given_out
 from xce.state.cluster import ClusterState
@@ -67,6 +65,8 @@ class Truth:
         self.running: dict[Key, tuple[str, Launch]] = {}
         self.stopped: set[Key] = set()
         """Processes that are suspended."""
+        self.frozen: set[Key] = set()
+        """Those that stand still for their leases."""
         self.stale: set[Key] = set()
         """Of what runs: on hosts that were given up under it. It may run beside another attempt,
         and nothing else may start on its host."""
@@ -154,8 +154,7 @@ class Truth:
     def _judge_element(self, record: Record) -> None:
         match record:
             case Requeued():
-                for element in zip(record.jobs, record.indices, strict=True):
-                    demand(not self._runs(element), f"{element} is requeued while it runs")
+                self._judge_requeued(record)
             case Ended():
                 self._judge_ends(record)
             case Withdrawn():
@@ -232,6 +231,20 @@ class Truth:
         is_over = 0 < deadline_us <= at_us + limit_us
         demand(is_over, f"({job.id}, {job.index(position)}) is ended before its deadline")
 
+    def _judge_requeued(self, record: Requeued) -> None:
+        """What a host knows of an attempt is told with the record, and as it was."""
+        away = self._losses | self._reboots
+        for at, element in enumerate(zip(record.jobs, record.indices, strict=True)):
+            demand(not self._runs(element), f"{element} is requeued while it runs")
+            key = (*element, self._attempt(*element))
+            real, is_known = self._codes.get(key, (0, False))
+            is_told = is_known and not self._hosts_of(key) & away
+            demand(not is_told or bool(record.cpu_us), f"nobody knows what {key} used")
+            if is_known and record.cpu_us:
+                code, cpu_us = record.exit_codes[at], record.cpu_us[at]
+                demand(code == real, f"{key}: exit {code}, its process said {real}")
+                demand(cpu_us > 0, f"{key} ran, and is said to have used nothing")
+
     def _runs(self, element: tuple[JobId, Index]) -> bool:
         """Return whether an attempt of an element runs on a host that was not given up under it."""
         return any(key[:2] == element and key not in self.stale for key in self.running)
@@ -295,9 +308,7 @@ class Truth:
         beside = [other for other in self.stale if self.running[other][0] == host]
         demand(not beside, f"{key} was started on {host}, where {beside} still run")
         for other in self.stale:
-            is_sure = self.fencing_is_sure and other not in self._unsure
-            is_sure = is_sure and self.running[other][1].fence_us > 0
-            is_twin = is_sure and other[:2] == key[:2]
+            is_twin = other[:2] == key[:2] and self._is_surely_fenced(other)
             demand(not is_twin, f"{key} was started while {other} runs, which was to be fenced")
         demand(not self._runs(key[:2]), f"{key} was started beside another attempt")
         job = self.state.jobs.get(key[0])
@@ -327,6 +338,7 @@ class Truth:
         self.running.pop(key, None)
         self.stale.discard(key)
         self.stopped.discard(key)
+        self.frozen.discard(key)
         self._codes[key] = (exit_code, is_known)
         self.on_end(key)
 
@@ -340,8 +352,24 @@ class Truth:
         return is_over and host in self._losses and not self.state.hosts.is_up[number]
 
     def note_stopped(self, key: Key, *, suspended: bool) -> None:
-        """Learn that a process was suspended or goes on."""
+        """Learn that a process is to be suspended, or is not any more."""
         (self.stopped.add if suspended else self.stopped.discard)(key)
+
+    def note_frozen(self, key: Key, *, frozen: bool) -> None:
+        """Learn that a process is to stand still for its lease, or is not any more."""
+        (self.frozen.add if frozen else self.frozen.discard)(key)
+
+    def note_going(self, key: Key) -> None:
+        """Learn that a process that stood still goes on."""
+        demand(key not in self.stopped, f"{key} goes on, and is to be suspended")
+        demand(key not in self.frozen, f"{key} goes on, and is to be frozen")
+        if key in self.stale and self._is_surely_fenced(key):
+            raise UntrueError(f"{key} goes on, which may be started elsewhere")
+
+    def _is_surely_fenced(self, key: Key) -> bool:
+        """Whether an attempt may not outlive its lost host's grace."""
+        is_sure = self.fencing_is_sure and key not in self._unsure
+        return is_sure and self.running[key][1].fence_us > 0
 
     def note_reboot(self, host: str) -> None:
         """Learn that a host was restarted: ends that it had not told may be unknown for ever."""
@@ -459,39 +487,3 @@ class Truth:
         check_state(self.state)
         demand(not self.state.hosts.used.any(), "amounts are still given out")
         demand(not any(self.state.pools.used.values()), "pools are still in use")
-
-
-def check_books(ledger: Ledger, state: ClusterState) -> None:
-    """The state and the books, which were kept apart, agree.
-
-    Raises:
-        UntrueError: They do not.
-    """
-    demand(ledger.jobs.keys() == state.jobs.keys(), "books and state know other jobs")
-    for job_id, kept in ledger.jobs.items():
-        job = state.jobs[job_id]
-        for index, one in kept.elements.items():
-            position = job.position(index)
-            assert position is not None
-            attempt = state.attempt(job_id, position)
-            demand(
-                one.place == _place(job, position, is_live=attempt is not None),
-                f"{job_id}[{index}] is {one.place} in the books, and not in the state",
-            )
-            number = attempt.number if attempt is not None else one.attempt
-            demand(number == one.attempt, f"{job_id}[{index}]: another attempt lives in the books")
-    table = state.hosts
-    for (host, resource), value in ledger.used.items():
-        if host:
-            said = table.used[table.row[resource] if resource != "slots" else 0, table.number[host]]
-        else:
-            said = state.pools.used.get(resource, 0)
-        demand(said == value, f"{resource} on {host}: books {value}, state {said}")
-
-
-def _place(job: Job, position: int, *, is_live: bool) -> str:
-    if is_live:
-        return LIVE
-    if contains(job.pending, position, position):
-        return PENDING
-    return HELD if contains(job.held, position, position) else ENDED

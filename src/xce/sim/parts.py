@@ -25,6 +25,7 @@ from xce.sim.coverage import Strikes
 from xce.sim.disk import Disk
 from xce.sim.fate_books import FateBooks
 from xce.sim.faults import Faults, add_races, add_trust_faults, draw_faults
+from xce.sim.ground import OWN_CPU_US, Ground
 from xce.sim.host import Worker
 from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
 from xce.sim.leader import Leader
@@ -35,7 +36,7 @@ from xce.sim.oracles import Truth, demand
 from xce.sim.planner import Planner
 from xce.sim.races import Races
 from xce.sim.schedule import Item, draw_schedule
-from xce.sim.shepherd import OWN_CPU_US, Ground, Shepherd
+from xce.sim.shepherd import Shepherd
 from xce.sim.task_books import TaskBooks
 from xce.sim.tasks import TASK_CPU_US, HostTasks
 from xce.state.cluster import ClusterState

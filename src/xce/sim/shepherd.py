@@ -1,308 +1,28 @@
-"""A host of a world below its worker: processes, run directories, and the shepherd that has them.
-
-Processes live on when the shepherd or the worker is killed, and die with the host. A run directory
-outlives both, and mostly a reboot.
-"""
+"""The shepherd of a host of a world: it minds what is in `xce.sim.ground`, and tells a worker."""
 
 from collections.abc import Callable
 from random import Random
-from typing import Final, Protocol
-
-import msgspec
+from typing import Final
 
 from xce.model.effect import Launch
-from xce.model.ids import SECOND_US, Micros
+from xce.model.ids import Micros
 from xce.model.job import EndCause
 from xce.model.task import TaskOrder
-from xce.sim.coverage import Strikes
-from xce.sim.faults import Faults
-from xce.sim.loop import Loop, Process
-from xce.sim.starter import LEAD, Desk, Leader, Starter
-from xce.sim.step import SimStep
-from xce.sim.tasks import TASK_CPU_US, Answer, HostTasks, KnownTasks
+from xce.sim.ground import OWN_CPU_US, Ground, Minder, RunDirectory
+from xce.sim.tasks import TASK_CPU_US, Answer, KnownTasks
 from xce.worker import action as a
 from xce.worker.core import Listing
 from xce.worker.ending import STEP_KILL
 
-OWN_CPU_US: Final = 1_500
-"""What each attempt uses on its first host."""
 LOCAL_US: Final = 300
 """Longest way between a worker and its shepherd."""
-_INT, _KILL, _TERM = 2, 9, 15
-
-
-class Oracle(Protocol):
-    """Whoever watches what really happens."""
-
-    def note_process(self, host: str, boot: int, key: a.Key, launch: Launch) -> None:
-        """Learn that a process was started."""
-        ...
-
-    def note_stopped(self, key: a.Key, *, suspended: bool) -> None:
-        """Learn that a process was suspended or goes on."""
-        ...
-
-    def note_gone(self, host: str, key: a.Key, exit_code: int, *, is_known: bool) -> None:
-        """Learn that nothing of an attempt is left, and what its exit status was."""
-        ...
-
-
-class RunDirectory(msgspec.Struct):
-    """What is on disk of an attempt, and how its process is."""
-
-    key: a.Key
-    launch: Launch
-    boot: int
-    pid: int
-    started_us: Micros
-    left_us: Micros
-    """How much longer it would run by itself."""
-    exit_code: int
-    ignores: frozenset[int]
-    resumed_us: Micros = 0
-    """Since when it runs without a stop."""
-    suspended_us: Micros = 0
-    stopped_us: Micros = 0
-    number: int = 0
-    cause: int = 0
-    step: int = 0
-    step_us: Micros = 0
-    life: int = 0
-    """Counts stops and goes, so that an old plan for its end is not followed."""
-    ended_us: Micros = 0
-    code: int = 0
-    signal: int = 0
-    host_fault: bool = False
-    detail: str = ""
-    is_over: bool = False
-    reported: bool = False
-    signals: list[int] = []
-    limits: tuple[int, ...] = ()
-    is_part: bool = False
-    """It has tasks that another host leads, and no process of its own."""
-    parts: list[str] = []
-    """Other hosts that may have a part of it."""
-    tasks: int = 0
-    """Of a part: how many were started."""
-    begun: set[str] = set()
-    """Of a part: the names of tasks that are not to be started (again)."""
-    saved_us: Micros = 0
-    outcome: a.Outcome = a.Outcome()
-
-
-class Ground:
-    """What survives the shepherd: the host's processes and its run directories.
-
-    A command line says what its process does: ``run MICROS EXIT_CODE [ignore SIGNAL...]``, or
-    that of `xce.sim.starter.LEAD`.
-    """
-
-    def __init__(
-        self, loop: Loop, rng: Random, faults: Faults, oracle: Oracle, name: str, *, is_bad: bool,
-        strikes: Strikes | None = None, tasks: HostTasks | None = None,
-    ) -> None:  # fmt: skip
-        self.loop = loop
-        self.name = name
-        self.boot = 1
-        self.directories: dict[a.Key, RunDirectory] = {}
-        self.shepherd: Shepherd | None = None
-        self.faults = faults
-        self._rng = rng
-        self._oracle = oracle
-        self._is_bad = is_bad
-        self._strikes = strikes or Strikes(loop)
-        self._pid = 100
-        self._steps: dict[a.Key, SimStep] = {}
-        """Of living attempts that run by roles."""
-        self.tasks = tasks
-        """Those of parts; None: no job of this world starts any."""
-        self.others: list[str] = []
-        """The hosts of the cluster."""
-        self.desk: Desk | None = None
-        """Where processes ask for tasks on other hosts; None: there is no worker."""
-        self.starters: dict[a.Key, Starter] = {}
-        """Of living attempts that start tasks."""
-        if tasks is not None:
-            tasks.on_end = self._look_at_part
-
-    def start(self, launch: Launch, key: a.Key) -> RunDirectory:
-        """Start a process, or fail to."""
-        words = launch.spec.command.split()
-        is_leader = words[0] == LEAD
-        micros, code, *rest = words[2:4] if is_leader else words[1:]
-        self._pid += 1
-        one = RunDirectory(
-            key, launch, self.boot, self._pid, self.loop.now_us,
-            left_us=int(micros) * (1 + key[1] % 3), exit_code=int(code),
-            ignores=frozenset(int(word) for word in rest[1:]), resumed_us=self.loop.now_us,
-        )  # fmt: skip
-        self.directories[key] = one
-        if self._is_bad and self._rng.random() * 1000 < self.faults.bad_starts_permille:
-            self._strikes.note("bad_starts_permille")
-            one.is_over, one.host_fault, one.detail = True, True, "no space left on the host"
-            one.pid, one.code, one.cause = 0, 1, EndCause.START_FAILED
-            one.ended_us = self.loop.now_us
-            return one
-        self._oracle.note_process(self.name, self.boot, key, launch)
-        if self.tasks is not None:
-            self.tasks.books.note_process(self.name, key)
-            self.starters[key] = Starter(key, lambda: self.desk, self._strikes.note_event)
-        if launch.spec.runs_by_roles:
-            self._start_step(one)
-            return one
-        if not is_leader or words[1] != "wait":
-            self._plan_end(one)
-        if is_leader:
-            starter = self.starters[key]
-            Leader(
-                self.loop, launch, key[1], self.others, starter, lambda code: self._leave(one, code)
-            )
-        return one
-
-    def _leave(self, one: RunDirectory, code: int) -> None:
-        """Let a process end by itself, now or when it is not stopped any more."""
-        if one.is_over or one.boot != self.boot:
-            return
-        if one.suspended_us:
-            self.loop.after(SECOND_US, self._leave, one, code)
-        else:
-            self._end(one, code, 0)
-
-    def _start_step(self, one: RunDirectory) -> None:
-        def end(code: int, detail: str) -> None:
-            one.detail = detail
-            self._end(one, code, 0)
-
-        key, rng = one.key, Random(self._rng.random())
-        starter = self.starters.get(key)
-        self._steps[key] = SimStep(
-            self.loop, rng, one.launch, key[1], end, starter, self._strikes.note_event
-        )
-
-    def _plan_end(self, one: RunDirectory) -> None:
-        one.life += 1
-        self.loop.after(one.left_us, self._run_out, one, one.life)
-
-    def _run_out(self, one: RunDirectory, life: int) -> None:
-        if one.life == life and not one.is_over and one.boot == self.boot:
-            self._end(one, one.exit_code, 0)
-
-    def _end(self, one: RunDirectory, code: int, signal: int) -> None:
-        """Let the process be gone, with its status in the run directory or not."""
-        self._drop_step(one)
-        one.is_over, one.ended_us = True, self.loop.now_us
-        one.code, one.signal = code, signal
-        is_lost = self.shepherd is None and (
-            signal == _KILL or self._rng.random() * 1000 < self.faults.lost_status_permille
-        )
-        if is_lost:
-            self._strikes.note("lost_status_permille")
-            one.code, one.signal = 1, 0
-            one.cause = one.cause or EndCause.STATUS_LOST
-            one.detail = "its shell and the shepherd were both killed"
-        self._oracle.note_gone(self.name, one.key, code, is_known=not is_lost)
-        if self.shepherd is not None:
-            self.shepherd.tell_end(one)
-
-    def _drop_step(self, one: RunDirectory) -> None:
-        step = self._steps.pop(one.key, None)
-        if step is not None:
-            step.kill()
-        starter = self.starters.pop(one.key, None)
-        if starter is not None:
-            starter.leave()
-
-    # Parts.
-
-    def open_part(self, launch: Launch, key: a.Key) -> None:
-        """Have a place for tasks."""
-        now_us = self.loop.now_us
-        self.directories[key] = RunDirectory(
-            key, launch, self.boot, 0, now_us, left_us=0, exit_code=0, ignores=frozenset(),
-            resumed_us=now_us, is_part=True,
-        )  # fmt: skip
-
-    def look_at_part(self, one: RunDirectory) -> None:
-        """Let a part be over that is being ended and has nothing left."""
-        assert self.tasks is not None
-        if one.step and not one.is_over and not self.tasks.has_any(one.key):
-            one.is_over, one.ended_us = True, self.loop.now_us
-            if self.shepherd is not None:
-                self.shepherd.tell_end(one)
-
-    def _look_at_part(self, key: a.Key) -> None:
-        if self.shepherd is not None:
-            self.shepherd.note_task_end(key)
-        one = self.directories.get(key)
-        if one is not None and one.is_part:
-            self.look_at_part(one)
-
-    def send_signal(self, one: RunDirectory, signal: int) -> None:
-        """Send a signal to a living process; a stopped one dies of KILL only."""
-        one.signals.append(signal)
-        if one.is_part:
-            assert self.tasks is not None
-            self.tasks.signal(one.key, signal)
-            self.look_at_part(one)
-            return
-        step = self._steps.get(one.key)
-        if step is not None and signal in {_INT, _TERM}:
-            if not one.suspended_us:
-                step.ask_to_end(signal)
-            return
-        if signal == _KILL or (
-            signal in {_INT, _TERM} and signal not in one.ignores and not one.suspended_us
-        ):
-            self._end(one, 128 + signal, signal)
-
-    def suspend(self, one: RunDirectory, *, suspended: bool) -> None:
-        """Stop a living process, or let it go on."""
-        now_us = self.loop.now_us
-        if one.is_part:
-            assert self.tasks is not None
-            self.tasks.suspend(one.key, suspended=suspended)
-            one.suspended_us = now_us if suspended else 0
-            return
-        self._oracle.note_stopped(one.key, suspended=suspended)
-        step = self._steps.get(one.key)
-        if step is not None:
-            step.suspend(suspended=suspended)
-        if suspended and not one.suspended_us:
-            one.suspended_us = now_us
-            one.left_us -= now_us - one.resumed_us
-            one.life += 1
-        elif not suspended and one.suspended_us:
-            one.stopped_us += now_us - one.suspended_us
-            one.suspended_us, one.resumed_us = 0, now_us
-            if step is None and not one.launch.spec.command.startswith(f"{LEAD} wait"):
-                self._plan_end(one)
-
-    def reboot(self) -> None:
-        """Lose every process, and some run directories that were not on the disk yet."""
-        self.desk = None
-        if self.tasks is not None:
-            self.tasks.books.note_trouble(self.name)
-            self.tasks.lose_all()
-        for one in list(self.directories.values()):
-            if not one.is_over and not one.is_part:
-                self._drop_step(one)
-                self._oracle.note_gone(self.name, one.key, 0, is_known=False)
-            if self._rng.random() < 0.3:
-                del self.directories[one.key]
-                continue
-            if not one.is_over:
-                one.cause, one.code = EndCause.HOST_RESTARTED, 1
-                one.detail = "the host was restarted while it ran"
-            one.is_over = True
-            one.started_us = one.ended_us = self.loop.now_us
-            one.suspended_us = one.stopped_us = 0
-        self.boot += 1
+_KILL: Final = 9
 
 
 Hear = Callable[[list[a.News | a.Led]], object]
 
 
-class Shepherd(Process):
+class Shepherd(Minder):
     """One life of the shepherd. It tells one worker."""
 
     def __init__(self, ground: Ground, rng: Random) -> None:
@@ -312,7 +32,7 @@ class Shepherd(Process):
         self._rng = rng
         self._hear: Hear | None = None
         self._arrives_us = 0
-        self._leases: dict[a.Key, Micros] = {}
+        self._watch_leases()
         tasks = ground.tasks
         self._tasks = KnownTasks(self, tasks) if tasks is not None else None
         for one in ground.directories.values() if tasks is not None else ():
@@ -371,8 +91,10 @@ class Shepherd(Process):
         begun = part.begun if part is not None and part.is_part and not part.step else None
         if self._tasks.serve(key, order, answer, begun) and part is not None:
             part.tasks += 1
-            if part.suspended_us:
-                self.ground.suspend(part, suspended=True)
+            if part.stands_still:
+                tasks = self.ground.tasks
+                assert tasks is not None
+                tasks.suspend(part.key, suspended=True)
             self.seam("task started")
 
     def take(self, action: a.Action) -> None:
@@ -387,7 +109,7 @@ class Shepherd(Process):
             case a.Suspend(job, index, attempt, suspended):
                 one = self._living((job, index, attempt))
                 if one is not None:
-                    self.ground.suspend(one, suspended=suspended)
+                    self.ground.be_still(one, still=suspended)
                     self.seam("suspended")
                     self._tell(a.Suspended(job, index, attempt, suspended))
             case a.Checkpoint():
@@ -407,7 +129,7 @@ class Shepherd(Process):
             return
         one.number = max(one.number, action.count)
         one.saved_us = self.ground.loop.now_us
-        is_good = not (one.step or one.suspended_us)
+        is_good = not (one.step or one.stands_still)
         detail = "" if is_good else "the job is stopped, or ends"
         one.outcome = a.Outcome(one.outcome.number + 1, action.ends, is_good, detail)
         self.seam("saved")
@@ -427,9 +149,7 @@ class Shepherd(Process):
                     self.seam("part noted")
                     self._tell(a.Led(job, index, attempt, host))
             case a.Lease(until):
-                self._leases = {(job, index, number): at_us for job, index, number, at_us in until}
-                for at_us in set(self._leases.values()):
-                    self.after(max(0, at_us - self.ground.loop.now_us), self._end_leases)
+                self._take_leases(until)
             case a.SetLimit(job, index, attempt, _, limits):
                 one = self._living((job, index, attempt))
                 if one is not None:
@@ -451,13 +171,38 @@ class Shepherd(Process):
         else:
             self._tell(a.Started(*key, one.pid, one.started_us))
         self.seam("told")
-        self._end_leases()
+        self._mind_leases()
 
-    def _end_leases(self) -> None:
-        for key, until_us in self._leases.items():
-            one = self._living(key)
-            if one is not None and until_us <= self.ground.loop.now_us:
-                self._signal(a.Signal(*key, _KILL, EndCause.HOST_LOST, STEP_KILL))
+    def _take_leases(self, until: list[tuple[int, int, int, Micros, Micros]]) -> None:
+        kept = self.ground.leases
+        self.ground.leases = {}
+        for job, index, number, *instants in until:
+            key = (job, index, number)
+            found = kept.get(key) if instants[0] == a.KEPT else (instants[0], instants[1])
+            if found is not None:
+                self.ground.leases[key] = found
+        self._watch_leases()
+        self._mind_leases()
+
+    def _watch_leases(self) -> None:
+        now_us = self.ground.loop.now_us
+        for at_us in {at_us for instants in self.ground.leases.values() for at_us in instants}:
+            self.after(max(0, at_us - now_us), self._mind_leases)
+
+    def _mind_leases(self) -> None:
+        """Freeze and thaw what is to be, and kill what has outlived even that."""
+        now_us = self.ground.loop.now_us
+        for one in list(self.ground.directories.values()):
+            frozen_us, killed_us = self.ground.leases.get(one.key, (now_us + 1, now_us + 1))
+            if one.is_over:
+                continue
+            if killed_us <= now_us:
+                self._signal(a.Signal(*one.key, _KILL, EndCause.HOST_LOST, STEP_KILL))
+            elif (frozen_us <= now_us) != bool(one.frozen_us):
+                frozen = not one.frozen_us
+                self.ground.be_still(one, still=frozen, by_lease=True)
+                self._tell(a.Frozen(*one.key, frozen))
+                self.seam("frozen")
 
     def _living(self, key: a.Key) -> RunDirectory | None:
         one = self.ground.directories.get(key)
@@ -474,7 +219,7 @@ class Shepherd(Process):
         if order.step:
             one.cause, one.step, one.step_us = order.cause, order.step, self.loop.now_us
         if order.step and one.suspended_us:
-            self.ground.suspend(one, suspended=False)
+            self.ground.be_still(one, still=False)
             self._tell(a.Suspended(*one.key, suspended=False))
         self.ground.send_signal(one, order.number)
         self.seam("signalled")
@@ -484,7 +229,7 @@ def _present(one: RunDirectory) -> a.Present:
     return a.Present(
         *one.key, "", one.pid, one.started_us, one.suspended_us, one.stopped_us, one.number,
         one.cause, one.step, one.step_us, one.reported, one.limits, one.is_part, tuple(one.parts),
-        saved_us=one.saved_us, outcome=one.outcome,
+        saved_us=one.saved_us, outcome=one.outcome, frozen_us=one.frozen_us,
     )  # fmt: skip
 
 

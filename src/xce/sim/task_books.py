@@ -62,6 +62,8 @@ class TaskBooks:
         """Parts on hosts that were given up while the attempt had them."""
         self._left: set[Place] = set()
         """Parts that are said to be stale on hosts that are there."""
+        self._ran: set[Key] = set()
+        """Attempts whose process was started."""
         self._counts: Counter[Key] = Counter()
         self._ever: set[tuple[Place, str]] = set()
         self._troubles: Counter[str] = Counter()
@@ -94,7 +96,9 @@ class TaskBooks:
                 rows = zip(record.jobs, record.indices, record.causes, record.cpu_us, strict=True)
                 for job, index, cause, cpu_us in rows:
                     self._let_go(job, index, is_given_up=cause in _GIVEN_UP, cpu_us=cpu_us)
-            case r.Requeued() | r.LaunchFailed():
+            case r.Requeued():
+                self._take_requeued(record)
+            case r.LaunchFailed():
                 for job, index in zip(record.jobs, record.indices, strict=True):
                     self._let_go(job, index, is_given_up=True)
             case h.HostUp() | h.HostDown() | h.HostsLost() | h.ReignBegun():
@@ -103,6 +107,12 @@ class TaskBooks:
                 self._take_stale(record)
             case _:
                 pass
+
+    def _take_requeued(self, record: r.Requeued) -> None:
+        for at, (job, index) in enumerate(zip(record.jobs, record.indices, strict=True)):
+            cpu_us = record.cpu_us[at] if record.cpu_us else 0
+            is_told = bool(record.cpu_us) and record.causes[at] not in _GIVEN_UP
+            self._let_go(job, index, is_given_up=not is_told, cpu_us=cpu_us)
 
     def _take_stale(self, record: h.HostsLeftOut | h.PartsLeft | h.StaleGone) -> None:
         match record:
@@ -186,7 +196,7 @@ class TaskBooks:
         most_us = self._own_cpu_us + self._task_cpu_us * self._counts[key]
         check(cpu_us <= most_us, f"{key} has used {cpu_us} us, of {most_us} at most")
         is_calm = self._trouble_of(allocation.hosts) == allocation.troubles
-        if is_calm and cpu_us and not is_given_up:
+        if is_calm and key in self._ran and not is_given_up:
             self.counted += self._counts[key] > 0
             check(cpu_us == most_us, f"{key} has used {cpu_us} us, and {most_us} are to be counted")
 
@@ -212,6 +222,7 @@ class TaskBooks:
     def note_process(self, host: str, key: Key) -> None:
         """Learn that the process of an attempt is started on its first host."""
         self._check_alone(host, key)
+        self._ran.add(key)
 
     def _check_alone(self, host: str, key: Key) -> None:
         beside = [one for where, one in self._stale if where == host and one != key]

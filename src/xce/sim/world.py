@@ -12,10 +12,11 @@ from xce.model.ids import HOUR_US, SECOND_US, JobId, Micros
 from xce.model.reason import ReasonCode
 from xce.model.record import JobSubmitted
 from xce.sim import workload
+from xce.sim.agreement import check_books
 from xce.sim.faults import Faults
 from xce.sim.havoc import happen
 from xce.sim.idle import SHUT, could_start, is_kept_back
-from xce.sim.oracles import check_books, demand
+from xce.sim.oracles import demand
 from xce.sim.parts import Parts
 from xce.sim.schedule import PAPER, WISH, Item
 from xce.state.snapshot import digest

@@ -21,6 +21,7 @@ from xce.model.record_access import DenialsNoted, LoginBegan, LoginRefreshed, Lo
 from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.record_post import Posted
+from xce.model.record_waiting import DelaysPassed, DependencyDoomed
 from xce.model.trace import TracesChanged
 from xce.state import groups, host_records, live, modify, over, usage
 from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
@@ -138,7 +139,7 @@ def _is_held(state: ClusterState, at_us: Micros, job_id: JobId, position: int, n
 def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
     before, zone = state.queues, state.config.time_zone
     keep_switches(state, record.config)
-    if state.config.self_fence and state.config.host_grace_us > record.config.host_grace_us:
+    if state.config.has_fences and state.config.host_grace_us > record.config.host_grace_us:
         longest_us = max(state.config.host_grace_us, state.long_grace_us[1])
         state.long_grace_us = (state.now_us, longest_us)
     state.config = record.config
@@ -233,7 +234,7 @@ def _jobs_released(state: ClusterState, record: r.JobsReleased) -> None:
         refresh_waiting(state, job)
 
 
-def _delays_passed(state: ClusterState, record: r.DelaysPassed) -> None:
+def _delays_passed(state: ClusterState, record: DelaysPassed) -> None:
     for job_id, waited_us in zip(record.jobs, record.waited_us, strict=True):
         job = found_job(state, job_id)
         job.waited_us = waited_us
@@ -241,7 +242,7 @@ def _delays_passed(state: ClusterState, record: r.DelaysPassed) -> None:
         await_delay(state, job)
 
 
-def _dependency_doomed(state: ClusterState, record: r.DependencyDoomed) -> None:
+def _dependency_doomed(state: ClusterState, record: DependencyDoomed) -> None:
     for job_id in record.jobs:
         job = found_job(state, job_id)
         job.waits |= DOOMED
@@ -421,8 +422,8 @@ _APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     LoginRefreshed: lambda state, record: state.logins.take_turn(record),
     LoginRevoked: lambda state, record: state.logins.take(record, state.now_us),
     r.JobsReleased: _jobs_released,
-    r.DelaysPassed: _delays_passed,
-    r.DependencyDoomed: _dependency_doomed,
+    DelaysPassed: _delays_passed,
+    DependencyDoomed: _dependency_doomed,
     ElementsReleased: apply_elements_released,
     ElementsDoomed: apply_elements_doomed,
     r.Held: _held,

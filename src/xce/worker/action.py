@@ -5,7 +5,7 @@ sides' lists are typed here; the shepherd, which imports the standard library on
 of the same form. New fields only at the end.
 """
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,8 @@ from xce.model.observation import AttemptEnded
 
 Key: TypeAlias = tuple[JobId, Index, int]
 """``(job, index, attempt)``."""
+KEPT: Final = -1
+"""In a `Lease`: whoever gives it does not know when the controller was there last."""
 
 
 class Spawn(msgspec.Struct, frozen=True, gc=False):
@@ -100,12 +102,13 @@ class Forget(msgspec.Struct, frozen=True, gc=False, tag="forget", array_like=Tru
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False, tag="lease", array_like=True):
-    """Until when attempts may run though nothing more is heard; all of them, in place of earlier
-    ones.
+    """Until when attempts may run, and be there, though nothing more is heard; all of them, in
+    place of earlier ones.
     """
 
-    until: list[tuple[JobId, Index, int, Micros]]
-    """``(job, index, attempt, instant)``, by the monotonic clock."""
+    until: list[tuple[JobId, Index, int, Micros, Micros]]
+    """``(job, index, attempt, frozen at, killed at)``, by the clock that goes on while the machine
+    sleeps; `KEPT` twice: as the shepherd has it."""
 
 
 class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=True):
@@ -142,6 +145,9 @@ class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):
     boot_id: str
     isolation: str
     pid: int
+    freezes: bool = False
+    """Whether it freezes attempts, and takes instants of leases by the clock that goes on while the
+    machine sleeps."""
 
 
 class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
@@ -175,6 +181,8 @@ class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):
     saved_us: Micros = 0
     """When the last checkpoint was begun; 0: none was."""
     outcome: Outcome = Outcome()
+    frozen_us: Micros = 0
+    """Since when it stands still for want of the controller; 0: it does not."""
 
     @property
     def key(self) -> Key:
@@ -241,6 +249,15 @@ class Suspended(msgspec.Struct, frozen=True, tag="suspended", array_like=True):
     index: Index
     attempt: int
     suspended: bool
+
+
+class Frozen(msgspec.Struct, frozen=True, tag="frozen", array_like=True):
+    """It stands still for want of the controller, or goes on as far as it is not suspended."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    frozen: bool
 
 
 class Checkpointed(msgspec.Struct, frozen=True, tag="checkpointed", array_like=True):
@@ -339,7 +356,7 @@ class Piece(msgspec.Struct, frozen=True, tag="read", array_like=True):
 
 
 News: TypeAlias = (
-    Started | Ended | MainOver | Suspended | Checkpointed | Usage | Appended | TerminalLost
+    Started | Ended | MainOver | Suspended | Frozen | Checkpointed | Usage | Appended | TerminalLost
 )
 """What the host state machine is told."""
 Event: TypeAlias = News | Greeting | Present | Listed | Piece | TerminalRead | Led | TaskTold

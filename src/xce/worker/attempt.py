@@ -26,6 +26,7 @@ from xce.worker.action import (
     Suspend,
     Usage,
 )
+from xce.worker.still import note_still
 
 _TICKS_OFF: Final = 2
 """The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may
@@ -36,8 +37,9 @@ class Live:
     """An attempt that is to run, runs, or is being ended."""
 
     __slots__ = (
-        "attempt", "cause", "cpu_us", "due_us", "forget", "index", "interval_us", "is_part",
-        "is_posting", "is_running", "is_warned", "launch", "limits", "number", "number_signal",
+        "attempt", "cause", "cpu_us", "due_us", "forget", "frozen_us", "index", "interval_us",
+        "is_part", "is_posting", "is_running", "is_warned", "launch", "launched_us", "limits",
+        "number", "number_signal",
         "own_end", "part_cpu_us", "part_used", "parts", "pid", "saved_us", "signalled",
         "started_us", "step", "step_us", "stopped_us", "suspended", "suspended_us", "used",
         "wants_suspended",
@@ -71,8 +73,12 @@ class Live:
         self.wants_suspended = self.suspended = False
         self.suspended_us = 0
         """Since when; 0: it is not."""
+        self.frozen_us = 0
+        """Since when it stands still for want of the controller; 0: it does not."""
         self.stopped_us = 0
-        """How long it was suspended before that."""
+        """How long it stood still before that."""
+        self.launched_us: Micros = 0
+        """When the controller was there that launched it; 0: it was found here."""
         self.number = self.number_signal = 0
         """The last of the user's signals, and which it was."""
         self.signalled = (0, 0)
@@ -86,7 +92,7 @@ class Live:
         self.limits: tuple[int, ...] = ()
         """Those that were set since the launch; empty: none."""
         self.is_warned = False
-        """The signal that was asked for before the run limit is sent."""
+        """The signal that was asked for before the run limit is sent; kept with the limits."""
         self.saved_us: Micros = 0
         """When the last checkpoint was ordered or begun; 0: none was."""
         self.due_us = 0
@@ -104,23 +110,48 @@ class Live:
     def set_limits(self, limits: tuple[int, ...]) -> None:
         """Have other limits than those of the launch, as `limits_of` gives them."""
         run_limit_us, mem_limit_kib, fence_us, *rest = limits
-        self.is_warned = self.is_warned and run_limit_us == self.launch.run_limit_us
+        self.is_warned = any(rest[2:3])
         spec = replace(self.launch.spec, mem_limit_kib=mem_limit_kib)
         if rest:
             spec = replace(spec, limits=replace(spec.limits, cpu_us=rest[0]))
         if rest[1:] and spec.checkpoints is not None:
             spec = replace(spec, checkpoints=replace(spec.checkpoints, period_us=rest[1]))
-        self.launch = replace(self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us)
+        self.launch = replace(
+            self.launch, spec=spec, run_limit_us=run_limit_us, fence_us=fence_us,
+            fence_kill_us=rest[3] if rest[3:] else 0,
+        )  # fmt: skip
         self.limits = limits
 
     def limits_of(self, effect: SetLimits) -> tuple[int, ...]:
-        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, and
-        the period of checkpoints where the job writes any.
+        """Return limits as the shepherd keeps them: run limit, memory limit, fence, CPU limit, the
+        period of checkpoints where the job writes any, 1 where it was warned before that limit,
+        and when it is killed by its fence.
         """
-        limits = effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us
-        if self.launch.spec.checkpoints is None:
-            return limits
-        return (*limits, effect.checkpoint_period_us)
+        is_warned = self.is_warned and effect.run_limit_us == self.launch.run_limit_us
+        return self._kept(
+            (effect.run_limit_us, effect.mem_limit_kib, effect.fence_us, effect.cpu_limit_us),
+            effect.checkpoint_period_us, effect.fence_kill_us, is_warned=is_warned,
+        )  # fmt: skip
+
+    def _kept(
+        self, limits: tuple[int, ...], period_us: Micros, kill_us: Micros, *, is_warned: bool
+    ) -> tuple[int, ...]:
+        if kill_us:
+            return (*limits, period_us, int(is_warned), kill_us)
+        if is_warned:
+            return (*limits, period_us, 1)
+        return limits if self.launch.spec.checkpoints is None else (*limits, period_us)
+
+    def _note_warning(self) -> SetLimit:
+        """Have it kept with the limits that the warning is sent: a worker that comes knows it."""
+        launch, spec = self.launch, self.launch.spec
+        period_us = spec.checkpoints.period_us if spec.checkpoints is not None else 0
+        self.is_warned = True
+        self.limits = self._kept(
+            (launch.run_limit_us, spec.mem_limit_kib, launch.fence_us, spec.limits.cpu_us),
+            period_us, launch.fence_kill_us, is_warned=True,
+        )  # fmt: skip
+        return SetLimit(*self.key, spec.mem_limit_kib, self.limits)
 
     def overrun(self, one: Usage) -> EndCause:
         """Return which limit it goes beyond; NONE: none."""
@@ -147,14 +178,10 @@ class Live:
         used_us = self.cpu_us + gone_us + sum(self.part_cpu_us.values())
         return EndCause.CPULIMIT if used_us >= limit_us else EndCause.NONE
 
-    def note_suspension(self, now_us: Micros, *, suspended: bool) -> None:
-        """Count the time that it is suspended."""
-        if suspended and not self.suspended:
-            self.suspended_us = now_us
-        elif self.suspended and not suspended:
-            self.stopped_us += max(0, now_us - self.suspended_us)
-            self.suspended_us = 0
-        self.suspended = suspended
+    def note_still(self, now_us: Micros, *, still: bool, by_lease: bool = False) -> None:
+        """Count the time that it stands still."""
+        note_still(self, now_us, still=still, by_lease=by_lease)
+        self.suspended = self.suspended if by_lease else still
 
     def match(self, present: Present, now_us: Micros, actions: list[Action]) -> None:
         """Take how it is, and order again what an earlier shepherd may not have done."""
@@ -163,6 +190,7 @@ class Live:
         elif self.limits != present.limits:
             actions.append(SetLimit(*self.key, self.limits[1], self.limits))
         self.stopped_us, self.suspended_us = present.stopped_us, present.suspended_us
+        self.frozen_us = present.frozen_us
         self.suspended = bool(present.suspended_us)
         if present.step > self.step:
             self.cause = EndCause(present.cause)
@@ -190,7 +218,7 @@ class Live:
             return ending.step_due_us(
                 self.step, self.cause, self.step_us, self.launch, self.interval_us
             )
-        if not self.is_running or self.suspended:
+        if not self.is_running or self.suspended or self.frozen_us:
             return 0
         end_us = self._warn_us() or self._end_us()
         return min(filter(None, (end_us, self._checkpoint_us())), default=0)
@@ -222,15 +250,14 @@ class Live:
             return self.saved_us + wanted.period_us
         return self.started_us + (wanted.first_us or wanted.period_us)
 
-    def before_limit(self, now_us: Micros) -> Signal | Checkpoint | None:
-        """Return what is due before the run limit; None: nothing is."""
+    def before_limit(self, now_us: Micros) -> list[Action]:
+        """Return what is due before the run limit."""
         if 0 < self._checkpoint_us() <= now_us and not self.is_at_limit(now_us):
             self.saved_us = now_us
-            return Checkpoint(self.launch, *self.key)
+            return [Checkpoint(self.launch, *self.key)]
         if not self._warn_us():
-            return None
-        self.is_warned = True
-        return self.request(self.launch.spec.warning_signal, 0)
+            return []
+        return [self._note_warning(), self.request(self.launch.spec.warning_signal, 0)]
 
     def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
         """Note what somebody asked for, and return it."""

@@ -30,6 +30,7 @@ from xce.worker import action as a
 from xce.worker import ending
 from xce.worker.action import Action, Key
 from xce.worker.attempt import Live, Over, by_own_clock, is_ordered, never_started, over_of
+from xce.worker.fence import Fence
 from xce.worker.outbox import Outbox, Reports
 from xce.worker.parts import EARLIER, GONE, Parts
 from xce.worker.past import Past, Place
@@ -55,8 +56,7 @@ class HostState:
         self._outbox = Outbox()
         self._past = Past()
         self._due: list[tuple[Micros, Place]] = []
-        self._contact_us: Micros = 0
-        """When a controller is known to have been there last; 0: no beat was answered yet."""
+        self._fence = Fence()
 
     # The controller's side.
 
@@ -80,27 +80,24 @@ class HostState:
                     self._set_limits(effect, now_us, actions)
         return actions
 
-    def meet(self, epoch: Epoch) -> bool:
-        """Note a controller that welcomes us; False: it is deposed, there was a later one."""
+    def meet(self, epoch: Epoch, at_us: Micros) -> bool:
+        """Note a controller that welcomes us; False: it is deposed, there was a later one.
+
+        ``at_us``, here and below, is of the clock of `xce.worker.fence`.
+        """
         if epoch < self._epoch:
             return False
         self._epoch = epoch
+        self._fence.meet(at_us)
         return True
 
     def contact(self, at_us: Micros) -> list[Action]:
         """Note that the controller was there at that instant or later."""
-        self._contact_us = max(self._contact_us, at_us)
-        return self._lease(at_us)
+        self._fence.contact(at_us)
+        return self._lease()
 
-    def _lease(self, now_us: Micros, *, is_news: bool = False) -> list[Action]:
-        """Return until when the attempts may run that shall not outlive a lost contact."""
-        since_us = self._contact_us or now_us
-        until = [
-            (*live.key, since_us + live.launch.fence_us)
-            for live in self._live.values()
-            if live.launch.fence_us
-        ]
-        return [a.Lease(until)] if until or is_news else []
+    def _lease(self, *, is_news: bool = False) -> list[Action]:
+        return self._fence.lease(self._live.values(), is_news=is_news)
 
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
@@ -164,8 +161,8 @@ class HostState:
         place = (launch.job, index)
         live = self._live.get(place)
         if live is None and attempt > self._past.newest(place):
-            self._live[place] = Live(launch, index, attempt, is_part=True)
-            lease = self._lease(now_us) if launch.fence_us else []
+            self._live[place] = self._fence.begin(Live(launch, index, attempt, is_part=True))
+            lease = self._lease() if launch.fence_us else []
             return [a.SpawnPart(launch, index, attempt), *lease], ""
         if live is None or live.attempt > attempt or (live.attempt == attempt and live.step):
             return [], GONE
@@ -191,6 +188,9 @@ class HostState:
                     self._schedule(live)
                 case a.Suspended():
                     self._note_suspension(one, now_us)
+                case a.Frozen() if (live := self._named(one)) is not None:
+                    live.note_still(now_us, still=one.frozen, by_lease=True)
+                    self._schedule(live)
                 case a.Checkpointed() if (live := self._named(one)) is not None:
                     live.saved_us = one.saved_us
                     self._note_outcome(live, one.outcome, now_us, actions)
@@ -224,7 +224,7 @@ class HostState:
             actions.append(a.Spawn(live.launch, [(live.index, live.attempt)]))
             if live.wants_suspended:
                 actions.append(a.Suspend(*live.key, suspended=True))
-        return [*actions, *self._lease(now_us)]
+        return [*actions, *self._lease()]
 
     # Time.
 
@@ -245,8 +245,8 @@ class HostState:
             _, place = heapq.heappop(self._due)
             live = self._live[place]
             live.due_us = 0
-            if not live.step and (early := live.before_limit(now_us)) is not None:
-                actions.append(early)
+            if not live.step and (early := live.before_limit(now_us)):
+                actions += early
                 self._schedule(live)
             elif live.step:
                 self.go_to_step(live, ending.next_step(live.step), now_us, actions)
@@ -266,7 +266,7 @@ class HostState:
                 continue
             live = self._live.get(place)
             if live is None:
-                self._live[place] = Live(launch, index, attempt)
+                self._live[place] = self._fence.begin(Live(launch, index, attempt))
                 elements.append((index, attempt))
             elif attempt > live.attempt:
                 if attempt > self._waiting.get(place, (launch, 0))[1]:
@@ -276,7 +276,7 @@ class HostState:
         if elements:
             actions.append(a.Spawn(launch, elements))
         if launch.fence_us:
-            actions += self._lease(now_us)
+            actions += self._lease()
 
     def _terminate(self, effect: Terminate, now_us: Micros, actions: list[Action]) -> None:
         place, key = (effect.job, effect.index), (effect.job, effect.index, effect.attempt)
@@ -323,7 +323,7 @@ class HostState:
             live.set_limits(limits)
             actions.append(a.SetLimit(*live.key, effect.mem_limit_kib, limits))
             self._schedule(live)
-            actions += self._lease(now_us, is_news=True)
+            actions += self._lease(is_news=True)
 
     # Ending.
 
@@ -373,7 +373,7 @@ class HostState:
         live = self._named(one)
         if live is None:
             return
-        live.note_suspension(now_us, suspended=one.suspended)
+        live.note_still(now_us, still=one.suspended)
         if not live.forget:
             self._outbox.note_suspension(live.key, suspended=one.suspended)
         self._schedule(live)
@@ -425,8 +425,9 @@ class HostState:
     def _start_waiting(self, place: Place, actions: list[Action]) -> None:
         launch, attempt = self._waiting.pop(place, (None, 0))
         if launch is not None:
-            self._live[place] = Live(launch, place[1], attempt)
+            self._live[place] = self._fence.begin(Live(launch, place[1], attempt))
             actions.append(a.Spawn(launch, [(place[1], attempt)]))
+            actions += self._lease() if launch.fence_us else []
 
     # The shepherd's list, one by one.
 

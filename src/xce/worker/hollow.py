@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 import signal
-import time
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
@@ -21,10 +21,12 @@ from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import HOLLOW
 from xce.worker import action as a
+from xce.worker.clock import boot_us, clock_us
 from xce.worker.core import Listing
 from xce.worker.ending import STEP_KILL
 from xce.worker.link import PROTOCOL, OnEvents, OnList, ShepherdList
 from xce.worker.order import AppendOrder, CheckpointOrder, OrderFrame, ReadOrder, SpawnOrder
+from xce.worker.still import note_still
 
 SECONDS_NAME: Final = "XCE_HOLLOW_S"
 """A job's variable: how long it runs, ``1.5`` or ``1-10``."""
@@ -99,6 +101,7 @@ class _Simulated:
         """How much longer it would run from `resumed_us` on."""
         self.exit_code = 0
         self.suspended_us: Micros = 0
+        self.frozen_us: Micros = 0
         self.stopped_us: Micros = 0
         self.number = self.cause = self.step = 0
         self.step_us: Micros = 0
@@ -114,8 +117,13 @@ class _Simulated:
         return a.Present(
             *self.key, self.note, self.pid, self.started_us, self.suspended_us, self.stopped_us,
             self.number, self.cause, self.step, self.step_us, reported=False,
-            saved_us=self.saved_us, outcome=self.outcome,
+            saved_us=self.saved_us, outcome=self.outcome, frozen_us=self.frozen_us,
         )  # fmt: skip
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether it was stopped, or is frozen."""
+        return bool(self.suspended_us or self.frozen_us)
 
 
 class HollowShepherd:
@@ -136,7 +144,8 @@ class HollowShepherd:
         self._last_pid = 0
         self._events: list[a.Event] = []
         self._courses: dict[tuple[str, str], Course | str] = {}
-        self._leases: dict[a.Key, asyncio.TimerHandle] = {}
+        self._leases: dict[a.Key, list[asyncio.TimerHandle]] = {}
+        """When each is to be frozen, and killed."""
         self._is_ready = False
 
     @property
@@ -155,8 +164,8 @@ class HollowShepherd:
             self._is_ready = False
             for one in self._attempts.values():
                 _cancel(one.timer)
-            for timer in self._leases.values():
-                timer.cancel()
+            for key in list(self._leases):
+                self._drop_lease(key)
 
     def listing(self) -> list[Listing]:
         """Return all attempts that are not forgotten."""
@@ -192,7 +201,7 @@ class HollowShepherd:
         one = self._living(key)
         if one is None or 0 < count <= one.number:
             return
-        one.number, one.saved_us = max(one.number, count), _clock_us()
+        one.number, one.saved_us = max(one.number, count), clock_us()
         detail = "a hollow host's jobs write no checkpoints"
         one.outcome = a.Outcome(one.outcome.number + 1, ends, is_good=False, detail=detail)
         self._tell(a.Checkpointed(*key, one.saved_us, one.outcome))
@@ -225,7 +234,7 @@ class HollowShepherd:
 
     def _spawn(self, order: SpawnOrder, environ: dict[str, str]) -> None:
         course = self._course(environ)
-        now_us = _clock_us()
+        now_us = clock_us()
         for job, index, attempt, *_ in order.items:
             key = (job, index, attempt)
             if key in self._attempts:
@@ -249,15 +258,14 @@ class HollowShepherd:
     def _end(self, one: _Simulated, code: int, number: int, detail: str = "") -> None:
         _cancel(one.timer)
         one.timer = None
-        one.suspended_us = 0
-        ran_us = _clock_us() - one.started_us if one.pid else 0
+        one.suspended_us = one.frozen_us = 0
+        ran_us = clock_us() - one.started_us if one.pid else 0
         one.ended = a.Ended(
             *one.key, one.started_us if one.pid else 0, one.started_us + ran_us, code, number,
             one.cause, host_fault=False, detail=detail, user_us=min(ran_us, 1_000),
             max_mem_kib=1_024, max_processes=1, max_threads=1,
         )  # fmt: skip
-        lease = self._leases.pop(one.key, None)
-        _cancel(lease)
+        self._drop_lease(one.key)
         self._tell(one.ended)
 
     def _living(self, key: a.Key) -> _Simulated | None:
@@ -273,7 +281,7 @@ class HollowShepherd:
                 return
             one.number = order.count
         if order.step:
-            one.cause, one.step, one.step_us = order.cause, order.step, _clock_us()
+            one.cause, one.step, one.step_us = order.cause, order.step, clock_us()
             # As a real shepherd does: what is stopped would never take it.
             self._suspend(one.key, suspended=False)
         if one.ended is None:
@@ -282,41 +290,59 @@ class HollowShepherd:
     def _take_signal(self, one: _Simulated, number: int) -> None:
         if number in _HARMLESS:
             return
-        if one.suspended_us and number != signal.SIGKILL:
+        if one.stands_still and number != signal.SIGKILL:
             one.held.append(number)
             return
         self._end(one, 128 + number, number)
 
     def _suspend(self, key: a.Key, *, suspended: bool) -> None:
         one = self._living(key)
-        if one is None or suspended == bool(one.suspended_us):
-            return
-        now_us = _clock_us()
-        if suspended:
+        if one is not None and suspended != bool(one.suspended_us):
+            self._tell(a.Suspended(*key, suspended))
+            self._be_still(one, still=suspended)
+
+    def _freeze(self, key: a.Key, *, frozen: bool) -> None:
+        one = self._living(key)
+        if one is not None and frozen != bool(one.frozen_us):
+            self._tell(a.Frozen(*key, frozen))
+            self._be_still(one, still=frozen, by_lease=True)
+
+    def _be_still(self, one: _Simulated, *, still: bool, by_lease: bool = False) -> None:
+        now_us, stood_still = clock_us(), one.stands_still
+        note_still(one, now_us, still=still, by_lease=by_lease)
+        if one.stands_still and not stood_still:
             _cancel(one.timer)
             one.timer = None
             one.left_us = max(0, one.left_us - (now_us - one.resumed_us))
-            one.suspended_us = now_us
-        else:
-            one.stopped_us += now_us - one.suspended_us
-            one.suspended_us, one.resumed_us = 0, now_us
+        elif stood_still and not one.stands_still:
+            one.resumed_us = now_us
             self._run(one)
-        self._tell(a.Suspended(*key, suspended))
-        if not suspended and one.held:
-            number, one.held = one.held[0], []
-            self._take_signal(one, number)
+            if one.held:
+                number, one.held = one.held[0], []
+                self._take_signal(one, number)
 
-    def _lease(self, until: list[tuple[int, int, int, Micros]]) -> None:
-        """Let attempts end by themselves, each at its instant, unless another order comes."""
-        for timer in self._leases.values():
+    def _lease(self, until: list[tuple[int, int, int, Micros, Micros]]) -> None:
+        """Let attempts stand still and end, each at its instants, unless another order comes."""
+        wanted = {(job, index, number): instants for job, index, number, *instants in until}
+        for key in [key for key in self._leases if wanted.get(key, [0])[0] != a.KEPT]:
+            self._drop_lease(key)
+        loop, now_us = asyncio.get_running_loop(), boot_us()
+        for key, (frozen_us, killed_us) in wanted.items():
+            if frozen_us == a.KEPT:
+                continue
+            due = [(killed_us, partial(self._run_out, key))]
+            if frozen_us < killed_us:
+                due.append((frozen_us, partial(self._freeze, key, frozen=True)))
+            self._leases[key] = [
+                loop.call_later(max(0, at_us - now_us) / SECOND_US, act) for at_us, act in due
+            ]
+        for key in self._attempts:
+            if wanted.get(key, (now_us + 1,))[0] > now_us:
+                self._freeze(key, frozen=False)
+
+    def _drop_lease(self, key: a.Key) -> None:
+        for timer in self._leases.pop(key, []):
             timer.cancel()
-        loop, now_us = asyncio.get_running_loop(), _clock_us()
-        self._leases = {
-            (job, index, attempt): loop.call_later(
-                max(0, at_us - now_us) / SECOND_US, self._run_out, (job, index, attempt)
-            )
-            for job, index, attempt, at_us in until
-        }
 
     def _run_out(self, key: a.Key) -> None:
         self._signal(a.Signal(*key, signal.SIGKILL, EndCause.HOST_LOST, STEP_KILL))
@@ -330,7 +356,3 @@ class HollowShepherd:
 def _cancel(timer: asyncio.TimerHandle | None) -> None:
     if timer is not None:
         timer.cancel()
-
-
-def _clock_us() -> Micros:
-    return time.monotonic_ns() // 1000

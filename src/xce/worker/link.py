@@ -16,8 +16,9 @@ import msgspec
 
 from xce.model.effect import Launch
 from xce.worker.action import Ended, Event, Greeting, Key, Listed, Present
+from xce.worker.clock import boot_us, clock_us
 from xce.worker.core import Listing
-from xce.worker.order import OrderFrame, encode_orders
+from xce.worker.order import OrderFrame, encode_orders, for_earlier
 
 PROTOCOL: Final = 1
 _HEAD: Final = struct.Struct(">I")
@@ -110,6 +111,9 @@ class ShepherdLink(asyncio.Protocol):
     def send(self, frame: OrderFrame) -> None:
         """Send orders; into the void while there is no shepherd: its next list settles it."""
         if self._transport is not None and self._is_listed:
+            if self._greeting is not None and not self._greeting.freezes:
+                asleep_us = boot_us() - clock_us()
+                frame = OrderFrame(for_earlier(frame.orders, asleep_us), frame.bases)
             content = encode_orders(frame)
             self._transport.write(_HEAD.pack(len(content)) + content)
 

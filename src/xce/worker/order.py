@@ -5,12 +5,13 @@ The simple ones (`Signal`, `Suspend`, `SetLimit`, `Forget`, `Lease`) are sent as
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import msgspec
 
 from xce.model.ids import Index, JobId, Micros
-from xce.worker.action import Forget, Lead, Lease, SetLimit, Signal, Suspend
+from xce.worker.action import KEPT, Forget, Lead, Lease, SetLimit, Signal, Suspend
 from xce.worker.streams import Target
 
 SpawnItem: TypeAlias = tuple[JobId, Index, int, dict[str, str], str, Target | None, Target | None]
@@ -181,6 +182,13 @@ class CheckpointOrder(msgspec.Struct, frozen=True, tag="checkpoint", array_like=
     shared: CheckpointShared
 
 
+class EarlierLease(msgspec.Struct, frozen=True, tag="lease", array_like=True):
+    """A `Lease` for a shepherd of an older release, which kills and cannot freeze."""
+
+    until: list[tuple[JobId, Index, int, Micros]]
+    """By the clock that stands still while the machine sleeps."""
+
+
 Order: TypeAlias = (
     SpawnOrder
     | Signal
@@ -194,6 +202,7 @@ Order: TypeAlias = (
     | TaskOrder
     | Lead
     | Lease
+    | EarlierLease
     | SetLimit
 )
 
@@ -215,3 +224,20 @@ def encode_orders(frame: OrderFrame) -> bytes:
     except UnicodeEncodeError:
         plain: Any = msgspec.to_builtins(frame)
         return json.dumps(plain).encode()
+
+
+def for_earlier(orders: Iterable[Order], asleep_us: Micros) -> list[Order]:
+    """Return orders for a shepherd that cannot freeze: it kills instead.
+
+    Args:
+        orders: As they are meant.
+        asleep_us: How long the machine has slept since it was started.
+    """
+    told: list[Order] = []
+    for order in orders:
+        if not isinstance(order, Lease):
+            told.append(order)
+        elif all(at_us != KEPT for *_, at_us in order.until):
+            until = [(job, index, number, at_us) for job, index, number, at_us, _ in order.until]
+            told.append(EarlierLease([(*one[:3], one[3] - asleep_us) for one in until]))
+    return told

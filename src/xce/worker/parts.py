@@ -169,7 +169,9 @@ class Parts:
             actions.append(Suspend(*key, suspended=order.suspended))
         spec, wanted = live.launch.spec, (order.mem_limit_kib, order.cpu_limit_us)
         if wanted != (spec.mem_limit_kib, spec.limits.cpu_us):
-            live.set_limits((0, order.mem_limit_kib, live.launch.fence_us, order.cpu_limit_us))
+            limits = (0, order.mem_limit_kib, live.launch.fence_us, order.cpu_limit_us)
+            kill_us = live.launch.fence_kill_us
+            live.set_limits((*limits, 0, 0, kill_us) if kill_us else limits)
             actions.append(SetLimit(*key, order.mem_limit_kib, live.limits))
         return actions
 

@@ -52,6 +52,7 @@ from xce.worker.action import (
 from xce.worker.asks import Asks
 from xce.worker.beat import Beat
 from xce.worker.checkpoints import checkpoint_order
+from xce.worker.clock import boot_us, clock_us
 from xce.worker.core import HostState
 from xce.worker.dates import render_date
 from xce.worker.file_desk import FileDesk
@@ -178,7 +179,7 @@ class Worker:
 
     def _welcome(self, peer: Peer, welcome: m.Welcome) -> None:
         assert self._greeting is not None
-        if not self._state.meet(welcome.epoch):
+        if not self._state.meet(welcome.epoch, boot_us()):
             self._log.error("controller-deposed", extra={"epoch": welcome.epoch})
             peer.abort("a later controller was here before")
             return
@@ -203,7 +204,7 @@ class Worker:
             "controller-found", extra={"epoch": welcome.epoch, "attempts": len(attempts)}
         )
         self._asked.clear()
-        self._beat = Beat(welcome.beat_us, clock_us())
+        self._beat = Beat(welcome.beat_us, boot_us())
         self._send_beat(peer)
         self._fetch()
         self._report()
@@ -212,7 +213,7 @@ class Worker:
         """Say that we are here, and give up a controller that does not answer any more."""
         if self._peer is not peer:
             return
-        now_us = clock_us()
+        now_us = boot_us()
         if self._beat.is_silent(now_us):
             peer.abort("it does not answer any more")
             return
@@ -226,7 +227,7 @@ class Worker:
         """Send the next beat when it is due."""
         if self._beat_timer is not None:
             self._beat_timer.cancel()
-        delay_s = max(0.0, (self._beat.next_us() - clock_us()) / 1e6)
+        delay_s = max(0.0, (self._beat.next_us() - boot_us()) / 1e6)
         self._beat_timer = asyncio.get_running_loop().call_later(delay_s, self._send_beat, peer)
 
     def _lose(self, reason: str) -> None:
@@ -490,8 +491,3 @@ class Worker:
 
     def _sweep(self) -> None:
         self._store.sweep(retention_s=self._options.retention_s, log=self._log)
-
-
-def clock_us() -> Micros:
-    """Return the monotonic clock."""
-    return time.monotonic_ns() // 1000

@@ -220,7 +220,7 @@ def test_a_job_that_outlives_its_lease_is_killed_though_no_worker_is_there(
     for job in (1, 2):
         shepherd.spawn("trap '' INT TERM; touch ready.$$; while :; do sleep 0.1; done", job=job)
         shepherd.expect("started", job, 0, 1)
-    soon_us = time.monotonic_ns() // 1000 + 1_000_000
+    soon_us = time.monotonic_ns() // 1000 + 1_000_000  # as a worker of an older release says it
     shepherd.order(["lease", [[1, 0, 1, soon_us - 900_000], [2, 0, 1, soon_us]]])
     shepherd.order(["lease", [[2, 0, 1, soon_us]]])
     shepherd.connect()

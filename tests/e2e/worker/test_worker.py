@@ -269,21 +269,24 @@ def test_limits_that_are_set_while_a_job_runs_hold(host: Host) -> None:
     assert end.exit_code > 128
 
 
-def test_a_users_signal_comes_once_also_when_it_is_told_twice(host: Host) -> None:
+def test_a_signal_or_warning_comes_once_also_when_it_is_told_twice(host: Host) -> None:
     host.launch(
-        "trap 'echo got >> got' USR1; touch ready; while [ ! -e stop ]; do sleep 0.05; done"
+        "trap 'echo got >> got' USR1; trap 'echo warned >> warned' URG; touch ready; "
+        "while [ ! -e stop ]; do sleep 0.05; done",
+        spec={"warning_signal": int(signal.SIGURG), "warning_us": 3_600_000_000},
     )
     wait_until((host.work / "ready").exists, "the job to begin")
     one = SendSignal(1, 0, 1, 1, signal.SIGUSR1)
-    host.controller.send(one, one)
-    wait_until(lambda: host.text("got"), "the signal")
+    limits = SetLimits(1, 0, 1, 600_000_000, 0, 0)
+    host.controller.send(one, one, limits, limits)
+    wait_until(lambda: host.text("got") and host.text("warned"), "the signals")
     host.kill_worker()
     host.start_worker()
-    host.controller.send(one)
+    host.controller.send(one, limits)
     time.sleep(0.2)
     (host.work / "stop").touch()
     host.controller.end_of(1)
-    assert host.text("got") == "got\n"
+    assert (host.text("got"), host.text("warned")) == ("got\n", "warned\n")
 
 
 def test_a_daemon_that_a_job_leaves_is_gone_when_the_end_is_told(host: Host) -> None:

@@ -1,15 +1,17 @@
 """What was: courses, usage and sums, answered from the history store."""
 
 import msgspec
+from msgspec.structs import replace
 from rest_cluster import run_rest
 
 from xce.apiserver.courses import PIECE, SCOPES, Wanted, tell_page, usage_page
 from xce.apiserver.listing import parse_refs
 from xce.journal.history_search import START, Search
-from xce.model.command import ResumeJobs, Selection, StopJobs
+from xce.model.command import ResumeJobs, Selection, StopJobs, Tick
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.job import EndCause, Owner
+from xce.model.observation import HostDisconnected
 from xce.testing.builders import (
     kill,
     place,
@@ -200,6 +202,37 @@ def test_usage_and_sums_count_every_attempt_once():
             sums = document["sums"]
             assert (sums["done"], sums["exited"]) == (done, exited), query
         assert EndCause.OWNER
+
+    run_rest(story)
+
+
+def test_an_attempt_that_was_requeued_is_told_with_what_it_used():
+    async def story(rest):
+        controller = rest.controller
+        given = submission(rerunnable=True)
+        job = submit(controller, replace(given, spec=replace(given.spec, requeue_codes=(7,))))
+        run_job(controller, job, exit_code=7)
+        place(controller, job)
+        report_started(controller, job)
+        controller.tell(HostDisconnected("h1"))
+        wait(rest, 600)
+        controller.tell(Tick())
+        settle(rest)
+        _, document = await rest.get("/history/usage")
+        first, second = document["rows"]
+        assert (first["attempt"], first["stat"], first["cause"]) == (1, "EXIT", "TERM_REQUEUE_EXIT")
+        assert (first["exit_code"], first["cpu_s"], first["max_mem_mib"]) == (7, 0.003, 1.0)
+        assert (first["requeued"], first["requeued_at"]) == (first["cause_text"], first["end_at"])
+        assert (second["attempt"], second["cause"]) == (2, "TERM_HOST_LOST")
+        assert [second[name] for name in ("exit_code", "cpu_s", "max_mem_mib")] == [None] * 3
+        for query, exited in (("", 2), ("scope=exited", 2), ("scope=done", 0)):
+            _, document = await rest.get(f"/history/sums?{query}")
+            assert document["sums"]["exited"] == exited, query
+        _, document = await rest.get(f"/history/jobs?ids={job}")
+        (row,) = document["rows"]
+        (over,) = [step for step in row["steps"] if step["what"] == "over"]
+        assert (over["exit_code"], over["cpu_s"], over["max_mem_mib"]) == (7, 0.003, 1.0)
+        assert over["cause"] == "TERM_REQUEUE_EXIT"
 
     run_rest(story)
 

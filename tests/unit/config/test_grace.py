@@ -15,13 +15,29 @@ def test_the_defaults_give_a_host_two_minutes():
     config = parse("cluster_name: c")
     assert config.host_grace_us == 120 * SECOND_US
     assert config.silence_us == 15 * SECOND_US
-    assert config.fence_us == 0
+    assert config.fence_spans() == (0, 0)
+    assert not config.has_fences
 
 
 def test_rerunnable_jobs_are_fenced_before_the_grace_is_over():
-    assert parse("self_fence: true").fence_us == 90 * SECOND_US
+    config = parse("self_fence: true")
+    assert config.has_fences
+    assert config.fence_spans() == (90 * SECOND_US, 114 * SECOND_US)
+    assert config.fence_spans(False) == (0, 0)
     text = "self_fence: true\nfence_after_s: 100"
-    assert parse(text).fence_us == 100 * SECOND_US
+    assert parse(text).fence_spans(True) == (100 * SECOND_US, 114 * SECOND_US)
+
+
+def test_a_profile_may_want_a_fence_or_none_for_its_jobs():
+    texts = {
+        "hosts.yaml": "- {names: h1}",
+        "xce.yaml": "fence_after_s: 100",
+        "applications.yaml": "- {name: solver, self_fence: true}\n- {name: any}",
+    }
+    config = parse_config(texts)
+    assert config.has_fences
+    assert [app.self_fence for app in config.applications] == [None, True]
+    assert not parse("cluster_name: c").has_fences
 
 
 @pytest.mark.parametrize(

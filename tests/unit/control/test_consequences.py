@@ -5,7 +5,8 @@ import pytest
 from xce.model.ids import SECOND_US
 from xce.model.job import EndCause
 from xce.model.reason import ReasonCode
-from xce.model.record import DependencyDoomed, JobsReleased, Withdrawn
+from xce.model.record import JobsReleased, Withdrawn
+from xce.model.record_waiting import DependencyDoomed
 from xce.state.check import check_state
 from xce.state.view import ended_element, pend_reason, stat_of
 from xce.testing.builders import (

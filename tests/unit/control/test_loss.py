@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from xce.model.command import Accepted, ApplyConfig, DeclareHostsLost, SetHostsOpen
-from xce.model.config import ClusterConfig, GrantConfig
+from xce.model.config import AppConfig, ClusterConfig, GrantConfig
 from xce.model.effect import Launch, Terminate
 from xce.model.host_record import HostsLost, HostsSilent, StaleGone
 from xce.model.ids import SECOND_US
@@ -321,6 +321,25 @@ def test_jobs_that_run_elsewhere_are_not_touched(controller):
     run_job(controller, submit(controller))
     lose(controller)
     assert stat(controller, job) == "RUN"
+
+
+@pytest.mark.parametrize(
+    ("of_cluster", "of_profile", "rerunnable", "is_fenced"),
+    [
+        (True, None, True, True), (True, False, True, False), (False, True, True, True),
+        (False, None, True, False), (True, True, False, False),
+    ],
+)  # fmt: skip
+def test_cluster_and_profile_say_which_rerunnable_jobs_are_frozen_and_killed(
+    of_cluster, of_profile, rerunnable, is_fenced
+):
+    apps = (AppConfig(name="solver", self_fence=of_profile),)
+    controller = cluster(self_fence=of_cluster, applications=apps)
+    wanted = msgspec.structs.replace(submission(rerunnable=rerunnable), app="solver")
+    place(controller, submit(controller, wanted))
+    ((_, launch),) = [one for one in controller.effects() if isinstance(one[1], Launch)]
+    spans = (90 * SECOND_US, 114 * SECOND_US) if is_fenced else (0, 0)
+    assert (launch.fence_us, launch.fence_kill_us) == spans
 
 
 def test_a_shorter_grace_does_not_count_for_what_was_launched_under_a_longer_one():

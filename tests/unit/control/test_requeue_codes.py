@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from xce.model.command import RequeueJobs, SetHostsOpen
 from xce.model.config import ExitValues, QueueConfig
 from xce.model.job import REQUEUES_MAX, EndCause
+from xce.model.record import Requeued
 from xce.state.check import check_state
 from xce.state.snapshot import digest
 from xce.state.view import stat_of
@@ -51,6 +52,19 @@ def test_an_exit_status_that_was_named_starts_the_job_anew(controller):
     assert controller.job(job).ended.attempt == 3
     check_state(controller.state)
     assert digest(replayed(controller.entries)) == digest(controller.state)
+
+
+def test_what_it_used_is_in_the_record(controller):
+    job = submit_with(controller, 99)
+    run(controller, job, 99)
+    ((used,),) = (
+        [record for record in entry.records if isinstance(record, Requeued)]
+        for entry in controller.entries[-1:]
+    )
+    assert (used.exit_codes, used.signals) == ([99], [0])
+    assert (used.cpu_us, used.max_mem_kib) == ([3_000], [1_024])
+    (begun_us,), (ended_us,) = used.started_at_us, used.ended_at_us
+    assert 0 < begun_us <= ended_us == controller.now_us - 5
 
 
 def test_one_that_was_killed_or_ran_into_a_limit_is_not_started_anew(controller):

@@ -13,12 +13,14 @@ from xce.testing.builders import (
     chosen,
     cluster,
     kill,
+    leave_host,
     place,
     report_ended,
     report_started,
     run_job,
     submission,
     submit,
+    tick,
 )
 
 
@@ -84,11 +86,32 @@ def test_an_attempt_that_was_requeued_or_opened_again_has_a_record_of_its_own(tm
         (2, "EXIT", "", None),
         (3, "DONE", "", None),
     ]
+    assert {(one["cpu_s"], one["max_mem_mib"]) for one in found} == {(0.003, 1.0)}
+    assert sorted(one["exit_code"] for one in found) == [0, 1, 1]
     assert main([*base, "--format", "lsb.acct"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (line,) = [one for one in lines if ' "true" "true" -1 ' in one]
+    assert all(' "true" "true" 0.003000 ' in line for line in lines)
+    (line,) = [one for one in lines if shlex.split(one)[-4] == "10"]
     assert " 32 1.0 " in line
-    assert shlex.split(line)[-4] == "10"
+    assert '"default" 256 1 ' in line
+
+
+def test_what_a_lost_host_did_not_tell_is_not_known(tmp_path, capsys):
+    controller = cluster(["h1", "h2"])
+    job = submit(controller, submission(rerunnable=True))
+    place(controller, job)
+    report_started(controller, job)
+    leave_host(controller, "h1")
+    tick(controller, after_us=120_000_000)
+    store(tmp_path / "history" / "history.db", controller)
+    base = ["history", "export", "--dir", str(tmp_path)]
+    assert main(base) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["requeued"], found["cause"]) == (True, "TERM_HOST_LOST")
+    assert (found["exit_code"], found["cpu_s"], found["max_mem_mib"]) == (None, None, None)
+    assert found["start_at"] <= found["end_at"]
+    assert main([*base, "--format", "lsb.acct"]) == 0
+    assert ' "true" "true" -1 ' in capsys.readouterr().out
 
 
 def test_the_command_prints_them_in_either_form(tmp_path, capsys):

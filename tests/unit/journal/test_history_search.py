@@ -16,7 +16,7 @@ from xce.model.command import RequeueJobs, ResumeJobs, Selection, SignalJobs, St
 from xce.model.host_record import CheckpointsSeen
 from xce.model.job import EndCause, Outcome
 from xce.model.observation import AttemptSeen, HostDisconnected, Reported
-from xce.model.record import Requeued, SuspensionDone
+from xce.model.record import LaunchFailed, Requeued, SuspensionDone
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
     chosen,
@@ -96,6 +96,8 @@ def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(path, read):
         report_started(controller, job)
         write(controller, Requeued([job], [0]))
     place(controller, job)
+    write(controller, LaunchFailed([job], [0], [0], "no space"))
+    place(controller, job)
     report_started(controller, job)
     report_ended(controller, job, exit_code=4)
     half = len(controller.entries) // 2
@@ -105,14 +107,50 @@ def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(path, read):
     assert [(a.ended.attempt, a.ended.outcome) for a in past.attempts] == [
         (1, Outcome.NONE),
         (2, Outcome.NONE),
-        (3, Outcome.EXIT),
+        (3, Outcome.NONE),
+        (4, Outcome.EXIT),
     ]
-    assert [event.kind for event in past.events] == [Happening.REQUEUED] * 2
+    assert [attempt.is_measured for attempt in past.attempts] == [False] * 3 + [True]
+    kinds = [Happening.REQUEUED, Happening.REQUEUED, Happening.START_FAILED]
+    assert [event.kind for event in past.events] == kinds
     (course,) = courses(read, job, controller.now_us)
     assert [step.what for step in course.steps].count("requeued") == 2
     assert course.stat == "EXIT"
     sums = read.search().sums(Search())
-    assert (sums.done, sums.exited) == (0, 1)
+    assert (sums.done, sums.exited) == (0, 3)
+    rows = read.search().usage(Search(), START, 9)
+    assert [row.attempt for row in rows] == [1, 2, 4]
+    rows = read.search().usage(Search(never_ran=True), START, 9)
+    assert [row.attempt for row in rows] == [1, 2, 3, 4]
+
+
+def test_what_a_requeued_attempt_used_is_kept_and_counted(path, read):
+    controller = cluster({"h1": 2})
+    given = submission()
+    job = submit(controller, replace(given, spec=replace(given.spec, requeue_codes=(7,))))
+    run_job(controller, job, exit_code=7)
+    ended_at_us = controller.now_us - 5
+    run_job(controller, job)
+    keep(path, controller.entries)
+    first, last = (attempt.ended for attempt in read.course(job).attempts)
+    assert (first.outcome, first.exit_code, first.cause) == (
+        Outcome.NONE, 7, EndCause.REQUEUE_EXIT,
+    )  # fmt: skip
+    assert (first.cpu_us, first.max_mem_kib) == (last.cpu_us, last.max_mem_kib) == (3_000, 1_024)
+    assert (first.ended_at_us, first.attempt) == (ended_at_us, 1)
+    (course,) = courses(read, job, controller.now_us)
+    words = [step.what for step in course.steps]
+    assert words[2:5] == ["started", "over", "requeued"]
+    assert course.steps[3].ended == first
+    search = read.search()
+    for outcomes, done, exited in (
+        (tuple(Outcome), 1, 1),
+        ((Outcome.EXIT, Outcome.NONE), 0, 1),
+        ((Outcome.DONE,), 1, 0),
+    ):
+        sums = search.sums(Search(outcomes=outcomes))
+        assert (sums.done, sums.exited, sums.ran) == (done, exited, done + exited)
+        assert round(sums.cpu_s * 1_000) == 3 * (done + exited)
 
 
 def test_a_suspension_is_counted_as_whose_it_is(path, read):
@@ -376,7 +414,7 @@ def test_each_attempt_is_told_with_the_hosts_that_it_had(path, read):
     (element,) = read.job(job).elements
     assert dict(element.hosts) == places[1]
     search = read.search()
-    for host, attempts in {"h1": [], "h2": [2], "h3": [2]}.items():
+    for host, attempts in {"h1": [1], "h2": [1, 2], "h3": [2]}.items():
         rows = search.usage(Search(host=host), START, 9)
         assert sorted(row.attempt for row in rows) == attempts, host
 

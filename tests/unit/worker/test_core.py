@@ -1,5 +1,3 @@
-import msgspec
-
 from xce.model.effect import Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.job import EndCause, Files, JobSpec, Owner
 from xce.model.observation import AttemptSeen
@@ -405,11 +403,6 @@ def test_two_attempts_of_one_element_are_told_apart_in_a_list() -> None:
     assert state.joined() == ((AttemptSeen(1, 0, 2, running=True),), ((1, 0, 1),))
 
 
-def fenced(attempt: int = 1) -> Launch:
-    """A launch of a job that shall not outlive a lost contact by more than 60 s."""
-    return msgspec.structs.replace(launch(attempt=attempt), fence_us=60 * S)
-
-
 def test_of_two_living_attempts_only_the_newer_one_waits_for_the_other() -> None:
     for ordered, found, spawned in ((2, 1, [(0, 2)]), (1, 2, None)):
         state = HostState()
@@ -420,29 +413,3 @@ def test_of_two_living_attempts_only_the_newer_one_waits_for_the_other() -> None
         assert [one.elements for one in actions if isinstance(one, Spawn)] == (
             [spawned] if spawned else []
         )
-
-
-def test_a_job_that_is_to_be_fenced_has_a_lease_from_its_launch_on() -> None:
-    state = HostState()
-    state.contact(10 * S)
-    actions = state.take_effects(1, [fenced()], 30 * S)
-    assert actions == [Spawn(fenced(), [(0, 1)]), Lease([(1, 0, 1, 70 * S)])]
-    assert state.contact(40 * S) == [Lease([(1, 0, 1, 100 * S)])]
-    assert state.contact(35 * S) == [Lease([(1, 0, 1, 100 * S)])]
-
-
-def test_without_any_contact_a_lease_counts_from_the_launch() -> None:
-    state = HostState()
-    assert state.take_effects(1, [fenced()], 30 * S)[1] == Lease([(1, 0, 1, 90 * S)])
-
-
-def test_a_new_shepherd_is_told_of_the_leases() -> None:
-    state = HostState()
-    state.contact(10 * S)
-    state.take_effects(1, [fenced()], 30 * S)
-    assert Lease([(1, 0, 1, 70 * S)]) in state.take_list([], 31 * S)
-
-
-def test_other_jobs_have_no_lease() -> None:
-    state = running()
-    assert state.contact(40 * S) == []

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from xce.model.effect import Launch, SetLimits, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
-from xce.worker.action import Ended, MainOver, Present, Signal, Started, Suspend
+from xce.worker.action import Ended, MainOver, Present, SetLimit, Signal, Started, Suspend
 from xce.worker.core import HostState, Listing
 
 S = 1_000_000
@@ -90,10 +90,15 @@ def warned(before_us=10 * S, **launch):
     return state
 
 
+def kept(run_limit_us):
+    """Return the order to keep that the warning before this limit is sent."""
+    return SetLimit(1, 0, 1, 0, (run_limit_us, 0, 0, 0, 0, 1))
+
+
 def test_a_warning_comes_so_long_before_the_run_limit_and_once():
     state = warned()
     assert state.next_due_us() == 30 * S
-    assert state.tick(30 * S) == [Signal(1, 0, 1, 23)]
+    assert state.tick(30 * S) == [kept(30 * S), Signal(1, 0, 1, 23)]
     assert state.next_due_us() == 40 * S
     (last,) = state.tick(40 * S)
     assert (last.number, last.cause) == (12, EndCause.RUNLIMIT)
@@ -107,11 +112,11 @@ def test_a_warning_longer_than_the_run_limit_comes_at_once():
 def test_a_warning_comes_before_the_deadline_where_that_is_earlier(in_us, warned_us):
     state = warned(warning_in_us=in_us)
     assert state.next_due_us() == warned_us
-    assert state.tick(warned_us) == [Signal(1, 0, 1, 23)]
+    assert state.tick(warned_us) == [kept(30 * S), Signal(1, 0, 1, 23)]
     assert state.next_due_us() == 40 * S  # whoever decides about deadlines ends it before
     alone = warned(warning_in_us=in_us, run_limit_us=0)
     assert alone.next_due_us() == 5 * S + in_us
-    assert alone.tick(5 * S + in_us) == [Signal(1, 0, 1, 23)]
+    assert alone.tick(5 * S + in_us) == [kept(0), Signal(1, 0, 1, 23)]
     assert alone.next_due_us() is None
 
 
@@ -127,6 +132,28 @@ def test_a_warning_before_the_deadline_is_known_to_the_worker_that_comes_next():
     again = HostState()
     again.take_list([present(started_us=6 * S)._replace(launch=spawn.launch)], 8 * S)
     assert again.next_due_us() == 25 * S
+
+
+def test_a_warning_that_was_sent_is_known_to_the_worker_that_comes_next():
+    state = warned(warning_in_us=20 * S)
+    order, _ = state.tick(25 * S)
+    again = HostState()
+    listed = present(started_us=10 * S, limits=order.limits)
+    spec = JobSpec(command="x", warning_signal=23, warning_us=10 * S)
+    given = replace(LAUNCH, spec=spec, warning_at_us=25 * S)
+    assert again.take_list([listed._replace(launch=given)], 26 * S) == []
+    assert again.next_due_us() == 40 * S
+    same = SetLimits(1, 0, 1, 30 * S, 0, 0)
+    assert again.take_effects(1, [same], 26 * S) == []
+    other, *_ = again.take_effects(1, [replace(same, run_limit_us=60 * S)], 27 * S)
+    assert other.limits == (60 * S, 0, 0, 0)
+    assert again.next_due_us() == 25 * S
+
+
+def test_a_shepherd_that_did_not_hear_of_a_warning_is_told_again():
+    state = warned()
+    order, _ = state.tick(30 * S)
+    assert state.take_list([present(started_us=10 * S)], 31 * S) == [order]
 
 
 def test_another_run_limit_brings_another_warning():

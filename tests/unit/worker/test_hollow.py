@@ -133,11 +133,39 @@ def test_a_lease_that_runs_out_ends_its_attempt_and_a_new_one_replaces_it() -> N
     async def scene(rig: Rig) -> None:
         rig.spawn((1, 0, 1), (2, 0, 1), XCE_HOLLOW_S=LONG)
         await rig.until(2)
-        rig.order(a.Lease([(2, 0, 1, 1)]))
-        rig.order(a.Lease([(1, 0, 1, 1), (2, 0, 1, 2**50)]))
+        rig.order(a.Lease([(2, 0, 1, 1, 1)]))
+        rig.order(a.Lease([(1, 0, 1, 1, 1), (2, 0, 1, 2**50, 2**50)]))
         (ended,) = await rig.until(1)
         assert isinstance(ended, a.Ended)
         assert (ended.key, ended.cause) == ((1, 0, 1), EndCause.HOST_LOST)
+
+    play(scene)
+
+
+def test_what_is_frozen_goes_on_with_a_lease_unless_it_is_stopped_and_else_ends() -> None:
+    async def scene(rig: Rig) -> None:
+        free, stopped, late = (1, 0, 1), (2, 0, 1), (3, 0, 1)
+        rig.spawn(free, stopped, late, XCE_HOLLOW_S="0.3")
+        await rig.until(3)
+        rig.order(a.Suspend(*stopped, suspended=True))
+        assert await rig.until(1) == [a.Suspended(*stopped, suspended=True)]
+        rig.order(a.Lease([(*key, 1, 2**50) for key in (free, stopped, late)]))
+        told = await rig.until(3)
+        assert told == [a.Frozen(*key, frozen=True) for key in (free, stopped, late)]
+        assert all(one.present.frozen_us for one in rig.shepherd.listing())
+        await asyncio.sleep(0.4)
+        assert rig.events == []
+        rig.order(a.Lease([(*free, 2**50, 2**50), (*stopped, 2**50, 2**50), (*late, -1, -1)]))
+        told = await rig.until(3)
+        assert told[:2] == [a.Frozen(*key, frozen=False) for key in (free, stopped)]
+        assert isinstance(told[2], a.Ended)
+        assert (told[2].key, told[2].exit_code) == (free, 0)
+        rig.order(a.Lease([(*late, 1, 1)]))
+        (ended,) = await rig.until(1)
+        assert isinstance(ended, a.Ended)
+        assert (ended.key, ended.cause) == (late, EndCause.HOST_LOST)
+        rig.order(a.Suspend(*stopped, suspended=False))
+        assert len(await rig.until(2)) == 2
 
     play(scene)
 

@@ -61,9 +61,15 @@ def _placed(row: Row, step: Row) -> str:
     )
 
 
-def _ended(row: Row) -> list[str]:
-    """Return how the last attempt ended."""
+def _ended(row: Row, step: Row) -> list[str]:
+    """Return how an attempt ended; the last one, where the step does not tell."""
+    if step.get("cpu_s") is not None:
+        stat = "DONE" if step["what"] == "done" else "EXIT"
+        told = ("exit_code", "signal", "cause_text", "cpu_s")
+        row = {**row, "stat": stat, "start_at": 0.0, **{name: step.get(name) for name in told}}
     first = ended_line(row, ";")
+    if step["what"] == "over":
+        return [first]
     if row["stat"] == "DONE":
         return [first]
     cause = f" {row['cause_text']};" if row.get("cause_text") else ""
@@ -133,8 +139,8 @@ def _texts(row: Row, step: Row) -> list[str]:
             return [_placed(row, step)]
         case "started":
             return _started(row, step)
-        case "done" | "exited" | "withdrawn":
-            return _ended(row)
+        case "done" | "exited" | "withdrawn" | "over":
+            return _ended(row, step)
     return [_FIXED.get(step["what"]) or _asked(step)]
 
 

@@ -47,7 +47,7 @@ def each_usage(reader: HistoryReader, search: Search) -> Iterator[Told]:
         HistoryError: The store cannot be read.
     """
     asked = reader.search()
-    search = replace(search, outcomes=tuple(Outcome))
+    search = replace(search, never_ran=True)
     cursor = START
     while asked is not None:
         rows = asked.usage(search, cursor, PAGE)
@@ -105,7 +105,9 @@ def _render_json(
             "max_mem_mib": round(ended.max_mem_kib / 1024, 2),
         }
         if not ended.outcome:
-            found |= {"requeued": True, "cpu_s": None, "max_mem_mib": None}
+            found["requeued"] = True
+        if not attempt.is_measured:
+            found |= dict.fromkeys(("exit_code", "cpu_s", "max_mem_mib"))
     elif gone is not None:
         found |= {
             "stat": "EXIT",

@@ -64,13 +64,13 @@ class Attempt:
     """One attempt, from its intent until the worker forgets it."""
 
     __slots__ = (
-        "begun", "cause", "code", "course", "detail", "ended_us", "grouped", "host_fault", "ids",
-        "is_child", "is_counted", "is_part", "is_unheld", "key", "kills", "last", "limit_kib",
-        "limits", "mark", "max_mem_kib", "max_processes", "max_threads", "name", "note", "now",
-        "number", "oom", "outcome", "parts", "path", "pid", "pidfd", "report", "reported",
-        "retry_us", "said", "saved_us", "saver", "saves", "says", "sent", "signal", "started_us",
-        "state", "step", "step_us", "stopped_us", "suspended_us", "system_us", "terminal",
-        "user_us",
+        "begun", "cause", "code", "course", "detail", "ended_us", "frozen_us", "grouped",
+        "host_fault", "ids", "is_child", "is_counted", "is_part", "is_unheld", "key", "kills",
+        "last", "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads",
+        "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
+        "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent", "signal",
+        "started_us", "state", "step", "step_us", "stopped_us", "suspended_us", "system_us",
+        "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -96,16 +96,17 @@ class Attempt:
         self.last: list[str] = []
         """The command that ends what serves its programs, see `xce.worker.shepherd.services`."""
         self.grouped = self.is_unheld = self.is_counted = False
-        """Whether it has a control group; the kernel does not hold its memory limit, which came
-        later; it is measured for limits beside that of memory."""
+        """Whether it has a control group; whether the kernel does not hold its memory limit, which
+        came later; whether it is measured for limits beside that of memory."""
         self.now = Now()
         self.limit_kib = 0
         self.limits: list[int] = []
         """Limits that were set since it was started: the worker's own words."""
         self.started_us = self.ended_us = self.suspended_us = 0
         """Since when it is stopped; 0: it is not."""
-        self.stopped_us = 0
-        """How long it has been stopped before that."""
+        self.frozen_us = self.stopped_us = 0
+        """Since when it stands still for its lease (0: it does not); how long it stood still before
+        that, for either."""
         self.number = 0
         """The last of the user's signals that was delivered."""
         self.sent = 0
@@ -163,13 +164,18 @@ class Attempt:
         self.cause = self.cause or cause
         self.detail = self.detail or detail
 
-    def note_stop(self, now_us: int, *, suspended: bool) -> None:
-        """Count the time that it is stopped."""
-        if suspended and not self.suspended_us:
-            self.suspended_us = now_us
-        elif not suspended and self.suspended_us:
-            self.stopped_us += now_us - self.suspended_us
-            self.suspended_us = 0
+    def note_still(self, now_us: int, *, still: bool, by_lease: bool = False) -> None:
+        """Count the time that it stands still, once where both its user and its lease want it."""
+        since_us = min(filter(None, (self.suspended_us, self.frozen_us)), default=now_us)
+        self.stopped_us += max(0, now_us - since_us)
+        is_stopped, is_frozen = bool(self.suspended_us), bool(self.frozen_us)
+        self.suspended_us = now_us if (is_stopped if by_lease else still) else 0
+        self.frozen_us = now_us if (still if by_lease else is_frozen) else 0
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether what is started in it now would stand still, and whoever enters its group."""
+        return bool(self.suspended_us or self.frozen_us)
 
     def present(self) -> Event:
         """Return how it is told to a worker that has just come."""
@@ -178,6 +184,7 @@ class Attempt:
             self.stopped_us, self.number, self.cause, self.step, self.step_us, self.reported,
             self.limits, self.is_part, self.parts,
             self.course is not None and self.course.is_posting, self.saved_us, self.outcome,
+            self.frozen_us,
         ]  # fmt: skip
 
     @property
@@ -269,7 +276,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
             attempt.cause = CAUSE_HOST_RESTARTED
         # The monotonic clock began anew: all that can be said is that it is over.
         attempt.started_us = attempt.ended_us = now_us
-        attempt.suspended_us = attempt.stopped_us = 0
+        attempt.suspended_us = attempt.frozen_us = attempt.stopped_us = 0
         attempt.state = ENDED
     elif attempt.state == ENDED:
         return attempt
@@ -380,15 +387,16 @@ def _read_note(attempt: Attempt, note: list[Any]) -> None:
             attempt.cause, attempt.step, attempt.step_us = cause, step, at_us
         case ["signal", int(number), *sent]:
             attempt.number, attempt.sent = number, sent[0] if sent else 0
-        case ["suspended", bool(suspended), int(at_us)]:
-            attempt.note_stop(at_us, suspended=suspended)
+        case ["suspended" | "frozen" as what, bool(still), int(at_us)]:
+            attempt.note_still(at_us, still=still, by_lease=what == "frozen")
         case ["limits", int(mem_limit_kib), list(limits)]:
             attempt.hold_to(mem_limit_kib, limits)
         case ["step", str(), list(facts), str(report), str(detail)] if attempt.course is not None:
             attempt.course.recall(facts)
             attempt.report, attempt.detail = report, detail
             attempt.started_us = attempt.course.began_us
-            attempt.cause = attempt.step = attempt.suspended_us = attempt.sent = 0
+            attempt.cause = attempt.step = attempt.sent = 0
+            attempt.suspended_us = attempt.frozen_us = 0
         case ["course", int(post), str(detail)] if attempt.course is not None:
             attempt.course.post, attempt.course.post_detail = post, detail
             attempt.course.is_over = True

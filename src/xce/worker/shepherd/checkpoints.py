@@ -104,7 +104,7 @@ class Checkpoints:
     def _why_not(attempt: Attempt) -> str:
         if attempt.state == LEAVING or attempt.step:
             return "the job ends"
-        if attempt.suspended_us:
+        if attempt.stands_still:
             return "the job is suspended"
         is_job = attempt.course is None or attempt.course.step.kind == MAIN
         return "" if is_job and attempt.pid else "only commands before or after the job run"
@@ -191,13 +191,21 @@ class Checkpoints:
 
     def end_late(self, now_us: int) -> None:
         """Kill programs that take too long."""
-        late = [pid for pid, one in self._all.items() if 0 < one.due_us <= now_us]
+        late = [
+            pid
+            for pid, one in self._all.items()
+            if 0 < one.due_us <= now_us and not one.attempt.frozen_us
+        ]
         self._late.update(late)
         _kill(late)
 
     def next_due_us(self) -> int:
         """Return when a program has taken too long; 0: never."""
-        due = [one.due_us for pid, one in self._all.items() if one.due_us and pid not in self._late]
+        due = [
+            one.due_us
+            for pid, one in self._all.items()
+            if one.due_us and pid not in self._late and not one.attempt.frozen_us
+        ]
         return min(due, default=0)
 
 

@@ -6,7 +6,6 @@ An end is told when nothing of the attempt is left, and again to every new worke
 ``forget`` says that it is known for good.
 """
 
-import contextlib
 import os
 import signal
 import time
@@ -16,13 +15,14 @@ from xce.worker.shepherd import attempts, proc, rundir
 from xce.worker.shepherd.attempts import ENDED, LEAVING, RUNNING, Attempt, Event
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.checkpoints import Checkpoints, end_unseen
+from xce.worker.shepherd.fences import Fences
 from xce.worker.shepherd.hooks import Course
 from xce.worker.shepherd.log import write_log
-from xce.worker.shepherd.output import append_text, read_text
+from xce.worker.shepherd.output import add_report, read_text
 from xce.worker.shepherd.reach import Reach, to_measure
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.services import Services
-from xce.worker.shepherd.spawn import As, Ids, Trouble, encode_env, files_of
+from xce.worker.shepherd.spawn import Ids, Trouble, encode_env, files_of
 from xce.worker.shepherd.stages import Stages, plan_of
 from xce.worker.shepherd.starting import Starter
 from xce.worker.shepherd.tasks import Tasks
@@ -56,8 +56,7 @@ class Herd:
         self._attempts: dict[Key, Attempt] = {}
         self._leaving: dict[Key, Attempt] = {}
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        self._leases: dict[Key, int] = {}
-        """Until when attempts may run unless the worker says otherwise."""
+        self.fences = Fences(runs, boot, self._attempts, self._reach, clock_us)
         self._sample_us = 0
         self.terminals = Terminals()
         self._starter = Starter(
@@ -117,6 +116,7 @@ class Herd:
         self._settle(unsure)
         for attempt in undone:
             self._close(attempt)
+        self.fences.freeze_again()
         if self._groups is not None:
             self._groups.sweep({attempt.name for attempt in self._attempts.values()})
 
@@ -153,7 +153,7 @@ class Herd:
                 case ["forget", job, index, attempt, keep]:
                     self._forget((job, index, attempt), keep=keep)
                 case ["lease", list(until)]:
-                    self._leases = {(job, index, att): at_us for job, index, att, at_us in until}
+                    self.fences.take(until)
                 case ["read", *fields]:
                     self._read(*fields)
                 case _:
@@ -237,6 +237,8 @@ class Herd:
             self._reach.note_group(attempt)
             if self._checkpoints.hold(attempt) or self._services.hold(attempt, now_us):
                 attempt.retry_us = now_us + _LOOK_US
+            elif attempt.frozen_us and attempt.course is not None:
+                attempt.retry_us = now_us + _LOOK_US  # its next step waits until it may run
             elif self._reach.is_gone(attempt):
                 self._end(attempt)
             elif 0 < attempt.step < STEP_KILL:
@@ -256,15 +258,15 @@ class Herd:
         self._sample_us = now_us + span_us
         self.events += [attempt.usage() for attempt in self._reach.find_greedy(old)]
 
-    def end_leases(self) -> None:
-        """Kill what has outlived its lease: somebody else may be about to start it; and hooks."""
+    def end_late(self) -> None:
+        """Freeze or kill what has outlived its lease, and kill what takes too long beside a job."""
         now_us = clock_us()
         self._stages.end_late(now_us)
         self._checkpoints.end_late(now_us)
         self._services.end_late(now_us)
-        over = [key for key, until_us in self._leases.items() if until_us <= now_us]
-        for attempt in [self._attempts[key] for key in over if key in self._attempts]:
-            del self._leases[attempt.key]  # once is enough, and nobody shall be woken for it again
+        late, told = self.fences.look()
+        self.events += told
+        for attempt in late:
             is_here = attempt.state == RUNNING or (attempt.state == LEAVING and attempt.step)
             if is_here and attempt.step < STEP_KILL:
                 self._reach.begin()
@@ -272,9 +274,8 @@ class Herd:
             self._checkpoints.end(attempt)
 
     def next_due_us(self) -> int:
-        """Return when there is something to do; 0: not before an event."""
+        """Return when there is something to do but for leases; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
-        due += [until for key, until in self._leases.items() if key in self._attempts]
         others = (self.terminals, self.tasks, self._stages, self._checkpoints, self._services)
         due += [due_us for due_us in (other.next_due_us() for other in others) if due_us]
         if len(self._attempts) > len(self._leaving):
@@ -285,6 +286,7 @@ class Herd:
         """Stop telling; whoever comes next is told all."""
         self.events.clear()
         self.tasks.leave_worker()
+        self.fences.leave_worker()
 
     def close(self) -> None:
         """Write down what is known of ended attempts: nobody will be here to tell it."""
@@ -383,7 +385,7 @@ class Herd:
             rundir.note(attempt.path, ["ending", cause, step, attempt.step_us])
         if number == signal.SIGKILL:
             self._reach.kill(attempt)
-        else:
+        elif not (number == signal.SIGCONT and attempt.frozen_us):
             spared = [] if step else self._checkpoints.pids(attempt)
             self._reach.send(attempt, number, spared + self._services.sessions(attempt))
         if step and attempt.suspended_us:
@@ -396,23 +398,18 @@ class Herd:
         if suspended != bool(attempt.suspended_us):
             now_us = clock_us()
             rundir.note(attempt.path, ["suspended", suspended, now_us])
-            attempt.note_stop(now_us, suspended=suspended)
+            attempt.note_still(now_us, still=suspended)
         if suspended:
             self._reach.stop(attempt)
-        else:
+        elif not attempt.frozen_us:
             self._reach.go_on(attempt)
         self.events.append(["suspended", *key, suspended])
 
     def _append(self, key: Key, text: str) -> None:
-        """Add the job's report to its output file, once, as the job's user."""
-        if (attempt := self._attempts.get(key)) is None:
-            return
-        if attempt.report and not attempt.reported:
-            attempt.reported = True
-            rundir.note(attempt.path, ["reported"])
-            with contextlib.suppress(OSError), As(attempt.ids):
-                append_text(attempt.report, text.encode("utf-8", "surrogateescape"))
-        self.events.append(["appended", *key])
+        """Add the job's report to its output file."""
+        if (attempt := self._attempts.get(key)) is not None:
+            add_report(attempt, text)
+            self.events.append(["appended", *key])
 
     def _forget(self, key: Key, *, keep: bool) -> None:
         if (attempt := self._attempts.get(key)) is None or attempt.state != ENDED:
@@ -438,10 +435,10 @@ class Herd:
         if (attempt := self._attempts.get(key)) is None or attempt.state != RUNNING:
             return
         rundir.note(attempt.path, ["limits", mem_limit_kib, limits])
+        if self._groups is not None and attempt.grouped and mem_limit_kib != attempt.limit_kib:
+            attempt.is_unheld = not self._groups.limit_memory(attempt.name, mem_limit_kib)
         attempt.hold_to(mem_limit_kib, limits)
         self._reach.limit_cpu(attempt)
-        if attempt.grouped and self._groups is not None:
-            attempt.is_unheld = not self._groups.limit_memory(attempt.name, mem_limit_kib)
 
     def _end(self, attempt: Attempt) -> None:
         """Note that nothing of an attempt is left."""

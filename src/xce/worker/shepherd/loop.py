@@ -21,6 +21,7 @@ import time
 from typing import Any, Final
 
 from xce.worker.shepherd import cgroups
+from xce.worker.shepherd.boot_clock import BootAlarm, boot_us
 from xce.worker.shepherd.herd import Herd, clock_us
 from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.spawn import STATUS_FD
@@ -46,7 +47,7 @@ class Shepherd:
     def __init__(self, herd: Herd, listener: socket.socket, *, isolation: str, boot: str) -> None:
         self._herd = herd
         self._listener = listener
-        self._hello = ["hello", PROTOCOL, boot, isolation, os.getpid()]
+        self._hello = ["hello", PROTOCOL, boot, isolation, os.getpid(), True]  # it can freeze
         self._epoll = select.epoll()
         self._worker: socket.socket | None = None
         self._received = bytearray()
@@ -62,6 +63,9 @@ class Shepherd:
         self._epoll.register(listener.fileno(), select.EPOLLIN)
         self._epoll.register(herd.terminals.epoll.fileno(), select.EPOLLIN)
         self._epoll.register(herd.tasks.epoll.fileno(), select.EPOLLIN)
+        self._alarm = BootAlarm()
+        if self._alarm.fd >= 0:
+            self._epoll.register(self._alarm.fd, select.EPOLLIN)
 
     def run(self, *, idle_seconds: float) -> None:
         """Mind the herd until told to stop, or until nobody needs it."""
@@ -70,26 +74,11 @@ class Shepherd:
         while not self._stopping:
             self._watch_adopted()
             ready = self._epoll.poll(self._timeout())
-            reap = False
             for fd, mask in ready:
-                if fd == self._wakeup:
-                    _drain(fd)
-                    reap = True
-                elif fd == self._listener.fileno():
-                    self._accept()
-                elif self._worker is not None and fd == self._worker.fileno():
-                    self._serve(mask)
-                elif fd == self._herd.terminals.epoll.fileno():
-                    self._herd.terminals.serve()
-                elif fd == self._herd.tasks.epoll.fileno():
-                    self._herd.tasks.serve()
-                elif fd in self._herd.adopted:
-                    self._epoll.unregister(fd)
-                    self._watched.discard(fd)
-                    self._herd.take_adopted(fd)
-            if reap:
+                self._take(fd, mask)
+            if any(fd == self._wakeup for fd, _ in ready):
                 self._herd.reap()
-            self._herd.end_leases()
+            self._herd.end_late()
             self._herd.check_leaving()
             self._herd.look()
             self._herd.look_at_streams()
@@ -100,11 +89,31 @@ class Shepherd:
             elif time.monotonic() - alone_since > idle_seconds:
                 return
 
+    def _take(self, fd: int, mask: int) -> None:
+        """Do what a descriptor is ready for."""
+        if fd == self._wakeup:
+            _drain(fd)
+        elif fd == self._alarm.fd:
+            self._alarm.take()
+        elif fd == self._listener.fileno():
+            self._accept()
+        elif self._worker is not None and fd == self._worker.fileno():
+            self._serve(mask)
+        elif fd == self._herd.terminals.epoll.fileno():
+            self._herd.terminals.serve()
+        elif fd == self._herd.tasks.epoll.fileno():
+            self._herd.tasks.serve()
+        elif fd in self._herd.adopted:
+            self._epoll.unregister(fd)
+            self._watched.discard(fd)
+            self._herd.take_adopted(fd)
+
     def _timeout(self) -> float:
-        due_us = self._herd.next_due_us()
-        if not due_us:
-            return 5.0
-        return min(5.0, max(0.0, (due_us - clock_us()) / 1e6) + 0.001)
+        due_us, lease_us = self._herd.next_due_us(), self._herd.fences.next_due_us()
+        self._alarm.set(lease_us)
+        left_us = [due_us - clock_us()] if due_us else []
+        left_us += [lease_us - boot_us()] if lease_us else []
+        return min(5.0, max(0.0, min(left_us, default=5_000_000) / 1e6) + 0.001)
 
     def _watch_adopted(self) -> None:
         for fd in self._herd.adopted.keys() - self._watched:

@@ -7,7 +7,8 @@ import stat
 from collections.abc import Sequence
 from typing import Any, Final
 
-from xce.worker.shepherd.attempts import printable
+from xce.worker.shepherd import rundir
+from xce.worker.shepherd.attempts import Attempt, printable
 from xce.worker.shepherd.spawn import As, Ids
 
 _READ_MAX: Final = 4 * 1024 * 1024
@@ -84,3 +85,12 @@ def read_piece(
         return os.pread(fd, max(0, min(limit, _READ_MAX)), max(0, offset)), found.st_size
     finally:
         os.close(fd)
+
+
+def add_report(attempt: Attempt, text: str) -> None:
+    """Add the job's report to its output file, once, as the job's user."""
+    if attempt.report and not attempt.reported:
+        attempt.reported = True
+        rundir.note(attempt.path, ["reported"])
+        with contextlib.suppress(OSError), As(attempt.ids):
+            append_text(attempt.report, text.encode("utf-8", "surrogateescape"))

@@ -44,8 +44,8 @@ class Services:
         if any(one.attempt is attempt for one in self._all.values()):
             return True
         is_job = attempt.course is None or attempt.course.step.kind == MAIN
-        if not attempt.last or not is_job:
-            return False
+        if not attempt.last or not is_job or attempt.suspended_us or attempt.frozen_us:
+            return False  # what is stopped cannot end by itself
         command, attempt.last = attempt.last, []
         try:
             pid = self._start(attempt, command)

@@ -79,14 +79,14 @@ class Stages:
         """Kill hooks that take too long."""
         for attempt in self._hooked.values():
             course = _course(attempt)
-            if 0 < course.due_us <= now_us and not attempt.suspended_us:
+            if 0 < course.due_us <= now_us and not attempt.stands_still:
                 course.is_late = True
                 self._reach.begin()
                 self._reach.kill(attempt)
 
     def next_due_us(self) -> int:
         """Return when a hook has taken too long; 0: none runs that has a limit."""
-        due = [_course(one).due_us for one in self._hooked.values() if not one.suspended_us]
+        due = [_course(one).due_us for one in self._hooked.values() if not one.stands_still]
         return min(filter(None, due), default=0)
 
     def _start(self, attempt: Attempt, course: Course, now_us: int) -> None:

@@ -111,6 +111,9 @@ class Tasks:
         """Parts that run."""
         self._never: dict[tuple[Key, str], None] = {}
         """The last tasks that were ended while their part was not here (yet)."""
+        self._held: list[tuple[int, Key, str, dict[str, Any]]] = []
+        """What is to be started in parts that stand still: whoever enters their group to start it
+        would stand still, too."""
 
     def take(self, now_us: int, number: int, key: list[int], fields: list[Any]) -> None:
         """Carry out an order about a task; the answer is among the events, now or later."""
@@ -158,6 +161,9 @@ class Tasks:
 
     def look(self, now_us: int) -> list[Event]:
         """Return what is to be told."""
+        held, self._held = self._held, []
+        for order in held:
+            self._start(*order)
         for task in self._all.values():
             if task.waiting is not None and task.waiting.until_us <= now_us:
                 self._answer(task)
@@ -203,6 +209,7 @@ class Tasks:
     def leave_worker(self) -> None:
         """Answer nobody: whoever asked is gone."""
         self.events.clear()
+        self._held.clear()
         for task in self._all.values():
             task.waiting = None
 
@@ -216,6 +223,9 @@ class Tasks:
         is_late = part is not None and (name in part.begun or (key, name) in self._never)
         if known is None and is_late:
             self.events.append(_failure(number, OVER, BEGUN))
+            return
+        if known is None and part is not None and part.stands_still:
+            self._held.append((number, key, name, asked))
             return
         if known is None and part is not None:
             _note_task(part, name)

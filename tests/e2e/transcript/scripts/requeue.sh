@@ -53,3 +53,10 @@ $ brequeue -d -J nosuch
 $ brequeue -x 7
 $ brequeue -g /group 7
 % bkill 0
+
+# Each attempt is accounted for, with what it used.
+% bsub -J again -Q 7 -o /dev/null 'test "$XCE_ATTEMPT" = 2 || exit 7'
+% ended 8
+$ bhist -l 8 | sed -n 's/^[^<]*: \(Exited.*\|Done.*\)/\1/p'
+$ bacct 8 | grep 'Total number'
+$ xceadmin history export | sed -n 's/.*"jobid": 8, .*"attempt": \(.\).*"exit_code": \(.\),.*"cause": "\([A-Z_]*\)".*/\1 \2 \3/p'

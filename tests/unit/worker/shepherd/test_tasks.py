@@ -49,6 +49,32 @@ def start(tasks: Tasks, command: str) -> int:
     return pid
 
 
+def test_nothing_is_started_in_a_part_that_stands_still_before_it_goes_on(tasks: Tasks) -> None:
+    asked = {
+        "argv": ["/bin/true"], "env": {}, "cwd": "/", "umask": 0o22, "has_input": False,
+    }  # fmt: skip
+    part = tasks.parts[KEY]
+    for by_lease in (False, True):
+        part.note_still(1, still=True, by_lease=by_lease)
+    assert ask(tasks, "start", "t", asked) == []
+    part.note_still(2, still=False)
+    assert tasks.look(0) == [], "its lease is over still"
+    part.note_still(3, still=False, by_lease=True)
+    ((kind, number, fault, *_),) = tasks.look(0)
+    assert (kind, number, fault) == ("task", 7, 0)
+    assert tasks.look(0) == []
+    os.wait()
+
+
+def test_a_start_that_waits_is_dropped_with_whoever_asked(tasks: Tasks) -> None:
+    part = tasks.parts[KEY]
+    part.note_still(1, still=True)
+    assert ask(tasks, "start", "t", {"argv": ["/bin/false"]}) == []
+    tasks.leave_worker()
+    part.note_still(2, still=False)
+    assert tasks.look(0) == []
+
+
 def test_a_task_says_what_it_wrote_and_how_it_ended_and_is_forgotten_then(tasks: Tasks) -> None:
     pid = start(tasks, "echo said; exit 3")
     assert ask(tasks, "read", "t", 0, 0, 0, 0)[0][4] == pid
