@@ -68,8 +68,8 @@ class Attempt:
         "host_fault", "ids", "is_child", "is_counted", "is_part", "is_unheld", "key", "kills",
         "last", "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads",
         "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
-        "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent", "signal",
-        "started_us", "state", "step", "step_us", "stopped_us", "suspended_us", "system_us",
+        "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent",
+        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us", "system_us",
         "terminal", "user_us",
     )  # fmt: skip
 
