@@ -69,8 +69,8 @@ class Attempt:
         "last", "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads",
         "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
         "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent",
-        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us", "system_us",
-        "terminal", "user_us",
+        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
+        "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
