@@ -23,7 +23,9 @@ class GpuBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     j_exclusive: bool = False
     """Whole GPUs are given to one job at a time anyway."""
     mps: bool = False
+    """A control daemon of MPS for the job on each of its hosts."""
     mps_options: list[Word] = []
+    """``nocvd``: the job is not told its GPUs in ``CUDA_VISIBLE_DEVICES``."""
     gmodel: Word = ""
     """Full, brand or short name of the model, perhaps with ``-80G`` behind it."""
     gmem: Annotated[float, Meta(ge=0, le=_MEM_MIB_MAX)] = 0
@@ -47,8 +49,9 @@ def compile_gpu(body: GpuBody) -> GpuWish:
         NotBuiltError: It asks for what this release does not do.
         ResreqError: It is no wish.
     """
-    flags = {"mps": body.mps, "aff": body.aff, "block": body.block}
+    flags = {"aff": body.aff, "block": body.block}
     settings = {name: "yes" if value else "no" for name, value in flags.items()}
+    settings["mps"] = _mps(body)
     settings["gvendor"] = body.gvendor
     settings["mode"] = body.mode
     settings["glink"] = "yes" if body.glink or body.nvlink else "no"
@@ -83,7 +86,7 @@ def render_gpu(body: GpuBody) -> str:
     words = [
         f"num={body.num}" + ("/task" if body.num_per == "task" else ""),
         f"mode={body.mode}",
-        f"mps={_yes(body.mps)}",
+        f"mps={_mps(body)}",
         f"j_exclusive={_yes(body.j_exclusive or body.mode == 'exclusive_process')}",
     ]
     if body.gmodel:
@@ -98,6 +101,10 @@ def render_gpu(body: GpuBody) -> str:
         words.append(f"gvendor={body.gvendor}")
     words += [f"{name}=yes" for name in ("aff", "block") if getattr(body, name)]
     return ":".join(words)
+
+
+def _mps(body: GpuBody) -> str:
+    return ",".join([_yes(body.mps), *body.mps_options])
 
 
 def _yes(value: bool) -> str:

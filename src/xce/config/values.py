@@ -20,6 +20,7 @@ from xce.model.units import parse_size_mib, parse_span_us, parse_supply_mib
 SPAN_US_MAX: Final = 100 * 365 * 24 * 3600 * SECOND_US
 AMOUNT_MAX: Final = 10**12
 """Largest amount of a counter or pool, and of memory in MiB."""
+_PROGRAM: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
 _DIRECTORY: Final = re.compile(r"/[^\x00-\x1f\x7f]{0,4000}")
 _LOAD: Final = re.compile(r"\d{1,9}(?:\.\d{1,3})?")
 _KIB: Final = re.compile(r"(\d{1,18})\s*([KMGTkmgt])(?:i?[Bb])?")
@@ -208,6 +209,14 @@ def read_directory(place: Place) -> str:
     text = scalar_text(place)
     if _DIRECTORY.fullmatch(text) is None:
         raise TextError(f"{text[:60]!r} is no absolute path of a directory")
+    return text
+
+
+def read_command_name(place: Place) -> str:
+    """Read the path of a program, from the root, or its name."""
+    text = scalar_text(place)
+    if _DIRECTORY.fullmatch(text) is None and _PROGRAM.fullmatch(text) is None:
+        raise TextError(f"{text[:60]!r} is neither an absolute path nor the name of a program")
     return text
 
 

@@ -13,7 +13,7 @@ from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of, near_gpus
 from xce.control.profile import find_profile
-from xce.model.device import DeviceGrant, GpuWish
+from xce.model.device import DeviceGrant, GpuWish, mps_of
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
 from xce.model.job import EndCause, JobSpec, Phase
@@ -173,6 +173,7 @@ def _launch(
     mem = int(sum(needed[1] for needed in amounts.values()))
     hooks = hooks_of(state, spec, key)
     fence_us, kill_us = _fence(state, spec, key)
+    gpu, row_gpus = _wish_of(found.forms[attempt.alternative].roles), row_wishes(state, attempt)
     return Launch(
         job=job.id,
         indices=[],
@@ -196,11 +197,11 @@ def _launch(
         fence_us=fence_us,
         devices=[],
         bindings=[],
-        gpu=_wish_of(found.forms[attempt.alternative].roles),
+        gpu=gpu,
         rows=rows_of(state, spec, attempt),
         group=key.group,
         success_codes=success_codes(state, key),
-        row_gpus=row_wishes(state, attempt),
+        row_gpus=row_gpus,
         hooks=hooks,
         hook_limit_us=config.hook_limit_us,
         mails_report=config.mail.is_on and bool(spec.notices & ENDS),
@@ -208,6 +209,7 @@ def _launch(
         checkpoint_programs=config.checkpoint_programs if spec.checkpoints is not None else "",
         warning_in_us=_warning_in_us(state, spec),
         fence_kill_us=kill_us,
+        mps_control=config.mps_control if mps_of((gpu, *row_gpus)) else "",
     )
 
 

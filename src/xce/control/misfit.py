@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from xce.model.device import MPS_CONTROL, mps_of
 from xce.model.request import ClassKey
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Flags
@@ -26,6 +27,10 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     A necessary condition only: amounts against totals, not the shape of ``span[]``; what is wanted
     once for the job is not counted on hosts.
     """
+    return _lacking_program(state, key) or _shortage(state, key)
+
+
+def _shortage(state: ClusterState, key: ClassKey) -> str:
     request, table = key.request, state.hosts
     task = np.zeros(table.width, np.int64)
     host = np.zeros(table.width, np.int64)
@@ -63,6 +68,20 @@ def describe_misfit(state: ClusterState, key: ClassKey) -> str:
     where = "the largest host" if request.one_host else "the cluster"
     tasks = tasks_text(request.tasks_min)
     return f"{tasks} asked for, {where} could take {most}: it pends until more is there"
+
+
+def _lacking_program(state: ClusterState, key: ClassKey) -> str:
+    """Return which program none of the hosts has that have told of theirs; empty: none is."""
+    request, table = key.request, state.hosts
+    inner = [part.request for part in request.parts]
+    inner += [one.request for one in request.alternatives]
+    wanted = mps_of(one.gpu for one in (request, *inner))
+    if not wanted or state.config.mps_control != MPS_CONTROL:
+        return ""  # nobody tells of another program
+    told = [table.reported[number] for number in np.nonzero(_usable_ever(state, key))[0].tolist()]
+    if not any(told) or any(MPS_CONTROL in one for one in told):
+        return ""
+    return f"no host has the program {MPS_CONTROL}, without which mps={wanted} cannot start"
 
 
 def tasks_text(count: int) -> str:

@@ -267,6 +267,7 @@ cluster_name: CLUSTER
 # pre_exec_tries: 5         # so often a job is tried whose pre-execution command fails
 # hook_limit_s: 600         # of pre- and post-execution commands
 # checkpoint_programs: /usr/local/libexec/xce   # echkpnt.METHOD and erestart.METHOD of bsub -k
+# mps_control: nvidia-cuda-mps-control   # MPS's control daemon, for jobs with mps=yes
 # max_requeues: 100         # so often a job starts anew for its exit status
 # preemptions_max: 3        # so often a job may be made to give way
 # policy: fcfs              # fcfs | sjf | fairshare: of queues that do not say

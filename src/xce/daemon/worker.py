@@ -38,7 +38,7 @@ from xce.journal.lock import DirectoryLock
 from xce.model.config import ClusterConfig
 from xce.model.errors import XceError
 from xce.model.ids import SECOND_US
-from xce.worker.hardware import find_hardware
+from xce.worker.hardware import find_hardware, find_programs
 from xce.worker.launch_desk import open_door
 from xce.worker.link import ShepherdOptions
 from xce.worker.nvml import find_devices
@@ -68,7 +68,7 @@ def worker_options(layout: Layout, options: argparse.Namespace, ways: Ways) -> W
         cpus=options.slots or len(os.sched_getaffinity(0)),
         mem_mib=options.mem or _memory_mib(),
         devices=find_devices(),
-        attributes=tuple(find_hardware().items()),
+        attributes=tuple((find_hardware() | find_programs()).items()),
         processors=find_processors(),
         retention_s=options.retention,
         on_controllers=ways.learn,

@@ -187,8 +187,11 @@ def _gpu(text: str) -> dict[str, Any]:
         count, _, per = value.partition("/")
         if name == "num":
             found |= {"num": int(count)} | ({"per": per} if per else {})
-        else:
-            found[name] = {"yes": True, "no": False}.get(value, value)
+            continue
+        first, *words = value.split(",") if name == "mps" else (value,)
+        found[name] = {"yes": True, "no": False}.get(first, first)
+        if words:
+            found["mps_options"] = words
     return found
 
 

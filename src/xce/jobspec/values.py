@@ -13,6 +13,7 @@ from xce.config.values import (
     read_flag,
     read_limit_mib,
     read_span,
+    read_words,
 )
 from xce.model.device import DEVICES_MAX
 from xce.model.errors import TextError
@@ -126,6 +127,10 @@ def read_gpu(place: Place) -> dict[str, Any]:
     return read_mapping(place, _GPU)
 
 
+def _read_names(place: Place) -> list[str]:
+    return [word.strip() for word in read_words(place).split(",")]
+
+
 def _read_mib(place: Place) -> float:
     text = scalar_text(place).strip()
     found = _SIZE.fullmatch(text)
@@ -169,6 +174,7 @@ _GPU: Final = Table(
         "mode": Key("mode", read_choice("shared", "exclusive_process")),
         "j_exclusive": Key("j_exclusive", read_flag),
         "mps": Key("mps", read_flag),
+        "mps_options": Key("mps_options", _read_names),
         "gmodel": Key("gmodel", read_line(128)),
         "gmem": Key("gmem", _read_mib),
         "glink": Key("glink", read_flag),

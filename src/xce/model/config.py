@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from xce.model.api import ApiConfig
-from xce.model.device import Device
+from xce.model.device import MPS_CONTROL, Device
 from xce.model.ids import HOUR_US, SECOND_US, Micros
 from xce.model.job import ARRAY_SIZE_MAX, REQUEUES_MAX
 from xce.model.mail import MailConfig
@@ -303,6 +303,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     mail: MailConfig = MailConfig()
     checkpoint_programs: str = ""
     """Directory of programs that write checkpoints on all hosts; empty: there are none."""
+    mps_control: str = MPS_CONTROL
+    """The program that is MPS's control daemon on all hosts."""
     controller_memory_mib: int = 0
     """With so much in memory a controller takes no new jobs; 0: a fifth of what its machine, or its
     control group, has."""

@@ -4,6 +4,7 @@ Amounts of a device are in thousandths: a whole one is `WHOLE`. On its host a de
 *place*, which counts from 0 and never means another device as long as anything runs there.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -12,6 +13,8 @@ WHOLE: Final = 1000
 """A whole device, in thousandths."""
 DEVICES_MAX: Final = 1024
 """Most devices that one host may have."""
+MPS_CONTROL: Final = "nvidia-cuda-mps-control"
+"""The program that is NVIDIA's control daemon of MPS."""
 NO_LINK: Final = -1
 """The NVLink domain of a device that is linked to no other one."""
 
@@ -69,6 +72,9 @@ class GpuWish(msgspec.Struct, frozen=True, array_like=True, order=True):
     """``block=yes``: the tasks of a host are split over its GPUs in blocks of neighbours."""
     is_near: bool = False
     """``aff=yes``: tasks are bound to the processors of the NUMA domains of their GPUs."""
+    mps: str = ""
+    """``yes`` or ``yes,nocvd``: the job has a control daemon of MPS of its own on each of its
+    hosts, and is told its GPUs in ``CUDA_VISIBLE_DEVICES`` or not; empty: it has none."""
 
     @property
     def is_whole(self) -> bool:
@@ -80,6 +86,14 @@ class GpuWish(msgspec.Struct, frozen=True, array_like=True, order=True):
         if self.per == "task":
             return self.count * tasks
         return self.count if self.per == "host" or is_first else 0
+
+
+def mps_of(wishes: Iterable[GpuWish | None]) -> str:
+    """Return what a job with these wishes wants of MPS, as `GpuWish.mps` says it.
+
+    Where any of its roles wants it, the whole job has it.
+    """
+    return next((wish.mps for wish in wishes if wish is not None and wish.mps), "")
 
 
 class DeviceGrant(msgspec.Struct, frozen=True, array_like=True):

@@ -87,6 +87,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     fence_kill_us: Micros = 0
     """So long after that word what was frozen is killed; 0, as a controller of an older release
     says: at once, instead of being frozen."""
+    mps_control: str = ""
+    """The program that is MPS's control daemon; only told where the job wants one."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from xce.model.device import DEVICES_MAX, WHOLE, GpuWish
+from xce.model.device import DEVICES_MAX, WHOLE, GpuWish, vendor_of
 from xce.resreq import ast
 from xce.resreq.errors import NotBuiltError, ResreqError
 from xce.resreq.settle import scaled_milli
@@ -13,9 +13,11 @@ COUNTS: Final = ("gpu", "ngpus", "ngpus_physical", "ngpus_excl_p")
 ITEMS: Final = (*COUNTS, "gmem", "mig")
 """Names in ``rusage[]`` whose numbers are about GPUs."""
 _RUSAGE: Final = "Error in rusage section"
+HIDDEN: Final = "nocvd"
+"""Behind ``mps=yes``: the job is not told its GPUs in ``CUDA_VISIBLE_DEVICES``."""
+_MPS_WAYS: Final = ("shared", "per_socket", "per_gpu")
+"""Of ``mps``: which jobs, and which GPUs, have one daemon together."""
 _NOT_BUILT: Final = {
-    "mps": "mps=yes (start a daemon of MPS in the job itself, or ask for a share of a GPU on which"
-    " the site runs one, as in rusage[gpu=0.25])",
     "gtile": "gtile, GPUs of each socket (use glink=yes for GPUs of one NVLink domain, aff=yes for"
     " processors near them, span[gtile=n] for GPUs of each host)",
 }
@@ -52,6 +54,12 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
     if not count:
         return None
     wish = wish_of(settings)
+    if wish.mps and milli < WHOLE:
+        raise ResreqError(
+            "mps=yes is about whole GPUs: on those that are given out in parts the site runs MPS",
+            word="mps",
+            lsf=_RUSAGE,
+        )
     return GpuWish(
         count,
         milli,
@@ -65,6 +73,7 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
         wish.vendor,
         wish.is_blocked,
         wish.is_near,
+        wish.mps,
     )
 
 
@@ -119,7 +128,35 @@ def wish_of(settings: Mapping[str, str]) -> GpuWish:
         is_blocked=is_blocked,
         # As in LSF: with blocks no task has a GPU of its own to be near to.
         is_near=settings.get("aff") == "yes" and not is_blocked,
+        mps=_mps_of(settings),
     )
+
+
+def _mps_of(settings: Mapping[str, str]) -> str:
+    """Return what is said of MPS, in one form.
+
+    Raises:
+        ResreqError: It is nothing that can be said, or the GPUs are AMD's.
+        NotBuiltError: Several jobs, or parts of one, would have daemons in another way.
+    """
+    first, *words = settings.get("mps", "no").split(",")
+    other = [word for word in (first, *words) if word in _MPS_WAYS]
+    if other:
+        raise NotBuiltError(
+            f"{other[0]} of mps is not built yet: mps=yes gives each job a control daemon of its"
+            " own on each of its hosts, for all its GPUs there",
+            word=other[0],
+        )
+    if first == "no" and not words:
+        return ""
+    if first != "yes" or words not in ([], [HIDDEN]):
+        raise ResreqError(f"mps is yes, yes,{HIDDEN} or no", word=settings["mps"], lsf=_RUSAGE)
+    models = vendor_of(settings.get("gmodel", ""))
+    if "amd" in (settings.get("gvendor"), models):
+        raise ResreqError(
+            "mps=yes is NVIDIA's, and AMD's GPUs are asked for", word="mps", lsf=_RUSAGE
+        )
+    return ",".join((first, *words))
 
 
 def _check_setting(name: str, value: str) -> None:
@@ -129,7 +166,7 @@ def _check_setting(name: str, value: str) -> None:
         wanted = ("shared", "exclusive_process")
     elif name == "gvendor":
         wanted = ("nvidia", "amd")
-    if name not in ("gmodel", "gtile", "mig") and first not in wanted:
+    if name not in ("gmodel", "gtile", "mig", "mps") and first not in wanted:
         raise ResreqError(f"{name} is {' or '.join(wanted)}", word=value, lsf=_RUSAGE)
     if name in _NOT_BUILT and first != "no":
         raise NotBuiltError(f"{_NOT_BUILT[name]} is not built yet", word=name)
@@ -170,4 +207,6 @@ def rusage_part(wish: GpuWish) -> ast.RusagePart:
         words.append(("block", "yes"))
     if wish.is_near:
         words.append(("aff", "yes"))
+    if wish.mps:
+        words.append(("mps", wish.mps))
     return ast.RusagePart(tuple(items), gpu=tuple(words))

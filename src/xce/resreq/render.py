@@ -145,7 +145,12 @@ def _render_part(part: ast.RusagePart) -> str:
         settings.append(f"decay={_render_each([str(decay) for decay in part.decays])}")
     if part.threshold is not None:
         settings.append(f"threshold={part.threshold.text}{part.threshold.unit}")
-    settings += [f"{name}={_word(value)}" for name, value in part.gpu]
+    settings += [
+        f"{name}={','.join(map(_word, value.split(',')))}"
+        if name == "mps"
+        else f"{name}={_word(value)}"
+        for name, value in part.gpu
+    ]
     return ":".join(settings)
 
 

@@ -31,6 +31,7 @@ _GPU_SETTINGS: Final = (
     "mig", "gtile",
 )  # fmt: skip
 """What ``rusage[]`` may say of GPUs in words; their numbers (``gmem``, ``mig``) are items."""
+_MPS_WORDS: Final = ("shared", "nocvd")
 _SAME_AS: Final = {"mcm": "numa", "cpu": "thread"}
 _Value = TypeVar("_Value")
 
@@ -125,7 +126,9 @@ def _parse_rusage_part(cursor: Cursor) -> ast.RusagePart:
             threshold = parse_number(cursor)
         elif name in _GPU_SETTINGS and cursor.peek.kind != "number" and not cursor.is_mark("("):
             is_again = name in gpu
-            gpu[name] = _parse_gpu_word(cursor)
+            gpu[name] = _parse_gpu_word(cursor) + (
+                _parse_mps_words(cursor) if name == "mps" else ""
+            )
         else:
             values = _parse_each(cursor, parse_number)
             items.append(ast.RusageItem(name, values, _parse_per(cursor)))
@@ -143,6 +146,15 @@ def _parse_gpu_word(cursor: Cursor) -> str:
     if cursor.peek.kind == "string" and cursor.peek.text:
         return cursor.next().text
     return cursor.expect_word("a word")
+
+
+def _parse_mps_words(cursor: Cursor) -> str:
+    """Read what stands behind ``mps=yes``; a comma before anything else begins another part."""
+    found = ""
+    while cursor.is_mark(",") and cursor.peek_after(1).text in _MPS_WORDS:
+        cursor.next()
+        found += f",{cursor.next().text}"
+    return found
 
 
 def _parse_per(cursor: Cursor) -> str:

@@ -138,4 +138,10 @@ def own_devices(environ: Mapping[str, str], place: str) -> dict[str, str]:
     if amd is not None:
         return {"ROCR_VISIBLE_DEVICES": amd}
     own = environ.get(f"CUDA_VISIBLE_DEVICES{place}")
-    return {} if own is None else {"CUDA_VISIBLE_DEVICES": own, "NVIDIA_VISIBLE_DEVICES": own}
+    if own is None:
+        return {}
+    mps = environ.get("XCE_GPU_MPS", "")
+    if mps:
+        # Names as the job's daemon of MPS counts them, or none: containers have those of the host.
+        return {} if "nocvd" in mps else {"CUDA_VISIBLE_DEVICES": own}
+    return {"CUDA_VISIBLE_DEVICES": own, "NVIDIA_VISIBLE_DEVICES": own}

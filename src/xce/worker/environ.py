@@ -41,6 +41,10 @@ _NEVER: Final = re.compile(
 """Never propagated by LSF, or set anew for each job: a job submitted from a job inherits none."""
 
 
+MPS_DIRECTORIES: Final = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
+"""By which CUDA finds a daemon of MPS: of the site, or of a job."""
+
+
 class HostFiles(NamedTuple):
     """Paths of the files that say which tasks are where."""
 
@@ -72,12 +76,14 @@ def base_environment(blob: bytes, account: Account, host: str) -> dict[str, str]
         host: This host's name.
     """
     base = {"PATH": DEFAULT_PATH}
+    # Of a job with a daemon of MPS, which is that job's alone.
+    has_daemon = b"\0XCE_GPU_MPS=" in b"\0" + blob
     for item in blob.split(b"\0"):
         name, equals, value = item.partition(b"=")
         if not equals or not name:
             continue
         text = name.decode("utf-8", "surrogateescape")
-        if _NEVER.fullmatch(text) is None:
+        if _NEVER.fullmatch(text) is None and not (has_daemon and text in MPS_DIRECTORIES):
             base[text] = value.decode("utf-8", "surrogateescape")
     base["HOME"] = account.home
     base["USER"] = base["LOGNAME"] = account.name

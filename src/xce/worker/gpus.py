@@ -1,11 +1,13 @@
 """What a job's environment says of its GPUs. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from xce.model import device
 from xce.model.device import WHOLE, DeviceGrant, GpuWish, vendor_of
 from xce.model.effect import Launch
 from xce.model.ids import Index
 from xce.model.units import render_milli
+from xce.resreq.gpu import HIDDEN
 
 
 def grants_at(launch: Launch, index: Index, entry: int = 0) -> tuple[DeviceGrant, ...]:
@@ -14,6 +16,37 @@ def grants_at(launch: Launch, index: Index, entry: int = 0) -> tuple[DeviceGrant
         return ()
     place = launch.indices.index(index)
     return launch.devices[place][entry]
+
+
+def host_grants(launch: Launch, index: Index, host: str) -> list[DeviceGrant]:
+    """Return all GPUs of one element on a host, which may stand in the launch several times."""
+    return [
+        grant
+        for entry, (name, _) in enumerate(launch.hosts)
+        if name == host
+        for grant in grants_at(launch, index, entry)
+    ]
+
+
+def mps_of(launch: Launch) -> str:
+    """Return what a job wants of MPS, as `GpuWish.mps` says it; empty: nothing."""
+    return device.mps_of((launch.gpu, *launch.row_gpus))
+
+
+def is_hidden(launch: Launch) -> bool:
+    """Whether a job is not told its GPUs in the variable that CUDA reads."""
+    return HIDDEN in mps_of(launch).split(",")
+
+
+def shown_names(launch: Launch, index: Index, host: str) -> dict[str, str] | None:
+    """Return by which names programs of an element see its GPUs on a host.
+
+    A daemon of MPS counts the GPUs that it serves from 0; their UUIDs stay. None: as on the host.
+    """
+    if not mps_of(launch):
+        return None
+    names = list(dict.fromkeys(grant.name for grant in host_grants(launch, index, host)))
+    return {name: str(place) for place, name in enumerate(names) if name.isdecimal()}
 
 
 def gpu_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, str]:
@@ -28,7 +61,13 @@ def gpu_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, s
     if wish is None:
         return {}
     grants = grants_at(launch, index, entry)
-    found = visible_environment(grants, wish)
+    shown = shown_names(launch, index, launch.hosts[entry][0])
+    mps = mps_of(launch)
+    found = visible_environment(grants, wish, shown)
+    if mps:
+        found["XCE_GPU_MPS"] = mps
+    if is_hidden(launch):
+        found.pop("CUDA_VISIBLE_DEVICES", None)
     found |= {
         "LSB_GPU_MODE": "exclusive_process" if wish.is_exclusive else "shared",
         "LSB_GPU_ALLOC": " ".join(
@@ -39,7 +78,7 @@ def gpu_environment(launch: Launch, index: Index, entry: int = 0) -> dict[str, s
     }
     name = visible_name(grants)
     for task, mine in enumerate(own_grants(grants, wish, launch.hosts[entry][1])):
-        found[f"{name}{task}"] = ",".join(dict.fromkeys(grant.name for grant in mine))
+        found[f"{name}{task}"] = _listed(mine, shown)
     return found
 
 
@@ -62,12 +101,22 @@ def own_grants(
     return []
 
 
-def visible_environment(grants: Sequence[DeviceGrant], wish: GpuWish | None) -> dict[str, str]:
-    """Return the variables by which programs see these GPUs and no others."""
+def _listed(grants: Sequence[DeviceGrant], shown: Mapping[str, str] | None) -> str:
+    names = dict.fromkeys(grant.name for grant in grants)
+    return ",".join((shown or {}).get(name, name) for name in names)
+
+
+def visible_environment(
+    grants: Sequence[DeviceGrant], wish: GpuWish | None, shown: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the variables by which programs see these GPUs and no others.
+
+    ``shown`` is what `shown_names` says.
+    """
     names = list(dict.fromkeys(grant.name for grant in grants))
     visible = ",".join(names)
     name = visible_name(grants)
-    found = {name: visible}
+    found = {name: _listed(grants, shown)}
     if name == "CUDA_VISIBLE_DEVICES":
         found["NVIDIA_VISIBLE_DEVICES"] = visible or "void"
     found |= {

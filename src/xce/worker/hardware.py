@@ -2,9 +2,12 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Final
 
+from xce.model.device import MPS_CONTROL
+from xce.worker.environ import DEFAULT_PATH
 from xce.worker.load import Sources, parse_sizes
 
 _NO_DISK: Final = re.compile(r"(loop|ram|zram|dm-|md|sr|fd|nbd)\d*")
@@ -40,6 +43,11 @@ def find_hardware(sources: Sources = Sources(), system: Path = Path("/sys")) -> 
     except OSError:
         pass
     return {name: number * 1000 for name, number in found.items()}
+
+
+def find_programs(path: str = DEFAULT_PATH) -> dict[str, bool]:
+    """Return which programs are here that jobs may want and that need not be on every host."""
+    return {name: True for name in (MPS_CONTROL,) if shutil.which(name, path=path)}
 
 
 def count_processors(text: str) -> dict[str, int]:

@@ -6,8 +6,9 @@ about a held attempt wait behind it, but an order to end it ends it at once: it 
 
 import errno
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -28,6 +29,7 @@ from xce.worker.environ import (
 )
 from xce.worker.launch_command import command_of, launch_programs
 from xce.worker.launch_desk import LaunchDoor
+from xce.worker.mps import mps_code, quit_command
 from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.process_limits import limit_code
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
@@ -37,6 +39,7 @@ from xce.worker.transfers import transfer_steps
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
+_Made = TypeVar("_Made", str, list[str])
 _NOTES: Final = msgspec.json.Encoder()
 
 
@@ -266,6 +269,8 @@ class Launcher:
                 requeue_codes=launch.requeue_codes,
                 outer=base_environment(b"", account, self._host) if hooks else {},
                 bindings=_bindings(launch, elements),
+                before=_named(elements, partial(mps_code, launch), self._host),
+                last=_named(elements, partial(quit_command, launch), self._host),
                 says=spec.runs_by_roles,
                 limit_code=limit_code(spec.limits),
                 is_counted=spec.limits.is_counted,
@@ -335,6 +340,14 @@ def _bindings(
     """Return what elements are bound to on this host."""
     orders = ((index, binding_order(launch, index)) for index, _ in elements)
     return {str(index): order for index, order in orders if order is not None}
+
+
+def _named(
+    elements: list[tuple[Index, int]], make: Callable[[Index, int, str], _Made], host: str
+) -> dict[str, _Made]:
+    """Return by index what is made of elements, where that is anything."""
+    made = ((index, make(index, attempt, host)) for index, attempt in elements)
+    return {str(index): one for index, one in made if one}
 
 
 def _by_directory(

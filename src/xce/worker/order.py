@@ -60,6 +60,10 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """What a shell does to hold itself to limits of each process; empty: there are none."""
     is_counted: bool = False
     """Whether it is measured for limits beside that of memory."""
+    before: dict[str, str] = {}
+    """By index: what the job shell does before the script (`xce.worker.mps.mps_code`)."""
+    last: dict[str, list[str]] = {}
+    """By index: the command that ends what ``before`` has started."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
@@ -109,6 +113,8 @@ class PartShared(msgspec.Struct, frozen=True, kw_only=True):
     limit_kib: int
     is_counted: bool = False
     """As in `SpawnShared`."""
+    last: list[str] = []
+    """As in `SpawnShared`, of the part's element."""
 
 
 class PartOrder(msgspec.Struct, frozen=True, tag="part", array_like=True):

@@ -30,16 +30,17 @@ from xce.worker.action import Action, Key, SpawnPart
 from xce.worker.asks import Asks, Say
 from xce.worker.bindings import binding_environment, binding_order
 from xce.worker.core import HostState
-from xce.worker.environ import Account
-from xce.worker.gpus import gpu_environment
+from xce.worker.environ import MPS_DIRECTORIES, Account
+from xce.worker.gpus import gpu_environment, mps_of
 from xce.worker.launch_command import launch_programs
+from xce.worker.mps import mps_command, quit_command
 from xce.worker.parts import EARLIER
 from xce.worker.process_limits import limited_command
 from xce.worker.ranks import slots_by_host
 
 _FIRST_HOSTS: Final = re.compile(
     r"XCE_LAUNCH_\w*|XCE_ATTEMPT_MARK|XCE_JOB_HOST_DIR|LS_JOBPID|(?:CUDA|ROCR)_VISIBLE_DEVICES\w*"
-    r"|LSB_BIND_\w*|RM_CPU_TASK\d+|XCE_BIND_KIND|NVIDIA_VISIBLE_DEVICES|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+    r"|LSB_BIND_\w*|RM_CPU_TASK\d+|XCE_BIND_KIND|XCE_GPU_MPS|NVIDIA_VISIBLE_DEVICES|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 )
 """What is true on the first host only."""
 _NOTES: Final = msgspec.json.Encoder()
@@ -114,6 +115,7 @@ class PartDesk:
             note=_NOTES.encode(launch).decode(), uid=account.uid, gid=account.gid,
             groups=account.groups, limit_kib=launch.spec.mem_limit_kib,
             is_counted=launch.spec.limits.is_counted,
+            last=quit_command(launch, action.index, action.attempt, self._host),
         )  # fmt: skip
         return o.PartOrder((launch.job, action.index, action.attempt), shared)
 
@@ -134,7 +136,10 @@ class PartDesk:
             self._say(m.TaskPiece(ask.id, fault, trouble))
             return
         start = o.StartShared(
-            argv=limited_command([_text(word) for word in ask.order.argv], launch.spec.limits),
+            argv=mps_command(
+                limited_command([_text(word) for word in ask.order.argv], launch.spec.limits),
+                launch, key[1], key[2], self._host,
+            ),
             env=part_environment(launch, key[1], self._host, account, ask.order.env),
             cwd=_text(ask.order.cwd), umask=ask.order.umask, has_input=ask.order.has_input,
             binding=binding_order(launch, key[1], entry_of(launch, self._host)),
@@ -190,6 +195,9 @@ def part_environment(
         name, equals, value = _text(item).partition("=")
         if name and equals and _FIRST_HOSTS.fullmatch(name) is None:
             found[name] = value
+    if mps_of(launch):
+        for name in MPS_DIRECTORIES:
+            found.pop(name, None)
     entry = entry_of(launch, host)
     found |= gpu_environment(launch, index, entry) | binding_environment(launch, index, entry)
     found |= own_devices(found, found.get("XCE_HOST_TASK_INDEX", "-"))

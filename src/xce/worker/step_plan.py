@@ -20,7 +20,7 @@ from xce.step.plan import (
     TaskPlan,
     Wait,
 )
-from xce.worker.gpus import grants_at, own_grants, visible_environment
+from xce.worker.gpus import grants_at, is_hidden, own_grants, shown_names, visible_environment
 from xce.worker.ranks import rows_of
 
 SIDECAR_RESTARTS: Final = 10
@@ -152,6 +152,7 @@ class _Tasks:
 
     def __init__(self, launch: Launch, index: Index) -> None:
         self._launch = launch
+        self._index = index
         self._rows = rows_of(launch)
         self._places = {host: place for place, host in enumerate(self._names())}
         self.hosts = tuple(self._places)
@@ -186,7 +187,8 @@ class _Tasks:
             if row.role in role.attach:
                 on_host.setdefault(row.host, []).extend(grants)
         return tuple(
-            TaskPlan(self._places[host], -1, self._env(grants)) for host, grants in on_host.items()
+            TaskPlan(self._places[host], -1, self._env(grants, host))
+            for host, grants in on_host.items()
         )
 
     def _placed(self, role: Role) -> tuple[TaskPlan, ...]:
@@ -196,15 +198,19 @@ class _Tasks:
         for row, grants, wish in zip(self._rows, self._grants, wishes, strict=True):
             for task in range(row.tasks):
                 if row.role == role.name:
-                    env = self._env(_share(grants, row.tasks, task, wish))
+                    env = self._env(_share(grants, row.tasks, task, wish), row.host)
                     found.append(TaskPlan(self._places[row.host], rank, env))
                 rank += 1
         return tuple(found)
 
-    def _env(self, grants: list[DeviceGrant]) -> tuple[tuple[str, str], ...]:
+    def _env(self, grants: list[DeviceGrant], host: str) -> tuple[tuple[str, str], ...]:
         if not self._has_gpus:
             return ()
-        return tuple(visible_environment(grants, self._launch.gpu).items())
+        shown = shown_names(self._launch, self._index, host)
+        env = visible_environment(grants, self._launch.gpu, shown)
+        if is_hidden(self._launch):
+            env.pop("CUDA_VISIBLE_DEVICES", None)
+        return tuple(env.items())
 
     def _row_grants(self, index: Index) -> Iterator[list[DeviceGrant]]:
         """Yield the GPUs of each row: those of neighbours on one host stand one behind another."""

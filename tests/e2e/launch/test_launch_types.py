@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launch_jobs import BESIDE_MPI, HAS_MPI, build_hello, submit_launch
+from launch_jobs import BESIDE_MPI, HAS_MPI, SPEC, build_hello, submit_launch
 from live import Live, is_alive, open_live, until
+from mps_stand_in import daemons_of, write_stand_in
 
 from xce.worker.ranks import PORT_FIRST, PORTS, port_of
 
@@ -71,6 +72,39 @@ def test_a_port_that_somebody_else_has_is_said_before_anything_starts(live: Live
     assert row["exit_code"] == 125
     assert f"preflight: host {row['hosts'][0][0]}: port " in live.output(job).decode()
     assert not (live.home / "started").exists()
+
+
+def test_each_host_of_a_job_has_a_daemon_of_mps_that_goes_with_it(live: Live) -> None:
+    tool = write_stand_in(live.home)
+    live.configure(f"mps_control: {tool}\npre_exec_tries: 2\n")
+    live.xceadmin("apply")
+    said = 'echo "$XCE_RANK $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY"'
+    spec = SPEC.format(
+        launch="tasks", command=f'  test -S "$CUDA_MPS_PIPE_DIRECTORY/control" && {said}',
+        count=4, per_host=2,
+    ).replace("span[", "rusage[gpu=1:mps=yes] span[")  # fmt: skip
+    body = {
+        "spec": spec,
+        "cwd": str(live.home),
+        "env": [f"PATH={live.environ['PATH']}"],
+        "umask": 0o022,
+    }
+    job = live.submit_all([body])[0]
+    row = live.until_ended(job)
+    assert row["stat"] == "DONE", live.output(job)
+    found = [line.split() for line in output(live, job)]
+    assert [line[:2] for line in found] == [["0", "0"], ["1", "1"], ["2", "0"], ["3", "1"]]
+    assert len({pipe for _, _, pipe in found}) == 2
+    daemons = daemons_of(live.home)
+    assert [one["env"]["CUDA_VISIBLE_DEVICES"] for one in daemons] == ["0,1"] * 2
+    assert not any(is_alive(one["pid"]) for one in daemons)
+    write_stand_in(live.home, "refuse")
+    job = live.submit("true", gpu={"num": 1, "mps": True, "mps_options": ["nocvd"]})
+    row = live.until_ended(job)
+    assert (row["stat"], row["exit_code"], row["attempt"]) == ("EXIT", 125, 2), "once on each host"
+    assert row["cause"] == "TERM_PRE_EXEC_FAIL"
+    assert "no CUDA-capable device is detected" in row["detail"], row
+    assert "rusage[ngpus_physical=1.00/host:mps=yes,nocvd]" in row["resreq"]
 
 
 @pytest.mark.skipif(not HAS_MPI, reason="no MPI is installed")

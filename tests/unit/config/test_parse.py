@@ -377,3 +377,11 @@ def test_thresholds_of_load_are_refused_where_no_load_is_recorded():
     assert parse(queues=queues).queues[1].load_stop == {"mem": 1024_000}
     sizes = "- {name: a, load_sched: {mem: 1G}, load_stop: {}}"
     assert parse(queues=sizes, xce="load_interval_s: 0").load_interval_us == 0
+
+
+def test_a_program_has_a_name_or_a_path_from_the_root() -> None:
+    assert parse(xce="mps_control: /opt/bin/mps").mps_control == "/opt/bin/mps"
+    assert parse(xce="mps_control: mps-control").mps_control == "mps-control"
+    assert "neither an absolute path nor the name of a program" in problems(
+        xce="mps_control: bin/mps -d"
+    )

@@ -22,6 +22,7 @@ from xce.testing.builders import (
     request,
     submission,
     submit,
+    try_submit,
 )
 
 GPUS = tuple(Device(index, f"GPU-{index}", "H100", link=index // 2) for index in range(4))
@@ -173,3 +174,25 @@ def test_a_host_that_comes_back_with_other_gpus_keeps_what_runs():
     attempt = controller.state.attempt(two, 0)
     assert attempt is not None
     assert attempt.devices == [[2, 3]]
+
+
+def test_a_job_that_wants_mps_is_warned_about_where_no_host_has_told_of_it():
+    controller = world(HOST, HostConfig(name="g2", slots=16, gpus=GPUS))
+    job = submission(asks=replace(request(1), gpu=GpuWish(mps="yes")))
+    assert [one.warning for one in try_submit(controller, job)] == [""], "nobody has told of any"
+    join_host(controller, "g1", boot_id="b", attributes={"ndisks": 1})
+    (told,) = try_submit(controller, job)
+    assert told.warning == (
+        "no host has the program nvidia-cuda-mps-control, without which mps=yes cannot start"
+    )
+    join_host(controller, "g2", boot_id="b", attributes={"nvidia-cuda-mps-control": True})
+    assert [one.warning for one in try_submit(controller, job)] == [""]
+
+
+def test_a_host_is_told_the_program_of_mps_where_a_job_wants_that():
+    controller = cluster((HOST,), mps_control="/opt/mps")
+    for mps in ("yes", ""):
+        ask(controller, mps=mps)
+    run_once(controller)
+    launches = [launch for _, launch in controller.effects() if isinstance(launch, Launch)]
+    assert sorted(one.mps_control for one in launches) == ["", "/opt/mps"]

@@ -29,6 +29,9 @@ COMMAND_LINES = """
 -n 2 -gpu - true
 -n 4 -gpu "num=2/task:mode=exclusive_process:gmodel=H100-80G:gmem=81921M:glink=yes:aff=yes" true
 -gpu "num=1:mig=3/2:gvendor=nvidia:block=yes" true
+-gpu "num=1:mps=yes" true
+-gpu "num=1:mode=exclusive_process:mps=yes,nocvd" true
+-R "rusage[gpu=2:mps=yes,nocvd]" true
 -R "rusage[gpu=0.25]" true
 -R "rusage[ngpus_physical=2:gmodel=A100]" -n 2 true
 -W 1:30 -We 10 -M 1500K -x -m "h1+2 h2 others" true

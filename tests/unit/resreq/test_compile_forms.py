@@ -218,6 +218,9 @@ def test_gpus_are_one_wish_beside_the_amounts():
     assert compiled("rusage[gpu=0]").gpu is None
     assert compiled("rusage[gpu=1:gvendor=amd]").gpu == GpuWish(vendor="amd")
     assert compiled("rusage[gpu=1:gvendor=nvidia]").gpu == GpuWish()
+    assert compiled("rusage[gpu=1:mps=no]").gpu == GpuWish()
+    found = compiled("rusage[gpu=1:mps=yes,nocvd,mem=5]")  # a comma begins another part, too
+    assert (found.gpu, found.amounts) == (GpuWish(mps="yes,nocvd"), (Amount("mem", 5),))
     # As in LSF block=yes wins over aff=yes.
     assert compiled("rusage[gpu=1:aff=yes:block=yes]").gpu == GpuWish(is_blocked=True)
 
@@ -229,6 +232,8 @@ def test_gpus_are_shown_as_they_were_asked_for():
         "rusage[mem=5.00, gpu=4.00:gmem=1024.00:gmodel=H100]",
         "rusage[ngpus_physical=2.00/host:gvendor=amd:block=yes]",
         "rusage[gpu=2.00:aff=yes]",
+        "rusage[gpu=2.00:mps=yes]",
+        "rusage[mem=1.00, gpu=2.00:mode=exclusive_process:mps=yes,nocvd]",
     ):
         assert text in render_request(compiled(text))
         assert compiled(render_request(compiled(text))).gpu == compiled(text).gpu
@@ -242,7 +247,13 @@ def test_gpus_are_shown_as_they_were_asked_for():
         ("rusage[gpu=1, ngpus=2]", "asked for twice"),
         ("rusage[mem=1:gmodel=H100]", "say how many"),
         ("rusage[gpu=1:glink=perhaps]", "glink is yes or no"),
-        ("rusage[gpu=1:mps=yes]", "mps=yes"),
+        ("rusage[gpu=1:mps=yes,shared]", "shared of mps is not built yet: mps=yes gives each job"),
+        ("rusage[gpu=1:mps=per_gpu]", "per_gpu of mps"),
+        ("rusage[gpu=1:mps='no,nocvd']", "mps is yes, yes,nocvd or no"),
+        ("rusage[gpu=1:mps=perhaps]", "mps is yes"),
+        ("rusage[gpu=0.5:mps=yes]", "about whole GPUs"),
+        ("rusage[gpu=1:mps=yes:gvendor=amd]", "mps=yes is NVIDIA's"),
+        ("rusage[gpu=1:mps=yes:gmodel='Instinct MI300X']", "mps=yes is NVIDIA's"),
         ("rusage[gpu=1:gvendor=arm]", "gvendor is nvidia or amd"),
         ("rusage[gpu=5000]", "no host has more"),
     ],

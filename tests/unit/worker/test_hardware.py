@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from xce.worker.hardware import count_processors, find_hardware
+from xce.worker.hardware import count_processors, find_hardware, find_programs
 from xce.worker.load import Sources
 
 THREAD = "processor\t: {thread}\nphysical id\t: {socket}\ncore id\t\t: {core}\nflags\t: a b\n\n"
@@ -35,3 +35,9 @@ def test_this_machine_tells_what_it_is():
     assert found["maxtmp"] > 0
     assert "maxswp" in found
     assert Path("/sys/block").exists() == ("ndisks" in found)
+
+
+def test_a_program_that_need_not_be_everywhere_is_told_where_it_is(tmp_path: Path):
+    assert find_programs(str(tmp_path)) == {}
+    (tmp_path / "nvidia-cuda-mps-control").touch(mode=0o755)
+    assert find_programs(str(tmp_path)) == {"nvidia-cuda-mps-control": True}

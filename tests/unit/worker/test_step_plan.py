@@ -1,5 +1,6 @@
 from typing import Any
 
+from msgspec.structs import replace
 from specs import asked
 
 from xce.model.device import DeviceGrant, GpuWish
@@ -155,3 +156,16 @@ def test_gpus_for_a_host_are_seen_by_all_tasks_there():
     given = launch(UNIT, devices=[grants, grants], gpu=one, row_gpus=(None, one, one, None))
     seen = [dict(task.env)["XCE_GPUS"] for task in plan_of(given, 0, "").roles[1].tasks]
     assert seen == ["3", "5", "5"]
+
+
+def test_where_one_role_wants_mps_all_are_told_gpus_as_their_daemons_count_them():
+    plain, one = GpuWish(count=2), GpuWish(count=2, mps="yes")
+    grants = (tuple(DeviceGrant(n) for n in (2, 3)), tuple(DeviceGrant(n) for n in range(4, 8)))
+    given = launch(UNIT, devices=[grants, grants], gpu=plain, row_gpus=(None, plain, one, None))
+    plan = plan_of(given, 4, "")
+    seen = [[dict(task.env)["CUDA_VISIBLE_DEVICES"] for task in role.tasks] for role in plan.roles]
+    assert seen == [[""], ["0,1", "0,1", "2,3"], [""], ["0,1", "0,1,2,3"]]
+    assert dict(plan.roles[1].tasks[2].env)["XCE_GPUS"] == "6,7"
+    hidden = replace(given, row_gpus=(None, GpuWish(count=2, mps="yes,nocvd"), one, None))
+    envs = [dict(task.env) for role in plan_of(hidden, 4, "").roles for task in role.tasks]
+    assert not any("CUDA_VISIBLE_DEVICES" in env for env in envs)

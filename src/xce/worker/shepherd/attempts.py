@@ -12,10 +12,16 @@ import struct
 from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
-from xce.worker.shepherd.hooks import PRE, Course
+from xce.worker.shepherd.hooks import CAUSE_PRE_EXEC, PRE, Course
 from xce.worker.shepherd.proc import load_mark
 from xce.worker.shepherd.rundir import Key, Stored
-from xce.worker.shepherd.spawn import CAUSE_OUTPUT, As, Ids, Trouble
+from xce.worker.shepherd.spawn import (
+    CAUSE_OUTPUT,
+    CODE_NOT_BEGUN,
+    As,
+    Ids,
+    Trouble,
+)
 
 Event = list[Any]
 
@@ -60,11 +66,11 @@ class Attempt:
     __slots__ = (
         "begun", "cause", "code", "course", "detail", "ended_us", "frozen_us", "grouped",
         "host_fault", "ids", "is_child", "is_counted", "is_part", "is_unheld", "key", "kills",
-        "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads", "name",
-        "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd", "report",
-        "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent", "signal",
-        "started_us", "state", "step", "step_us", "stopped_us", "suspended_us", "system_us",
-        "terminal", "user_us",
+        "last", "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads",
+        "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
+        "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent",
+        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
+        "system_us", "terminal", "user_us",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -87,6 +93,8 @@ class Attempt:
         """Other hosts that may have a part of it."""
         self.begun: dict[str, None] = {}
         """Of a part: the last names of tasks that were begun in it, or shall not be."""
+        self.last: list[str] = []
+        """The command that ends what serves its programs, see `xce.worker.shepherd.services`."""
         self.grouped = self.is_unheld = self.is_counted = False
         """Whether it has a control group; whether the kernel does not hold its memory limit, which
         came later; whether it is measured for limits beside that of memory."""
@@ -230,6 +238,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "terminal": attempt.terminal,
         "says": attempt.says,
         "part": attempt.is_part,
+        "last": attempt.last,
         "plan": attempt.course.plan if attempt.course is not None else None,
         "note": attempt.note,
     }
@@ -253,6 +262,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.terminal = str(intent.get("terminal", ""))
     attempt.says = bool(intent.get("says", False))
     attempt.is_part = bool(intent.get("part"))
+    attempt.last = list(intent.get("last", []))
     attempt.pid = stored.pid
     if intent.get("plan"):
         attempt.course = Course(intent["plan"])
@@ -323,6 +333,17 @@ def load_exit(attempt: Attempt) -> tuple[int, int] | None:
         if fields[0] & _PIDFD_INFO_EXIT:
             return split_status(fields[-1])
     return None
+
+
+def take_fault(attempt: Attempt) -> bool:
+    """Take why the job shell did not come to run the script; False: it did, as far as is known."""
+    if attempt.code != CODE_NOT_BEGUN or attempt.cause:
+        return False
+    stored = rundir.load(attempt.path, attempt.key, wall_us=0)
+    if stored is None or not stored.fault:
+        return False
+    attempt.cause, attempt.detail = CAUSE_PRE_EXEC, stored.fault
+    return True
 
 
 def load_said(attempt: Attempt) -> str:

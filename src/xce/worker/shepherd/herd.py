@@ -21,13 +21,8 @@ from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.output import add_report, read_text
 from xce.worker.shepherd.reach import Reach, to_measure
 from xce.worker.shepherd.rundir import Key, name_of
-from xce.worker.shepherd.spawn import (
-    CAUSE_START_FAILED,
-    Ids,
-    Trouble,
-    encode_env,
-    files_of,
-)
+from xce.worker.shepherd.services import Services
+from xce.worker.shepherd.spawn import Ids, Trouble, encode_env, files_of
 from xce.worker.shepherd.stages import Stages, plan_of
 from xce.worker.shepherd.starting import Starter
 from xce.worker.shepherd.tasks import Tasks
@@ -70,6 +65,7 @@ class Herd:
         self._stages = Stages(self._starter, self._reach)
         self.tasks = Tasks(self._reach, self._starter, self._null)
         self._checkpoints = Checkpoints(self._reach, self._starter, self._null)
+        self._services = Services(self._reach, self._starter, self._null)
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
         self._spawned = 0
@@ -192,6 +188,7 @@ class Herd:
             if pid == 0:
                 break
             saved = self._checkpoints.reap(pid, status, now_us)
+            self._services.reap(pid)
             attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
             if saved is not None:
                 attempt = saved[0]
@@ -238,7 +235,7 @@ class Herd:
             if not at_once and attempt.retry_us > now_us:
                 continue
             self._reach.note_group(attempt)
-            if self._checkpoints.hold(attempt):
+            if self._checkpoints.hold(attempt) or self._services.hold(attempt, now_us):
                 attempt.retry_us = now_us + _LOOK_US
             elif attempt.frozen_us and attempt.course is not None:
                 attempt.retry_us = now_us + _LOOK_US  # its next step waits until it may run
@@ -266,6 +263,7 @@ class Herd:
         now_us = clock_us()
         self._stages.end_late(now_us)
         self._checkpoints.end_late(now_us)
+        self._services.end_late(now_us)
         late, told = self.fences.look()
         self.events += told
         for attempt in late:
@@ -278,7 +276,7 @@ class Herd:
     def next_due_us(self) -> int:
         """Return when there is something to do but for leases; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
-        others = (self.terminals, self.tasks, self._stages, self._checkpoints)
+        others = (self.terminals, self.tasks, self._stages, self._checkpoints, self._services)
         due += [due_us for due_us in (other.next_due_us() for other in others) if due_us]
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
@@ -311,6 +309,7 @@ class Herd:
             attempt = self._make(key, ids, shared)
             attempt.terminal = shared.get("terminal") or ""
             attempt.says = bool(shared.get("says"))
+            attempt.last = shared.get("last", {}).get(str(index), [])
             if shared.get("hooks"):
                 texts = bases.get(shared["base"], {}) | shared["env"] | env
                 attempt.course = Course(plan_of(shared, texts, env, [source, output, error, job]))
@@ -346,11 +345,10 @@ class Herd:
             return
         ids = Ids(shared["uid"], shared["gid"], tuple(shared["groups"]))
         part = self._make(key, ids, shared)
+        part.last = shared.get("last", [])
         try:
             self._starter.open_part(part)
-        except OSError as error:
-            detail = f"cannot prepare the job: {error}"
-            trouble = Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True)
+        except Trouble as trouble:
             part.fail(trouble, clock_us())
             self.events.append(part.ended())
         else:
@@ -388,7 +386,8 @@ class Herd:
         if number == signal.SIGKILL:
             self._reach.kill(attempt)
         elif not (number == signal.SIGCONT and attempt.frozen_us):
-            self._reach.send(attempt, number, () if step else self._checkpoints.pids(attempt))
+            spared = [] if step else self._checkpoints.pids(attempt)
+            self._reach.send(attempt, number, spared + self._services.sessions(attempt))
         if step and attempt.suspended_us:
             # What is stopped would take the signal only when somebody resumes it.
             self._suspend(key, suspended=False)
@@ -460,6 +459,8 @@ class Herd:
         if attempt.says:
             attempt.said = attempts.load_said(attempt)
         is_plain = course is None and not attempt.is_part and attempt.is_child
+        if course is None and attempts.take_fault(attempt):
+            is_plain = False
         if not is_plain or attempt.signal or attempt.kills:
             # The status file does not say this, so it must be written down.
             attempts.note_end(attempt)

@@ -5,7 +5,8 @@
 * ``intent``: written before the spawn; its first line says what is being started, each further
   line what became of it that no process tells (a signal was sent, it was stopped, ...).
 * ``status``: the attempt's mark, and then two lines of the job shell's own: its pid, written
-  before anything of the user's runs, and the exit status. Writing aside and renaming would take a
+  before anything of the user's runs, and the exit status; behind these may stand why the script was
+  not run at all. Writing aside and renaming would take a
   program of its own for every job (0.6 ms); a single short `write` with a newline at its end is as
   good: a line without its newline counts as absent.
 * ``out``: output that the cluster keeps, because no file was named or none could be opened. When
@@ -66,6 +67,8 @@ class Stored(NamedTuple):
     """-1: not there."""
     status_age_us: int
     """How long ago the status file was written to."""
+    fault: str = ""
+    """Why the job shell did not run the script; empty: nothing kept it from that."""
 
 
 def name_of(key: Key) -> str:
@@ -230,6 +233,7 @@ def load(path: str, key: Key, *, wall_us: int) -> Stored | None:
         pid=max(0, numbers[0]) if numbers else 0,
         exit_code=numbers[1] & 255 if len(numbers) > 1 and numbers[1] >= 0 else -1,
         status_age_us=age_us,
+        fault=status[2].decode("utf-8", "replace") if len(status) > 2 else "",
     )
 
 

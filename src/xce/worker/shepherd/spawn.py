@@ -30,6 +30,8 @@ from xce.worker.shepherd.terminal import Ends
 
 SHELL: Final = "/bin/sh"
 STATUS_FD: Final = 9
+CODE_NOT_BEGUN: Final = 125
+"""The status of a job shell that did not come to run the script."""
 CAUGHT: Final = (1, 2, 3, 5, 6, 10, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31)
 """Signals that the job shell catches and lets pass."""
 _BEFORE: Final = f"echo $$ >&{STATUS_FD};trap : {' '.join(map(str, CAUGHT))};export LS_JOBPID=$$;"
@@ -43,8 +45,23 @@ CODE: Final = {
 """The job shell's code by the way the script is run."""
 
 
-def _job_code(login: str, way: str, limits: str) -> str:
+def _job_code(login: str, way: str, limits: str, before: str) -> str:
     """Return the job shell's code.
+
+    ``before`` is what it does before the script; where that leaves a text in ``$XCE_MPS``, the
+    script does not run, and the text stands behind the status.
+    """
+    if not before:
+        return _script_code(login, way, limits)
+    fails = f'echo {CODE_NOT_BEGUN} >&{STATUS_FD};echo "$XCE_MPS" >&{STATUS_FD}'
+    return (
+        f'{_BEFORE}{before}[ -z "$XCE_MPS" ]||{{ {fails};exit {CODE_NOT_BEGUN};}};unset XCE_MPS;'
+        + _script_code(login, way, limits).removeprefix(_BEFORE)
+    )
+
+
+def _script_code(login: str, way: str, limits: str) -> str:
+    """Return the job shell's code around the script alone.
 
     Limits are set in a shell below it: it must be able to note the status.
 
@@ -263,6 +280,7 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
     login: str = "",
     bound: Bound | None = None,
     limits: str = "",
+    before: str = "",
 ) -> int:
     """Start the job shell and return its pid.
 
@@ -270,6 +288,7 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
     ``login`` is the path of a shell that reads its login files before; empty: none does.
     ``bound`` is what it is bound to.
     ``limits`` are words of the shell that set limits of processes.
+    ``before`` are words of the shell that come before the script, see `_job_code`.
 
     Raises:
         Trouble: It could not be started.
@@ -284,7 +303,7 @@ def start_shell(  # noqa: PLR0913 - each is named where it is called
         (os.POSIX_SPAWN_DUP2, opened.error, 2),
         (os.POSIX_SPAWN_DUP2, status, STATUS_FD),
     )
-    arguments = [SHELL, "-c", _job_code(login, way, limits), *script]
+    arguments = [SHELL, "-c", _job_code(login, way, limits, before), *script]
     try:
         with binding(bound), As(ids, for_program=True):
             return os.posix_spawn(

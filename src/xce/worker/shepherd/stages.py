@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from xce.worker.shepherd.attempts import ENDED, RUNNING, Attempt, Event
+from xce.worker.shepherd.attempts import ENDED, RUNNING, Attempt, Event, take_fault
 from xce.worker.shepherd.exit_variables import exit_variables
 from xce.worker.shepherd.hooks import MAIN, POST, Course, Result
 from xce.worker.shepherd.reach import Reach
@@ -54,11 +54,13 @@ class Stages:
         """Take the end of a step, of which nothing is left, and start the next."""
         course = _course(attempt)
         was_posting = course.step.kind == POST
+        has_run = not (course.step.kind == MAIN and take_fault(attempt))
         course.take(
             Result(
                 attempt.code, attempt.signal, attempt.cause, attempt.started_us, attempt.ended_us,
                 attempt.detail, attempt.pid, attempt.sent,
-            )
+            ),
+            has_run=has_run,
         )  # fmt: skip
         told: list[Event] = []
         if course.is_posting and not was_posting:
@@ -134,7 +136,7 @@ def plan_of(
     """Return what the steps of an attempt need; ``own``: the variables of the element alone."""
     names = (
         "cwd", "make_cwd", "umask", "script", "way", "login", "window", "bindings", "output_dir",
-        "limit_code",
+        "limit_code", "before",
     )  # fmt: skip
     return {
         "steps": shared["hooks"],

@@ -65,6 +65,7 @@ class Starter:
                     opened=opened, status=status, ids=ids,
                     terminal=ends.path if ends is not None else "", login=shared.get("login", ""),
                     bound=bound, limits=shared.get("limit_code", ""),
+                    before=shared.get("before", {}).get(str(attempt.key[1]), ""),
                 )  # fmt: skip
             finally:
                 self.leave_groups(attempt, bound)
@@ -72,8 +73,7 @@ class Starter:
                 self._terminals.start(attempt.key)
         except OSError as error:
             self._undo(attempt)
-            detail = f"cannot prepare the job: {error}"
-            raise Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True) from error
+            raise _unready(error) from error
         except Trouble:
             self._undo(attempt)
             raise
@@ -136,16 +136,16 @@ class Starter:
         """Make the place of a part: no process runs in it yet.
 
         Raises:
-            OSError: The host is to blame; nothing is left of it.
+            Trouble: The host is to blame; nothing is left of it.
         """
         attempt.is_part = True
         try:
             self._directories.create(attempt.path, uid=attempt.ids.uid, gid=attempt.ids.gid)
             attempt.grouped = self._groups is not None
             os.close(rundir.store_intent(attempt.path, attempts.intent_of(attempt, self._boot)))
-        except OSError:
+        except OSError as error:
             self._undo(attempt)
-            raise
+            raise _unready(error) from error
 
     def enter_groups(self, attempt: Attempt) -> None:
         """Move into an attempt's control groups, which are made where they are not there."""
@@ -179,3 +179,8 @@ class Starter:
             return  # other steps follow
         rundir.clean(attempt.path, kept="")
         attempt.report = ""
+
+
+def _unready(error: OSError) -> Trouble:
+    detail = f"cannot prepare the job: {error}"
+    return Trouble(detail, cause=CAUSE_START_FAILED, exit_code=1, host_fault=True)
