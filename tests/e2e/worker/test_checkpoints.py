@@ -127,7 +127,7 @@ def test_a_shepherd_that_comes_new_ends_the_program_of_the_one_before(shepherd):
     ask(shepherd, "touch begun; sleep 0.8; touch late", count=1)
     wait_until((shepherd.root / "begun").exists, "the program runs")
     shepherd.restart()
-    assert shepherd.expect("present", 1)[-1][2] is False
+    assert shepherd.expect("present", 1)[19][2] is False
     ask(shepherd, "sleep 1; [ ! -e late ]", count=2)
     assert outcome(shepherd) == [2, False, True, ""]
     shepherd.order(["signal", 1, 0, 1, 9, 14, 4, 0])
