@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +72,18 @@ def test_signals_go_past_it_until_the_job_is_over_or_killed(shepherd):
     assert alive(daemon["pid"])
     shepherd.order(["signal", 1, 0, 1, KILL, EndCause.OWNER, 4, 0])
     assert shepherd.ended()["signal"] == KILL
+    assert not alive(daemon["pid"])
+
+
+@EVERY
+def test_it_is_ended_with_a_job_that_is_killed_while_it_is_frozen(shepherd):
+    shepherd.spawn("touch up; exec sleep 600", **words(shepherd).shared)
+    wait_until((shepherd.root / "up").exists, "the script runs")
+    daemon = the_daemon(shepherd)
+    now_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+    shepherd.order(["lease", [[1, 0, 1, now_us, now_us + 300_000]]])
+    assert shepherd.expect("frozen", 1, 0, 1)[4] is True
+    assert shepherd.ended()["cause"] == EndCause.HOST_LOST
     assert not alive(daemon["pid"])
 
 

@@ -90,6 +90,9 @@ class Services:
             b"XCE_JOB_HOST_DIR": os.fsencode(f"{attempt.path}/{rundir.JOB}"),
         }
         actions = [(os.POSIX_SPAWN_DUP2, self._null, number) for number in range(3)]
+        if attempt.grouped and self._reach.groups is not None:
+            # What was killed while it was frozen leaves a group in which we would stand still.
+            self._reach.groups.freeze(attempt.name, frozen=False)
         self._starter.enter_groups(attempt)
         try:
             with As(attempt.ids, for_program=True):
