@@ -177,6 +177,15 @@ class Attempt:
         """Whether what is started in it now would stand still, and whoever enters its group."""
         return bool(self.suspended_us or self.frozen_us)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a kill keeps anything of its job from running: something that runs, or that would
+        be started next.
+        """
+        if self.state == LEAVING and self.course is not None and self.course.step.kind == PRE:
+            return True
+        return self.state == RUNNING or (self.state == LEAVING and self.step > 0)
+
     def present(self) -> Event:
         """Return how it is told to a worker that has just come."""
         return [

@@ -267,8 +267,7 @@ class Herd:
         late, told = self.fences.look()
         self.events += told
         for attempt in late:
-            is_here = attempt.state == RUNNING or (attempt.state == LEAVING and attempt.step)
-            if is_here and attempt.step < STEP_KILL:
+            if attempt.has_more and attempt.step < STEP_KILL:
                 self._reach.begin()
                 self._signal(attempt.key, signal.SIGKILL, CAUSE_HOST_LOST, STEP_KILL, 0)
             self._checkpoints.end(attempt)
