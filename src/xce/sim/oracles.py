@@ -240,7 +240,8 @@ class Truth:
             real, is_known = self._codes.get(key, (0, False))
             is_told = is_known and not self._hosts_of(key) & away
             demand(not is_told or bool(record.cpu_us), f"nobody knows what {key} used")
-            if is_known and record.cpu_us:
+            # A host that was started anew in between knows nothing of it, and ends it as it can.
+            if is_told:
                 code, cpu_us = record.exit_codes[at], record.cpu_us[at]
                 demand(code == real, f"{key}: exit {code}, its process said {real}")
                 demand(cpu_us > 0, f"{key} ran, and is said to have used nothing")

@@ -130,7 +130,7 @@ $ xceadmin -V
 # Down: jobs go on; up again finds them; down --jobs ends them.
 $ xce down
 $ bjobs --wait-daemon 0
-$ xce up | head -1
+$ xce up 2>/dev/null | head -1
 $ bjobs -noheader -o stat 1
 % printf -- '- name: normal\n  prio: 3\n' >state/config/queues.yaml
 $ xce down --jobs
