@@ -11,7 +11,7 @@ from typing import Final
 from xce.control.fates import bears_loss
 from xce.model.host_record import HostsLeftOut, HostsLost, HostsOpened, HostsSilent, PartsLeft
 from xce.model.ids import NO_HOST, HostNumber, JobId, Micros
-from xce.model.job import AS_DONE, EndCause, Outcome
+from xce.model.job import ENDS_AS_DONE, EndCause, Outcome
 from xce.model.record import EndDecided, Ended, Record, Requeued
 from xce.model.units import render_span
 from xce.state.cluster import ClusterState
@@ -187,7 +187,7 @@ def add_end(
     record.jobs.append(job.id)
     record.indices.append(job.index(position))
     record.attempts.append(attempt.number)
-    is_done = attempt.end_cause in AS_DONE.values()
+    is_done = attempt.end_cause in ENDS_AS_DONE
     record.outcomes.append(int(Outcome.DONE if is_done else Outcome.EXIT))
     record.exit_codes.append(0)
     record.signals.append(0)

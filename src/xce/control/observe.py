@@ -5,7 +5,7 @@ from xce.control.exit_values import start_anew, success_codes
 from xce.control.hooks import tries_again
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
-from xce.model.job import AS_DONE, EndCause, Outcome, Phase
+from xce.model.job import ENDS_AS_DONE, EndCause, Outcome, Phase
 from xce.model.observation import AttemptEnded, AttemptStarted, Reported, SuspensionSeen
 from xce.model.record import (
     Ended,
@@ -171,7 +171,7 @@ class _Ends:
             cause = EndCause.NONE
         is_well = item.exit_code == 0 or item.exit_code in self.success(attempt)
         clean = is_well and item.signal == 0 and cause == EndCause.NONE
-        is_done = clean or attempt.end_cause in AS_DONE.values()
+        is_done = clean or attempt.end_cause in ENDS_AS_DONE
         if item.post:
             record.posts.append((len(record.jobs), item.post))
         detail = item.detail or (self._gone(attempt) if cause == EndCause.HOST_LOST else "")

@@ -112,6 +112,7 @@ class EndCause(enum.IntEnum):
 
 AS_DONE: Final = {EndCause.OWNER: EndCause.OWNER_DONE, EndCause.ADMIN: EndCause.ADMIN_DONE}
 """Why a job is killed -> the same of one that counts as done then."""
+ENDS_AS_DONE: Final = frozenset(AS_DONE.values())
 END_CAUSE_TEXT: Final[dict[EndCause, tuple[str, str]]] = {
     EndCause.PREEMPT: ("TERM_PREEMPT", "job killed after preemption"),
     EndCause.RUNLIMIT: ("TERM_RUNLIMIT", "job killed after reaching LSF run time limit"),

@@ -5,12 +5,15 @@ ended as one, and which has no job shell of its own. The worker of the first hos
 """
 
 import enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from xce.model.ids import Micros
 from xce.model.job import EndCause
+
+PIECE_MAX: Final = 64 * 1024
+"""Bytes of a stream or a file that one order or answer carries."""
 
 
 class TaskFault(enum.IntEnum):

@@ -15,6 +15,7 @@ from xce.control.transfers import find_file_host
 from xce.model.ids import Seq
 from xce.model.job import EndCause
 from xce.model.task import (
+    PIECE_MAX,
     FeedTask,
     FileOrder,
     ReadFile,
@@ -32,8 +33,6 @@ ASKS_MAX: Final = 16_384
 """So much of one asker may be under way: three for each task."""
 SINCE: Final = 2
 """The protocol that has remote tasks."""
-PIECE_MAX: Final = 64 * 1024
-FED_MAX: Final = 64 * 1024
 START_MAX: Final = 3 * 1024 * 1024
 """Longest command line with its environment."""
 NAME_MAX: Final = 64
@@ -176,7 +175,7 @@ def _is_bounded(order: object) -> bool:
             and sum(map(len, (*order.argv, *order.env))) + len(order.cwd) <= START_MAX
         )
     if isinstance(order, FeedTask):
-        return len(order.content) <= FED_MAX
+        return len(order.content) <= PIECE_MAX
     if isinstance(order, FileOrder) and not 0 < len(order.name) <= NAME_MAX:
         return False
     if isinstance(order, WriteFile):

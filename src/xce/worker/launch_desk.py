@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from xce.model.task import (
+    PIECE_MAX,
     EndFile,
     EndTask,
     FeedTask,
@@ -45,7 +46,6 @@ from xce.worker.remote import Remote
 
 START_S: Final = 25.0
 """So long it is tried to start a task on a host that cannot be reached."""
-PIECE: Final = 64 * 1024
 _READ_US: Final = 15_000_000
 _FULL_S: Final = 0.05
 """So long a task that takes no more input is left alone."""
@@ -188,7 +188,7 @@ class _Client:
             ValueError: It says too much.
         """
         name = _word_of(head, "name")
-        if len(content) > PIECE and head["do"] != "start":
+        if len(content) > PIECE_MAX and head["do"] != "start":
             raise ValueError("a piece is too long")
         if len(name) > _NAME_MAX:
             raise ValueError(f"the name of a task has more than {_NAME_MAX} characters")
@@ -291,7 +291,7 @@ class _Client:
     async def _follow(self, name: str, host: str, out: int, err: int) -> None:
         """Pass on what a task writes, and how it ends."""
         while True:
-            order = ReadTask(name, out, err, PIECE, _READ_US)
+            order = ReadTask(name, out, err, PIECE_MAX, _READ_US)
             piece = await self._remote.ask_until(self._key, host, order)
             seen = piece.task
             if piece.fault or seen is None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from xce.model.display import end_cause_text
 from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
-from xce.model.job import AS_DONE, EndCause
+from xce.model.job import ENDS_AS_DONE, EndCause
 from xce.model.observation import AttemptEnded
 from xce.worker.streams import expand_path, is_same_file, output_directory
 
@@ -154,7 +154,7 @@ def _executed(launch: Launch, started: str) -> list[str]:
 
 
 def _is_done(launch: Launch, end: AttemptEnded) -> bool:
-    if end.cause in AS_DONE.values():
+    if end.cause in ENDS_AS_DONE:
         return True
     is_well = not end.exit_code or end.exit_code in launch.success_codes
     return is_well and not end.signal and not end.cause

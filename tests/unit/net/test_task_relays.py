@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from xce.model.job import EndCause
 from xce.model.task import (
+    PIECE_MAX,
     EndFile,
     EndTask,
     FileSeen,
@@ -18,7 +19,7 @@ from xce.model.task import (
 )
 from xce.net.frame import WireError
 from xce.net.message import TaskAsk, TaskPiece
-from xce.net.task_relays import NAME_MAX, PIECE_MAX, START_MAX, TaskRelays, host_asked
+from xce.net.task_relays import NAME_MAX, START_MAX, TaskRelays, host_asked
 from xce.testing.builders import (
     cluster,
     gang,

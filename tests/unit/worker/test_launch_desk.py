@@ -8,11 +8,11 @@ import os
 import pytest
 
 from xce.client.file_copy import CopyError, open_door
-from xce.model.task import EndFile, FileSeen, ReadFile, TaskFault, WriteFile
+from xce.model.task import PIECE_MAX, EndFile, FileSeen, ReadFile, TaskFault, WriteFile
 from xce.net.message import TaskPiece
 from xce.net.task_frame import encode_task_frame
 from xce.step.file_codes import AWAY, ELSEWHERE
-from xce.worker.launch_desk import PIECE, LaunchDesk, LaunchDoor
+from xce.worker.launch_desk import LaunchDesk, LaunchDoor
 
 KEY = (7, 3, 1)
 ME = os.geteuid()
@@ -140,7 +140,9 @@ def hear_all(way):
 
 
 @pytest.mark.parametrize(
-    ("orders", "content"), [(2, b"x"), (1, bytes(PIECE + 1))], ids=["before the answer", "too long"]
+    ("orders", "content"),
+    [(2, b"x"), (1, bytes(PIECE_MAX + 1))],
+    ids=["before the answer", "too long"],
 )
 def test_a_step_gives_one_order_at_a_time_and_no_long_ones(tmp_path, orders, content):
     def work(way):
