@@ -150,8 +150,8 @@ class Starter:
             raise _unready(error) from error
 
     def spawn_beside(
-        self, attempt: Attempt, argv: list[bytes] | list[str] | list[str | bytes], env: dict[bytes, bytes],
-        streams: Iterable[int], bound: Bound | None = None,
+        self, attempt: Attempt, argv: list[bytes] | list[str] | list[str | bytes],
+        env: dict[bytes, bytes], streams: Iterable[int], bound: Bound | None = None,
     ) -> int:  # fmt: skip
         """Start a program in an attempt's groups, as its user, in a session of its own.
 
