@@ -40,11 +40,12 @@ class Jobs:
         assert order is not None
         self.share = [order.name, order.start, order.quit]
 
-    def spawn(self, job: int, script: str = "") -> None:
+    def spawn(self, job: int, script: str = "", **more: object) -> None:
         script = script or f'echo "$CUDA_MPS_PIPE_DIRECTORY" >new.{job}; mv new.{job} up.{job}'
         self.shepherd.spawn(
             f"{script}; exec sleep 600", job=job, uid=self.uid, gid=self.uid,
             before={"0": mps_code(self.launch, 0, "h1")}, shares={"0": self.share},
+            **more,
         )  # fmt: skip
 
     def pipe(self, job: int) -> str:
@@ -82,7 +83,7 @@ def test_it_outlives_its_first_job_and_shepherds_and_goes_with_the_last_job(shep
     assert record.name == f"{place.name}.json"
     shepherd.restart()
     jobs.kill(1)
-    jobs.spawn(3)
+    jobs.spawn(3, hooks=[["pre", "true", "job"]], hook_limit_us=0, outer={})
     assert jobs.pipe(3) == jobs.pipe(2)
     jobs.kill(2)
     assert alive(daemon["pid"])
@@ -128,7 +129,7 @@ def test_jobs_whose_daemon_does_not_start_have_not_run_and_say_why(shepherd):
 
 def test_who_comes_while_it_ends_gets_another_one_also_of_the_next_shepherd(shepherd):
     jobs = Jobs(shepherd)
-    jobs.share[2] = ["/bin/sleep", "0.5"]
+    jobs.share[2] = ["/bin/sh", "-c", 'sleep 0.5; exec "$@"', "sh", *jobs.share[2]]
     jobs.spawn(1)
     jobs.pipe(1)
     jobs.kill(1)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -67,6 +68,8 @@ def place(tmp_path, request):
     made = Place(short, *getattr(request, "param", ()))
     yield made
     made.kill()
+    if (made.job / "mps").is_dir():
+        shutil.rmtree((made.job / "mps").resolve())  # it may be in /tmp
 
 
 def test_who_comes_first_starts_it_and_others_find_it(place):
