@@ -170,16 +170,11 @@ def test_another_user_has_one_of_his_own(shepherd):
 def test_tasks_of_a_part_share_it_with_the_jobs_of_their_host(shepherd):
     jobs = Jobs(shepherd)
     jobs.spawn(2)
-    shared = {"note": "n", "uid": shepherd.uid, "gid": shepherd.gid, "groups": [], "limit_kib": 0}
-    shepherd.order(["part", [1, 0, 1], shared | {"share": jobs.share}])
+    shepherd.open_part(share=jobs.share)
     for number, name in enumerate(("a", "b")):
         script = f'echo "$CUDA_MPS_PIPE_DIRECTORY" >new.{name}; mv new.{name} up.{name}'
-        task = {
-            "argv": mps_command(["/bin/sh", "-c", script], jobs.launch, 0, "h1"),
-            "env": {"PATH": "/usr/bin:/bin"}, "cwd": str(shepherd.root), "umask": 0o022,
-            "has_input": False,
-        }  # fmt: skip
-        shepherd.order(["task", number, [1, 0, 1], ["start", name, task]])
+        argv = mps_command(["/bin/sh", "-c", script], jobs.launch, 0, "h1")
+        shepherd.start_task(number, name, argv)
     assert jobs.pipe("a") == jobs.pipe("b") == jobs.pipe(2)
     jobs.kill(2)
     assert all(map(alive, jobs.daemons()))
