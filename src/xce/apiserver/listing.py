@@ -242,6 +242,7 @@ class JobLister:
             now_us=self._now_us,
             states=self._query.states,
             with_reason=self._writer.has_reason,
+            with_spans=self._writer.has_spans,
             sees=self._sees,
         )
 

@@ -1,6 +1,6 @@
 """Job rows of what only the history knows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from xce.apiserver.fields import RowWriter
@@ -12,10 +12,11 @@ from xce.apiserver.rows import (
     index_runs,
     withdrawn_element,
 )
-from xce.journal.past import PastJob
+from xce.journal.past import PastJob, PastWithdrawal
 from xce.model.display import end_cause_text
-from xce.model.ids import Index
+from xce.model.ids import SECOND_US, Index
 from xce.model.job import EndCause, Outcome
+from xce.state.ineligible import alike, span_at
 
 
 def shared_halves(writer: RowWriter, past: PastJob) -> Callable[[Index], bytes]:
@@ -43,17 +44,24 @@ def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[El
             element.requeued, element.requeued_at = end_cause_text(EndCause(cause)), at_s(at_us)
         found.append(element)
     for gone in past.withdrawn if "exit" in states else ():
-        if past.array is None:
-            runs = [(0, 1, 1)]
-        else:
-            low = past.array.position_from(gone.first)
-            high = past.array.position_from(gone.last + 1) - 1
-            runs = index_runs(past.array, low, high)
-        for run in runs:
+        for run in _alike_runs(past, gone):
             element = withdrawn_element(past.job, past.submit_at_us, run, gone.cause, gone.by)
             element.end_at = at_s(gone.at_us)
             found.append(element)
     for element in found:
         element.array_limit = limit
+        span_us = span_at(past.ineligible, element.index)
+        element.ineligible_s = None if span_us is None else span_us / SECOND_US
     found.sort(key=lambda element: element.index)
     return found
+
+
+def _alike_runs(past: PastJob, gone: PastWithdrawal) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of elements that ended before they started, and waited alike."""
+    if past.array is None:
+        yield (0, 1, 1)
+        return
+    for part in alike(past.ineligible, ((gone.first, gone.last),)):
+        for first, last in part:
+            low = past.array.position_from(first)
+            yield from index_runs(past.array, low, past.array.position_from(last + 1) - 1)

@@ -23,7 +23,8 @@ from xce.model.job import ArraySpec, EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode
 from xce.state.cluster import ClusterState
-from xce.state.job import CHUNK, Attempt, Ended, Job
+from xce.state.ineligible import Spans, alike, span_at, spans
+from xce.state.job import CHUNK, Attempt, Ended, Job, Withdrawal
 from xce.state.view import (
     is_unknown,
     pend_reason,
@@ -81,6 +82,8 @@ class Element(msgspec.Struct, gc=False):
     """What each of its tasks is bound to by ``affinity[]``."""
     hosts_lost: tuple[str, ...] = ()
     """Hosts that it had and does without."""
+    ineligible_s: float | None = None
+    """How long it pended while no session would try it; None: it is not known, or not told here."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -130,6 +133,7 @@ class Listing:
         now_us: The time now.
         states: Which elements are wanted.
         with_reason: Whether anybody will look at the reasons.
+        with_spans: Whether at how long elements were ineligible.
         sees: Which jobs they may name.
     """
 
@@ -141,9 +145,12 @@ class Listing:
         now_us: Micros,
         states: frozenset[str] = ALL_STATES,
         with_reason: bool = True,
+        with_spans: bool = True,
         sees: Sees = None,
     ) -> None:
         self._sees = sees
+        self._with_spans = with_spans
+        self._spans: Spans | None = ()
         self.state = state
         self.states = states
         self._gangs = gangs
@@ -160,8 +167,10 @@ class Listing:
             job: A job of the state.
             among: Only elements at these positions; None: all.
         """
+        if self._with_spans:
+            self._spans = spans(self.state, job, ((0, job.size - 1),), self._now_us)
         if job.size == 1 and (among is None or among):
-            return self._add_posts(job, self._single(job))
+            return self._complete(job, self._single(job))
         found: list[tuple[int, Element]] = []
         states = self.states
         if "pend" in states and job.pending:
@@ -174,12 +183,17 @@ class Listing:
         if self._ended_wanted:
             self._add_ended(found, job, among)
         found.sort(key=_position)
-        return self._add_posts(job, [element for _, element in found])
+        return self._complete(job, [element for _, element in found])
 
-    def _add_posts(self, job: Job, elements: list[Element]) -> list[Element]:
-        """Add what was posted; a run of elements of which some have messages of their own tells
-        those that all have.
+    def _complete(self, job: Job, elements: list[Element]) -> list[Element]:
+        """Add what was posted, and how long elements were ineligible; a run of elements of which
+        some have messages of their own tells those that all have.
         """
+        if self._with_spans:
+            for element in elements:
+                position = job.position(element.index)
+                span_us = span_at(self._spans, 0 if position is None else position)
+                element.ineligible_s = None if span_us is None else span_us / SECOND_US
         if job.posts:
             for element in elements:
                 position = job.position(element.index)
@@ -241,8 +255,9 @@ class Listing:
     def _add_waiting(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
     ) -> None:
-        for part in waiting_groups(job, ranges):
-            self._add_alike(found, job, part, held=held)
+        for group in waiting_groups(job, ranges):
+            for part in alike(self._spans, group):
+                self._add_alike(found, job, part, held=held)
 
     def _add_alike(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
@@ -315,16 +330,22 @@ class Listing:
         if "exit" not in self.states:
             return
         for item in job.withdrawn:
-            for first, last in _within(item.ranges, among):
-                position = first
-                for index, count, step in index_runs(job.array, first, last):
-                    element = withdrawn_element(
-                        job.id, job.submit_at_us, (index, count, step), item.cause, item.by
-                    )
-                    element.end_at = at_s(item.at_us)
-                    element.array_limit = job.array.limit if job.array is not None else 0
-                    found.append((position, element))
-                    position += count
+            for part in alike(self._spans, _within(item.ranges, among)):
+                self._add_withdrawn(found, job, part, item)
+
+    def _add_withdrawn(
+        self, found: list[tuple[int, Element]], job: Job, part: Ranges, item: Withdrawal
+    ) -> None:
+        for first, last in part:
+            position = first
+            for index, count, step in index_runs(job.array, first, last):
+                element = withdrawn_element(
+                    job.id, job.submit_at_us, (index, count, step), item.cause, item.by
+                )
+                element.end_at = at_s(item.at_us)
+                element.array_limit = job.array.limit if job.array is not None else 0
+                found.append((position, element))
+                position += count
 
     def _add_one_ended(
         self, found: list[tuple[int, Element]], job: Job, position: int, ended: Ended
