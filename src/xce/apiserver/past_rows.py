@@ -1,8 +1,11 @@
 """Job rows of what only the history knows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
+from typing import Final
 
+from xce.apiserver.exceptions import exceptions_of
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.rows import (
     ALL_STATES,
@@ -13,10 +16,13 @@ from xce.apiserver.rows import (
     withdrawn_element,
 )
 from xce.journal.past import PastJob, PastWithdrawal
+from xce.model.config import QueueConfig
 from xce.model.display import end_cause_text
 from xce.model.ids import SECOND_US, Index
 from xce.model.job import EndCause, Outcome
 from xce.state.ineligible import alike, span_at
+
+_NONE: Final[Mapping[str, QueueConfig]] = MappingProxyType({})
 
 
 def shared_halves(writer: RowWriter, past: PastJob) -> Callable[[Index], bytes]:
@@ -30,8 +36,16 @@ def shared_halves(writer: RowWriter, past: PastJob) -> Callable[[Index], bytes]:
     return lambda index: of_form(past.place_of(index))
 
 
-def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[Element]:
-    """Return the rows of a job that only the history knows, in index order."""
+def past_elements(
+    past: PastJob, states: frozenset[str] = ALL_STATES, queues: Mapping[str, QueueConfig] = _NONE
+) -> list[Element]:
+    """Return the rows of a job that only the history knows, in index order.
+
+    Args:
+        past: The job.
+        states: Only elements in these.
+        queues: As they are now: what is unusual is said by what they say.
+    """
     found: list[Element] = []
     limit = past.array.limit if past.array is not None else 0
     for item in past.elements:
@@ -39,6 +53,8 @@ def past_elements(past: PastJob, states: frozenset[str] = ALL_STATES) -> list[El
             continue
         element = ended_element_row(past.job, item.index, past.submit_at_us, item.ended, item.hosts)
         element.ended_by, element.detail = item.by, item.detail
+        queue = queues.get(past.at(item.index).key.queue)
+        element.exceptions = exceptions_of(queue, element.start_at, element.end_at, 0)
         if item.requeue is not None:
             cause, at_us, element.requeued_detail = item.requeue
             element.requeued, element.requeued_at = end_cause_text(EndCause(cause)), at_s(at_us)

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.apiserver.exceptions import exceptions_of
 from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
 from xce.apiserver.post_rows import PostRow, render_posts
 from xce.apiserver.processor_rows import JobProcessorsRow, job_processors_rows
@@ -84,6 +85,9 @@ class Element(msgspec.Struct, gc=False):
     """Hosts that it had and does without."""
     ineligible_s: float | None = None
     """How long it pended while no session would try it; None: it is not known, or not told here."""
+    exceptions: tuple[str, ...] = ()
+    """``overrun`` or ``underrun``: it runs longer, or has run shorter, than those of its queue
+    shall."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -151,6 +155,7 @@ class Listing:
         self._sees = sees
         self._with_spans = with_spans
         self._spans: Spans | None = ()
+        self._judges = any(q.overrun_us or q.underrun_us for q in state.queues.values())
         self.state = state
         self.states = states
         self._gangs = gangs
@@ -186,9 +191,17 @@ class Listing:
         return self._complete(job, [element for _, element in found])
 
     def _complete(self, job: Job, elements: list[Element]) -> list[Element]:
-        """Add what was posted, and how long elements were ineligible; a run of elements of which
-        some have messages of their own tells those that all have.
+        """Add what was posted, how long elements were ineligible, and what is unusual; a run of
+        elements of which some have messages of their own tells those that all have.
         """
+        if self._judges:
+            for element in elements:
+                position = job.position(element.index)
+                queue = self.state.class_at(job, position or 0).key.queue
+                element.exceptions = exceptions_of(
+                    self.state.queues.get(queue), element.start_at, element.end_at,
+                    self._now_us / SECOND_US,
+                )  # fmt: skip
         if self._with_spans:
             for element in elements:
                 position = job.position(element.index)

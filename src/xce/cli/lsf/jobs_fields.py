@@ -250,6 +250,8 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("%complete", 11, "", "stat,start_at,end_at,run_limit_s,estimate_s", _percent),
     ("estimated_run_time", 20, "ertime", "estimate_s", _text("estimate_s")),
     ("pend_time", 12, "", "submit_at,start_at,end_at", _pend_time),
+    ("exception_status", 16, "except_stat", "exceptions",
+     lambda row, _: " ".join(row.get("exceptions") or ())),
     ("ependtime", 12, "", "submit_at,start_at,end_at,ineligible_s", _pend_part(0)),
     ("ipendtime", 12, "", "submit_at,start_at,end_at,ineligible_s", _pend_part(1)),
     ("run_time", 15, "", "start_at,end_at", _run_time),
@@ -303,7 +305,7 @@ resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
 ru_utime/12 ru_stime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
-eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
+eplimit_remain/16 idle_factor/11 mem/10 avg_mem/10 swap/10
 nthreads/10
 hrusage/50 network_req/15 plimit/10
 eplimit/10 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time

@@ -306,6 +306,8 @@ def _paragraphs(row: Row, now_s: float) -> list[tuple[str, list[str]]]:
         found += _pend_times(row, now_s)
     elif row["stat"] in {"USUSP", "SSUSP"}:
         found.append(("SUSPENDING REASONS:", reason_block(row)))
+    if row.get("exceptions"):
+        found.append(("EXCEPTION STATUS:", [f" {' '.join(row['exceptions'])}"]))
     if row.get("max_mem_mib") and row.get("start_at") is not None:
         found.append(("MEMORY USAGE:", [f" MAX MEM: {-int(-row['max_mem_mib'] // 1)} Mbytes;"]))
     return found

@@ -116,7 +116,7 @@ def pend_times_s(row: Row, now_s: float) -> tuple[int, int] | None:
     if ineligible is None:
         return None
     whole = pend_time_s(row, now_s)
-    out = min(whole, int(ineligible))
+    out = min(whole, round(ineligible))
     return whole - out, out
 
 
