@@ -153,9 +153,8 @@ class ClusterState:
         self.holds: dict[tuple[JobId, Index], RoomHeld] = {}
         """Room that is held for waiting elements until they are placed or wait no more."""
         self.windows, self.shut, self.timed_from = dict[str, Window](), dict[str, Shut](), 0
-        """By queue: when its run windows are open, as far as that has been resolved; how long it
-        has started nothing, if it ever did not. Of jobs before the last one nobody knows for how
-        long they were ineligible."""
+        """By queue: when its run windows are open, as far as that is resolved; how long it started
+        nothing. Of jobs before the last one nobody knows for how long they were ineligible."""
         self.switches, self.groups = dict[str, Switch](), dict[str, JobGroup]()
         """By queue: what an administrator opened, closed, activated or inactivated. Job groups that
         somebody has made, by name."""
