@@ -9,16 +9,19 @@ from itertools import chain
 from typing import Final
 
 from xce.model.device import DEVICES_MAX, Device
+from xce.model.effect import Launch
 from xce.model.ids import HOUR_US
 from xce.model.observation import (
     AttemptEnded,
     AttemptStarted,
+    AttemptTold,
     CheckpointSeen,
     HostJoined,
     Observation,
     Reported,
 )
 from xce.model.processor import PROCESSORS_MAX, Processor
+from xce.model.request import TASKS_MAX
 
 ITEMS_MAX: Final = 1_000_000
 """Attempts of one host, and items of one report."""
@@ -97,7 +100,7 @@ def _refuse_attributes(attributes: Mapping[str, int | str | bool]) -> str:
 
 
 def _refuse_reported(seen: Reported) -> str:
-    items = (seen.started, seen.ended, seen.suspended, seen.gone, seen.checkpoints)
+    items = (seen.started, seen.ended, seen.suspended, seen.gone, seen.checkpoints, seen.told)
     if sum(map(len, items)) > ITEMS_MAX:
         return "there are too many items"
     places = chain(
@@ -115,6 +118,8 @@ def _refuse_reported(seen: Reported) -> str:
         return "an end is out of bounds"
     if not all(map(_is_checkpoint, seen.checkpoints)):
         return "a checkpoint is out of bounds"
+    if not all(map(_is_told, seen.told)):
+        return "what is told of an attempt is out of bounds"
     return ""
 
 
@@ -131,6 +136,34 @@ def _is_start(item: AttemptStarted) -> bool:
 
 def _is_checkpoint(item: CheckpointSeen) -> bool:
     return 0 < item.number <= NUMBER_MAX and len(item.detail) <= DETAIL_MAX
+
+
+def _is_told(item: AttemptTold) -> bool:
+    return (
+        _are_places(((item.launch.job, item.index, item.attempt),))
+        and 0 <= item.pid <= NUMBER_MAX
+        and 0 <= item.age_us <= SPAN_US_MAX
+        and 0 <= item.signals <= NUMBER_MAX
+        and _is_launch(item.launch)
+    )
+
+
+def _is_launch(launch: Launch) -> bool:
+    """Return whether a state can hold what is in a launch; the rest is compared with the state."""
+    claim = launch.claim
+    counts = [tasks for _, tasks in launch.hosts]
+    ids = (launch.owner.uid, launch.owner.gid)
+    if claim is not None:
+        counts += chain.from_iterable((tasks, part) for _, tasks, part in claim.rows)
+        request = claim.key.request
+        counts += (request.tasks_min, request.tasks_max, claim.alternative)
+    spans = (launch.submit_at_us, launch.run_limit_us)
+    return (
+        all(0 <= count <= TASKS_MAX for count in counts)
+        and all(0 <= number <= NUMBER_MAX * 2 for number in ids)
+        and all(0 <= span <= ID_MAX for span in spans)
+        and len(launch.resreq) <= DETAIL_MAX
+    )
 
 
 def _is_end(item: AttemptEnded) -> bool:
