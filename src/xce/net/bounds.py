@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Final
 
 from xce.model.device import DEVICES_MAX, Device
-from xce.model.effect import Launch
 from xce.model.ids import HOUR_US
 from xce.model.observation import (
     AttemptEnded,
@@ -21,7 +20,7 @@ from xce.model.observation import (
     Reported,
 )
 from xce.model.processor import PROCESSORS_MAX, Processor
-from xce.model.request import TASKS_MAX
+from xce.net.bounds_launch import is_launch
 
 ITEMS_MAX: Final = 1_000_000
 """Attempts of one host, and items of one report."""
@@ -144,25 +143,7 @@ def _is_told(item: AttemptTold) -> bool:
         and 0 <= item.pid <= NUMBER_MAX
         and 0 <= item.age_us <= SPAN_US_MAX
         and 0 <= item.signals <= NUMBER_MAX
-        and _is_launch(item.launch)
-    )
-
-
-def _is_launch(launch: Launch) -> bool:
-    """Return whether a state can hold what is in a launch; the rest is compared with the state."""
-    claim = launch.claim
-    counts = [tasks for _, tasks in launch.hosts]
-    ids = (launch.owner.uid, launch.owner.gid)
-    if claim is not None:
-        counts += chain.from_iterable((tasks, part) for _, tasks, part in claim.rows)
-        request = claim.key.request
-        counts += (request.tasks_min, request.tasks_max, claim.alternative)
-    spans = (launch.submit_at_us, launch.run_limit_us)
-    return (
-        all(0 <= count <= TASKS_MAX for count in counts)
-        and all(0 <= number <= NUMBER_MAX * 2 for number in ids)
-        and all(0 <= span <= ID_MAX for span in spans)
-        and len(launch.resreq) <= DETAIL_MAX
+        and is_launch(item.launch)
     )
 
 
