@@ -269,8 +269,8 @@ class Launcher:
                 requeue_codes=launch.requeue_codes,
                 outer=base_environment(b"", account, self._host) if hooks else {},
                 bindings=_bindings(launch, elements),
-                before=_named(elements, partial(mps_code, launch), self._host),
-                last=_named(elements, partial(quit_command, launch), self._host),
+                before=_named(elements, partial(mps_code, launch, host=self._host)),
+                last=_named(elements, partial(quit_command, launch, host=self._host)),
                 says=spec.runs_by_roles,
                 limit_code=limit_code(spec.limits),
                 is_counted=spec.limits.is_counted,
@@ -342,11 +342,9 @@ def _bindings(
     return {str(index): order for index, order in orders if order is not None}
 
 
-def _named(
-    elements: list[tuple[Index, int]], make: Callable[[Index, int, str], _Made], host: str
-) -> dict[str, _Made]:
+def _named(elements: list[tuple[Index, int]], make: Callable[[Index], _Made]) -> dict[str, _Made]:
     """Return by index what is made of elements, where that is anything."""
-    made = ((index, make(index, attempt, host)) for index, attempt in elements)
+    made = ((index, make(index)) for index, _ in elements)
     return {str(index): one for index, one in made if one}
 
 

@@ -20,23 +20,32 @@ QUIT_S: Final = 3
 """So long it may take to end."""
 _PIPES_MAX: Final = 78
 """Longest path of the directory of pipes: a socket in it may have 107 bytes."""
-# The job's own directory is removed with the attempt, and nobody else can make anything in it.
+# The job's own directory is removed with the attempt, and nobody else can make anything in it. In
+# /tmp others can, and names that can be foreseen may be theirs: there the daemon's directory has a
+# name of chance, to which one in the job's own leads.
 _PLACE: Final = f"""\
-d=$XCE_JOB_HOST_DIR/mps; p=$1 t=$2
-[ ${{#d}} -le {_PIPES_MAX - len("/pipe")} ] || d=/tmp/xce-mps-$t-$(echo "$d" | cksum | tr -d ' ')
-export CUDA_MPS_PIPE_DIRECTORY="$d/pipe" CUDA_MPS_LOG_DIRECTORY="$d/log"
+o=$XCE_JOB_HOST_DIR/mps; d=$o p=$1
+is_there() {{ if [ -L "$o" ]; then d=$(readlink "$o"); fi; [ -d "$d" ] && [ -O "$d" ]; }}
+make() {{
+  rm -f "$o"; d=$o
+  if [ ${{#o}} -le {_PIPES_MAX - len("/pipe")} ]; then mkdir -p "$o"; return; fi
+  d=$(mktemp -d /tmp/xce-mps-XXXXXXXXXX) && ln -s "$d" "$o"
+}}
+names() {{ export CUDA_MPS_PIPE_DIRECTORY="$d/pipe" CUDA_MPS_LOG_DIRECTORY="$d/log"; }}
 answers() {{ echo get_server_list | timeout 5 "$p" >/dev/null 2>&1 8>&-; }}
 """
 _START: Final = f"""\
-{_PLACE}h=$3
+{_PLACE}h=$2
 fail() {{ echo "host $h: $1 (mps=yes)"; exit 1; }}
 umask 077
 command -v "$p" >/dev/null || fail "there is no program $p"
-mkdir -p "$d" 2>/dev/null; [ -d "$d" ] && [ -O "$d" ] && [ ! -L "$d" ] &&
-mkdir -p "$d/pipe" "$d/log" && exec 8>"$d/lock" || fail "the directory $d cannot be made"
+touch "$o.lock" 2>/dev/null || fail "the file $o.lock cannot be made"
+exec 8>"$o.lock"
 flock -w {2 * START_S} 8 || fail "another start of $p takes too long"
+{{ is_there || make; }} && mkdir -p "$d/pipe" "$d/log" || fail "the directory $d cannot be made"
+names
 if ! answers; then
-  CUDA_VISIBLE_DEVICES=$4 XCE_MPS_DAEMON=1 timeout {START_S} setsid "$p" -d \
+  CUDA_VISIBLE_DEVICES=$3 XCE_MPS_DAEMON=1 timeout {START_S} setsid "$p" -d \
 </dev/null >"$d/log/start" 2>&1 8>&- ||
     fail "$p -d ended with exit status $?: $(head -c 300 "$d/log/start" | tr '\\n' ' ')"
   end=$(($(date +%s) + {START_S}))
@@ -48,14 +57,18 @@ fi
 echo "$d"
 """
 _QUIT: Final = f"""\
-{_PLACE}echo quit | timeout {QUIT_S} "$p"
-end=$(($(date +%s) + {QUIT_S}))
-while answers && [ $(date +%s) -lt $end ]; do sleep 0.1; done
-rm -rf -- "$d"
+{_PLACE}if is_there; then
+  names
+  echo quit | timeout {QUIT_S} "$p"
+  end=$(($(date +%s) + {QUIT_S}))
+  while answers && [ $(date +%s) -lt $end ]; do sleep 0.1; done
+  rm -rf -- "$d"
+fi
+rm -rf -- "$o" "$o.lock"
 """
 
 
-def mps_code(launch: Launch, index: Index, attempt: int, host: str) -> str:
+def mps_code(launch: Launch, index: Index, host: str) -> str:
     """Return what a shell does so that the job has its daemon on a host; empty: it wants none.
 
     Behind it ``$XCE_MPS`` is empty, or says why there is none.
@@ -64,7 +77,7 @@ def mps_code(launch: Launch, index: Index, attempt: int, host: str) -> str:
     if not mps_of(launch) or not grants:
         return ""
     devices = ",".join(dict.fromkeys(grant.name for grant in grants))
-    words = [launch.mps_control, _tag(launch, index, attempt), host, devices]
+    words = [launch.mps_control, host, devices]
     kept = ("HOME", "XCE_ATTEMPT_MARK", "XCE_JOB_HOST_DIR")
     keeps = " ".join(f'{name}="${name}"' for name in kept)
     start = shlex.join([SHELL, "-c", _START, SHELL, *words])
@@ -75,22 +88,15 @@ def mps_code(launch: Launch, index: Index, attempt: int, host: str) -> str:
     )
 
 
-def mps_command(
-    argv: list[str], launch: Launch, index: Index, attempt: int, host: str
-) -> list[str]:
+def mps_command(argv: list[str], launch: Launch, index: Index, host: str) -> list[str]:
     """Return a command that sees to the daemon and runs another one."""
-    code = mps_code(launch, index, attempt, host)
+    code = mps_code(launch, index, host)
     fails = '[ -z "$XCE_MPS" ] || { echo "xce: $XCE_MPS" >&2; exit 125; };'
     return [SHELL, "-c", f'{code}{fails}exec "$@"', SHELL, *argv] if code else argv
 
 
-def quit_command(launch: Launch, index: Index, attempt: int, host: str) -> list[str]:
+def quit_command(launch: Launch, index: Index, host: str) -> list[str]:
     """Return the command that ends the daemon and removes its directory; empty: there is none."""
     if not mps_of(launch) or not host_grants(launch, index, host):
         return []
-    return [SHELL, "-c", _QUIT, SHELL, launch.mps_control, _tag(launch, index, attempt)]
-
-
-def _tag(launch: Launch, index: Index, attempt: int) -> str:
-    """Return what no other attempt of a cluster is called by."""
-    return f"{launch.owner.uid}-{launch.job}.{index}.{attempt}"
+    return [SHELL, "-c", _QUIT, SHELL, launch.mps_control]

@@ -121,7 +121,7 @@ class PartDesk:
             note=_NOTES.encode(launch).decode(), uid=account.uid, gid=account.gid,
             groups=account.groups, limit_kib=launch.spec.mem_limit_kib,
             is_counted=launch.spec.limits.is_counted,
-            last=quit_command(launch, action.index, action.attempt, self._host),
+            last=quit_command(launch, action.index, self._host),
         )  # fmt: skip
         return o.PartOrder((launch.job, action.index, action.attempt), shared)
 
@@ -144,7 +144,7 @@ class PartDesk:
         start = o.StartShared(
             argv=mps_command(
                 limited_command([_text(word) for word in ask.order.argv], launch.spec.limits),
-                launch, key[1], key[2], self._host,
+                launch, key[1], self._host,
             ),
             env=part_environment(launch, key[1], self._host, account, ask.order.env),
             cwd=_text(ask.order.cwd), umask=ask.order.umask, has_input=ask.order.has_input,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from mps_stand_in import daemons_of, write_stand_in
 from msgspec.structs import replace
+from other_user import IS_ROOT, NOBODY
 from worker_rig import alive, wait_until
 
 from xce.model.device import DeviceGrant, GpuWish
@@ -47,11 +48,11 @@ class Place:
         )
 
     def start(self, host: str = "h1") -> str:
-        return self.run(["/bin/sh", "-c", mps_code(self.launch, 0, 1, host) + SAYS]).stdout.strip()
+        return self.run(["/bin/sh", "-c", mps_code(self.launch, 0, host) + SAYS]).stdout.strip()
 
     def quit(self, host: str = "h1") -> None:
         self.env["PATH"] = "/usr/bin:/bin"
-        self.run(quit_command(self.launch, 0, 1, host))
+        self.run(quit_command(self.launch, 0, host))
 
     def kill(self) -> None:
         for one in daemons_of(self.root):
@@ -85,7 +86,7 @@ def test_who_comes_first_starts_it_and_others_find_it(place):
 
 
 def test_a_task_of_a_part_has_it_too_and_goes_on_with_its_own_words(place):
-    command = mps_command(["printf", "%s|", "a b", "c"], place.launch, 0, 1, "h2")
+    command = mps_command(["printf", "%s|", "a b", "c"], place.launch, 0, "h2")
     place.env["PATH"] = "/usr/bin:/bin"
     assert place.run(command).stdout == "a b|c|"
     assert daemons_of(place.root)[0]["env"]["CUDA_VISIBLE_DEVICES"] == "1"
@@ -96,7 +97,7 @@ def test_one_that_refuses_to_start_is_quoted_and_the_host_is_named(place):
     said = place.start()
     assert said.startswith("host h1: ")
     assert "-d ended with exit status 1: no CUDA-capable device is detected" in said
-    done = place.run(mps_command(["true"], place.launch, 0, 1, "h2"))
+    done = place.run(mps_command(["true"], place.launch, 0, "h2"))
     assert (done.returncode, done.stderr.startswith("xce: host h2: ")) == (125, True)
 
 
@@ -107,17 +108,38 @@ def test_a_host_without_the_program_is_named(place):
 
 @pytest.mark.parametrize("place", [("", "j" * 60)], indirect=True)
 def test_where_the_path_of_a_socket_would_be_too_long_it_is_a_short_one(place):
-    pipe = place.start().split()[0]
-    assert re.fullmatch(rf"/tmp/xce-mps-{os.geteuid()}-7.0.1-\d+/pipe", pipe)
+    (pipe,) = {place.start().split()[0], place.start().split()[0]}
+    assert re.fullmatch(r"/tmp/xce-mps-\w{10}/pipe", pipe), "nobody can foresee it"
+    assert Path(pipe).parent.stat().st_mode & 0o777 == 0o700
+    assert len(daemons_of(place.root)) == 1
     place.quit()
     assert not Path(pipe).parent.exists()
+    assert not any(place.job.iterdir())
+
+
+@pytest.mark.parametrize("place", [(), ("", "j" * 60)], indirect=True, ids=["short", "long"])
+def test_a_place_that_is_somebody_elses_by_now_is_neither_used_nor_touched(place):
+    theirs = Path("/usr/local")
+    if IS_ROOT:
+        theirs = place.root / "theirs"
+        theirs.mkdir()
+        os.chown(theirs, NOBODY, NOBODY)
+    before = sorted(theirs.iterdir())
+    (place.job / "mps").symlink_to(theirs)
+    place.quit()
+    (place.job / "mps").symlink_to(theirs)
+    pipe = place.start().split()[0]
+    assert Path(pipe).is_dir()
+    assert theirs not in Path(pipe).parents
+    place.quit()
+    assert sorted(theirs.iterdir()) == before
 
 
 def test_jobs_without_it_and_hosts_without_gpus_have_none_of_it():
-    assert mps_code(launch(mps=""), 0, 1, "h1") == ""
-    assert quit_command(launch(mps=""), 0, 1, "h1") == []
+    assert mps_code(launch(mps=""), 0, "h1") == ""
+    assert quit_command(launch(mps=""), 0, "h1") == []
     bare = replace(launch(), devices=[(GRANTS[0], ())])
-    assert mps_command(["true"], bare, 0, 1, "h2") == ["true"]
+    assert mps_command(["true"], bare, 0, "h2") == ["true"]
 
 
 def test_gpus_without_uuid_are_called_as_the_daemon_counts_them():

@@ -22,6 +22,7 @@ from xce.worker.shepherd.spawn import (
     Ids,
     Trouble,
 )
+from xce.worker.shepherd.still import note_still
 
 Event = list[Any]
 
@@ -165,12 +166,8 @@ class Attempt:
         self.detail = self.detail or detail
 
     def note_still(self, now_us: int, *, still: bool, by_lease: bool = False) -> None:
-        """Count the time that it stands still, once where both its user and its lease want it."""
-        since_us = min(filter(None, (self.suspended_us, self.frozen_us)), default=now_us)
-        self.stopped_us += max(0, now_us - since_us)
-        is_stopped, is_frozen = bool(self.suspended_us), bool(self.frozen_us)
-        self.suspended_us = now_us if (is_stopped if by_lease else still) else 0
-        self.frozen_us = now_us if (still if by_lease else is_frozen) else 0
+        """Count the time that it stands still."""
+        note_still(self, now_us, still=still, by_lease=by_lease)
 
     @property
     def stands_still(self) -> bool:
