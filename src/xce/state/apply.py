@@ -176,7 +176,8 @@ def _class_stored(state: ClusterState, record: r.ClassStored) -> None:
 
 
 def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
-    if record.job < state.next_job:
+    # One that a restored journal lacks is taken up again under its own id.
+    if record.job < state.next_job and (record.job in state.jobs or not state.is_lost(record.job)):
         raise IllegalTransitionError(f"job id {record.job} is not new")
     array = record.array
     size = 1 if array is None else array.count
@@ -192,7 +193,7 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     if record.dependency is not None and not await_elements(job, record.dependency):
         job.waits |= WAITS_DEPENDENCY
     enter(state, job, everything)
-    state.next_job = record.job + 1
+    state.next_job = max(state.next_job, record.job + 1)
     state.jobs[record.job] = job
     use_spec(state, record.spec_id)
     found = state.classes[record.cls]

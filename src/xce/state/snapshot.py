@@ -64,6 +64,8 @@ class _Host(msgspec.Struct, array_like=True):
     layout: int = -1
     """Which of `_Head.layouts` its worker reported; -1: nobody wrote that down."""
     strange: list[tuple[JobId, Index, int]] = []
+    adopting: list[tuple[JobId, Index, int]] = []
+    unadopted: list[tuple[JobId, Index, int, str]] = []
 
 
 _Layouts: TypeAlias = dict[tuple[Processor, ...], int]
@@ -151,7 +153,8 @@ def _dump_host(table: HostTable, n: HostNumber, layouts: _Layouts) -> _Host:
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
         table.load[:, n].tolist(),
         layouts.setdefault(table.processors.reported[n], len(layouts)),
-        list(table.strange.get(n, ())),
+        list(table.strange.get(n, ())), list(table.adopting.get(n, ())),
+        [(*key, reason) for key, reason in table.unadopted.get(n, {}).items()],
     )  # fmt: skip
 
 
@@ -290,6 +293,10 @@ def _load_host(
     table.set_stale(number, host.stale)
     if host.strange:
         table.strange[number] = dict.fromkeys(host.strange)
+    if host.adopting:
+        table.adopting[number] = dict.fromkeys(host.adopting)
+    if host.unadopted:
+        table.unadopted[number] = {(job, index, n): why for job, index, n, why in host.unadopted}
     if host.down_at_us and not (host.is_up or host.is_lost):
         table.away[number] = None
     table.devices.reported[number] = host.reported_devices
