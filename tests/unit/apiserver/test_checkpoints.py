@@ -113,6 +113,10 @@ def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
         ({"checkpoints": {"directory": "/ck", "period_s": 4.9}}, 400),
         ({"warning_signal": 100, "warning_s": 60}, 400),
         ({"warning_signal": 70, "warning_s": 60}, 400),
+        ({"warning_signal": 10, "warning_command": "save", "warning_s": 60}, 400),
+        ({"warning_command": "save"}, 400),
+        ({"warning_command": " ", "warning_s": 60}, 400),
+        ({"warning_command": "save", "warning_s": 60}, 201),
         ({"warning_signal": 70, "warning_s": 60, "checkpoints": WANTED}, 400),
         ({"warning_signal": 100, "warning_s": 60, "checkpoints": WANTED}, 201),
     ],
@@ -126,6 +130,24 @@ def test_what_makes_no_sense_is_refused(more, status):
         assert (await rest.post("/jobs/actions", body))[0] == 400
 
     run_rest(story, checkpoint_programs="/programs")
+
+
+def test_a_warning_becomes_a_command_a_signal_or_none():
+    async def story(rest):
+        job = await rest.submit("true", warning_signal=10, warning_s=60)
+        told = []
+        for changed in (
+            {"warning_command": "save"},
+            {"warning_s": 30},
+            {"warning_signal": 12},
+            {"unset": ["warning_signal", "warning_s"]},
+        ):
+            assert not await change(rest, job, **changed)
+            row = (await rest.get(f"/jobs/{job}"))[1]
+            told.append((row["warning_signal"], row["warning_command"], row["warning_s"]))
+        assert told == [(0, "save", 60), (0, "save", 30), (12, "", 30), (0, "", 0)]
+
+    run_rest(story)
 
 
 def test_without_programs_nothing_is_accepted():

@@ -165,6 +165,8 @@ class Herd:
             case ["checkpoint", job, index, number, int(count), dict(asked)]:
                 attempt = self._attempts.get((job, index, number))
                 self.events += self._checkpoints.take(attempt, count, asked, clock_us())
+            case ["warning", job, index, number, int(which), dict(asked)]:
+                self._checkpoints.warn(self._attempts.get((job, index, number)), which, asked)
             case ["part", list(key), dict(shared)]:
                 self._open_part((key[0], key[1], key[2]), shared)
             case ["lead", job, index, attempt, str(host)]:
