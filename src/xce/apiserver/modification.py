@@ -73,8 +73,8 @@ Unsettable = Literal[
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group", "deadline_at",
     "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s",
-    "warning_command", "description", "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
-    "ends_as_orphan",
+    "warning_command", "description", "output_dir", "transfers", "mail_to", "login_shell",
+    "user_group", "gpu", "nodes", "ends_as_orphan",
     "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
     "data_limit_kib", "file_limit_kib", "core_limit_kib", "checkpoints",
 ]  # fmt: skip

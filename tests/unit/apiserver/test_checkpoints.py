@@ -68,14 +68,15 @@ def test_a_period_is_changed_of_the_jobs_that_have_one_and_the_others_are_told_o
     run_rest(story, checkpoint_programs="/programs")
 
 
-def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
-    async def change(rest, job, **members):
-        body = {"action": "modify", "select": {"jobs": [str(job)]}, "change": members}
-        status, document = await rest.post("/jobs/actions", body)
-        rest.link.pump()
-        refused = document["results"][0].get("error", {}) if status == 200 else document
-        return refused.get("text", refused.get("detail", ""))
+async def change(rest, job, **members):
+    body = {"action": "modify", "select": {"jobs": [str(job)]}, "change": members}
+    status, document = await rest.post("/jobs/actions", body)
+    rest.link.pump()
+    refused = document["results"][0].get("error", {}) if status == 200 else document
+    return refused.get("text", refused.get("detail", ""))
 
+
+def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
     async def story(rest):
         job = await rest.submit("true", checkpoints=WANTED, warning_signal=100, warning_s=60)
         other = {"directory": "/other", "method": "x", "period_s": 60, "first_s": 0}
