@@ -47,9 +47,8 @@ class Sharing:
             limits = last.limits if spec.limits == last.limits else self._seen(spec.limits)
             force_setattr(spec, "limits", limits)
         if spec.tasks_asked is not last.tasks_asked:
-            tasks = last.tasks_asked
-            tasks = tasks if spec.tasks_asked == tasks else self._seen(spec.tasks_asked)
-            force_setattr(spec, "tasks_asked", tasks)
+            asked, known = spec.tasks_asked, last.tasks_asked
+            force_setattr(spec, "tasks_asked", known if asked == known else self._seen(asked))
 
     def _seen(self, part: object) -> object:
         """Return an equal part that was seen before, or this one."""

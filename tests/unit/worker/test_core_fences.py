@@ -101,7 +101,9 @@ def test_no_later_welcome_prolongs_the_lease_of_what_was_launched_before_it() ->
     assert state.take_news([ended()], 901 * S)[1] == Lease([(1, 0, 2, 80 * S, 100 * S)])
 
 
-def test_what_waits_for_an_attempt_that_is_found_keeps_the_lease_that_it_was_launched_with() -> None:
+def test_what_waits_for_an_attempt_that_is_found_keeps_the_lease_that_it_was_launched_with() -> (
+    None
+):
     state = HostState()
     assert state.meet(1, 20 * S)
     state.take_effects(1, [fenced(attempt=2)], 20 * S)

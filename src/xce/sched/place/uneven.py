@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xce.sched.place.capacity import Room
-from xce.sched.place.even import widest
-from xce.sched.place.span import lay, reach
+from xce.sched.place.shares import Shares, together
 from xce.state.hosts import Column, Flags
 
 TRIES_MAX: Final = 400
@@ -180,7 +179,7 @@ def _chosen(by_tile: dict[int, list[int]], whole: int) -> list[int]:
     return sorted(found)
 
 
-class Uneven:
+class Uneven(Shares[_Way]):
     """Even shares of the domains of candidate hosts, which have blocks of several sizes.
 
     Args:
@@ -191,10 +190,7 @@ class Uneven:
     """
 
     def __init__(self, room: Room, of_host: Column, order: Column, domains_max: int) -> None:
-        order, self.is_cut = widest(room, of_host, order)
-        self.order: list[int] = order.tolist()
-        self.rooms = {domain: room.within(of_host == domain) for domain in self.order}
-        self.most = min(domains_max, len(self.order))
+        super().__init__(room, of_host, order, domains_max)
         self._sums = {domain: _Sums(self.rooms[domain]) for domain in self.order}
         self._ways = [
             [
@@ -208,8 +204,7 @@ class Uneven:
 
     def largest(self, cap: int) -> int:
         """Return the largest number of tasks up to ``cap`` for which `find` finds a way; or 0."""
-        alone = (int(reach(room, 0).max(initial=0)) for room in self.rooms.values())
-        best = min(cap, max(alone, default=0))
+        best = self._alone(cap)
         counts = self._counts(cap + 2)
         tries = 0
         for size in range(2, self.most + 1):
@@ -223,20 +218,9 @@ class Uneven:
                     break
         return best
 
-    def find(self, tasks: int) -> tuple[Column, Column] | None:
-        """Return hosts in rank order, domain by domain, and the tasks on each; None: none found."""
-        for domain in self.order:
-            found = lay(self.rooms[domain], tasks, 0)
-            if found is not None:
-                return found
-        for size in range(2, min(self.most, tasks) + 1):
-            ways = self._choose(size, tasks)
-            if ways is not None:
-                ways.sort(key=lambda way: not way.is_first)
-                columns = [self._sums[way.domain].lay(way) for way in ways]
-                numbers, sizes = zip(*columns, strict=True)
-                return np.concatenate(numbers), np.concatenate(sizes)
-        return None
+    def _lay(self, way: list[_Way]) -> tuple[Column, Column]:
+        ranked = sorted(way, key=lambda one: not one.is_first)
+        return together([self._sums[one.domain].lay(one) for one in ranked])
 
     def _counts(self, length: int) -> Column:
         """Return by share how many domains may have it; then, how many that or one task more."""
@@ -326,7 +310,7 @@ class Uneven:
 
 def _is_left(left: Column) -> Flags:
     """Return where nothing is short."""
-    return (left >= 0).all(axis=-1)
+    return np.asarray((left >= 0).all(axis=-1))
 
 
 def _promising(counts: Column, size: int, best: int, cap: int) -> list[int]:

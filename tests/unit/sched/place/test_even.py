@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from xce.sched.place import uneven as filling
 from xce.sched.place.capacity import Room
-from xce.sched.place.even import DOMAINS_MAX, Even
+from xce.sched.place.even import Even
+from xce.sched.place.shares import DOMAINS_MAX
 from xce.sched.place.uneven import Uneven
 
 MANY = settings(max_examples=300, derandomize=True, deadline=None)
