@@ -194,7 +194,7 @@ def check_submission(
 ) -> Refusal | None:
     """Return why a queue does not take a job as it is; None: it does."""
     checks = (
-        _check_spec, _check_array, _check_size, check_limits, _check_request, check_terminal
+        check_spec, check_array, _check_size, check_limits, _check_request, check_terminal
     )  # fmt: skip
     for check in checks:
         refusal = check(state, submission, queue)
@@ -313,7 +313,8 @@ def basis_of_submit(
     return ", ".join(sorted(bases))
 
 
-def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+def check_spec(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    """Return what is wrong with what a job runs; None: nothing."""
     spec = submission.spec
     if not spec.script:
         return Refusal(RefusalCode.EMPTY_JOB, "there is no command and no script", lsf="Empty job")
@@ -331,7 +332,8 @@ def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig)
     return None
 
 
-def _check_array(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+def check_array(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    """Return what is wrong with an array; None: nothing."""
     array = submission.array
     if array is None:
         return None

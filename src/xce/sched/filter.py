@@ -196,10 +196,16 @@ def filter_load(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) ->
 def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep what ``select[]`` wants, if that depends on what is free."""
     if shape.program is not None and shape.select_moves:
-        columns = HostColumns(facts, ground.free, is_idle=ground.is_idle)
+        columns = HostColumns(facts, ground.free, ground.pools, is_idle=ground.is_idle)
         moving = ",".join(sorted(facts.moving & set(shape.program.names)))
         mask = shape.program.mask(columns, columns.unsettled)
         sieve.keep(mask, HostCode.SELECT, resource=moving)
+
+
+def filter_taken(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Take out the hosts that another job has for itself."""
+    if ground.taken.any():
+        sieve.keep(~ground.taken, HostCode.TAKEN)
 
 
 def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:

@@ -95,6 +95,18 @@ class Switch(msgspec.Struct, gc=False, array_like=True):
     comment: str = ""
 
 
+class Shut(msgspec.Struct, gc=False, array_like=True):
+    """The clock of a queue that goes while it starts nothing: it is inactive or closed by time."""
+
+    total_us: Micros = 0
+    since_us: Micros = 0
+    """Since when it goes; 0: it stands."""
+
+    def at(self, now_us: Micros) -> Micros:
+        """Return what it says."""
+        return self.total_us + (max(0, now_us - self.since_us) if self.since_us else 0)
+
+
 Places: TypeAlias = dict[tuple[JobId, int], None]
 
 
@@ -111,8 +123,8 @@ class ClusterState:
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.lost_jobs, self.attempts_above = list[tuple[JobId, JobId]](), 0
         """Ids, from .. to, that are not given out since the journal was restored: hosts may know
-        jobs of theirs that it lacks. What is placed of a job before the last of them has a number
-        above the other one."""
+        jobs of theirs that it lacks. What is placed anew of a job up to the last of them has a
+        number above the other one."""
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
@@ -127,8 +139,9 @@ class ClusterState:
         """By queue and user: what fairshare goes by."""
         self.holds: dict[tuple[JobId, Index], RoomHeld] = {}
         """Room that is held for waiting elements until they are placed or wait no more."""
-        self.windows: dict[str, Window] = {}
-        """By queue: when its run windows are open, as far as that has been resolved."""
+        self.windows, self.shut, self.timed_from = dict[str, Window](), dict[str, Shut](), 0
+        """By queue: when its run windows are open, as far as that is resolved; how long it started
+        nothing. Of jobs before the last one nobody knows for how long they were ineligible."""
         self.switches, self.groups = dict[str, Switch](), dict[str, JobGroup]()
         """By queue: what an administrator opened, closed, activated or inactivated. Job groups that
         somebody has made, by name."""
@@ -280,6 +293,15 @@ class ClusterState:
         """Return the live attempt of an element, or None."""
         found = self.jobs.get(job)
         return found.live.get(position) if found is not None and found.live else None
+
+    def is_from_before(self, job: JobId, number: int) -> bool:
+        """Return whether an attempt was placed before the journal was restored."""
+        lost = self.lost_jobs
+        return bool(lost) and number <= self.attempts_above and job <= lost[-1][1]
+
+    def is_lost(self, job: JobId) -> bool:
+        """Return whether a job may have had this id that a restored journal lacks."""
+        return any(first <= job <= last for first, last in self.lost_jobs)
 
     def room(self, job: Job) -> int:
         """Return how many more elements of ``job`` its array limit lets run now."""

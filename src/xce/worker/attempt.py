@@ -9,7 +9,7 @@ from xce.model.checkpoint import is_checkpoint, is_forced, wants_end
 from xce.model.effect import Launch, SetLimits
 from xce.model.ids import SECOND_US, Index, Micros
 from xce.model.job import EndCause
-from xce.model.observation import AttemptEnded
+from xce.model.observation import AttemptEnded, AttemptTold
 from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.task import PartSeen
 from xce.worker import ending
@@ -26,7 +26,7 @@ from xce.worker.action import (
     Suspend,
     Usage,
 )
-from xce.worker.still import note_still
+from xce.worker.shepherd.still import note_still
 
 _TICKS_OFF: Final = 2
 """The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may
@@ -264,6 +264,24 @@ class Live:
         if not self._warn_us():
             return []
         return [self._note_warning(), self.request(self.launch.spec.warning_signal, 0)]
+
+    def told(self, now_us: Micros) -> AttemptTold:
+        """Return all that is known of it."""
+        launch, key = self.launch, (self.index, self.attempt)
+        at = list(zip(launch.indices, launch.attempts, strict=True)).index(key)
+        claim = launch.claim
+        if claim is not None:
+            claim = replace(claim, processors=claim.processors[at : at + 1])
+        launch = replace(
+            launch, indices=[self.index], attempts=[self.attempt], claim=claim,
+            restarted=[index for index in launch.restarted if index == self.index],
+            devices=launch.devices[at : at + 1], bindings=launch.bindings[at : at + 1],
+        )  # fmt: skip
+        return AttemptTold(
+            *key, launch, self.is_running, self.pid,
+            max(0, now_us - self.started_us) if self.is_running else 0, self.wants_suspended,
+            self.suspended, self.number, self.is_part,
+        )  # fmt: skip
 
     def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
         """Note what somebody asked for, and return it."""

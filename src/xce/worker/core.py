@@ -20,7 +20,6 @@ Rules:
 
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import Epoch, Index, Micros
@@ -28,20 +27,12 @@ from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen
 from xce.worker import action as a
 from xce.worker import ending
-from xce.worker.action import Action, Key
+from xce.worker.action import Action, Key, Listing
 from xce.worker.attempt import Live, Over, by_own_clock, is_ordered, never_started, over_of
 from xce.worker.fence import Fence
 from xce.worker.outbox import Outbox, Reports
 from xce.worker.parts import EARLIER, GONE, Parts
 from xce.worker.past import Past, Place
-
-
-class Listing(NamedTuple):
-    """An attempt in the shepherd's list, with its launch, and its end if it is over."""
-
-    present: a.Present
-    launch: Launch
-    ended: a.Ended | None
 
 
 class HostState:
@@ -78,6 +69,8 @@ class HostState:
                     self._send_signal(effect, actions)
                 case SetLimits():
                     self._set_limits(effect, now_us, actions)
+                case _:
+                    self._outbox.identify(effect, self._live, self._waiting)
         return actions
 
     def meet(self, epoch: Epoch, at_us: Micros) -> bool:

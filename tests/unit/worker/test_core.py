@@ -7,6 +7,7 @@ from xce.worker.action import (
     Appended,
     Forget,
     Lease,
+    Listing,
     Present,
     Report,
     SetLimit,
@@ -16,7 +17,7 @@ from xce.worker.action import (
     Suspended,
     Usage,
 )
-from xce.worker.core import HostState, Listing
+from xce.worker.core import HostState
 from xce.worker.past import REMEMBER_US
 
 
@@ -157,7 +158,7 @@ def test_a_waiting_attempt_that_is_ended_does_not_start() -> None:
 
 def only_gone(batch) -> bool:
     """Whether a report says only that the attempt is gone."""
-    return batch[1:] == ((), (), (), ((1, 0, 1),), ())
+    return batch[1:] == ((), (), (), ((1, 0, 1),), (), ())
 
 
 def test_an_attempt_that_nobody_wants_to_hear_of_is_ended_and_forgotten() -> None:

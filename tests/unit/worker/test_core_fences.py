@@ -8,12 +8,13 @@ from xce.worker.action import (
     KEPT,
     Frozen,
     Lease,
+    Listing,
     SetLimit,
     Signal,
     Spawn,
     Suspended,
 )
-from xce.worker.core import HostState, Listing
+from xce.worker.core import HostState
 
 
 def fenced(attempt: int = 1) -> Launch:

@@ -5,8 +5,18 @@ from msgspec.structs import replace
 
 from xce.model.effect import Launch, SetLimits, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
-from xce.worker.action import Ended, Lease, MainOver, Present, SetLimit, Signal, Started, Suspend
-from xce.worker.core import HostState, Listing
+from xce.worker.action import (
+    Ended,
+    Lease,
+    Listing,
+    MainOver,
+    Present,
+    SetLimit,
+    Signal,
+    Started,
+    Suspend,
+)
+from xce.worker.core import HostState
 
 S = 1_000_000
 LAUNCH = Launch(
