@@ -28,6 +28,7 @@ from xce.control import (
     windows,
 )
 from xce.control.accept import decide_plan
+from xce.control.adopt import decide_adoption
 from xce.control.checkpoint import decide_checkpoint
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -41,6 +42,7 @@ from xce.control.trace import decide_start, decide_stop
 from xce.model.checkpoint import is_checkpoint
 from xce.model.command import (
     Accepted,
+    AdoptStrangers,
     ApplyConfig,
     Command,
     DeclareHostsLost,
@@ -77,7 +79,7 @@ from xce.model.command import (
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
-from xce.model.host_record import PartsLeft
+from xce.model.host_record import AdoptionAsked, PartsLeft
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
@@ -98,6 +100,7 @@ Setup: TypeAlias = (
     | SetQueues
     | DeclareHostsLost
     | EndStrangers
+    | AdoptStrangers
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
@@ -168,7 +171,7 @@ class Controller:
         self._blobs: list[tuple[str, bytes]] = []
         self._touched: Touched = {}
         self._fencing: dict[HostNumber, None] = {}
-        """Hosts that came with something stale."""
+        """Hosts that came with something stale, or are asked what their strangers are."""
         self._controls: deque[tuple[Input, Slices]] = deque()
         """Commands about many jobs of which slices are still to be decided."""
 
@@ -209,6 +212,9 @@ class Controller:
         results: Results = []
         match body:
             case Reported():
+                for told in body.told:
+                    # An entry for each: what one holds is not free for the next.
+                    self._take(given, decide_adoption(self.state, body.host, told, now_us), now_us)
                 records = decide_reported(self.state, body, now_us)
             case ProposePlan() if self.halted:
                 records, results = [], [Refusal(RefusalCode.WRONG_STATE, self.halted)]
@@ -275,7 +281,7 @@ class Controller:
         """Decide what is about the cluster itself, its users and its components."""
         state = self.state
         match body:
-            case SetHostsOpen() | DeclareHostsLost() | EndStrangers():
+            case SetHostsOpen() | DeclareHostsLost() | EndStrangers() | AdoptStrangers():
                 given = with_basis(given, hosts.basis_of(state, body))
                 records, results = hosts.decide_hosts(state, body, now_us)
             case SetDevicesOpen():
@@ -413,9 +419,10 @@ class Controller:
         while records:
             apply_records(self.state, records)
             touch(self.state, records, self._touched)
-            self._fencing.update(
-                (host, None) for one in records if isinstance(one, PartsLeft) for host in one.hosts
-            )
+            for one in records:
+                if isinstance(one, PartsLeft | AdoptionAsked):
+                    hosts_of = one.hosts if isinstance(one, PartsLeft) else [one.host]
+                    self._fencing.update(dict.fromkeys(hosts_of))
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag

@@ -65,7 +65,8 @@ class Excluder:
         self._state = state
         self._policy = policy
         self._facts = HostFacts(state.hosts, state.config)
-        self._ground: Ground = open_ground(state)
+        pools = {name: state.pools.free(name) for name in sorted(state.pools.total)}
+        self._ground: Ground = open_ground(state, pools)
         self._known: dict[ShapeKey, tuple[Excluded, ...]] = {}
 
     def hosts_of(self, job: Job, position: int) -> tuple[Excluded, ...]:

@@ -11,7 +11,7 @@ from xce.model.task import TaskOrder
 from xce.sim.ground import OWN_CPU_US, Ground, Minder, RunDirectory
 from xce.sim.tasks import TASK_CPU_US, Answer, KnownTasks
 from xce.worker import action as a
-from xce.worker.core import Listing
+from xce.worker.action import Listing
 from xce.worker.ending import STEP_KILL
 
 LOCAL_US: Final = 300

@@ -5,7 +5,7 @@ sides' lists are typed here; the shepherd, which imports the standard library on
 of the same form. New fields only at the end.
 """
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -255,6 +255,14 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     def key(self) -> Key:
         """Which attempt."""
         return self.job, self.index, self.attempt
+
+
+class Listing(NamedTuple):
+    """An attempt in the shepherd's list, with its launch, and its end if it is over."""
+
+    present: Present
+    launch: Launch
+    ended: Ended | None
 
 
 class MainOver(msgspec.Struct, frozen=True, tag="over", array_like=True):

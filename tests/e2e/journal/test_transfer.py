@@ -2,6 +2,9 @@
 
 import contextlib
 import hashlib
+import json
+import signal
+import subprocess
 import tarfile
 import time
 from pathlib import Path
@@ -9,11 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from journals import batches
-from live import open_live
+from live import Live, open_live, until
 from pair import LEASE_S
 
 from xce.cli.xceadmin.main import main
 from xce.daemon.paths import open_layout
+from xce.daemon.processes import send_signal
 from xce.journal.backup import BackupError, is_restored, load_note, open_backup
 from xce.journal.batch import make_batch
 from xce.journal.codec import FIRST_CRC
@@ -303,10 +307,16 @@ def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path
         time.sleep(1)
         said = live.xceadmin("backup", str(file))
         assert "entries 1 to" in said
-        live.submit("echo three", name="third")
+        # Of what begins behind the backup the hosts alone will know.
+        go = "until [ -e go ]; do sleep 0.1; done; exit 7"
+        lost = live.submit(go, name="third")
+        many = live.submit(go, name="many", array="1-3", hold=True)
+        live.act("resume", many, select={"jobs": [f"{many}[2]"]})
+        live.until_stat(lost, "run")
+        until(lambda: live.row(many, 2)["stat"] == "RUN", "an element runs")
         said = other.xceadmin("restore", str(file))
         assert "restored; start with `xce up`" in said
-        live.xce("down", "--jobs")
+        live.xce("down")
         other.xce("up", "--timeout", "60")
         assert other.row(done)["stat"] == "DONE"
         assert other.row(waiting)["stat"] == "PSUSP"
@@ -314,6 +324,44 @@ def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path
         other.act("resume", waiting)
         assert other.until_ended(waiting)["stat"] == "DONE"
         assert other.submit("echo four") > waiting + 1, "an id of the lost entries is given out"
+        other.xce("down")
+        adopts_what_runs(live, file, lost, many)
+
+
+def adopts_what_runs(live: Live, file: Path, lost: int, many: int) -> None:
+    """Restore a cluster in its own place, where jobs run that the backup does not know."""
+    for directory in (live.layout.journal, live.layout.history_file.parent):
+        directory.rename(live.home / directory.name)
+    live.xceadmin("restore", str(file))
+    live.xce("up", "--timeout", "60")
+    (host,) = until(lambda: strangers(live, 2), "the host tells what it runs")
+    assert host["status"] == "closed_Adm"
+    frozen = live.kill("worker", signal.SIGSTOP)
+    adopting = subprocess.Popen(
+        ["xceadmin", "hosts", "adopt", "h1", "--json"],
+        env=live.environ, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until(lambda: live.hosts()[0]["adopting"] == 2, "it is decided")
+    live.until_replaced("controller", live.kill("controller"))
+    for worker in frozen:
+        send_signal(worker, signal.SIGCONT)
+    said, _ = adopting.communicate(timeout=60)
+    expected = [{"name": "h1", "strangers": 0, "adopting": 0, "unadopted": []}]
+    assert (json.loads(said), adopting.returncode) == (expected, 0)
+    row = live.row(lost)
+    assert (row["stat"], row["name"], row["attempt"], row["hosts"]) == (
+        "RUN", "third", 1, [["h1", 1]],
+    )  # fmt: skip
+    assert [live.row(many, index)["stat"] for index in (1, 2, 3)] == ["PSUSP", "RUN", "PSUSP"]
+    (live.home / "go").touch()
+    assert live.until_ended(lost)["exit_code"] == 7
+    until(lambda: live.row(many, 2)["stat"] == "EXIT", "the element ends")
+    assert "adopted" in live.xceadmin("hosts", "adopt", "h1")
+
+
+def strangers(live: Live, count: int) -> list[dict[str, object]]:
+    """Return the hosts that run so many attempts that nobody knows."""
+    return [host for host in live.hosts() if host["strangers"] == count]
 
 
 def test_a_second_migration_is_kept_away_by_the_first(target: PostgresTarget) -> None:

@@ -116,16 +116,11 @@ def test_what_ends_it_outlives_the_shepherd(shepherd):
 
 def test_a_part_has_one_for_all_its_tasks_and_it_goes_with_the_part(shepherd):
     said = words(shepherd)
-    shared = {"note": "n", "uid": shepherd.uid, "gid": shepherd.gid, "groups": [], "limit_kib": 0}
-    shepherd.order(["part", [1, 0, 1], shared | {"last": said.shared["last"]["0"]}])
+    shepherd.open_part(last=said.shared["last"]["0"])
     for number, name in enumerate(("a", "b")):
         script = f'test -S "$CUDA_MPS_PIPE_DIRECTORY/control" && touch {shlex.quote(name)}'
-        task = {
-            "argv": mps_command(["/bin/sh", "-c", script], said.launch, 0, "h1"),
-            "env": {"PATH": "/usr/bin:/bin"}, "cwd": str(shepherd.root), "umask": 0o022,
-            "has_input": False,
-        }  # fmt: skip
-        shepherd.order(["task", number, [1, 0, 1], ["start", name, task]])
+        argv = mps_command(["/bin/sh", "-c", script], said.launch, 0, "h1")
+        shepherd.start_task(number, name, argv)
     for name in ("a", "b"):
         wait_until((shepherd.root / name).exists, f"task {name} found the daemon")
     daemon = the_daemon(shepherd)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -18,7 +19,7 @@ from xce.model.effect import Launch
 from xce.model.job import JobSpec, Owner
 from xce.worker.environ import Account, base_environment
 from xce.worker.gpus import gpu_environment
-from xce.worker.mps import mps_code, mps_command, quit_command
+from xce.worker.mps import mps_code, mps_command, quit_command, share_order
 from xce.worker.part_desk import part_environment
 
 GRANTS = ((DeviceGrant(3, "GPU-a"), DeviceGrant(5)), (DeviceGrant(1),))
@@ -67,6 +68,8 @@ def place(tmp_path, request):
     made = Place(short, *getattr(request, "param", ()))
     yield made
     made.kill()
+    if (made.job / "mps").is_dir():
+        shutil.rmtree((made.job / "mps").resolve())  # it may be in /tmp
 
 
 def test_who_comes_first_starts_it_and_others_find_it(place):
@@ -133,6 +136,67 @@ def test_a_place_that_is_somebody_elses_by_now_is_neither_used_nor_touched(place
     assert theirs not in Path(pipe).parents
     place.quit()
     assert sorted(theirs.iterdir()) == before
+
+
+def shared(uid: int = 5, mps: str = "yes,shared", **grant: bool) -> Launch:
+    """Return a job with parts of GPUs, which the second host has in another order."""
+    parts = [
+        tuple(DeviceGrant(at, milli=250, **grant) for at in order) for order in ((4, 3), (3, 4))
+    ]
+    made = replace(launch(mps=mps), owner=Owner("ann", uid, 1), devices=[tuple(parts)])
+    return replace(made, gpu=GpuWish(1, 250, mps=mps))
+
+
+def test_who_has_parts_of_the_same_gpus_shares_a_daemon_with_his_own_jobs_only():
+    orders = [share_order(shared(), 0, host, "/home/ann") for host in ("h1", "h2")]
+    assert len({order.name for order in orders}) == 1
+    assert orders[0].name.startswith("5-")
+    assert "HOME=/home/ann" in orders[0].start
+    assert "3,4" in orders[0].start, "all count them alike"
+    others = [
+        shared(6),
+        replace(shared(), mps_control="/opt/mps"),
+        replace(shared(), devices=[((DeviceGrant(3, milli=250),), ())]),
+    ]
+    names = {share_order(other, 0, "h1", "/home/ann").name for other in others}
+    assert len(names - {orders[0].name}) == len(others)
+    assert quit_command(shared(), 0, "h1") == [], "none of them may end it"
+    found = gpu_environment(shared(), 0)
+    assert (found["CUDA_VISIBLE_DEVICES"], found["XCE_GPU_MPS"]) == ("1,0", "yes,shared")
+    assert (found["XCE_GPU_SHARE_KIND"], found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) == (
+        "advisory", "25",
+    )  # fmt: skip
+
+
+def test_whole_gpus_have_a_daemon_of_their_own_and_those_of_the_site_need_none():
+    whole = launch(mps="yes,shared")
+    assert share_order(whole, 0, "h1", "/") is None
+    assert quit_command(whole, 0, "h1")
+    of_site = shared(is_enforced=True)
+    assert share_order(of_site, 0, "h1", "/") is None
+    assert mps_code(of_site, 0, "h1") == ""
+    assert quit_command(of_site, 0, "h1") == []
+    assert gpu_environment(of_site, 0)["CUDA_VISIBLE_DEVICES"] == "4,3"
+
+
+def test_a_job_waits_for_what_is_said_of_a_daemon_that_it_shares(place):
+    place.launch = shared()
+    told = place.job / "mps"
+    for text, said in (
+        ("at /the/place", "/the/place/pipe /the/place/log"),
+        ("no host h1: it is not there", "host h1: it is not there"),
+        ("no", "mps=yes: its start was ended"),
+    ):
+        told.write_text(f"{text}\n")
+        assert place.start() == said
+
+
+def test_one_that_was_killed_is_started_anew_where_it_left_its_pipe(place):
+    pipe = place.start()
+    place.kill()
+    assert Path(pipe.split()[0], "control").exists()
+    assert place.start() == pipe
+    assert len(daemons_of(place.root)) == 2
 
 
 def test_jobs_without_it_and_hosts_without_gpus_have_none_of_it():

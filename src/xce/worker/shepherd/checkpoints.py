@@ -12,7 +12,6 @@ Commands that warn a job before its limit are kept here, too, while they run.
 import contextlib
 import os
 import signal
-import time
 from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
@@ -64,10 +63,13 @@ class Checkpoints:
         """What was asked for while another checkpoint was being written, in its order."""
 
     def take(
-        self, attempt: Attempt | None, count: int, asked: dict[str, Any], now_us: int
+        self, attempt: Attempt | None, what: str, count: int, asked: dict[str, Any], now_us: int
     ) -> list[Event]:
-        """Begin a checkpoint; return what is to be told at once."""
+        """Begin a checkpoint, or run a ``warning`` command; return what is to be told at once."""
         if attempt is None or attempt.state == ENDED or attempt.is_part:
+            return []
+        if what == "warning":
+            self._warn(attempt, count, asked, now_us)
             return []
         if 0 < count <= attempt.number:
             return []
@@ -80,16 +82,14 @@ class Checkpoints:
             return []
         return self._begin(attempt, count, asked, now_us)
 
-    def warn(self, attempt: Attempt | None, which: int, asked: dict[str, Any]) -> None:
+    def _warn(self, attempt: Attempt, which: int, asked: dict[str, Any], now_us: int) -> None:
         """Run the warning command of an attempt, if it was not run before this limit."""
-        if attempt is None or attempt.state == ENDED or attempt.is_part:
-            return
         self._reach.begin()
         pids = self._reach.pids(attempt)
         pid = start_warning(attempt, which, asked, self._starter, pids, self._null)
         if pid:
             limit_us = int(asked["limit_us"])
-            due_us = time.monotonic_ns() // 1000 + limit_us if limit_us else 0
+            due_us = now_us + limit_us if limit_us else 0
             self._all[pid] = _Saving(attempt, pid, "it", ends=False, due_us=due_us, warns=True)
             self._reach.add_leader(pid, attempt)
 

@@ -83,13 +83,18 @@ class Services:
         Raises:
             OSError: It cannot be started.
         """
-        env = {
-            b"PATH": _PATH,
-            proc.MARK.encode(): attempt.mark.encode(),
-            b"XCE_JOB_HOST_DIR": os.fsencode(f"{attempt.path}/{rundir.JOB}"),
-        }
+        env = environment(attempt, f"{attempt.path}/{rundir.JOB}")
         argv = list(map(os.fsencode, command))
         return self._starter.spawn_beside(attempt, argv, env, [self._null] * 3)
+
+
+def environment(attempt: Attempt, directory: str) -> dict[bytes, bytes]:
+    """Return the environment of commands about daemons that have their place in a directory."""
+    return {
+        b"PATH": _PATH,
+        proc.MARK.encode(): attempt.mark.encode(),
+        b"XCE_JOB_HOST_DIR": os.fsencode(directory),
+    }
 
 
 def _is_service(pid: int) -> bool:
