@@ -103,6 +103,12 @@ class Live:
         """Which attempt."""
         return self.launch.job, self.index, self.attempt
 
+    def anew(self) -> "Live":
+        """Return the same as it was launched, before anything came of it."""
+        live = Live(self.launch, self.index, self.attempt)
+        live.launched_us = self.launched_us
+        return live
+
     def signal(self) -> Signal:
         """Return the signal of the present step."""
         return Signal(*self.key, ending.signal_of(self.step, self.cause), self.cause, self.step)

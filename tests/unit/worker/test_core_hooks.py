@@ -5,7 +5,17 @@ from msgspec.structs import replace
 
 from xce.model.effect import Launch, SetLimits, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
-from xce.worker.action import Ended, Listing, MainOver, Present, SetLimit, Signal, Started, Suspend
+from xce.worker.action import (
+    Ended,
+    Lease,
+    Listing,
+    MainOver,
+    Present,
+    SetLimit,
+    Signal,
+    Started,
+    Suspend,
+)
 from xce.worker.core import HostState
 
 S = 1_000_000
@@ -141,7 +151,7 @@ def test_a_warning_that_was_sent_is_known_to_the_worker_that_comes_next():
     listed = present(started_us=10 * S, limits=order.limits)
     spec = JobSpec(command="x", warning_signal=23, warning_us=10 * S)
     given = replace(LAUNCH, spec=spec, warning_at_us=25 * S)
-    assert again.take_list([listed._replace(launch=given)], 26 * S) == []
+    assert again.take_list([listed._replace(launch=given)], 26 * S) == [Lease([])]
     assert again.next_due_us() == 40 * S
     same = SetLimits(1, 0, 1, 30 * S, 0, 0)
     assert again.take_effects(1, [same], 26 * S) == []
@@ -153,7 +163,7 @@ def test_a_warning_that_was_sent_is_known_to_the_worker_that_comes_next():
 def test_a_shepherd_that_did_not_hear_of_a_warning_is_told_again():
     state = warned()
     order, _ = state.tick(30 * S)
-    assert state.take_list([present(started_us=10 * S)], 31 * S) == [order]
+    assert state.take_list([present(started_us=10 * S)], 31 * S) == [order, Lease([])]
 
 
 def test_another_run_limit_brings_another_warning():
