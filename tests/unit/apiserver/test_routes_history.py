@@ -6,12 +6,14 @@ from rest_cluster import run_rest
 
 from xce.apiserver.courses import PIECE, SCOPES, Wanted, tell_page, usage_page
 from xce.apiserver.listing import parse_refs
+from xce.journal.history_reader import HistoryReader
 from xce.journal.history_search import START, Search
 from xce.model.command import ResumeJobs, Selection, StopJobs, Tick
 from xce.model.config import GrantConfig, QueueConfig
 from xce.model.ids import SECOND_US
 from xce.model.job import EndCause, Owner
 from xce.model.observation import HostDisconnected
+from xce.state.rights import Sight
 from xce.testing.builders import (
     kill,
     place,
@@ -253,12 +255,8 @@ def test_jobs_that_a_caller_may_not_see_are_not_told():
         run_job(controller, submit(controller, submission(), owner=Owner("bob", 1002, 1002)))
         settle(rest)
 
-        def sees(owner, queue, project):
-            assert (queue, project) == ("normal", "default")
-            return owner == "bob"
-
-        reader = rest.backend.history
-        search = Search(sees=sees)
+        reader = HistoryReader(rest.history_file)
+        search = Search(sees=Sight("bob"))
         wanted = Wanted(search=search, states=SCOPES["all"])
         page = tell_page(reader, wanted, controller.now_us, ())
         assert [msgspec.json.decode(row)["user"] for row in page.rows] == ["bob"]
@@ -271,6 +269,7 @@ def test_jobs_that_a_caller_may_not_see_are_not_told():
         asked = reader.search()
         assert [asked.sums(search).done, asked.sums(Search()).done] == [1, 2]
         assert asked.find_jobs(search, 0, 9) == [2]
+        reader.close()
 
     run_rest(story)
 
@@ -280,11 +279,13 @@ def test_a_large_array_that_a_caller_may_not_see_is_missing_once():
         controller = rest.controller
         array = submit(controller, submission(elements=f"1-{PIECE + 1}"))
         settle(rest)
-        search = Search(sees=lambda owner, queue, project: False)
+        search = Search(sees=Sight("nobody"))
         refs = parse_refs(str(array))
         wanted = Wanted(search=search, states=SCOPES["all"], refs=refs, named=True)
-        page = tell_page(rest.backend.history, wanted, controller.now_us, ())
+        reader = HistoryReader(rest.history_file)
+        page = tell_page(reader, wanted, controller.now_us, ())
         assert page.missing == (str(array),)
+        reader.close()
 
     run_rest(story)
 

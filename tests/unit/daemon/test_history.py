@@ -140,7 +140,7 @@ def test_a_full_disk_stops_the_reading_until_there_is_room(tmp_path, monkeypatch
     async def story(keeper, writer, peer):
         other = sqlite3.connect(tmp_path / "h.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        writer._connection.execute("PRAGMA busy_timeout = 1")
+        writer.store.connection.execute("PRAGMA busy_timeout = 1")
         keeper.take([batch(controller.entries)[0]])
         keeper.commit()
         assert peer.calls == ["pause_reading"]

@@ -5,7 +5,8 @@ from counted import count_calls
 
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import Happening, HistoryError
+from xce.journal.history_schema import Happening
+from xce.journal.history_store import HistoryError
 from xce.model.command import RequeueJobs
 from xce.model.config import QueueConfig
 from xce.model.entry import Cause, Entry
@@ -222,7 +223,7 @@ def test_a_commit_that_fails_keeps_what_was_gathered(path, read, monkeypatch):
     writer.take(controller.entries, crc=1, epoch=1)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    writer._connection.execute("PRAGMA busy_timeout = 1")
+    writer.store.connection.execute("PRAGMA busy_timeout = 1")
     with pytest.raises(HistoryError, match="locked"):
         writer.commit()
     other.execute("ROLLBACK")

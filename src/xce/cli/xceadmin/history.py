@@ -12,8 +12,8 @@ from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 from xce.journal.acct import render_acct
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
 from xce.journal.history_search import FOREVER, START, Search, UsageRow
+from xce.journal.history_store import HistoryError
 from xce.journal.past import PastAttempt, PastJob, PastWithdrawal
 from xce.model.display import end_cause_keyword
 from xce.model.ids import SECOND_US, Index
