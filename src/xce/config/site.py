@@ -33,32 +33,29 @@ _JOB_PREFIXES: Final = ("XCE_", "LSB_", "LS_")
 """Variables with these names are not handed to daemons: they may be those of a job."""
 
 
-class JournalSite(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the journal is."""
+class DatabaseSite(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something is that may lie in a database."""
 
     postgres: str = ""
     """The database as ``postgresql://user@host1,host2/database``; empty: SQLite files in the state
     directory."""
     password_file: str = ""
     password_env: str = ""
+
+
+class JournalSite(DatabaseSite, frozen=True, kw_only=True):
+    """Where the journal is."""
+
     lease_s: int = LEASE_S
     """How long a controller leads that is not heard of any more."""
-
-
-class HistorySite(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the history is."""
-
-    postgres: str = ""
-    """As of `JournalSite`; it may be the same database."""
-    password_file: str = ""
-    password_env: str = ""
 
 
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What daemons must know before anything else."""
 
     journal: JournalSite = JournalSite()
-    history: HistorySite = HistorySite()
+    history: DatabaseSite = DatabaseSite()
+    """It may be in the same database as the journal."""
     cluster_name: str = ClusterConfig().cluster_name
     """Whose history it is."""
     controllers: tuple[str, ...] = ()
@@ -127,8 +124,8 @@ def _read_journal(place: Place) -> JournalSite:
     return JournalSite(**_read_database(place, _JOURNAL))
 
 
-def _read_history(place: Place) -> HistorySite:
-    return HistorySite(**_read_database(place, _HISTORY))
+def _read_history(place: Place) -> DatabaseSite:
+    return DatabaseSite(**_read_database(place, _HISTORY))
 
 
 def _read_controllers(place: Place) -> tuple[str, ...]:

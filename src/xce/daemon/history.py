@@ -29,7 +29,6 @@ from xce.daemon.signals import stop_event
 from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryWriter
 from xce.journal.history_place import HistoryPlace, place_text
-from xce.journal.history_postgres import MAIL_SCHEMA, PostgresStore
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_store import (
     HistoryAwayError,
@@ -37,8 +36,9 @@ from xce.journal.history_store import (
     HistoryHeldError,
     HistoryTakenError,
 )
+from xce.journal.history_transfer import open_mail
 from xce.journal.lock import DirectoryLock
-from xce.journal.mail_spool import TABLES, MailSpool
+from xce.journal.mail_spool import MailSpool
 from xce.model.errors import XceError
 from xce.net.follow import AskAgain, Began, Came, Follower, IsLive
 from xce.net.handshake import make_hello
@@ -232,20 +232,6 @@ class HistoryKeeper:
             self._on_stored()
 
 
-def open_spool(layout: Layout, writer: HistoryWriter) -> MailSpool:
-    """Return what is to be mailed: it is kept where the history is.
-
-    Raises:
-        HistoryError: It cannot be opened.
-    """
-    store = writer.store
-    if not isinstance(store, PostgresStore):
-        return MailSpool(layout.mail_file)
-    beside = store.beside(MAIL_SCHEMA)
-    beside.make(MAIL_SCHEMA, TABLES)
-    return MailSpool(beside)
-
-
 async def open_writer(
     place: HistoryPlace, log: Logger, stop: asyncio.Event
 ) -> HistoryWriter | None:
@@ -299,7 +285,8 @@ async def _keep(
     layout: Layout, place: HistoryPlace, writer: HistoryWriter, log: Logger, stop: asyncio.Event
 ) -> XceError | None:
     """Follow and store until told to stop; return why it could not go on."""
-    spool = await asyncio.to_thread(open_spool, layout, writer)
+    mail = await asyncio.to_thread(open_mail, writer.store, layout.mail_file)
+    spool = await asyncio.to_thread(MailSpool, mail)
     reader = HistoryReader(place)
     mailer = Mailer(spool, reader, log)
     keeper = HistoryKeeper(writer, log, spool, mailer.wake)

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from xce.journal.history_schema import TABLES, TABLES_ADDED, check_schema, in_postgres
 from xce.journal.history_store import (
+    NUL_SHOWN,
     Claim,
     Dialect,
     HistoryAwayError,
@@ -54,8 +55,10 @@ SEARCH_S: Final = 120.0
 """... about many jobs."""
 COMMIT_S: Final = 600.0
 """A command about a million jobs makes a million rows."""
-_NUL: Final = "\N{SYMBOL FOR NULL}"
-"""What texts have instead of a character that PostgreSQL's cannot have."""
+FILL_S: Final = 24 * 3600.0
+_NUMBERED: Final = ("events", "audit", "messages")
+_NEXT_NUMBER: Final = """SELECT setval(pg_get_serial_sequence('{0}', 'number'), max(number))
+FROM {0}"""
 _LOCK: Final = "SELECT pg_advisory_xact_lock(74826002)"
 _WRITER: Final = f"{SCHEMA}.writer"
 _MAKE_WRITER: Final = (
@@ -182,14 +185,11 @@ class PostgresStore:
 
     def commit(self, steps: Iterable[Step], *, claim: Claim | None = None) -> bool:
         """Do all steps, or none; return whether ``claim`` changed a row."""
-        lead = self.lead
-        if lead is None:
-            raise HistoryError(f"{self.place}: not open for writing")
+        lead = self._writing()
 
         async def write(connection: Connection) -> bool:
             async with connection.transaction():
-                if await connection.fetchval(_FENCE, lead.number) is None:
-                    raise lead.lost()
+                await _check_lead(connection, lead)
                 if claim is not None:
                     done = await connection.execute(numbered(claim[0]), *claim[1])
                     if done.endswith(" 0"):
@@ -203,6 +203,31 @@ class PostgresStore:
 
         with _named(self.place):
             return self._line.call(write, timeout_s=COMMIT_S)
+
+    def fill(self, pages: Iterable[tuple[str, Sequence[Row]]]) -> None:
+        """Put rows into tables that have none; all or none."""
+        lead = self._writing()
+
+        async def put(connection: Connection) -> None:
+            tables: dict[str, None] = {}
+            async with connection.transaction():
+                await _check_lead(connection, lead)
+                await connection.execute("DELETE FROM cursor")
+                for table, rows in pages:
+                    tables[table] = None
+                    await connection.copy_records_to_table(table, records=map(_clean, rows))
+                for table in tables:
+                    if table in _NUMBERED:
+                        await connection.execute(_NEXT_NUMBER.format(table))
+                    await connection.execute(f"ANALYZE {table}")
+
+        with _named(self.place):
+            self._line.call(put, timeout_s=FILL_S)
+
+    def _writing(self) -> "WritingLead":
+        if self.lead is None:
+            raise HistoryError(f"{self.place}: not open for writing")
+        return self.lead
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
@@ -417,9 +442,19 @@ def _named(place: str) -> Iterator[None]:
         raise HistoryError(str(error)) from error
 
 
+async def _check_lead(connection: Connection, lead: WritingLead) -> None:
+    """Check that this process may write, until the end of the transaction.
+
+    Raises:
+        HistoryTakenError: It may not any more.
+    """
+    if await connection.fetchval(_FENCE, lead.number) is None:
+        raise lead.lost()
+
+
 def _clean(values: Sequence[object]) -> list[object]:
     """Return values without what PostgreSQL's texts cannot have."""
     return [
-        value.replace("\0", _NUL) if isinstance(value, str) and "\0" in value else value
+        value.replace("\0", NUL_SHOWN) if isinstance(value, str) and "\0" in value else value
         for value in values
     ]

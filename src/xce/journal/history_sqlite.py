@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import msgspec
 
 from xce.journal.history_schema import TABLES, TABLES_ADDED, UPGRADES, check_schema
 from xce.journal.history_store import Claim, Dialect, HistoryError, Row, Step
+from xce.model.ids import Seq
 
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
 DIALECT: Final = Dialect(
@@ -66,6 +68,15 @@ class SqliteStore:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         return True
+
+    def fill(self, pages: Iterable[tuple[str, Sequence[Row]]]) -> None:
+        """Put rows into tables that have none; all or none."""
+        inserts = (
+            (f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+            for table, rows in pages
+            if rows
+        )
+        self.commit(chain([("DELETE FROM cursor", [()])], inserts))
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
@@ -155,6 +166,27 @@ def read_sqlite(path: Path) -> SqliteStore | None:
         raise
     store.close()  # It is being made just now.
     return None
+
+
+def copy_sqlite(source: Path, target: Path) -> Seq:
+    """Copy a history store beside its writer; return how far it reaches; 0: there is none.
+
+    Raises:
+        HistoryError: It cannot be copied.
+    """
+    if not source.exists():
+        return 0
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as old,
+            contextlib.closing(sqlite3.connect(target)) as new,
+        ):
+            old.backup(new)
+            new.execute("PRAGMA journal_mode = DELETE")
+            (seq,) = new.execute("SELECT seq FROM cursor").fetchone()
+    except sqlite3.Error as error:
+        raise HistoryError(f"{source}: {error}") from error
+    return int(seq)
 
 
 def _open_schema(store: SqliteStore) -> None:

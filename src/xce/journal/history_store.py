@@ -6,15 +6,18 @@ Statements are written once, with ``?`` for values, in what SQLite and PostgreSQ
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from xce.model.errors import XceError
 
 Row: TypeAlias = tuple[Any, ...]
-Step: TypeAlias = tuple[str, Sequence[Sequence[object]]]
+Values: TypeAlias = Sequence[object]
+Step: TypeAlias = tuple[str, Sequence[Values]]
 """A statement, and the values of each time that it is run."""
-Claim: TypeAlias = tuple[str, Sequence[object]]
+Claim: TypeAlias = tuple[str, Values]
 """A statement that must change a row, with its values."""
+NUL_SHOWN: Final = "\N{SYMBOL FOR NULL}"
+"""What texts have instead of NUL in a database that cannot have it."""
 
 
 class HistoryError(XceError):
@@ -67,7 +70,7 @@ class HistoryStore(Protocol):
     place: str
     """The name of the store, for messages; it holds no secret."""
 
-    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """Return what a question gives.
 
         Raises:
@@ -89,6 +92,17 @@ class HistoryStore(Protocol):
             HistoryTakenError: Another process writes now; nothing was done.
             HistoryError: Whether it was done is not known: the same may be tried again, with a
                 claim that then tells.
+        """
+        ...
+
+    def fill(self, pages: Iterable[tuple[str, Sequence[Row]]]) -> None:
+        """Put rows into tables that have none, and a cursor in place of the one there; all or none.
+
+        Args:
+            pages: Tables, each with some of its rows, with all columns in order.
+
+        Raises:
+            HistoryError: Nothing was put there.
         """
         ...
 

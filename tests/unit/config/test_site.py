@@ -1,7 +1,7 @@
 import pytest
 
 from xce.config.parse import parse_config, parse_site_config
-from xce.config.site import HistorySite, JournalSite, SiteConfig
+from xce.config.site import DatabaseSite, JournalSite, SiteConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import ConfigError
 
@@ -24,7 +24,7 @@ def test_a_database_is_named_with_where_its_password_is():
 
 def test_the_history_may_be_in_a_database_of_its_own():
     found = site(f"history: {{postgres: '{DSN}', password_env: HISTORY_PW}}")
-    assert found.history == HistorySite(postgres=DSN, password_env="HISTORY_PW")
+    assert found.history == DatabaseSite(postgres=DSN, password_env="HISTORY_PW")
     assert found.journal == JournalSite()
 
 
