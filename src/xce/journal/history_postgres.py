@@ -47,7 +47,7 @@ DIALECT: Final = Dialect(
 )
 SCHEMA: Final = "xce_history"
 MAIL_SCHEMA: Final = "xce_mail"
-LEASE_S: Final = 10.0
+LEASE_S: Final = 5.0
 """How long a writer is waited for of which nothing is heard any more."""
 POINT_S: Final = 10.0
 """Longest wait for the answer to a question about one job."""
