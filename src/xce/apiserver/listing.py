@@ -251,6 +251,7 @@ class JobLister:
             now_us=self._now_us,
             states=self._query.states,
             with_reason=self._writer.has_reason,
+            with_spans=self._writer.has_spans,
             sees=self._sees,
         )
 
@@ -429,7 +430,7 @@ class JobLister:
             or (query.name and not matches(past.spec.name, query.name))
         ):
             return True
-        elements = past_elements(past, query.states)
+        elements = past_elements(past, query.states, self._replica.state.queues)
         for text, _, asked in refs:
             for low, high in asked:
                 if past.array is None or not past.array.position_from(

@@ -112,6 +112,10 @@ class QueueRow(msgspec.Struct, frozen=True):
     limits: dict[str, float] = {}
     """As in the row of a job: ceilings, and what jobs have that say nothing."""
     default_cpu_limit_s: float = 0
+    overrun_s: float = 0
+    """Jobs that run longer are exceptions; 0: none is."""
+    underrun_s: float = 0
+    """Likewise: those that are over sooner."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -272,6 +276,8 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 post_exec=queue.post_exec,
                 limits=limit_row(queue.limits),
                 default_cpu_limit_s=queue.default_cpu_limit_us / 1_000_000,
+                overrun_s=queue.overrun_us / 1_000_000,
+                underrun_s=queue.underrun_us / 1_000_000,
             )
         )
     return rows

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from xce.journal.history_jobs import timed_from
 from xce.journal.history_live import APART
 from xce.journal.history_place import HistoryPlace, open_for_reading, place_text
 from xce.journal.history_schema import Happening
@@ -20,6 +21,7 @@ from xce.journal.past import (
 )
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
+from xce.model.ranges import Ranges
 from xce.model.request import ClassKey
 from xce.state.job import Ended
 
@@ -44,8 +46,11 @@ WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
 _LIVE: Final = """SELECT e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks
 FROM live e LEFT JOIN placements p USING (job, idx, attempt)
 WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
-_EVENTS: Final = """SELECT first, last, at_us, kind, amount, by, text FROM events
-WHERE job = ? AND first <= ? AND last >= ? ORDER BY number"""
+_EVENTS: Final = f"""SELECT first, last, at_us, kind, amount, by, text FROM events
+WHERE job = ? AND first <= ? AND last >= ? AND kind != {int(Happening.INELIGIBLE)}
+ORDER BY number"""
+_SPANS: Final = """SELECT first, last, amount FROM events
+WHERE job = ? AND kind = ? ORDER BY number"""
 _SPECS: Final = "SELECT spec_id, spec FROM specs WHERE spec_id > ? ORDER BY spec_id LIMIT ?"
 _SPECS_AT_ONCE: Final = 5_000
 _EVERYTHING: Final = ((0, (1 << 62)),)
@@ -109,6 +114,7 @@ class HistoryReader:
             elements=self._elements(store, past, runs) if with_elements else (),
             withdrawn=_within(past.array, gone, runs) if with_elements else (),
             apart=tuple(_apart(store, job)) if past.array is not None else (),
+            ineligible=_ineligible(store, job) if with_elements else None,
         )
 
     def course(self, job: JobId, runs: IndexRuns = _EVERYTHING) -> PastJob | None:
@@ -309,6 +315,14 @@ def _apart(store: HistoryStore, job: JobId) -> Iterator[PastForm]:
         for one in APART.decode(content):
             ((spec, key, resreq),) = store.rows(_FORM, (one.spec_id, one.cls))
             yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
+
+
+def _ineligible(store: HistoryStore, job: JobId) -> tuple[tuple[Ranges, Micros], ...] | None:
+    """Return for how long elements of a job were ineligible; None: nobody knows."""
+    if not 0 < timed_from(store) <= job:
+        return None
+    rows = store.rows(_SPANS, (job, int(Happening.INELIGIBLE)))
+    return tuple((((first, last),), span_us) for first, last, span_us in rows)
 
 
 def _requeues(store: HistoryStore, job: JobId) -> dict[Index, tuple[int, Micros, str]]:

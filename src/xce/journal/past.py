@@ -100,6 +100,9 @@ class PastJob(msgspec.Struct, frozen=True):
     """Likewise: what else happened, in order."""
     apart: tuple[PastForm, ...] = ()
     """What of it is not as the rest."""
+    ineligible: tuple[tuple[Ranges, Micros], ...] | None = None
+    """Where elements were asked for: for how long those of which indices pended while no session
+    would try them; others never did. None: nobody knows."""
 
     def at(self, index: Index) -> "PastJob":
         """Return the job as its element of an index is."""

@@ -423,6 +423,11 @@ class JobsForgotten(msgspec.Struct, frozen=True, tag="jobs-forgotten", array_lik
     wakes: ClassVar[frozenset[Wake]] = NO_WAKES
 
     jobs: list[JobId]
+    ineligible: list[tuple[JobId, Index, Index, Micros]] = []
+    """Elements ``first..last`` of such jobs that pended for so long while no session would try
+    them; others never did."""
+    timed_from: JobId = 0
+    """Of jobs before this one nobody knows that; 0: nor of any other."""
 
 
 class KeysForgotten(msgspec.Struct, frozen=True, tag="keys-forgotten", array_like=True):

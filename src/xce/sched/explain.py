@@ -27,6 +27,7 @@ _MOVING: Final = frozenset(
         HostCode.SLOTS_BUSY,
         HostCode.AMOUNT_SHORT,
         HostCode.EXCLUSIVE,
+        HostCode.TAKEN,
         HostCode.THRESHOLD,
         HostCode.LOAD,
         HostCode.DEVICES_BUSY,

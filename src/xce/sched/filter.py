@@ -202,6 +202,12 @@ def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFac
         sieve.keep(mask, HostCode.SELECT, resource=moving)
 
 
+def filter_taken(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Take out the hosts that another job has for itself."""
+    if ground.taken.any():
+        sieve.keep(~ground.taken, HostCode.TAKEN)
+
+
 def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep the hosts without any other job for a request that wants hosts of its own."""
     if shape.request.exclusive:

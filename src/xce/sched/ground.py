@@ -22,9 +22,12 @@ class Ground:
         empty: Flags,
         where: dict[str, Column] | None = None,
         word_row: int | None = None,
+        taken: Flags | None = None,
     ) -> None:
         self.free = free
         """Along resources and hosts; no slot is free on a host that somebody has for himself."""
+        self.taken: Flags = np.zeros(free.shape[1], np.bool_) if taken is None else taken
+        """Such hosts, where that is told apart from hosts whose slots are used."""
         self.word_row = len(free) if word_row is None else word_row
         """The first row that is a word of a set of processors, not an amount."""
         self.empty = empty
@@ -40,6 +43,12 @@ class Ground:
         self.log: list[int] = []
         """The hosts on which something was given out, where that is kept."""
 
+    def copy(self) -> "Ground":
+        """Return the same, which stays as it is when something is given out here."""
+        return Ground(
+            self.free.copy(), self.empty.copy(), self.where, self.word_row, self.taken.copy()
+        )
+
     def least(self, other: "Ground") -> "Ground":
         """Return what is free here and on another ground."""
         free, row = np.minimum(self.free, other.free), self.word_row
@@ -53,6 +62,7 @@ class Ground:
         self.empty[numbers] = False
         if exclusive:
             self.free[0, numbers] = 0
+            self.taken[numbers] = True
         if self.keeps_log:
             self.log += numbers.tolist()
 
@@ -80,11 +90,12 @@ def open_ground(state: ClusterState) -> Ground:
     """Return what is free now."""
     table = state.hosts
     free = table.free()
-    free[0][table.exclusive > 0] = 0
+    taken: Flags = table.exclusive > 0
+    free[0][taken] = 0
     empty: Flags = table.attempts == 0
     if state.holds:
         empty &= ~table.held.any(axis=0)
-    return Ground(free, empty, hosts_of_subjects(state), table.word_row)
+    return Ground(free, empty, hosts_of_subjects(state), table.word_row, taken)
 
 
 def idle_ground(facts: HostFacts) -> Ground:

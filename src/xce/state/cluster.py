@@ -94,6 +94,18 @@ class Switch(msgspec.Struct, gc=False, array_like=True):
     comment: str = ""
 
 
+class Shut(msgspec.Struct, gc=False, array_like=True):
+    """The clock of a queue that goes while it starts nothing: it is inactive or closed by time."""
+
+    total_us: Micros = 0
+    since_us: Micros = 0
+    """Since when it goes; 0: it stands."""
+
+    def at(self, now_us: Micros) -> Micros:
+        """Return what it says."""
+        return self.total_us + (max(0, now_us - self.since_us) if self.since_us else 0)
+
+
 class KeyUse(msgspec.Struct, gc=False, array_like=True):
     """An idempotency key: since when it counts, and the jobs of its lines."""
 
@@ -140,8 +152,9 @@ class ClusterState:
         """By queue and user: what fairshare goes by."""
         self.holds: dict[tuple[JobId, Index], RoomHeld] = {}
         """Room that is held for waiting elements until they are placed or wait no more."""
-        self.windows: dict[str, Window] = {}
-        """By queue: when its run windows are open, as far as that has been resolved."""
+        self.windows, self.shut, self.timed_from = dict[str, Window](), dict[str, Shut](), 0
+        """By queue: when its run windows are open, as far as that is resolved; how long it started
+        nothing. Of jobs before the last one nobody knows for how long they were ineligible."""
         self.switches, self.groups = dict[str, Switch](), dict[str, JobGroup]()
         """By queue: what an administrator opened, closed, activated or inactivated. Job groups that
         somebody has made, by name."""

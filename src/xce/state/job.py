@@ -282,6 +282,10 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     variants: tuple[Variant, ...] = ()
     """Elements that were changed apart from the rest, each in one of them; the rest is as the job.
     No two are alike, and none is as the job."""
+    ineligible_us: Micros = 0
+    ineligible: tuple[tuple[Ranges, Micros], ...] = ()
+    """How far elements are behind their clocks of `xce.state.ineligible`, and those of which it is
+    another span than of the rest."""
 
     def other_specs(self) -> list[int]:
         """Return the specs beside its own one that it uses, each as often as it does."""

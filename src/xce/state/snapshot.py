@@ -27,10 +27,11 @@ from xce.model.trace import TraceRule
 from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
+from xce.state.cluster import ClusterState, KeyUse, RequestClass, Shut, Switch, Window
 from xce.state.host_devices import HostDevices
 from xce.state.hosts import HostTable
 from xce.state.index import await_return, index_job, settle_owed, use_spec
+from xce.state.ineligible import settle_queues
 from xce.state.job import EndedChunk, Job
 from xce.state.logins import LoginTable
 from xce.state.members import note_member
@@ -114,6 +115,9 @@ class _Head(msgspec.Struct, array_like=True):
     layouts: list[tuple[Processor, ...]] = []
     lost_jobs: list[tuple[JobId, JobId]] = []
     attempts_above: int = 0
+    shut: dict[str, Shut] = {}
+    timed_from: JobId = -1
+    """-1: a release wrote it that did not keep how long jobs were ineligible."""
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -194,6 +198,8 @@ def dump(state: ClusterState) -> list[bytes]:
         layouts=list(layouts),
         lost_jobs=list(state.lost_jobs),
         attempts_above=state.attempts_above,
+        shut=dict(sorted(state.shut.items())),
+        timed_from=state.timed_from,
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -253,6 +259,10 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
     state.traces = {rule.number: rule for rule in head.traces}
     state.next_trace = head.next_trace
+    state.shut, state.timed_from = head.shut, head.timed_from
+    if head.timed_from < 0:
+        state.timed_from = head.next_job
+        settle_queues(state)
     state.trust.load(head.trusted, head.revoked, head.tokens)
     state.logins = LoginTable(head.logins, head.refreshed)
     _load_jobs(state, rest)

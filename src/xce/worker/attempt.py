@@ -26,7 +26,7 @@ from xce.worker.action import (
     Suspend,
     Usage,
 )
-from xce.worker.still import note_still
+from xce.worker.shepherd.still import note_still
 
 _TICKS_OFF: Final = 2
 """The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may

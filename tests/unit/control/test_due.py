@@ -90,7 +90,7 @@ def test_an_ended_job_is_forgotten_after_the_clean_period(controller):
     tick(controller, after_us=59 * MINUTE_US)
     assert job in controller.state.jobs
     tick(controller, after_us=2 * MINUTE_US)
-    assert controller.entries[-1].records == (JobsForgotten([job]),)
+    assert controller.entries[-1].records == (JobsForgotten([job], [], 1),)
     state = controller.state
     for left in (state.jobs, state.specs, state.classes, state.names, state.finished):
         assert not left

@@ -32,6 +32,8 @@ COMMAND_LINES = """
 -gpu "num=1:mps=yes" true
 -gpu "num=1:mode=exclusive_process:mps=yes,nocvd" true
 -R "rusage[gpu=2:mps=yes,nocvd]" true
+-R "rusage[gpu=0.25:mps=yes,nocvd,shared]" true
+-gpu "num=1:mps=yes,shared" true
 -R "rusage[gpu=0.25]" true
 -R "rusage[ngpus_physical=2:gmodel=A100]" -n 2 true
 -W 1:30 -We 10 -M 1500K -x -m "h1+2 h2 others" true

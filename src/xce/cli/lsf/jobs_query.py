@@ -41,7 +41,8 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "answers", "app", "description", "eligible", "group", "has_finished", "has_opened", "hosts",
+        "answers", "app", "description", "eligible", "exceptions", "group", "has_finished",
+        "has_opened", "hosts",
         "ids", "indices", "level", "name", "no_job", "only_pending", "pairs", "project", "queue",
         "rusage", "user_group",
     )  # fmt: skip
@@ -67,6 +68,7 @@ class Query:
         if self.user_group and parsed.has("-u"):
             raise UsageError("-G and -u cannot be used together")
         self.rusage = _resources(parsed.value("-rusage")) if parsed.has("-rusage") else frozenset()
+        self.exceptions = parsed.has("-x")
         self.level = _level(parsed, level)
         form = _only_one(parsed, ELIGIBLE_FORMS)
         self.eligible = None if form in {"", "-pei"} else form == "-pe"
@@ -137,6 +139,8 @@ class Query:
             wanted.append("hosts")
         if self.rusage:
             wanted.append("rusage")
+        if self.exceptions:
+            wanted.append("exceptions")
         if self.eligible is not None:
             wanted.append("reason")
         if self.ids:
@@ -148,7 +152,8 @@ class Query:
         """Return whether a row passes the filters that the cluster was not told."""
         if self.rusage and not any(self.rusage.issubset(one) for one in row.get("rusage") or ()):
             return False
-        if self.eligible is not None and not self._takes_half(row):
+        is_usual = self.exceptions and not row.get("exceptions")
+        if is_usual or (self.eligible is not None and not self._takes_half(row)):
             return False
         if self.project and row.get("project") != self.project:
             return False
@@ -175,7 +180,7 @@ class Query:
     def choose(self, rows: list[Row]) -> list[Row]:
         """Return the rows that pass, a row of many elements cut to the wanted indices."""
         filters = (self.project, self.hosts, self.ids, self.description, self.user_group)
-        if any(filters) or self.rusage or self.eligible is not None:
+        if any(filters) or self.rusage or self.exceptions or self.eligible is not None:
             rows = [row for row in rows if self.takes(row)]
         if self.indices is None:
             return rows

@@ -119,21 +119,11 @@ class Checkpoints:
         env[MARK.encode()] = attempt.mark.encode()
         argv: list[str | bytes] = [SHELL, "-c", _RUN, *map(os.fsencode, asked["argv"])]
         argv.append(str(attempt.pid))
-        actions = [(os.POSIX_SPAWN_DUP2, self._null, number) for number in range(3)]
         umask = os.umask(asked["umask"] & 0o777)
         try:
             with As(attempt.ids), contextlib.suppress(OSError, ValueError):
                 os.chdir(asked["cwd"])
-            self._starter.enter_groups(attempt)
-            try:
-                with As(attempt.ids, for_program=True):
-                    return os.posix_spawn(
-                        SHELL, argv, env, file_actions=actions,
-                        setsid=True, setsigmask=(),
-                    )  # fmt: skip
-            finally:
-                self._starter.leave_groups(attempt, None)
-                self._starter.go_home()
+            return self._starter.spawn_beside(attempt, argv, env, [self._null] * 3)
         finally:
             os.umask(umask)
             os.chdir("/")

@@ -258,6 +258,20 @@ def test_the_fields_of_a_running_job_with_a_limit():
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({}, ["3600", "3600", "0"]),
+        ({"ineligible_s": 3550.9, "stat": "PSUSP"}, ["3600", "49", "3551"]),
+        ({"ineligible_s": 9999.0}, ["3600", "0", "3600"]),
+        ({"ineligible_s": None}, ["3600", "-", "-"]),
+    ],
+)
+def test_pending_time_is_told_in_two_parts_where_they_are_known(row, told):
+    words = ["-noheader", "-o", "pend_time ependtime ipendtime"]
+    assert out_of(words, make_row(**row)).split() == told
+
+
 def test_every_field_of_lsf_is_known_and_never_fails():
     names = [name for name, field in FIELDS.items() if field.render is not None]
     for row in (make_row(), running(), ended(), {"jobid": 5, "stat": "PEND", "submit_at": NOW}):
@@ -324,6 +338,16 @@ def test_the_long_form_says_what_clients_look_for():
     reason = make_reason("New job is waiting for scheduling")
     text = "\n".join(render_long(make_row(reason=reason), NOW, wrapped=False, with_year=False))
     assert " PENDING REASONS:\n New job is waiting for scheduling;\n" in text
+    assert (
+        " PENDING TIME DETAILS:\n"
+        " Eligible pending time (seconds):    3600\n"
+        " Ineligible pending time (seconds):     0\n"
+    ) in text
+    text = "\n".join(
+        render_long(running(exceptions=["overrun"]), NOW, wrapped=False, with_year=False)
+    )
+    assert " EXCEPTION STATUS:\n overrun\n" in text
+    assert "PENDING TIME" not in text
 
 
 def test_a_row_of_a_long_table_costs_few_calls():
