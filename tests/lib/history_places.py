@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres import Postgres, find_binaries, open_postgres
+from postgres import Postgres, find_binaries, open_directory
 
 from xce.journal.history_place import HistoryPlace, open_for_reading
 from xce.journal.history_postgres import PostgresHistory
@@ -22,12 +22,15 @@ only_files = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 @functools.cache
 def shared_server() -> Postgres:
     """Return the server, started when it is first wanted; nothing in it is worth a sync."""
-    opened = contextlib.ExitStack()
-    server = opened.enter_context(open_postgres())
-    atexit.register(opened.close)
+    binaries, opened = find_binaries(), contextlib.ExitStack()
+    assert binaries is not None
+    server = Postgres(opened.enter_context(open_directory()), binaries)
+    server.make()
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         server.set(setting, "off")
-    server.reload()
+    server.start_aside()
+    opened.callback(server.stop_aside)
+    atexit.register(opened.close)
     server.make_database(DATABASE)
     return server
 

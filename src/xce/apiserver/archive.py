@@ -30,6 +30,8 @@ class Archive:
     def __init__(self, reader: HistoryReader, log: Logger) -> None:
         self._reader = reader
         self._log = log
+        self._is_away = False
+        """Whether that was told."""
         self._thread = ThreadPoolExecutor(1, "history")
 
     async def ask(self, question: Callable[[HistoryReader], T], *, seq: Seq = 0) -> T:
@@ -46,10 +48,17 @@ class Archive:
                     break
                 # Another process writes it: nobody tells.
                 await asyncio.sleep(_LOOK_S)
-            return await self._run(question)
+            found = await self._run(question)
+        except HistoryAwayError as error:
+            if not self._is_away:
+                self._log.error("history-away", extra={"why": str(error)})
+            self._is_away = True
+            raise _unreadable(error) from error
         except HistoryError as error:
             self._log.exception("history-not-read")
             raise _unreadable(error) from error
+        self._is_away = False
+        return found
 
     async def _run(self, question: Callable[[HistoryReader], T]) -> T:
         loop = asyncio.get_running_loop()
