@@ -5,7 +5,7 @@ state owes it no more. A lost message, a restart and a failover are then the sam
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -14,7 +14,16 @@ from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of, near_gpus
 from xce.control.profile import find_profile
 from xce.model.device import DeviceGrant, GpuWish, mps_of
-from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
+from xce.model.effect import (
+    Claim,
+    Effect,
+    Identify,
+    Launch,
+    SendSignal,
+    SetLimits,
+    SetSuspended,
+    Terminate,
+)
 from xce.model.ids import HostNumber, JobId, Micros
 from xce.model.job import EndCause, JobSpec, Phase
 from xce.model.mail import ENDS
@@ -139,6 +148,8 @@ def _add_launch(
     launch.attempts.append(attempt.number)
     if attempt.devices:
         launch.devices.append(grants_of(state, attempt))
+    if attempt.processors and launch.claim is not None:
+        launch.claim.processors.append(attempt.processors)
     bindings = bindings_of(state, attempt) if attempt.processors else near_gpus(state, attempt)
     if bindings or launch.bindings:
         missing = len(launch.indices) - len(launch.bindings) - 1
@@ -210,12 +221,21 @@ def _launch(
         warning_in_us=_warning_in_us(state, spec),
         fence_kill_us=kill_us,
         mps_control=config.mps_control if mps_of((gpu, *row_gpus)) else "",
+        claim=_claim(state, job, attempt),
     )
+
+
+def _claim(state: ClusterState, job: Job, attempt: Attempt) -> Claim:
+    names, rows = state.hosts.names, zip(attempt.hosts, attempt.tasks, attempt.parts, strict=False)
+    return Claim(
+        state.classes[attempt.cls].key, job.array, attempt.rule, attempt.alternative,
+        tuple((names[host], tasks, part) for host, tasks, part in rows), [],
+    )  # fmt: skip
 
 
 def _warning_in_us(state: ClusterState, spec: JobSpec) -> Micros:
     """Return how long it is to the warning before the deadline; 0: there is none."""
-    if not spec.deadline_us or not spec.warning_signal:
+    if not spec.deadline_us or not spec.is_warned:
         return 0
     return max(1, spec.deadline_us - spec.warning_us - state.now_us)
 
@@ -320,22 +340,27 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
             effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
         effects.extend(
             SendSignal(job, index, attempt.number, number, signal)
-            for number, signal in enumerate(attempt.signals, 1)
+            for number, signal in enumerate(attempt.signals, 1 + attempt.signals_before)
         )
     return effects
 
 
 def render_stale(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
-    """Return the end of what a host still runs though it was given up."""
-    return tuple(
+    """Return the end of what a host still runs though it was given up, and the questions what
+    strangers are that shall be taken up.
+    """
+    ends = (
         Terminate(*key, EndCause.NONE, force=True, forget=True)
         for key in state.hosts.stale.get(host, ())
     )
+    return (*ends, *(Identify(*key) for key in state.hosts.adopting.get(host, ())))
 
 
 def owed_keys(state: ClusterState, host: HostNumber) -> frozenset[tuple[int, ...]]:
     """Return what a host must be told about, so that it is seen what it is owed for long."""
-    return frozenset((*state.owed.get(host, ()), *state.hosts.stale.get(host, ())))
+    table = state.hosts
+    keys = (state.owed.get(host, ()), table.stale.get(host, ()), table.adopting.get(host, ()))
+    return frozenset(chain.from_iterable(keys))
 
 
 def owed(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:

@@ -190,6 +190,10 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     alone: list[HostNumber] = []
     processors: list[list[int]] = []
     """As in `xce.model.plan.GangStart`."""
+    number: int = 0
+    """Of an attempt that is taken up again, which may be serial; 0: the next one."""
+    signals: int = 0
+    """So many signals were sent to it before."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):

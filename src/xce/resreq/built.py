@@ -107,9 +107,8 @@ def refuse_not_built(
         if _is_there(name, section, schema):
             continue
         if name in schema.units and section != "rusage":
-            if name in schema.pools or section == "same":
-                what = f"{name} in {section}[], since it is consumed,"
-                return _not_built(what, [name], texts)
+            if section == "same":
+                return _not_built(f"{name} in same[], since it is consumed,", [name], texts)
         elif name in MEASURED and section == "same":
             return _not_built(f"{name} in same[], since it changes,", [name], texts)
         elif name in OFFERED:

@@ -378,7 +378,7 @@ class Session:
     def _free(self) -> Ground:
         """What is free now; found out when it is first asked for."""
         if self._ground is None:
-            self._ground = open_ground(self._state)
+            self._ground = open_ground(self._state, self._pools)
         return self._ground
 
     def _refusal(self, shape: Shape) -> Reason | None:

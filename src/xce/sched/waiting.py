@@ -285,4 +285,5 @@ class Memory:
                 self._contents[content] = self._last_content
             ground.content = self._contents[content]
         load = self._facts.table.load_change if shape.reads_load and self._facts else 0
-        return ground.content, load, tuple(pools.values()) if shape.weighs_pools else ()
+        counts = shape.weighs_pools or shape.reads_pools
+        return ground.content, load, tuple(pools.values()) if counts else ()

@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 
+from xce.model.ids import HostNumber
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import contains, count, from_runs, intersect, subtract, unite
 from xce.state.cluster import ClusterState
@@ -48,7 +49,23 @@ def check_hosts(state: ClusterState) -> None:
             live = state.attempt(job_id, position) if position is not None else None
             is_stale = live is None or live.number != attempt
             assert is_stale, f"host {name}: {job_id}[{index}] is said to be stale, and lives"
+        _check_strangers(state, number)
     check_traces(state)
+
+
+def _check_strangers(state: ClusterState, number: HostNumber) -> None:
+    """What lives is no stranger; only strangers are asked for, or refused, and not both."""
+    table = state.hosts
+    name, strange = table.names[number], table.strange.get(number, {})
+    wanted, refused = table.adopting.get(number, {}), table.unadopted.get(number, {})
+    assert wanted.keys() | refused.keys() <= strange.keys(), f"host {name}: adopts what it has not"
+    assert not wanted.keys() & refused.keys(), f"host {name}: something is wanted and refused"
+    for job_id, index, attempt in strange:
+        job = state.jobs.get(job_id)
+        position = job.position(index) if job is not None else None
+        live = state.attempt(job_id, position) if position is not None else None
+        is_ours = live is not None and live.number == attempt and number in live.hosts
+        assert not is_ours, f"host {name}: {job_id}[{index}] is a stranger, and lives"
 
 
 def check_job(state: ClusterState, job: Job) -> None:

@@ -86,6 +86,12 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """Parts that have lost their first host: what is once for them was held there."""
     ranks: list[int] = []
     """The first rank of each entry of ``hosts``, where some were left out; empty: all are there."""
+    signals_before: int = 0
+    """So many were sent to it in entries that a restored journal lacks: others count behind them.
+    """
+    is_adopted: bool = False
+    """What it is was told by its host alone, after a restore: no other host begins anything for it.
+    """
 
     @property
     def shall_stop(self) -> bool:

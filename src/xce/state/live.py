@@ -49,11 +49,13 @@ def _place(
     processors: list[list[int]],
 ) -> Attempt:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
-    number = 1
-    if job.attempts:
-        number = job.attempts.pop(position, 0) + 1
-    if number <= state.attempts_above and job.id < state.lost_jobs[-1][0]:
-        number = state.attempts_above + 1
+    last = job.attempts.pop(position, 0) if job.attempts else 0
+    number = record.number if isinstance(record, r.GangPlaced) else 0
+    demand(number == 0 or number > last, job, "taken up in an earlier attempt")
+    if not number:
+        number = last + 1
+        if state.is_from_before(job.id, number):
+            number = state.attempts_above + 1
     if job.live is None:
         job.live = {}
     attempt = job.live[position] = Attempt(
@@ -126,6 +128,7 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
         [list(devices) for devices in record.devices],
         [list(words) for words in record.processors],
     )  # fmt: skip
+    attempt.signals_before, attempt.is_adopted = record.signals, record.number > 0
     attempt.parts, attempt.alternative = list(record.parts), record.alternative
     attempt.alone = list(record.alone)
     attempt.proofs, attempt.topology = record.proofs, record.topology

@@ -86,10 +86,11 @@ class PartDesk:
         key = (ask.job, ask.index, ask.attempt)
         match ask.order:
             case StartTask():
-                if ask.launch is None:
+                launch = ask.launch or self._own_launch(key)
+                if launch is None:
                     self._say(m.TaskPiece(ask.id, TaskFault.REFUSED, "nobody says whose it is"))
                     return
-                task = asyncio.get_running_loop().create_task(self._start(ask, ask.launch, key))
+                task = asyncio.get_running_loop().create_task(self._start(ask, launch, key))
                 self._lookups.add(task)
                 task.add_done_callback(self._lookups.discard)
             case HoldPart():
@@ -98,6 +99,11 @@ class PartDesk:
                 self._asks.serve_task(ask.id, key, ask.order)
             case ReadFile() | WriteFile() | EndFile():
                 raise TypeError("a file is no part of an attempt")
+
+    def _own_launch(self, key: Key) -> Launch | None:
+        """Return what is known here of a part; None: there is none here."""
+        live = self._state.live_of(key)
+        return live.launch if live is not None and live.is_part else None
 
     def look(self) -> None:
         """Answer those who wait for news of a part, where there are any."""

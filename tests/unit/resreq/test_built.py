@@ -54,6 +54,7 @@ def test_what_is_not_honoured_yet_is_refused_by_name(text, what, column):
         "mem>1 && rack == ut && gpu32gb order[-mem:slots] rusage[mem=1:lic=1/job] span[ptile=2]",
         "rusage[seats=1/job:ngpus_physical=0] span[hosts=1]",
         "span[gtile='!'] rusage[gpu=1]",
+        "select[seats>1] order[-seats]",
         "cu[balance] span[ptile=2]",
         "cu[balance] span[hosts=2]",
         "2*{affinity[core]} + 1*{mem>1} + 3*{affinity[core(2,same=socket)]}",
