@@ -22,8 +22,8 @@ from xce.journal.past import (
 )
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
-from xce.model.ranges import Ranges
 from xce.model.request import ClassKey
+from xce.state.ineligible import Spans
 from xce.state.job import Ended
 
 _SPEC: Final = msgspec.msgpack.Decoder(JobSpec)
@@ -52,7 +52,7 @@ _EVENTS: Final = f"""SELECT first, last, at_us, kind, amount, by, text FROM even
 WHERE job = ? AND first <= ? AND last >= ? AND kind != {int(Happening.INELIGIBLE)}
 ORDER BY number"""
 _SPANS: Final = """SELECT first, last, amount FROM events
-WHERE job = ? AND kind = ? ORDER BY number"""
+WHERE job = ? AND kind = ?"""
 _EVERYTHING: Final = ((0, (1 << 62)),)
 
 IndexRuns = Sequence[tuple[Index, Index]]
@@ -343,14 +343,12 @@ def _apart(connection: sqlite3.Connection, job: JobId) -> Iterator[PastForm]:
         yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
 
 
-def _ineligible(
-    connection: sqlite3.Connection, job: JobId
-) -> tuple[tuple[Ranges, Micros], ...] | None:
+def _ineligible(connection: sqlite3.Connection, job: JobId) -> Spans | None:
     """Return for how long elements of a job were ineligible; None: nobody knows."""
     if not 0 < timed_from(connection) <= job:
         return None
     rows = connection.execute(_SPANS, (job, int(Happening.INELIGIBLE)))
-    return tuple((((first, last),), span_us) for first, last, span_us in rows)
+    return tuple(sorted(rows))
 
 
 def _requeues(connection: sqlite3.Connection, job: JobId) -> dict[Index, tuple[int, Micros, str]]:
