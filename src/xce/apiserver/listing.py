@@ -54,6 +54,8 @@ class Query(msgspec.Struct, frozen=True):
     states: frozenset[str] = UNFINISHED_STATES
     refs: tuple[JobRef, ...] = ()
     by_id: bool = False
+    host_names: bool = False
+    """Whether reasons are to say which hosts they are about."""
     fields: tuple[str, ...] = ()
     limit: int = 0
     """0: all."""
@@ -148,6 +150,7 @@ def parse_query(values: dict[str, str], *, caller: str) -> Query:
         ),
         refs=parse_refs(values["ids"]) if by_id else (),
         by_id=by_id,
+        host_names=parse_flag(values, "host_names"),
         fields=parse_fields(values.get("fields", "")),
         limit=limit,
         cursor=parse_cursor(values["cursor"]) if values.get("cursor") else (0, -1),
@@ -243,6 +246,7 @@ class JobLister:
             states=self._query.states,
             with_reason=self._writer.has_reason,
             with_spans=self._writer.has_spans,
+            names_hosts=self._query.host_names and self._writer.has_reason,
             sees=self._sees,
         )
 

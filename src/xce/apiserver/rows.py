@@ -14,7 +14,7 @@ from xce.apiserver.exceptions import exceptions_of
 from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
 from xce.apiserver.post_rows import PostRow, render_posts
 from xce.apiserver.processor_rows import JobProcessorsRow, job_processors_rows
-from xce.apiserver.reason_rows import ReasonRow, render_reason
+from xce.apiserver.reason_rows import ReasonRow, name_hosts, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
 from xce.apiserver.veil import Sees, veiled
@@ -23,6 +23,7 @@ from xce.model.ids import SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode
+from xce.sched.excluded import Excluder
 from xce.state.cluster import ClusterState
 from xce.state.ineligible import Spans, alike, span_at, spans
 from xce.state.job import CHUNK, Attempt, Ended, Job, Withdrawal
@@ -138,6 +139,7 @@ class Listing:
         states: Which elements are wanted.
         with_reason: Whether anybody will look at the reasons.
         with_spans: Whether at how long elements were ineligible.
+        names_hosts: Whether reasons are to say which hosts they are about.
         sees: Which jobs they may name.
     """
 
@@ -150,10 +152,12 @@ class Listing:
         states: frozenset[str] = ALL_STATES,
         with_reason: bool = True,
         with_spans: bool = True,
+        names_hosts: bool = False,
         sees: Sees = None,
     ) -> None:
         self._sees = sees
         self._with_spans = with_spans
+        self._excluder = Excluder(state) if names_hosts else None
         self._spans: Spans | None = ()
         self._judges = any(q.overrun_us or q.underrun_us for q in state.queues.values())
         self.state = state
@@ -298,6 +302,11 @@ class Listing:
 
     def _reason(self, job: Job, *, held: bool, position: int | None = None) -> ReasonRow:
         reason = pend_reason(self.state, job, held=held, position=position)
+        if self._excluder is not None and (reason.host_reasons or reason.under):
+            row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
+            first = (job.ready or job.pending or job.held)[0][0]
+            excluded = self._excluder.hosts_of(job, first if position is None else position)
+            return name_hosts(row, excluded, self._names)
         known = self._reasons.get(id(reason))
         if known is None:
             row = render_reason(veiled(reason, self.state, self._sees), self._now_us)

@@ -77,7 +77,9 @@ class HostRow(msgspec.Struct, frozen=True):
     strangers: int = 0
     """Attempts that run there and that a restored journal does not know."""
     adopting: int = 0
-    """Of these, those that are to be adopted and of which its worker has not told yet."""
+    """Of these, those that are to be adopted and wait for its worker, or for another of their hosts
+    that is away.
+    """
     unadopted: list[UnadoptedRow] = []
     """Of these, those that cannot be adopted as things are; the first 100."""
 

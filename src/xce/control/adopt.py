@@ -85,6 +85,9 @@ def decide_adoption(
     key: Key = (told.launch.job, told.index, told.attempt)
     if key not in state.hosts.adopting.get(number, ()):
         return []
+    if any(state.hosts.number.get(name) in state.hosts.away for name, _ in told.launch.hosts):
+        # It stays wanted: its host is asked again when the other one comes.
+        return []
     try:
         return _take_up(state, number, told, now_us)
     except _RefusedError as refused:
@@ -166,7 +169,7 @@ def _find_placement(
         host = table.number.get(name)
         if host is None:
             raise _RefusedError(f"there is no host {name}")
-        _demand(table.is_up[host], f"its host {name} is away")
+        _demand(table.is_up[host], f"its host {name} is not there")
     hosts = [table.number[name] for name, _, _ in rows]
     tasks = [size for _, size, _ in rows]
     parts = [part for _, _, part in rows] if claim.rows else []

@@ -6,7 +6,7 @@ followers see a batch only when it is durable.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -79,7 +79,7 @@ from xce.model.command import (
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
-from xce.model.host_record import AdoptionAsked, PartsLeft
+from xce.model.host_record import AdoptionAsked, HostsLost, HostUp, PartsLeft
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
@@ -157,6 +157,21 @@ def with_basis(given: Input, basis: str) -> Input:
     if not basis or basis == given.basis or given.basis in ("component", "direct"):
         return given
     return msgspec.structs.replace(given, basis=basis)
+
+
+def _asked(state: ClusterState, records: Sequence[Record]) -> Iterator[tuple[HostNumber, None]]:
+    """Yield the hosts that are to be told something beside effects about what lives there."""
+    for one in records:
+        match one:
+            case PartsLeft():
+                yield from dict.fromkeys(one.hosts).items()
+            case AdoptionAsked():
+                yield one.host, None
+            case HostUp() | HostsLost():
+                # What waited for this host may be adopted now, or cannot be.
+                yield from dict.fromkeys(state.hosts.adopting).items()
+            case _:
+                pass
 
 
 class Controller:
@@ -419,10 +434,7 @@ class Controller:
         while records:
             apply_records(self.state, records)
             touch(self.state, records, self._touched)
-            for one in records:
-                if isinstance(one, PartsLeft | AdoptionAsked):
-                    hosts_of = one.hosts if isinstance(one, PartsLeft) else [one.host]
-                    self._fencing.update(dict.fromkeys(hosts_of))
+            self._fencing.update(_asked(self.state, records))
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag

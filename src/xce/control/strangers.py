@@ -154,7 +154,7 @@ def detail_of(state: ClusterState, job: Job, attempt: Attempt) -> str:
 def ask_strangers(state: ClusterState, number: HostNumber) -> list[Record]:
     """Return the record with which a host is asked what its strangers are."""
     strange = state.hosts.strange.get(number, {})
-    if not strange or strange.keys() == state.hosts.adopting.get(number, {}).keys():
+    if not strange:
         return []
     columns = [list(column) for column in zip(*strange, strict=True)]
     return [AdoptionAsked(number, *columns)]

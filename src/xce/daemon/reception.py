@@ -234,8 +234,14 @@ class Reception:
     def _ask_task(self, guest: _Guest, ask: m.TaskAsk) -> None:
         if not isinstance(ask.order, FileOrder):
             self._pass_on(guest, ask)
-        elif not self._files.put(lambda: self._pass_on(guest, ask)):
-            guest.peer.send(m.TaskPiece(ask.id, TaskFault.BUSY, "too much at once"))
+            return
+        job = self._shell.state.jobs.get(ask.job)
+        busy = m.TaskPiece(ask.id, TaskFault.BUSY, "too much at once")
+        self._files.put(
+            job.owner.user if job is not None else "",
+            lambda: self._pass_on(guest, ask),
+            lambda: guest.peer.send(busy),
+        )
 
     def _pass_on(self, guest: _Guest, ask: m.TaskAsk) -> None:
         """Pass on what the worker of one host asks of that of another."""

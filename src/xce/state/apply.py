@@ -24,7 +24,7 @@ from xce.model.record_post import Posted
 from xce.model.record_waiting import DelaysPassed, DependencyDoomed
 from xce.model.trace import TracesChanged
 from xce.state import groups, host_records, live, modify, over, usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
+from xce.state.cluster import ClusterState, RequestClass, Window
 from xce.state.deadline import is_awaited
 from xce.state.elements import (
     apply_elements_doomed,
@@ -61,6 +61,7 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
+from xce.state.key_use import KeyUse, key_time_us
 from xce.state.switches import apply_queues_switched, keep_switches
 from xce.state.untouched import end_untouched
 
@@ -213,9 +214,8 @@ def _key_used(state: ClusterState, record: r.KeyUsed) -> None:
         # before it is too old to be taken for new.
         latest_us = state.now_us + state.config.key_window_us
         at_us = max(state.now_us, min(key_time_us(record.key), latest_us))
-        use = state.keys[record.user, record.key] = KeyUse(at_us, {})
-    for place, job in enumerate(record.jobs):
-        use.lines[record.line + place] = job
+        use = state.keys[record.user, record.key] = KeyUse(at_us)
+    use.note(record.line, record.jobs)
 
 
 def _keys_forgotten(state: ClusterState, record: r.KeysForgotten) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from xce.model.config import AppConfig, ClusterConfig, QueueConfig
 from xce.model.group import JobGroup
-from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
@@ -21,6 +21,7 @@ from xce.model.trace import TraceRule
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.key_use import KeyUse
 from xce.state.logins import LoginTable
 from xce.state.names import Lookups, Names, forget_name, note_name
 from xce.state.needs import Form, compile_forms, delays_of
@@ -104,20 +105,6 @@ class Shut(msgspec.Struct, gc=False, array_like=True):
     def at(self, now_us: Micros) -> Micros:
         """Return what it says."""
         return self.total_us + (max(0, now_us - self.since_us) if self.since_us else 0)
-
-
-class KeyUse(msgspec.Struct, gc=False, array_like=True):
-    """An idempotency key: since when it counts, and the jobs of its lines."""
-
-    at_us: Micros
-    lines: dict[int, JobId]
-
-
-def key_time_us(key: str) -> Micros:
-    """Return when a timed key ``<epoch seconds>-<random>`` was made; 0: it is not timed."""
-    seconds, dash, _ = key.partition("-")
-    is_timed = dash and seconds.isascii() and seconds.isdecimal() and len(seconds) <= 12
-    return int(seconds) * SECOND_US if is_timed else 0
 
 
 Places: TypeAlias = dict[tuple[JobId, int], None]

@@ -27,12 +27,13 @@ from xce.model.trace import TraceRule
 from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Shut, Switch, Window
+from xce.state.cluster import ClusterState, RequestClass, Shut, Switch, Window
 from xce.state.host_devices import HostDevices
 from xce.state.hosts import HostTable
 from xce.state.index import await_return, index_job, settle_owed, use_spec
 from xce.state.ineligible import settle_queues
 from xce.state.job import EndedChunk, Job
+from xce.state.key_use import KeyUse
 from xce.state.logins import LoginTable
 from xce.state.members import note_member
 
@@ -253,6 +254,8 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     for number, host in enumerate(head.hosts):
         _load_host(state, number, host, head.layouts)
     state.keys = {(user, key): use for user, key, use in head.keys}
+    for use in state.keys.values():
+        use.settle()
     _load_classes(state, head.classes)
     state.long_grace_us = head.long_grace_us
     state.windows, state.windows_version = head.windows, head.windows_version

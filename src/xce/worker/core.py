@@ -42,8 +42,8 @@ class HostState:
         self._epoch: Epoch = 0
         self._live: dict[Place, Live] = {}
         self.parts = Parts(self)
-        self._waiting: dict[Place, tuple[Launch, int]] = {}
-        """Newer attempts than the living ones."""
+        self._waiting: dict[Place, Live] = {}
+        """Newer attempts than the living ones, as they were launched."""
         self._outbox = Outbox()
         self._past = Past()
         self._due: list[tuple[Micros, Place]] = []
@@ -95,10 +95,7 @@ class HostState:
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
         seen = [AttemptSeen(*one.key, one.is_running) for one in self._live.values()]
-        seen += [
-            AttemptSeen(*place, attempt, running=False)
-            for place, (_, attempt) in self._waiting.items()
-        ]
+        seen += [AttemptSeen(*one.key, running=False) for one in self._waiting.values()]
         return tuple(seen), tuple(self._outbox.over)
 
     @property
@@ -217,7 +214,9 @@ class HostState:
             actions.append(a.Spawn(live.launch, [(live.index, live.attempt)]))
             if live.wants_suspended:
                 actions.append(a.Suspend(*live.key, suspended=True))
-        return [*actions, *self._lease()]
+        # An earlier shepherd may have heard of limits, and not that they end a lease.
+        is_news = any(one.limits for one in self._live.values())
+        return [*actions, *self._lease(is_news=is_news)]
 
     # Time.
 
@@ -262,8 +261,8 @@ class HostState:
                 self._live[place] = self._fence.begin(Live(launch, index, attempt))
                 elements.append((index, attempt))
             elif attempt > live.attempt:
-                if attempt > self._waiting.get(place, (launch, 0))[1]:
-                    self._waiting[place] = (launch, attempt)
+                if (waiting := self._waiting.get(place)) is None or attempt > waiting.attempt:
+                    self._waiting[place] = self._fence.begin(Live(launch, index, attempt))
                 # The controller gave the older one up, or it would not have placed it anew.
                 self.end(live, EndCause.HOST_LOST, now_us, actions)
         if elements:
@@ -279,7 +278,7 @@ class HostState:
             live.interval_us = effect.kill_interval_us
             self.end(live, effect.cause, now_us, actions, force=effect.force)
             return
-        if place in self._waiting and self._waiting[place][1] == effect.attempt:
+        if place in self._waiting and self._waiting[place].attempt == effect.attempt:
             del self._waiting[place]
         if not effect.forget:
             if key not in self._outbox.over:
@@ -416,11 +415,11 @@ class HostState:
             self._outbox.note_end(key, over, ready=not report)
 
     def _start_waiting(self, place: Place, actions: list[Action]) -> None:
-        launch, attempt = self._waiting.pop(place, (None, 0))
-        if launch is not None:
-            self._live[place] = self._fence.begin(Live(launch, place[1], attempt))
-            actions.append(a.Spawn(launch, [(place[1], attempt)]))
-            actions += self._lease() if launch.fence_us else []
+        live = self._waiting.pop(place, None)
+        if live is not None:
+            self._live[place] = live
+            actions.append(a.Spawn(live.launch, [(live.index, live.attempt)]))
+            actions += self._lease() if live.launch.fence_us else []
 
     # The shepherd's list, one by one.
 
@@ -476,7 +475,7 @@ class HostState:
             # Only one of an element may live: a newer one waits until this one is gone, an older
             # one is over, or this one would not have been placed.
             if other.attempt > present.attempt:
-                self._waiting[place] = (other.launch, other.attempt)
+                self._waiting[place] = other.anew()
             self._outbox.withdraw(other.key)
         live = Live(one.launch, present.index, present.attempt, is_part=present.is_part)
         self._live[place] = live

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from xce.model.effect import Identify, Launch
+from xce.model.effect import Identify
 from xce.model.ids import Micros
 from xce.model.job import JobSpec
 from xce.model.observation import (
@@ -103,10 +103,7 @@ class Outbox:
             self._checkpoints.setdefault(live.key, {})[one.number] = fault
 
     def identify(
-        self,
-        effect: Identify,
-        live: Mapping[Place, Live],
-        waiting: Mapping[Place, tuple[Launch, int]],
+        self, effect: Identify, live: Mapping[Place, Live], waiting: Mapping[Place, Live]
     ) -> None:
         """Let all be told that is known of an attempt, or that it is gone.
 
@@ -116,12 +113,11 @@ class Outbox:
             waiting: What is to live when that is gone.
         """
         place, key = (effect.job, effect.index), (effect.job, effect.index, effect.attempt)
-        one, (launch, attempt) = live.get(place), waiting.get(place, (None, 0))
-        if launch is not None and attempt == effect.attempt:
-            one = Live(launch, effect.index, attempt)
-        if one is not None and one.attempt == effect.attempt:
-            self._told[key] = one
-        elif key not in self.over:
+        for one in (waiting.get(place), live.get(place)):
+            if one is not None and one.attempt == effect.attempt:
+                self._told[key] = one
+                return
+        if key not in self.over:
             self.note_gone(key)
 
     def note_end(self, key: Key, over: Over, *, ready: bool) -> None:

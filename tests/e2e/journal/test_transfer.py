@@ -297,9 +297,9 @@ def test_the_last_entry_before_an_instant_is_found(tmp_path: Path, snapshot_at: 
     reader.close()
 
 
-def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path) -> None:
-    with open_live() as live, open_live() as other:
-        live.xce("up", "--hosts", "h1", "--slots", "4", "--timeout", "60")
+def test_a_running_cluster_is_backed_up_and_what_its_hosts_run_is_adopted_afterwards() -> None:
+    with open_live() as live:
+        live.xce("up", "--hosts", "h1,h2", "--slots", "4", "--timeout", "60")
         done = live.submit("echo one", name="first")
         live.until_ended(done)
         waiting = live.submit("echo two", name="second", hold=True)
@@ -307,61 +307,68 @@ def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path
         time.sleep(1)
         said = live.xceadmin("backup", str(file))
         assert "entries 1 to" in said
-        # Of what begins behind the backup the hosts alone will know.
-        go = "until [ -e go ]; do sleep 0.1; done; exit 7"
-        lost = live.submit(go, name="third")
-        many = live.submit(go, name="many", array="1-3", hold=True)
-        live.act("resume", many, select={"jobs": [f"{many}[2]"]})
-        live.until_stat(lost, "run")
-        until(lambda: live.row(many, 2)["stat"] == "RUN", "an element runs")
-        said = other.xceadmin("restore", str(file))
-        assert "restored; start with `xce up`" in said
+        wide, many = submit_what_is_lost(live)
         live.xce("down")
-        other.xce("up", "--timeout", "60")
-        assert other.row(done)["stat"] == "DONE"
-        assert other.row(waiting)["stat"] == "PSUSP"
-        assert [row["name"] for row in other.rows(("user", "all"))] == ["second"]
-        other.act("resume", waiting)
-        assert other.until_ended(waiting)["stat"] == "DONE"
-        assert other.submit("echo four") > waiting + 1, "an id of the lost entries is given out"
-        other.xce("down")
-        adopts_what_runs(live, file, lost, many)
+        for directory in (live.layout.journal, live.layout.history_file.parent):
+            directory.rename(live.home / directory.name)
+        said = live.xceadmin("restore", str(file))
+        assert "restored; start with `xce up`" in said
+        live.xce("up", "--timeout", "60")
+        assert live.row(done)["stat"] == "DONE"
+        assert live.row(waiting)["stat"] == "PSUSP"
+        assert [row["name"] for row in live.rows(("user", "all"))] == ["second"]
+        adopt(live)
+        row = live.row(wide)
+        assert (row["stat"], row["name"], row["attempt"]) == ("RUN", "third", 1)
+        assert [live.row(many, index)["stat"] for index in (1, 2, 3)] == ["PSUSP", "RUN", "PSUSP"]
+        (live.home / "go").touch()
+        assert live.until_ended(wide)["exit_code"] == 7
+        assert len(list(live.home.glob("again.*"))) == 2, "its tasks on another host are lost"
+        until(lambda: live.row(many, 2)["stat"] == "DONE", "the element ends")
+        assert "h1: adopted" in live.xceadmin("hosts", "adopt", "h1")
+        live.xceadmin("hosts", "open", "h1")
+        live.act("resume", waiting)
+        assert live.until_ended(waiting)["stat"] == "DONE"
+        assert live.submit("echo four") > many + 1, "an id of the lost entries is given out"
 
 
-def adopts_what_runs(live: Live, file: Path, lost: int, many: int) -> None:
-    """Restore a cluster in its own place, where jobs run that the backup does not know."""
-    for directory in (live.layout.journal, live.layout.history_file.parent):
-        directory.rename(live.home / directory.name)
-    live.xceadmin("restore", str(file))
-    live.xce("up", "--timeout", "60")
-    (host,) = until(lambda: strangers(live, 2), "the host tells what it runs")
-    assert host["status"] == "closed_Adm"
+def submit_what_is_lost(live: Live) -> tuple[int, int]:
+    """Submit what only hosts will know of: a job on both hosts, and one element of an array."""
+    go = "until [ -e go ]; do sleep 0.1; done"
+    wide = live.submit(
+        f"blaunch 'touch at.$XCE_RANK; {go}' && blaunch 'touch again.$XCE_RANK'; exit 7",
+        name="third", tasks=[2, 2], resreq=["span[ptile=1]"], env=[f"PATH={live.environ['PATH']}"],
+    )  # fmt: skip
+    many = live.submit(go, name="many", array="1-3", hold=True)
+    live.act("resume", many, select={"jobs": [f"{many}[2]"]})
+    until(lambda: live.row(many, 2)["stat"] == "RUN", "an element runs")
+    until(lambda: len(list(live.home.glob("at.*"))) == 2, "both tasks run")
+    return wide, many
+
+
+def adopt(live: Live) -> None:
+    """Have adopted what hosts run, while the controller that was told so is killed."""
+    until(lambda: total(live, "strangers") == 3, "hosts tell what they run")
+    assert {host["status"] for host in live.hosts()} == {"closed_Adm"}
     frozen = live.kill("worker", signal.SIGSTOP)
     adopting = subprocess.Popen(
-        ["xceadmin", "hosts", "adopt", "h1", "--json"],
+        ["xceadmin", "hosts", "adopt", "h[1-2]", "--json"],
         env=live.environ, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    until(lambda: live.hosts()[0]["adopting"] == 2, "it is decided")
+    until(lambda: total(live, "adopting") == 3, "it is decided")
     live.until_replaced("controller", live.kill("controller"))
     for worker in frozen:
         send_signal(worker, signal.SIGCONT)
-    said, _ = adopting.communicate(timeout=60)
-    expected = [{"name": "h1", "strangers": 0, "adopting": 0, "unadopted": []}]
+    said, _ = adopting.communicate(timeout=90)
+    expected = [
+        {"name": name, "strangers": 0, "adopting": 0, "unadopted": []} for name in ("h1", "h2")
+    ]
     assert (json.loads(said), adopting.returncode) == (expected, 0)
-    row = live.row(lost)
-    assert (row["stat"], row["name"], row["attempt"], row["hosts"]) == (
-        "RUN", "third", 1, [["h1", 1]],
-    )  # fmt: skip
-    assert [live.row(many, index)["stat"] for index in (1, 2, 3)] == ["PSUSP", "RUN", "PSUSP"]
-    (live.home / "go").touch()
-    assert live.until_ended(lost)["exit_code"] == 7
-    until(lambda: live.row(many, 2)["stat"] == "EXIT", "the element ends")
-    assert "adopted" in live.xceadmin("hosts", "adopt", "h1")
 
 
-def strangers(live: Live, count: int) -> list[dict[str, object]]:
-    """Return the hosts that run so many attempts that nobody knows."""
-    return [host for host in live.hosts() if host["strangers"] == count]
+def total(live: Live, member: str) -> int:
+    """Return a number in the rows of hosts, in all."""
+    return sum(host[member] for host in live.hosts())
 
 
 def test_a_second_migration_is_kept_away_by_the_first(target: PostgresTarget) -> None:

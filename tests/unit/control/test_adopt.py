@@ -34,8 +34,9 @@ from xce.testing.builders import (
     submission,
     submit,
     switch,
+    tick,
 )
-from xce.testing.recorded import RecordedController, check_whole
+from xce.testing.recorded import RecordedController, check_whole, replayed
 from xce.worker.core import HostState
 
 SCRIPT = "5" * 32
@@ -351,7 +352,15 @@ def test_a_parallel_attempt_is_taken_up_where_it_is_led_and_when_all_its_hosts_a
     site.machines["h2"].join_part(lead.launch, 0, 1, site.now_us)
     controller = site.restore(before, hosts=("h1", "h3"))
     site.adopt("h1")
-    assert site.refusals() == ["its host h2 is away"]
+    assert (site.refusals(), list(controller.state.hosts.adopting)) == ([], [0])
+    site.join("h2")
+    site.tell()
+    assert not controller.state.hosts.strange
+    controller = site.restore(before, hosts=("h1", "h3"))
+    site.adopt("h1")
+    tick(controller, after_us=1_000 * SECOND_US)
+    site.tell()
+    assert site.refusals() == ["its host h2 is not there"]
     site.join("h2")
     site.adopt("h2")
     assert "host h1 leads it: adopt it there" in site.refusals()
@@ -386,3 +395,30 @@ def test_bound_processors_are_taken_up():
     assert site.refusals() == []
     assert attempts(controller) == wanted
     check_whole(controller)
+
+
+def test_a_controller_that_dies_behind_any_entry_leaves_the_rest_owed():
+    for dies in range(20):
+        site, jobs, before = started(
+            submission(elements="1-3"), submission(asks=request(2)), submission(asks=request(99)),
+        )  # fmt: skip
+        propose(site.controller, bulk(site.controller, jobs[0], hosts={"h1": 2, "h2": 1}))
+        propose(site.controller, gang(site.controller, jobs[1], hosts={"h2": 1, "h1": 1}))
+        site.tell()
+        wanted = attempts(site.controller)
+        assert len(wanted) == 4
+        controller = site.restore(before)
+        asked = controller.state.seq + 1
+        site.adopt("h1", "h2")
+        assert attempts(controller) == wanted
+        if asked + dies > controller.state.seq:
+            assert dies > 3
+            return
+        state = replayed(controller.entries[: asked + dies])
+        again = RecordedController(state, now_us=controller.now_us + SECOND_US)
+        again.entries = controller.entries[: asked + dies]
+        again.tell(ReignBegan(), by="controller")
+        site.follow(again)
+        assert attempts(again) == wanted, dies
+        assert not again.state.hosts.strange
+        check_whole(again)

@@ -123,7 +123,7 @@ def _wait_until_adopted(settings: Settings, options: argparse.Namespace, names: 
             print(f"{host['name']}: {job}, attempt {attempt}, stays: {reason}", file=sys.stderr)
         left = f"{host['strangers']} unknown attempts are left"
         if host["adopting"]:
-            left += f", of {host['adopting']} nothing was told yet: look again later"
+            left += f", {host['adopting']} wait for their hosts: look again later"
         print(f"{host['name']}: {left}" if host["strangers"] else f"{host['name']}: adopted")
     return int(any(host["strangers"] for host in hosts))
 
