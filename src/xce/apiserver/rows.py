@@ -177,7 +177,8 @@ class Listing:
             among: Only elements at these positions; None: all.
         """
         if self._with_spans:
-            self._spans = spans(self.state, job, ((0, job.size - 1),), self._now_us)
+            asked = ((0, job.size - 1),) if among is None else among
+            self._spans = spans(self.state, job, asked, self._now_us)
         if job.size == 1 and (among is None or among):
             return self._complete(job, self._single(job))
         found: list[tuple[int, Element]] = []
@@ -200,6 +201,8 @@ class Listing:
         """
         if self._judges:
             for element in elements:
+                if element.start_at is None:
+                    continue
                 position = job.position(element.index)
                 queue = self.state.class_at(job, position or 0).key.queue
                 element.exceptions = exceptions_of(

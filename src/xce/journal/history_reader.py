@@ -21,8 +21,8 @@ from xce.journal.past import (
 )
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
-from xce.model.ranges import Ranges
 from xce.model.request import ClassKey
+from xce.state.ineligible import Spans
 from xce.state.job import Ended
 
 _SPEC: Final = msgspec.msgpack.Decoder(JobSpec)
@@ -50,7 +50,7 @@ _EVENTS: Final = f"""SELECT first, last, at_us, kind, amount, by, text FROM even
 WHERE job = ? AND first <= ? AND last >= ? AND kind != {int(Happening.INELIGIBLE)}
 ORDER BY number"""
 _SPANS: Final = """SELECT first, last, amount FROM events
-WHERE job = ? AND kind = ? ORDER BY number"""
+WHERE job = ? AND kind = ?"""
 _SPECS: Final = "SELECT spec_id, spec FROM specs WHERE spec_id > ? ORDER BY spec_id LIMIT ?"
 _SPECS_AT_ONCE: Final = 5_000
 _EVERYTHING: Final = ((0, (1 << 62)),)
@@ -317,12 +317,11 @@ def _apart(store: HistoryStore, job: JobId) -> Iterator[PastForm]:
             yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
 
 
-def _ineligible(store: HistoryStore, job: JobId) -> tuple[tuple[Ranges, Micros], ...] | None:
+def _ineligible(store: HistoryStore, job: JobId) -> Spans | None:
     """Return for how long elements of a job were ineligible; None: nobody knows."""
     if not 0 < timed_from(store) <= job:
         return None
-    rows = store.rows(_SPANS, (job, int(Happening.INELIGIBLE)))
-    return tuple((((first, last),), span_us) for first, last, span_us in rows)
+    return tuple(sorted(store.rows(_SPANS, (job, int(Happening.INELIGIBLE)))))
 
 
 def _requeues(store: HistoryStore, job: JobId) -> dict[Index, tuple[int, Micros, str]]:
