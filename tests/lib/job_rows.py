@@ -97,7 +97,7 @@ def make_reason(*lsf, code="hosts", **members):
     }
 
 
-def make_host_reason(code, hosts, lsf, *, candidate, role=""):
+def make_host_reason(code, hosts, lsf, *, candidate, role="", names=()):
     return {
         "code": code,
         "hosts": hosts,
@@ -107,6 +107,7 @@ def make_host_reason(code, hosts, lsf, *, candidate, role=""):
         "lsf": lsf,
         "candidate": candidate,
         "role": role,
+        "names": list(names),
     }
 
 

@@ -235,7 +235,7 @@ def _claim(state: ClusterState, job: Job, attempt: Attempt) -> Claim:
 
 def _warning_in_us(state: ClusterState, spec: JobSpec) -> Micros:
     """Return how long it is to the warning before the deadline; 0: there is none."""
-    if not spec.deadline_us or not spec.warning_signal:
+    if not spec.deadline_us or not spec.is_warned:
         return 0
     return max(1, spec.deadline_us - spec.warning_us - state.now_us)
 

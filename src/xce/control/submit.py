@@ -12,7 +12,7 @@ from xce.control.misfit import find_misfit, tasks_text
 from xce.control.profile import check_profile, find_profile
 from xce.control.relations import resolve_relations
 from xce.control.terminal import check_terminal
-from xce.control.transfers import describe_unreachable
+from xce.control.transfers import describe_unreachable, refuse_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import AppConfig, QueueConfig
@@ -153,6 +153,7 @@ def _judge(
     refusal = check_profile(state, submission) or check_submission(state, submission, queue)
     refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
     refusal = refusal or refuse_times(submission, now_us)
+    refusal = refusal or refuse_unreachable(state, submission.spec)
     if refusal is not None:
         return refusal
     dependency = decide_dependency(

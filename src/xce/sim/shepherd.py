@@ -135,8 +135,10 @@ class Shepherd(Minder):
         self.seam("saved")
         self._tell(a.Checkpointed(*one.key, one.saved_us, one.outcome))
 
-    def _note(self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead) -> None:
-        """Note what changes nothing about a process now."""
+    def _note(
+        self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead | a.Warn
+    ) -> None:
+        """Note what changes nothing about a process now; a warning command says nothing here."""
         match action:
             case a.SpawnPart(launch, index, attempt):
                 key = (launch.job, index, attempt)

@@ -82,6 +82,19 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     """As in `Signal`; 0: it was due."""
 
 
+class Warn(msgspec.Struct, frozen=True, gc=False):
+    """Have the command run that warns before a limit; a second time for the same limit means
+    nothing.
+    """
+
+    launch: Launch
+    job: JobId
+    index: Index
+    attempt: int
+    limit_us: Micros
+    """The run limit; 0: there is only a deadline."""
+
+
 class Report(msgspec.Struct, frozen=True, gc=False):
     """Add the job's report to its output file, then say so (`Appended`)."""
 
@@ -124,7 +137,17 @@ class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=Tr
 
 
 Action: TypeAlias = (
-    Spawn | SpawnPart | Lead | Signal | Suspend | Checkpoint | Report | Forget | Lease | SetLimit
+    Spawn
+    | SpawnPart
+    | Lead
+    | Signal
+    | Suspend
+    | Checkpoint
+    | Warn
+    | Report
+    | Forget
+    | Lease
+    | SetLimit
 )
 
 

@@ -25,6 +25,7 @@ from xce.worker.action import (
     Spawn,
     Suspend,
     Usage,
+    Warn,
 )
 from xce.worker.shepherd.still import note_still
 
@@ -241,7 +242,7 @@ class Live:
     def _warn_us(self) -> Micros:
         """Return when the signal before the run limit, or the deadline, is due; 0: never."""
         spec, end_us = self.launch.spec, self._end_us()
-        if not spec.warning_signal or self.is_warned:
+        if not spec.is_warned or self.is_warned:
             return 0
         before_end_us = max(1, end_us - spec.warning_us) if end_us else 0
         found_us = min(filter(None, (before_end_us, self.launch.warning_at_us)), default=0)
@@ -263,6 +264,10 @@ class Live:
             return [Checkpoint(self.launch, *self.key)]
         if not self._warn_us():
             return []
+        if self.launch.spec.warning_command:
+            # First: a worker that comes in between orders it again, and it is run once.
+            warn = Warn(self.launch, *self.key, self.launch.run_limit_us)
+            return [warn, self._note_warning()]
         return [self._note_warning(), self.request(self.launch.spec.warning_signal, 0)]
 
     def told(self, now_us: Micros) -> AttemptTold:

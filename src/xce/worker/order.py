@@ -197,6 +197,27 @@ class CheckpointOrder(msgspec.Struct, frozen=True, tag="checkpoint", array_like=
     shared: CheckpointShared
 
 
+class WarningShared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shepherd must know to have a warning command run."""
+
+    command: str
+    cwd: str
+    umask: int
+    limit_us: Micros
+    """So long it may take; 0: any time."""
+
+
+class WarningOrder(msgspec.Struct, frozen=True, tag="warning", array_like=True):
+    """Have the command run that warns before a limit; its failure is told with the job's end."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    which: Micros
+    """As `xce.worker.action.Warn.limit_us`."""
+    shared: WarningShared
+
+
 class EarlierLease(msgspec.Struct, frozen=True, tag="lease", array_like=True):
     """A `Lease` for a shepherd of an older release, which kills and cannot freeze."""
 
@@ -212,6 +233,7 @@ Order: TypeAlias = (
     | Forget
     | ReadOrder
     | CheckpointOrder
+    | WarningOrder
     | TerminalOrder
     | PartOrder
     | TaskOrder

@@ -43,6 +43,7 @@ COMMAND_LINES = """
 -q night -r true
 -H -b 2030:1:2:3:04 -t 2031:1:2:3:04 true
 -E "echo before" -Ep "echo 'after it'" -wa USR1 -wt 5 -W 60 true
+-wa "echo 'ends soon' > note" -wt 5 -W 60 true
 -B -N -u "a@example.org,b@example.org" true
 -Ne -Q "1 2 EXCLUDE(3 4)" -L /bin/bash true
 -q shared -G dev true

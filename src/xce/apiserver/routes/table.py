@@ -88,6 +88,7 @@ ROUTES: Final = (
             Parameter("group", "only jobs of this job group, not of those below it"),
             Parameter("app", "only jobs of this application profile"),
             Parameter("state", "any of pend,psusp,run,susp,done,exit"),
+            Parameter("host_names", "1: reasons name their hosts, as things are now", "integer"),
             Parameter("ids", "12,13[1-5]: these, whatever state and owner, also long gone"),
             Parameter("fields", "members of the rows, separated by commas"),
             Parameter("limit", "most rows", "integer"),

@@ -402,10 +402,10 @@ def _pages(context: Context, query: Query, members: str, *, is_plain: bool = Tru
     def prepare(rows: list[Row], is_first: bool) -> None:
         for line in query.open_half() if is_first else ():
             context.out(line)
-        if query.level:
+        if query.level or query.names_hosts:
             from xce.cli.lsf.jobs_reasons import apply_level  # noqa: PLC0415 - seldom needed
 
-            apply_level(rows, query.level, hosts)
+            apply_level(rows, query.level, hosts, names=query.names_hosts)
 
     return Pages(context.api, query, members, is_plain=is_plain, on_rows=prepare)
 

@@ -28,7 +28,7 @@ from xce.cli.lsf.rows import (
     slot_count,
     under_home,
 )
-from xce.cli.lsf.signals import signal_name
+from xce.cli.lsf.signals import warning_action
 from xce.cli.lsf.times import render_hms, render_minute
 
 TYPE_CHECKING = False
@@ -287,8 +287,8 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("job_group", 10, "group", "group", _text("group")),
     ("pre_exec_command", 16, "pre_cmd", "pre_exec", _text("pre_exec")),
     ("post_exec_command", 17, "post_cmd", "post_exec", _text("post_exec")),
-    ("warning_action", 15, "warn_act", "warning_signal",
-     lambda row, _: signal_name(row.get("warning_signal") or 0)),
+    ("warning_action", 15, "warn_act", "warning_signal,warning_command",
+     lambda row, _: warning_action(row)),
     ("action_warning_time", 19, "warn_time", "warning_s",
      lambda row, _: f"{row['warning_s'] / 60:g}" if row.get("warning_s") else ""),
     ("application", 13, "app", "app", _text("app")),

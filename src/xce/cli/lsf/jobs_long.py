@@ -24,7 +24,7 @@ from xce.cli.lsf.rows import (
     slot_count,
     under_home,
 )
-from xce.cli.lsf.signals import signal_name
+from xce.cli.lsf.signals import warning_action
 from xce.cli.lsf.times import render_date, render_minute
 from xce.model.exit_values import render_exit_values
 
@@ -209,8 +209,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     for name, member in (("Pre", "pre_exec"), ("Post", "post_exec")):
         if row.get(member):
             parts.append(f"{name}-execute Command <{one_line(row[member])}>")
-    if row.get("warning_signal"):
-        parts.append(f"Warning Action <{signal_name(row['warning_signal'])}>")
+    if row.get("warning_s"):
+        parts.append(f"Warning Action <{warning_action(row)}>")
         parts.append(f"Action Warning Time <{row['warning_s'] / 60:g} minutes>")
     if row.get("requeue_codes"):
         codes, elsewhere = row["requeue_codes"], row.get("requeue_elsewhere") or ()

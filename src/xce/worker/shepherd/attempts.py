@@ -37,6 +37,7 @@ ENDED: Final = 2
 
 DETAIL_MAX: Final = 16 * 1024
 """Longest word about an end: the controller refuses one that is much longer."""
+_UNSEEN: Final = "nobody saw the warning command end: what waited for it was killed"
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 1 << 3
 _PIDFD_INFO: Final = struct.Struct("=QQ11Ii")
@@ -71,7 +72,7 @@ class Attempt:
         "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
         "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent",
         "share", "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
-        "system_us", "terminal", "user_us",
+        "system_us", "terminal", "user_us", "warned", "warning",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -109,15 +110,15 @@ class Attempt:
         self.frozen_us = self.stopped_us = 0
         """Since when it stands still for its lease (0: it does not); how long it stood still before
         that, for either."""
-        self.number = 0
-        """The last of the user's signals that was delivered."""
-        self.sent = 0
-        """Which it was."""
+        self.number = self.sent = 0
+        """The last of the user's signals that was delivered, and which it was."""
         self.saves = self.saved_us = self.saver = 0
         """How many checkpoints were begun, when the last was, and which process writes it."""
         self.outcome: list[Any] = [0, False, False, ""]
         """Of the last one that is over: its number, whether the job ends with it, whether it is
         good, and what went wrong."""
+        self.warned, self.warning = -1, ""
+        """Before which run limit its warning command was run last, and what went wrong with it."""
         self.terminal = ""
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
@@ -219,6 +220,7 @@ class Attempt:
         if self.course is not None:
             post = self.course.post
             said = "; ".join(filter(None, (said, self.course.post_detail)))
+        said = "; ".join(filter(None, (said, self.warning)))
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
             self.host_fault, printable(said)[:DETAIL_MAX], user_us, self.system_us,
@@ -430,6 +432,10 @@ def _read_checkpoint(attempt: Attempt, note: list[Any]) -> None:
             attempt.saver = pid
         case ["saved", *outcome]:
             attempt.outcome = outcome
+        case ["warned", int(which)]:
+            attempt.warned, attempt.warning = which, _UNSEEN
+        case ["warning", str(text)]:
+            attempt.warning = text
         case _:
             pass
 

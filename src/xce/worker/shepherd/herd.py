@@ -163,9 +163,9 @@ class Herd:
     def _take_other(self, order: list[Any]) -> None:
         """Carry out an order about a terminal, a checkpoint, or what is on several hosts."""
         match order:
-            case ["checkpoint", job, index, number, int(count), dict(asked)]:
+            case ["checkpoint" | "warning" as what, job, index, number, int(count), dict(asked)]:
                 attempt = self._attempts.get((job, index, number))
-                self.events += self._checkpoints.take(attempt, count, asked, clock_us())
+                self.events += self._checkpoints.take(attempt, what, count, asked, clock_us())
             case ["part", list(key), dict(shared)]:
                 self._open_part((key[0], key[1], key[2]), shared)
             case ["lead", job, index, attempt, str(host)]:

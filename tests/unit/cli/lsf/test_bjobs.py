@@ -1,7 +1,7 @@
 import pytest
 from counted import count_calls
 from fake_api import FakeApi, run_command
-from job_rows import NOW, ended, make_reason, make_row, running
+from job_rows import NOW, ended, make_host_reason, make_reason, make_row, running
 
 from xce.cli.lsf import bacct, bjobs, bkill, bsub, btop
 from xce.cli.lsf.bjobs import exit_status
@@ -11,7 +11,7 @@ from xce.cli.lsf.jobs_long import render_long, wrap
 from xce.cli.lsf.jobs_query import id_groups, matches
 from xce.cli.lsf.options import UsageError
 
-CLUSTER = {"GET /cluster": {"cluster": "lab"}}
+CLUSTER = {"GET /cluster": {"cluster": "lab", "hosts": 9}}
 
 
 def answer(*rows, missing=(), following=None):
@@ -122,6 +122,40 @@ def test_levels_of_reasons_are_those_of_lsf():
     assert out_of(["-p0"], row) == out_of(["-p"], row)
     shown = [out_of([option, "-noheader"], row).splitlines()[1:] for option in ("-p0", "-p1")]
     assert shown == [[" one;", " two: 3 hosts;"], [" one;"]]
+
+
+def reasons_of(words, row):
+    """Return the lines of the reasons in a long form."""
+    lines = out_of(words, row).split(" PENDING REASONS:\n")[1].split("\n\n PENDING TIME")[0]
+    return lines.split("\n")
+
+
+def test_the_long_form_of_pending_jobs_names_hosts():
+    hosts = [
+        make_host_reason("slots-busy", 2, "full", candidate=True, names=["h1", "h3"]),
+        make_host_reason("avoided", 1, "shut", candidate=False, names=["h2"]),
+        make_host_reason("closed", 1, "shut", candidate=False, names=["h4"]),
+        make_host_reason("select", 7, "odd", candidate=False, names=[]),
+    ]
+    reason = make_reason("main", "full: 2 hosts", "shut: 2 hosts", "odd: 7 hosts", hosts=hosts)
+    row = make_row(jobid=1, reason=reason)
+    counted = [" main;", " full: 2 hosts;", " shut: 2 hosts;", " odd: 7 hosts;"]
+    assert reasons_of(["-l"], row) == counted
+    named = [" main;", " full: h1, h3;", " shut: h2, h4;", " odd: 7 hosts;"]
+    assert reasons_of(["-pl"], row) == named
+    assert reasons_of(["-p", "-UF"], row) == named
+    assert reasons_of(["-p1", "-l"], row) == [" main;"]
+    assert reasons_of(["-p3", "-l"], row) == [
+        " main;",
+        " Candidate host pending reasons (2 of 9 hosts):",
+        "   full: h1, h3;",
+        "",
+        " Non-candidate host pending reasons (9 of 9 hosts):",
+        "   odd: 7 hosts;",
+        "   shut: h2, h4;",
+    ]
+    assert "host_names" not in asked(["-p"], row)
+    assert asked(["-pl"], row)["host_names"] == "1"
 
 
 @pytest.mark.parametrize(
