@@ -85,7 +85,7 @@ def check_job(state: ClusterState, job: Job) -> None:
             apart = not intersect(one.ranges, other.ranges)
             assert apart, f"job {job.id}: an element is in two variants"
     whole_us = max(0, state.now_us - job.submit_at_us)
-    for _, total_us in spans(state, job, ((0, job.size - 1),), state.now_us) or ():
+    for *_, total_us in spans(state, job, ((0, job.size - 1),), state.now_us) or ():
         assert 0 < total_us <= whole_us, f"job {job.id}: ineligible for {total_us} us of {whole_us}"
     alive = bool(job.pending or job.held or job.live)
     assert job.is_finished != alive, f"job {job.id}: finished is wrong"
