@@ -5,7 +5,7 @@ import msgspec
 from xce.journal.interface import JournalOrderError
 from xce.model.errors import IllegalTransitionError
 from xce.sim.faults import Faults
-from xce.sim.oracles import UntrueError
+from xce.sim.untrue import UntrueError
 from xce.sim.world import StuckError, World
 
 SEEDS = range(60)

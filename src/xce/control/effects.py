@@ -13,6 +13,7 @@ from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of, near_gpus
 from xce.control.profile import find_profile
+from xce.control.strangers import is_from_before
 from xce.model.device import DeviceGrant, GpuWish, mps_of
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import HostNumber, JobId, Micros
@@ -100,6 +101,12 @@ def _is_owed(attempt: Attempt) -> bool:
     )
 
 
+def is_told_anew(state: ClusterState, job: JobId, attempt: Attempt) -> bool:
+    """Return whether there is something to tell of an attempt to a worker that comes."""
+    is_old = is_from_before(state, job, attempt.number)
+    return is_old or attempt.has_new_limits or bool(attempt.signals)
+
+
 def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> tuple[Effect, ...]:
     """Return what a host must be told about these attempts, launches of one job together."""
     launches: _Launches = {}
@@ -113,7 +120,7 @@ def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> 
         if attempt.phase == Phase.STARTING and attempt.end_cause == EndCause.NONE:
             _add_launch(state, launches, job, position, attempt)
         others.extend(_wanted(state, job_id, index, attempt))
-        if attempt.has_new_limits:
+        if attempt.has_new_limits or is_from_before(state, job_id, attempt.number):
             others.append(_limits(state, job, position, attempt))
     return (*launches.values(), *others)
 
@@ -315,12 +322,16 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
                 kill_interval_us=state.config.kill_interval_us,
             )
         )
-    if attempt.phase == Phase.RUNNING:
-        if attempt.suspended != attempt.shall_stop:
-            effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
+    # Its host may have been told otherwise by entries that the journal has lost.
+    is_old = is_from_before(state, job, attempt.number)
+    is_running = attempt.phase == Phase.RUNNING
+    if is_old or (is_running and attempt.suspended != attempt.shall_stop):
+        effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
+    if is_running:
+        first = state.attempts_above + 1 if is_old else 1
         effects.extend(
             SendSignal(job, index, attempt.number, number, signal)
-            for number, signal in enumerate(attempt.signals, 1)
+            for number, signal in enumerate(attempt.signals, first)
         )
     return effects
 

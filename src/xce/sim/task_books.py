@@ -14,7 +14,8 @@ from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
-from xce.sim.ledger import Ledger, check
+from xce.sim.ledger import Ledger
+from xce.sim.untrue import check
 
 Key: TypeAlias = tuple[JobId, Index, int]
 Place: TypeAlias = tuple[str, Key]

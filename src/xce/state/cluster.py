@@ -124,8 +124,8 @@ class ClusterState:
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.lost_jobs, self.attempts_above = list[tuple[JobId, JobId]](), 0
         """Ids, from .. to, that are not given out since the journal was restored: hosts may know
-        jobs of theirs that it lacks. What is placed of a job before the last of them has a number
-        above the other one."""
+        jobs of theirs that it lacks. What is placed of a job before the last of them, which are
+        those of the last restore, has a number above the other one."""
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""

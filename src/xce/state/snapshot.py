@@ -63,6 +63,7 @@ class _Host(msgspec.Struct, array_like=True):
     layout: int = -1
     """Which of `_Head.layouts` its worker reported; -1: nobody wrote that down."""
     strange: list[tuple[JobId, Index, int]] = []
+    is_unasked: bool = False
 
 
 _Layouts: TypeAlias = dict[tuple[Processor, ...], int]
@@ -147,7 +148,7 @@ def _dump_host(table: HostTable, n: HostNumber, layouts: _Layouts) -> _Host:
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
         table.load[:, n].tolist(),
         layouts.setdefault(table.processors.reported[n], len(layouts)),
-        list(table.strange.get(n, ())),
+        list(table.strange.get(n, ())), n in table.unasked,
     )  # fmt: skip
 
 
@@ -282,6 +283,8 @@ def _load_host(
         table.strange[number] = dict.fromkeys(host.strange)
     if host.down_at_us and not (host.is_up or host.is_lost):
         table.away[number] = None
+        if host.is_unasked:
+            table.unasked[number] = None
     table.devices.reported[number] = host.reported_devices
     table.devices.load(number, host.devices or HostDevices())
     if host.layout >= 0:
