@@ -89,3 +89,14 @@ class DistrustfulWorld(World):
             enrolments=5,
         )  # fmt: skip
         super().__init__(seed, faults)
+
+
+class RestoredWorld(World):
+    """Journals that are restored from a backup, and hosts that come and go meanwhile."""
+
+    def __init__(self, seed):
+        faults = Faults(
+            until_us=20_000_000, restores=2, controller_crashes=1, worker_crashes=2, cuts=2,
+            cutoffs=2, closures=1, snapshots=2, seam_crashes=2, slow_permille=50,
+        )  # fmt: skip
+        super().__init__(seed, faults)

@@ -109,7 +109,7 @@ class Parts:
         self.is_shut = False
         """Nothing leads until the journal is restored."""
         self.has_tasks, self.has_groups = (
-            self._draws_tasks(seed) and not self.faults.restores,
+            self._draws_tasks(seed),
             self._draws_groups(seed),
         )
         """Whether jobs start tasks on their other hosts, and users delete job groups."""
@@ -208,7 +208,7 @@ class Parts:
         batches = (*self.disk.archive, *self.disk.batches)
         self._contents = {batch.last: batch.content for batch in batches}
         self.ledger, self.fate_books = Ledger(), FateBooks()
-        self.ledger.note(entries)
+        self.task_books.go_back(entries, self.ledger, self.truth.forms.lost)
         for entry in entries:
             self.fate_books.note(entry)
         self.trust_oracle = TrustOracle()
@@ -268,7 +268,11 @@ class Parts:
             if isinstance(effect, Launch):
                 for index, attempt in zip(effect.indices, effect.attempts, strict=True):
                     known = self.ledger.last_attempt(effect.job, index)
-                    demand(known >= attempt, f"{effect.job}[{index}] is launched, not placed")
+                    is_lost = (effect.job, index, attempt) in self.truth.forms.lost
+                    demand(
+                        known >= attempt or is_lost,
+                        f"{effect.job}[{index}] is launched, not placed",
+                    )
 
     def _client(self, owner: Owner, *, role: str = "apiserver") -> Client:
         client = Client(

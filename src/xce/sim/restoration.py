@@ -6,13 +6,17 @@ What was acknowledged behind the backup is forgiven; what was before, or comes a
 from random import Random
 from typing import Final
 
+from xce.model.command import KillJobs, RequeueJobs, ResumeJobs, Selection, StopJobs
 from xce.model.host_record import JournalRestored
 from xce.model.ids import SECOND_US
+from xce.sim.client import Client
 from xce.sim.loop import Doom
 from xce.sim.parts import Parts
 
 _DOOMED: Final = 0.4
 """So often the first reign ends at one of the first places at which it can."""
+_MEDDLING: Final = 0.4
+"""So often a user does something to all his jobs behind the backup."""
 _LOOK_US: Final = 2 * SECOND_US
 
 
@@ -32,7 +36,16 @@ class Restoration:
         self._entries = list(world.entries)
         if self._entries:
             world.restorations += 1
-            world.loop.after(dice.choice((300_000, 2_000_000, 5_000_000)), self._stop)
+            span_us = dice.choice((300_000, 2_000_000, 5_000_000))
+            world.loop.after(span_us, self._stop)
+            for client in world.clients:
+                if dice.random() < _MEDDLING:
+                    world.loop.after(dice.randrange(span_us), self._meddle, client)
+
+    def _meddle(self, client: Client) -> None:
+        """Let a user do something to all his jobs that the backup does not know."""
+        kind = self._dice.choice((StopJobs, StopJobs, ResumeJobs, RequeueJobs, KillJobs))
+        client.control(kind, Selection(all=True, user=client.owner.user))
 
     def _stop(self) -> None:
         """Let nothing lead any more."""
