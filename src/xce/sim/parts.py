@@ -86,13 +86,7 @@ class Parts:
         self.faults = faults if faults is not None else self._draw_faults()
         self.start_us, self.zone = workload.draw_start(self._rng)
         self.config = self._draw_config()
-        items = draw_schedule(
-            self._fork(), self._trust_rng, Random(~(seed ^ _RESTORE_SEED)), self.faults,
-            users=len(USERS),
-        )  # fmt: skip
-        self.schedule: dict[int, Item] = {
-            number: item for number, item in enumerate(items) if keep is None or number in keep
-        }
+        self.schedule = self._draw_schedule(keep)
         """What will happen, by number."""
         self.faults.leave_out(without)
         self.loop = Loop()
@@ -108,10 +102,7 @@ class Parts:
         """Backups that are yet to be restored; how often the journal was."""
         self.is_shut = False
         """Nothing leads until the journal is restored."""
-        self.has_tasks, self.has_groups = (
-            self._draws_tasks(seed),
-            self._draws_groups(seed),
-        )
+        self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
         """Whether jobs start tasks on their other hosts, and users delete job groups."""
         self.has_deadlines = Random(seed ^ _DEADLINE_SEED).random() < _DEADLINE_SHARE
         self.task_books = TaskBooks(self.ledger, task_cpu_us=TASK_CPU_US, own_cpu_us=OWN_CPU_US)
@@ -140,6 +131,13 @@ class Parts:
         self.clients = [self._client(owner) for owner in USERS]
         self.admin = self._client(ROOT)
         self.keeper = self._client(ROOT, role="admin")
+
+    def _draw_schedule(self, keep: frozenset[int] | None) -> dict[int, Item]:
+        items = draw_schedule(
+            self._fork(), self._trust_rng, Random(~(self.seed ^ _RESTORE_SEED)), self.faults,
+            users=len(USERS),
+        )  # fmt: skip
+        return {number: item for number, item in enumerate(items) if keep is None or number in keep}
 
     def _draw_faults(self) -> Faults:
         faults = draw_faults(self._rng)
