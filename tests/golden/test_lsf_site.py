@@ -90,7 +90,7 @@ APPS = [
         "pend": 4, "run": 6, "ssusp": 1, "ususp": 1, "rsv": 0, "resreq": "select[big]",
         "run_limit_s": 1800.0, "estimate_s": 300.0, "mem_limit_mib": 512, "tasks_min": 2,
         "tasks_max": 8, "rerunnable": True, "requeue_exit_values": "7 EXCLUDE(9)",
-        "success_exit_values": "3", "max_requeues": 2,
+        "success_exit_values": "3", "max_requeues": 2, "self_fence": False,
     },
     {
         "name": "an_application_with_a_long_name", "description": "", "is_default": False,

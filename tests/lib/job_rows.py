@@ -41,6 +41,7 @@ def make_row(**members):
         "tasks_min": 1,
         "tasks_max": 1,
         "submit_at": AT,
+        "ineligible_s": 0.0,
         "start_at": None,
         "end_at": None,
         "attempt": 0,
@@ -96,7 +97,7 @@ def make_reason(*lsf, code="hosts", **members):
     }
 
 
-def make_host_reason(code, hosts, lsf, *, candidate, role=""):
+def make_host_reason(code, hosts, lsf, *, candidate, role="", names=()):
     return {
         "code": code,
         "hosts": hosts,
@@ -106,6 +107,7 @@ def make_host_reason(code, hosts, lsf, *, candidate, role=""):
         "lsf": lsf,
         "candidate": candidate,
         "role": role,
+        "names": list(names),
     }
 
 
@@ -137,7 +139,12 @@ def hard_rows():
         ),
         make_row(jobid=123456789, user="a_very_long_user", queue="a_long_queue_name", name="x"),
         make_row(
-            jobid=1236, stat="PSUSP", name="held", named=False, from_host="login-01.example.org"
+            jobid=1236,
+            stat="PSUSP",
+            name="held",
+            named=False,
+            from_host="login-01.example.org",
+            ineligible_s=3550.9,
         ),
         running(jobid=1237) | {"stat": "USUSP"},
         running(jobid=1238) | {"stat": "SSUSP"},

@@ -136,9 +136,7 @@ class Live:
     @property
     def has_groups(self) -> bool:
         """Whether its jobs are held together by control groups; only once it is up."""
-        with self.api() as api:
-            hosts = api.call("GET", "/hosts")["hosts"]
-        return all("cgroup" in host["isolation"] for host in hosts)
+        return all("cgroup" in host["isolation"] for host in self.hosts())
 
     # Commands.
 
@@ -329,6 +327,12 @@ class Live:
         query = [("index", str(index))] if index else []
         with self.api() as api:
             found: Row = api.call("GET", f"/jobs/{job}", query)
+        return found
+
+    def hosts(self) -> list[Row]:
+        """Return the rows of all hosts."""
+        with self.api() as api:
+            found: list[Row] = api.call("GET", "/hosts")["hosts"]
         return found
 
     def output(self, job: int, index: int = 0, **query: object) -> bytes:

@@ -29,6 +29,7 @@ from xce.testing.builders import (
     cluster,
     kill,
     propose,
+    request,
     submission,
     submit,
 )
@@ -139,7 +140,7 @@ def simple(draw: st.DrawFn, *, fixed: int = 0, can_balance: bool = True) -> Requ
         amounts=draw(amounts),
         same=draw(sames),
         cu=wish,
-        select=draw(st.sampled_from(["", "", "", "mem > 2", "hname != 'h1'"])),
+        select=draw(st.sampled_from(["", "", "", "mem > 2", "hname != 'h1'", "seats > 4"])),
         order=draw(st.sampled_from(["", "slots", "-mem:slots", "!slots"])),
         **span,
         **asked,
@@ -200,7 +201,8 @@ def build(shape: Sequence[HostShape], load: Sequence[tuple[int, int]]) -> Record
         hosts, resources=RESOURCES, pools={"seats": 6}, queues=[QUEUE], levels=("rack",)
     )
     for place, mem in load:
-        job = submit(controller, submission(mem_mib=mem))
+        seats = (Amount("seats", 1, "job"),) if mem == 3 else ()
+        job = submit(controller, submission(asks=request(mem_mib=mem, amounts=seats)))
         propose(controller, bulk(controller, job, hosts={hosts[place % len(hosts)].name: 1}))
         if not controller.job(job).live:
             kill(controller, job)
@@ -295,6 +297,8 @@ def role_hosts(
     found = []
     for number in sorted(among):
         if role.select == "mem > 2" and free[1, number] <= 2:
+            continue
+        if role.select == "seats > 4" and controller.state.pools.free("seats") <= 4:
             continue
         if role.select.startswith("hname") and table.names[number] == "h1":
             continue

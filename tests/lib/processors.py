@@ -129,8 +129,7 @@ def fit_by_force(wants: Sequence[tuple[Affinity, int]], found: Layout, free: int
             if way & (used | closed | own):
                 continue
             around = _around(found, wish.exclusive, way) if _keeps_others_out(wish) else frozenset()
-            is_alone = bool(around) and wish.scope != "injob"
-            if (is_alone and around & used) or (around and around & touched):
+            if around & used or around & touched:
                 continue
             narrow = _domains(found, wish.distribute_level) if wish.distribute_count else []
             if sum(1 for one in narrow if one & (touched | way)) > (wish.distribute_count or 0):
@@ -138,7 +137,7 @@ def fit_by_force(wants: Sequence[tuple[Affinity, int]], found: Layout, free: int
             if place(
                 done + 1,
                 used | way,
-                closed | around if is_alone else closed,
+                closed | around,
                 own | around,
                 touched | way,
             ):

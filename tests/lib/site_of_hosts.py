@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ from netns import Net, open_net
 
 from xce.daemon.key_files import load_certificates, make_key, store_key
 from xce.daemon.paths import find_layout
+from xce.daemon.processes import each_command_line
 from xce.model.address import Address
 from xce.model.certificate import parse_certificate
 from xce.net.handshake import make_hello
@@ -137,6 +140,16 @@ class Site:
         worker = self._workers.pop(host)
         worker.kill()
         worker.wait(20)
+
+    def kill_shepherd(self, host: str) -> None:
+        """Kill the shepherd of a host; its worker starts another."""
+        directory = str(self.directory(host))
+        for pid, words in each_command_line(None):
+            is_shepherd = any("/worker/shepherd/" in word for word in words)
+            if is_shepherd and any(word.startswith(directory) for word in words):
+                os.kill(pid, signal.SIGKILL)
+                return
+        raise AssertionError(f"{host} has no shepherd")
 
     def wait_worker(self, host: str) -> int:
         return self._workers.pop(host).wait(30)

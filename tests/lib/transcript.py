@@ -37,6 +37,8 @@ RULES: Final[tuple[tuple[str, str], ...]] = (
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?", "DATE"),
     (r"DATE \((?:in [\ddhms ]+|overdue)\)", "DATE (THEN)"),
     (r"\b1[6-9]\d{8}(?:\.\d+|\d{6})?\b", "EPOCH"),
+    (r'("ineligible_s":) \d+\.\d+', r"\1 N"),
+    (r"(ligible pending time \(seconds\):) +\d+", r"\1 N"),
     # what a job used
     (r"\b\d{3}:\d\d:\d\d\.\d\d\b", "CPU"),
     (r"(\bCPU - +- +)\d+ *", r"\1PID "),

@@ -156,6 +156,19 @@ class Shepherd:
         ]
         self.order(["spawn", order, items], bases={"b": {"PATH": "/usr/bin:/bin"}})
 
+    def open_part(self, **shared: Any) -> None:
+        """Order a place for tasks of job 1, which another host leads."""
+        ids = {"uid": self.uid, "gid": self.gid, "groups": []}
+        self.order(["part", [1, 0, 1], {"note": "n", "limit_kib": 0, **ids, **shared}])
+
+    def start_task(self, number: int, name: str, argv: list[str]) -> None:
+        """Order the start of a task in it."""
+        asked = {
+            "argv": argv, "env": {"PATH": "/usr/bin:/bin"}, "cwd": str(self.root), "umask": 0o022,
+            "has_input": False,
+        }  # fmt: skip
+        self.order(["task", number, [1, 0, 1], ["start", name, asked]])
+
     def expect(self, name: str, *key: int) -> list[Any]:
         """Return the next event of that name (about that attempt), waiting for it."""
         found: list[list[Any]] = []

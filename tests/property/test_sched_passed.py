@@ -44,8 +44,8 @@ class World:
             for place, (slots, mem) in enumerate(((1, 9), (2, 6), (3, 4), (1, 2)), 1)
         ]
         queues = [
-            QueueConfig(name="normal", priority=30, default=True),
-            QueueConfig(name="urgent", priority=50),
+            QueueConfig(name="normal", priority=30, default=True, exclusive=True),
+            QueueConfig(name="urgent", priority=50, exclusive=True),
         ]
         self.controller: RecordedController = cluster(
             hosts,
@@ -77,7 +77,9 @@ class World:
             case "submit":
                 amounts = [Amount("mem", first)] * bool(first) + [Amount("lic", 1)] * (second % 2)
                 queue = "urgent" if second == 9 else "normal"
-                asks = request(1 + (second == 8), amounts=sorted(amounts))
+                asks = request(
+                    1 + (second == 8), amounts=sorted(amounts), exclusive=second in (6, 9)
+                )
                 wanted = submission(
                     asks=asks, queue=queue, run_limit_us=(first * 7 + second % 2) % 5 * 1_000_000
                 )

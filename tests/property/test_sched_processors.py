@@ -5,10 +5,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from processors import host_of, most_by_force
 
-from xce.model.processor import LEVELS, Processor, layout_of, words_of
-from xce.resreq.affinity import find_gap, parse_affinity
+from xce.model.processor import LEVELS, Processor, layout_of, numbers_in, words_of
+from xce.resreq.affinity import bound_to, find_gap, parse_affinity
 from xce.sched.certify_processors import find_processor_faults
-from xce.sched.processors import bound_to, held_by, most_attempts, most_tasks, place_tasks
+from xce.sched.processors import held_by, most_attempts, most_tasks, place_tasks
 from xce.state.hosts import HostTable
 from xce.testing.builders import request
 
@@ -85,8 +85,7 @@ def test_what_is_picked_is_free_and_as_asked(processors, text, busy, tasks):
     assume(len(picked) == tasks)
     held = held_by(wish, found, picked)
     assert held & free == held
-    bound = [bound_to(wish, found, task) for task in picked]
-    words = [word for mask in (held, *bound) for word in words_of(mask, 1)]
+    words = [word for mask in (held, *picked) for word in words_of(mask, 1)]
     asked = request(tasks, affinity=text)
     assert find_processor_faults((asked,), [0], [tasks], (), [words], table_of(processors)) == []
 
@@ -109,3 +108,18 @@ def table_of(processors: tuple[Processor, ...]) -> HostTable:
     table.processors.reported[0] = processors
     table.join(0)
     return table
+
+
+@given(hosts(), wishes(), st.sampled_from(LEVELS), st.integers(0, 2**12 - 1))
+@FEW
+def test_a_task_is_bound_to_whole_domains_around_its_units(processors, text, level, busy):
+    """Wider or not, it is bound to what it has, and to nothing of a domain where it has nothing."""
+    assume(find_gap(text) is None)
+    wish, found = parse_affinity(f"{text}:cpubind={level}"), layout_of(processors)
+    for units in place_tasks(wish, found, found.all & ~busy, 2):
+        bound = bound_to(wish, found, units)
+        assert bound & units == units
+        width = level if LEVELS.index(level) < LEVELS.index(wish.unit) else wish.unit
+        around = {item.place(width) for item in processors if units >> item.number & 1}
+        expected = {item.number for item in processors if item.place(width) in around}
+        assert set(numbers_in(bound)) == expected

@@ -4,6 +4,7 @@ import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from pending_times import check_pending_times
 
 from xce.control.part import as_it_is, wishes_of
 from xce.model.command import (
@@ -379,6 +380,7 @@ class Cluster(RuleBasedStateMachine):
             apply(middle, entry)
         assert digest(middle) == digest(self.state)
         check_state(middle)
+        check_pending_times(entries)
 
 
 Cluster.TestCase.settings = settings(

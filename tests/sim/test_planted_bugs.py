@@ -25,7 +25,7 @@ from xce.sim.world import World
 from xce.state import usage
 from xce.state.hosts import HostTable
 from xce.worker.core import HostState
-from xce.worker.still import note_still
+from xce.worker.shepherd.still import note_still
 
 
 def is_found(world_class, seeds=SEEDS):

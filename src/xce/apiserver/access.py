@@ -94,6 +94,7 @@ MATRIX: Final = (
     Access("POST", "/hosts/actions", "close", About.CLUSTER, _P.HOST_CLOSE, "nnnyy"),
     Access("POST", "/hosts/actions", "lost", About.CLUSTER, _P.HOST_LOST, "nnnyy"),
     Access("POST", "/hosts/actions", "kill", About.CLUSTER, _P.HOST_LOST, "nnnyy"),
+    Access("POST", "/hosts/actions", "adopt", About.CLUSTER, _P.HOST_LOST, "nnnyy"),
     Access("POST", "/hosts/actions", "open-devices", About.CLUSTER, _P.HOST_OPEN, "nnnyy"),
     Access("POST", "/hosts/actions", "close-devices", About.CLUSTER, _P.HOST_CLOSE, "nnnyy"),
     Access("GET", "/queues", "", About.CLUSTER, _P.CLUSTER_VIEW, "nyyyy"),

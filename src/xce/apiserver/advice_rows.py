@@ -35,7 +35,7 @@ _SLOW: Final = "it was not found in the time given"
 class TableRow(HostReasonRow, frozen=True):
     """One line of the table "why not these hosts"."""
 
-    text: str
+    text: str = ""
 
 
 class SuggestionRow(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ def table_rows(reason: Reason) -> list[TableRow]:
     return [
         TableRow(
             item.code, item.hosts, item.resource, item.needed, item.best, render_lsf_host(item),
-            is_candidate(item), role, render_host_reason(item),
+            is_candidate(item), role, text=render_host_reason(item),
         )
         for item, role in each_host_reason(reason)
     ]  # fmt: skip

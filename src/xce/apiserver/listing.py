@@ -54,6 +54,8 @@ class Query(msgspec.Struct, frozen=True):
     states: frozenset[str] = UNFINISHED_STATES
     refs: tuple[JobRef, ...] = ()
     by_id: bool = False
+    host_names: bool = False
+    """Whether reasons are to say which hosts they are about."""
     fields: tuple[str, ...] = ()
     limit: int = 0
     """0: all."""
@@ -148,6 +150,7 @@ def parse_query(values: dict[str, str], *, caller: str) -> Query:
         ),
         refs=parse_refs(values["ids"]) if by_id else (),
         by_id=by_id,
+        host_names=parse_flag(values, "host_names"),
         fields=parse_fields(values.get("fields", "")),
         limit=limit,
         cursor=parse_cursor(values["cursor"]) if values.get("cursor") else (0, -1),
@@ -242,6 +245,8 @@ class JobLister:
             now_us=self._now_us,
             states=self._query.states,
             with_reason=self._writer.has_reason,
+            with_spans=self._writer.has_spans,
+            names_hosts=self._query.host_names and self._writer.has_reason,
             sees=self._sees,
         )
 
@@ -407,7 +412,7 @@ class JobLister:
             or (query.name and not matches(past.spec.name, query.name))
         ):
             return True
-        elements = past_elements(past, query.states)
+        elements = past_elements(past, query.states, self._replica.state.queues)
         for text, _, asked in refs:
             for low, high in asked:
                 if past.array is None or not past.array.position_from(

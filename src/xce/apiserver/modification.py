@@ -72,9 +72,9 @@ Unsettable = Literal[
     "name", "array_limit", "queue", "project", "tasks", "resreq", "hosts", "exclusive",
     "rerunnable", "begin_at", "run_limit_s", "estimate_s", "mem_limit_kib", "dependency", "input",
     "output", "error", "cwd_given", "priority", "group", "deadline_at",
-    "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s", "description",
-    "output_dir", "transfers", "mail_to", "login_shell", "user_group", "gpu", "nodes",
-    "ends_as_orphan",
+    "requeue_codes", "app", "pre_exec", "post_exec", "warning_signal", "warning_s",
+    "warning_command", "description", "output_dir", "transfers", "mail_to", "login_shell",
+    "user_group", "gpu", "nodes", "ends_as_orphan",
     "cpu_limit_s", "swap_limit_kib", "process_limit", "thread_limit", "stack_limit_kib",
     "data_limit_kib", "file_limit_kib", "core_limit_kib", "checkpoints",
 ]  # fmt: skip
@@ -126,6 +126,7 @@ class ChangeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     post_exec: Command | UnsetType = UNSET
     warning_signal: SignalNumber | UnsetType = UNSET
     warning_s: Span | UnsetType = UNSET
+    warning_command: Command | UnsetType = UNSET
     description: Description | UnsetType = UNSET
     output_dir: Path | UnsetType = UNSET
     transfers: Annotated[list[TransferBody], Meta(max_length=TRANSFERS_MAX)] | UnsetType = UNSET
@@ -368,16 +369,20 @@ class Composer:
                 requeue_elsewhere=tuple(sorted(set(elsewhere))),
             )
         spec = self._with_words(spec)
-        signal: int = self._value("warning_signal", 0, spec.warning_signal)
+        has_new = self._is_changed("warning_signal") or self._is_changed("warning_command")
+        signal: int = self._value("warning_signal", 0, 0 if has_new else spec.warning_signal)
+        kept = "" if has_new else spec.warning_command
+        command: str = self._value("warning_command", "", kept).strip()
         before_s: float | None = self._value("warning_s", 0.0, None)
         before_us = spec.warning_us if before_s is None else to_micros(before_s)
         deadline_s: float | None = self._value("deadline_at", 0.0, None)
         spec = self._with_checkpoints(spec)
-        check_warning(signal, before_us, has_checkpoints=spec.checkpoints is not None)
+        check_warning(signal, command, before_us, has_checkpoints=spec.checkpoints is not None)
         return replace(
             spec,
             warning_signal=signal,
             warning_us=before_us,
+            warning_command=command,
             deadline_us=spec.deadline_us if deadline_s is None else to_micros(deadline_s),
             mem_limit_kib=self._value("mem_limit_kib", 0, spec.mem_limit_kib),
             dependency=self._value("dependency", "", spec.dependency).strip(),

@@ -6,7 +6,7 @@ import msgspec
 
 from xce.model.ids import HostNumber
 from xce.model.processor import Layout, join_words, numbers_in, render_list
-from xce.resreq.affinity import parse_affinity
+from xce.resreq.affinity import bound_to, parse_affinity
 from xce.resreq.ast import Affinity
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt
@@ -84,7 +84,8 @@ def _each(state: ClusterState, attempt: Attempt) -> Iterator[JobProcessorsRow]:
             continue
         wish = parse_affinity(roles[part].affinity)
         layout = state.hosts.processors.layout(host)
-        for task, bound in enumerate(split_sets(words, tasks)[1]):
+        for task, units in enumerate(split_sets(words, tasks)[1]):
+            bound = bound_to(wish, layout, units)
             yield JobProcessorsRow(
                 state.hosts.names[host],
                 task,
@@ -92,18 +93,18 @@ def _each(state: ClusterState, attempt: Attempt) -> Iterator[JobProcessorsRow]:
                 wish.unit,
                 wish.cpubind or wish.unit,
                 wish.exclusive,
-                _ids(wish, layout, bound) if layout is not None else (),
+                _ids(wish, layout, units) if layout is not None else (),
                 wish.membind,
                 render_list(layout.numbers(bound, "numa")) if layout is not None else "",
                 "applied" if layout is not None and not layout.is_told_only else "told-only",
             )
 
 
-def _ids(wish: Affinity, layout: Layout, bound: int) -> tuple[str, ...]:
+def _ids(wish: Affinity, layout: Layout, units: int) -> tuple[str, ...]:
     depth = ("numa", "socket", "core", "thread").index(wish.unit) + 1
     paths = {
         (item.numa, item.socket, item.core, item.number)[:depth]
         for item in layout.processors
-        if bound >> item.number & 1
+        if units >> item.number & 1
     }
     return tuple("/" + "/".join(map(str, path)) for path in sorted(paths))

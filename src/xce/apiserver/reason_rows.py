@@ -1,6 +1,6 @@
 """Why jobs pend, as REST shows it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from xce.model.reason import (
     render_lsf_host,
     render_plain,
 )
+from xce.sched.excluded import Excluded
 
 
 class HostReasonRow(msgspec.Struct, frozen=True):
@@ -29,6 +30,8 @@ class HostReasonRow(msgspec.Struct, frozen=True):
     """Whether these hosts could take a task of it, were what is in use free."""
     role: str
     """The part or alternative that it is about; empty: the whole request."""
+    names: tuple[str, ...] = ()
+    """Which hosts, as things are now, where that is asked for; then ``hosts`` counts these."""
 
 
 class ReasonRow(msgspec.Struct, frozen=True):
@@ -73,4 +76,27 @@ def render_reason(reason: Reason, now_us: Micros) -> ReasonRow:
         available=reason.available,
         resource=reason.resource,
         parts=tuple(_host_row(*one) for one in each_host_reason(reason) if one[1]),
+    )
+
+
+def name_hosts(row: ReasonRow, excluded: Iterable[Excluded], names: Sequence[str]) -> ReasonRow:
+    """Return a reason with the names of the hosts that it is about.
+
+    Args:
+        row: As it was told.
+        excluded: What keeps which hosts from it now.
+        names: Of all hosts, by number.
+    """
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for one in excluded:
+        for key in ((one.role, one.code, one.resource), (one.role, one.code)):
+            found.setdefault(key, {}).update((names[host], None) for host in one.hosts)
+
+    def named(item: HostReasonRow) -> HostReasonRow:
+        exact = found.get((item.role, item.code, item.resource))
+        hosts = exact or found.get((item.role, item.code)) or {}
+        return msgspec.structs.replace(item, names=tuple(hosts), hosts=len(hosts) or item.hosts)
+
+    return msgspec.structs.replace(
+        row, hosts=tuple(map(named, row.hosts)), parts=tuple(map(named, row.parts))
     )

@@ -10,10 +10,11 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from xce.apiserver.exceptions import exceptions_of
 from xce.apiserver.gpu_rows import JobGpuRow, job_gpu_rows
 from xce.apiserver.post_rows import PostRow, render_posts
 from xce.apiserver.processor_rows import JobProcessorsRow, job_processors_rows
-from xce.apiserver.reason_rows import ReasonRow, render_reason
+from xce.apiserver.reason_rows import ReasonRow, name_hosts, render_reason
 from xce.apiserver.replica import Allocation
 from xce.apiserver.role_rows import ProofRow, RoleRow, proof_rows, role_rows
 from xce.apiserver.veil import Sees, veiled
@@ -22,8 +23,10 @@ from xce.model.ids import SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode
+from xce.sched.excluded import Excluder
 from xce.state.cluster import ClusterState
-from xce.state.job import CHUNK, Attempt, Ended, Job
+from xce.state.ineligible import Spans, alike, span_at, spans
+from xce.state.job import CHUNK, Attempt, Ended, Job, Withdrawal
 from xce.state.view import (
     is_unknown,
     pend_reason,
@@ -81,6 +84,11 @@ class Element(msgspec.Struct, gc=False):
     """What each of its tasks is bound to by ``affinity[]``."""
     hosts_lost: tuple[str, ...] = ()
     """Hosts that it had and does without."""
+    ineligible_s: float | None = None
+    """How long it pended while no session would try it; None: it is not known, or not told here."""
+    exceptions: tuple[str, ...] = ()
+    """``overrun`` or ``underrun``: it runs longer, or has run shorter, than those of its queue
+    shall."""
 
 
 STATES: Final = ("pend", "psusp", "run", "susp", "done", "exit")
@@ -130,6 +138,8 @@ class Listing:
         now_us: The time now.
         states: Which elements are wanted.
         with_reason: Whether anybody will look at the reasons.
+        with_spans: Whether at how long elements were ineligible.
+        names_hosts: Whether reasons are to say which hosts they are about.
         sees: Which jobs they may name.
     """
 
@@ -141,9 +151,15 @@ class Listing:
         now_us: Micros,
         states: frozenset[str] = ALL_STATES,
         with_reason: bool = True,
+        with_spans: bool = True,
+        names_hosts: bool = False,
         sees: Sees = None,
     ) -> None:
         self._sees = sees
+        self._with_spans = with_spans
+        self._excluder = Excluder(state) if names_hosts else None
+        self._spans: Spans | None = ()
+        self._judges = any(q.overrun_us or q.underrun_us for q in state.queues.values())
         self.state = state
         self.states = states
         self._gangs = gangs
@@ -160,8 +176,11 @@ class Listing:
             job: A job of the state.
             among: Only elements at these positions; None: all.
         """
+        if self._with_spans:
+            asked = ((0, job.size - 1),) if among is None else among
+            self._spans = spans(self.state, job, asked, self._now_us)
         if job.size == 1 and (among is None or among):
-            return self._add_posts(job, self._single(job))
+            return self._complete(job, self._single(job))
         found: list[tuple[int, Element]] = []
         states = self.states
         if "pend" in states and job.pending:
@@ -174,12 +193,27 @@ class Listing:
         if self._ended_wanted:
             self._add_ended(found, job, among)
         found.sort(key=_position)
-        return self._add_posts(job, [element for _, element in found])
+        return self._complete(job, [element for _, element in found])
 
-    def _add_posts(self, job: Job, elements: list[Element]) -> list[Element]:
-        """Add what was posted; a run of elements of which some have messages of their own tells
-        those that all have.
+    def _complete(self, job: Job, elements: list[Element]) -> list[Element]:
+        """Add what was posted, how long elements were ineligible, and what is unusual; a run of
+        elements of which some have messages of their own tells those that all have.
         """
+        if self._judges:
+            for element in elements:
+                if element.start_at is None:
+                    continue
+                position = job.position(element.index)
+                queue = self.state.class_at(job, position or 0).key.queue
+                element.exceptions = exceptions_of(
+                    self.state.queues.get(queue), element.start_at, element.end_at,
+                    self._now_us / SECOND_US,
+                )  # fmt: skip
+        if self._with_spans:
+            for element in elements:
+                position = job.position(element.index)
+                span_us = span_at(self._spans, 0 if position is None else position)
+                element.ineligible_s = None if span_us is None else span_us / SECOND_US
         if job.posts:
             for element in elements:
                 position = job.position(element.index)
@@ -241,8 +275,9 @@ class Listing:
     def _add_waiting(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
     ) -> None:
-        for part in waiting_groups(job, ranges):
-            self._add_alike(found, job, part, held=held)
+        for group in waiting_groups(job, ranges):
+            for part in alike(self._spans, group):
+                self._add_alike(found, job, part, held=held)
 
     def _add_alike(
         self, found: list[tuple[int, Element]], job: Job, ranges: Ranges, *, held: bool
@@ -267,6 +302,11 @@ class Listing:
 
     def _reason(self, job: Job, *, held: bool, position: int | None = None) -> ReasonRow:
         reason = pend_reason(self.state, job, held=held, position=position)
+        if self._excluder is not None and (reason.host_reasons or reason.under):
+            row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
+            first = (job.ready or job.pending or job.held)[0][0]
+            excluded = self._excluder.hosts_of(job, first if position is None else position)
+            return name_hosts(row, excluded, self._names)
         known = self._reasons.get(id(reason))
         if known is None:
             row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
@@ -315,16 +355,22 @@ class Listing:
         if "exit" not in self.states:
             return
         for item in job.withdrawn:
-            for first, last in _within(item.ranges, among):
-                position = first
-                for index, count, step in index_runs(job.array, first, last):
-                    element = withdrawn_element(
-                        job.id, job.submit_at_us, (index, count, step), item.cause, item.by
-                    )
-                    element.end_at = at_s(item.at_us)
-                    element.array_limit = job.array.limit if job.array is not None else 0
-                    found.append((position, element))
-                    position += count
+            for part in alike(self._spans, _within(item.ranges, among)):
+                self._add_withdrawn(found, job, part, item)
+
+    def _add_withdrawn(
+        self, found: list[tuple[int, Element]], job: Job, part: Ranges, item: Withdrawal
+    ) -> None:
+        for first, last in part:
+            position = first
+            for index, count, step in index_runs(job.array, first, last):
+                element = withdrawn_element(
+                    job.id, job.submit_at_us, (index, count, step), item.cause, item.by
+                )
+                element.end_at = at_s(item.at_us)
+                element.array_limit = job.array.limit if job.array is not None else 0
+                found.append((position, element))
+                position += count
 
     def _add_one_ended(
         self, found: list[tuple[int, Element]], job: Job, position: int, ended: Ended

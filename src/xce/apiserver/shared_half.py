@@ -76,6 +76,8 @@ class Shared(msgspec.Struct, frozen=True, gc=False):
     warning_signal: int
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: float
+    warning_command: str
+    """Run then in place of a signal."""
     deadline_at: float | None
     """When it is ended if it still runs; None: never."""
     description: str
@@ -205,6 +207,7 @@ SHARED_PATHS: Final[dict[str, str]] = {
     "mail_to": "spec.mail_to",
     "warning_signal": "spec.warning_signal",
     "warning_s": "warning_s",
+    "warning_command": "spec.warning_command",
     "deadline_at": "deadline_at",
     "description": "spec.description",
     "output_dir": "spec.output_dir",

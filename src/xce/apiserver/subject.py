@@ -190,7 +190,7 @@ class Subject:
     def elements(self) -> Sequence[Element]:
         """Return the rows of the element that is meant, or of all."""
         if self.past is not None:
-            return past_elements(self.past, ALL_STATES)
+            return past_elements(self.past, ALL_STATES, self._backend.replica.state.queues)
         assert self.job is not None
         among = None
         if self.index != WHOLE and self.job.array is not None:

@@ -104,7 +104,7 @@ class SubmissionCompiler:
         blobs = [(self.hash(text), text)]
         check_paths(body)
         check_warning(
-            body.warning_signal, to_micros(body.warning_s),
+            body.warning_signal, body.warning_command.strip(), to_micros(body.warning_s),
             has_checkpoints=body.checkpoints is not None,
         )  # fmt: skip
         app = choose_app(body.app, config)
@@ -258,6 +258,7 @@ def _manner_of(body: SubmissionBody) -> dict[str, Any]:
         "post_exec": body.post_exec.strip(),
         "warning_signal": body.warning_signal,
         "warning_us": to_micros(body.warning_s),
+        "warning_command": body.warning_command.strip(),
         "deadline_us": to_micros(body.deadline_at),
         "description": body.description,
         "output_dir": body.output_dir,

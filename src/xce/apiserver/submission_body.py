@@ -111,6 +111,8 @@ class SubmissionBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     warning_signal: SignalNumber = 0
     """Sent ``warning_s`` before the run limit; 0: none."""
     warning_s: Span | None = None
+    warning_command: Command = ""
+    """Run then in place of a signal, as the job's user in its environment."""
     hold: bool = False
     begin_at: Annotated[float, Meta(ge=0, le=AT_S_MAX)] | None = None
     deadline_at: Annotated[float, Meta(gt=0, le=AT_S_MAX)] | None = None

@@ -30,11 +30,12 @@ def check_word(what: str, text: str) -> None:
             )
 
 
-def check_warning(signal: int, before_us: Micros, *, has_checkpoints: bool) -> None:
-    """Check that a warning has both its signal and its time, and can be given.
+def check_warning(signal: int, command: str, before_us: Micros, *, has_checkpoints: bool) -> None:
+    """Check that a warning has both its signal, or command, and its time, and can be given.
 
     Raises:
-        ProblemError: One is missing, there is no such signal, or the job writes no checkpoints.
+        ProblemError: One is missing, there is no such signal, the job writes no checkpoints, or
+            there are a signal and a command.
     """
     if signal > SIGNAL_MAX and signal != CHECKPOINT:
         raise refused(RefusalCode.BAD_REQUEST, f"there is no signal {signal}")
@@ -44,10 +45,12 @@ def check_warning(signal: int, before_us: Micros, *, has_checkpoints: bool) -> N
             "a checkpoint before the run limit is for jobs with -k",
             lsf="Job is not checkpointable",
         )
-    if bool(signal) != bool(before_us):
+    if signal and command:
+        raise refused(RefusalCode.BAD_REQUEST, "a warning is a signal or a command, not both")
+    if bool(signal or command) != bool(before_us):
         raise refused(
             RefusalCode.BAD_REQUEST,
-            "a warning needs both the signal and the time before the run limit",
+            "a warning needs both the signal or command and the time before the run limit",
             lsf="You must specify both a warning action and an action warning time",
         )
 

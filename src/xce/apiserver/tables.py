@@ -1,8 +1,10 @@
 """Rows about hosts, queues and arrays, read off the state."""
 
 from collections import defaultdict
+from collections.abc import Mapping
+from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,8 +20,20 @@ from xce.model.ids import SECOND_US, HostNumber
 from xce.model.load import INDICES, UNKNOWN
 from xce.model.ranges import count
 from xce.state.cluster import ClusterState
+from xce.state.hosts import Key
 from xce.state.job import Job
 from xce.state.view import counts
+
+UNADOPTED_MAX: Final = 100
+
+
+class UnadoptedRow(msgspec.Struct, frozen=True):
+    """An attempt that cannot be adopted."""
+
+    job: str
+    """``12`` or ``12[3]``."""
+    attempt: int
+    reason: str
 
 
 class HostRow(msgspec.Struct, frozen=True):
@@ -60,6 +74,14 @@ class HostRow(msgspec.Struct, frozen=True):
     MiB, ``ut`` is from 0 to 1."""
     processors: HostProcessorsRow | None = None
     """Null: it does not tell of any, so that jobs with ``affinity[]`` do not run there."""
+    strangers: int = 0
+    """Attempts that run there and that a restored journal does not know."""
+    adopting: int = 0
+    """Of these, those that are to be adopted and wait for its worker, or for another of their hosts
+    that is away.
+    """
+    unadopted: list[UnadoptedRow] = []
+    """Of these, those that cannot be adopted as things are; the first 100."""
 
 
 class QueueRow(msgspec.Struct, frozen=True):
@@ -112,6 +134,10 @@ class QueueRow(msgspec.Struct, frozen=True):
     limits: dict[str, float] = {}
     """As in the row of a job: ceilings, and what jobs have that say nothing."""
     default_cpu_limit_s: float = 0
+    overrun_s: float = 0
+    """Jobs that run longer are exceptions; 0: none is."""
+    underrun_s: float = 0
+    """Likewise: those that are over sooner."""
 
 
 class ArrayRow(msgspec.Struct, frozen=True):
@@ -174,9 +200,19 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 gpus=gpu_rows(state, number, gpu_users.get(number, {})),
                 load=_load(table.load[:, number].tolist()),
                 processors=host_processors_row(state, number),
+                strangers=len(table.strange.get(number, ())),
+                adopting=len(table.adopting.get(number, ())),
+                unadopted=_unadopted(table.unadopted.get(number, {})),
             )
         )
     return rows
+
+
+def _unadopted(refused: Mapping[Key, str]) -> list[UnadoptedRow]:
+    return [
+        UnadoptedRow(f"{job}[{index}]" if index else str(job), attempt, reason)
+        for (job, index, attempt), reason in islice(refused.items(), UNADOPTED_MAX)
+    ]
 
 
 def _load(milli: list[int]) -> dict[str, float]:
@@ -272,6 +308,8 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 post_exec=queue.post_exec,
                 limits=limit_row(queue.limits),
                 default_cpu_limit_s=queue.default_cpu_limit_us / 1_000_000,
+                overrun_s=queue.overrun_us / 1_000_000,
+                underrun_s=queue.underrun_us / 1_000_000,
             )
         )
     return rows

@@ -108,6 +108,8 @@ def _check_limits(item: Place, queue: QueueConfig) -> None:
     """Report limits that contradict each other."""
     if queue.run_limit_us and queue.default_run_limit_us > queue.run_limit_us:
         item.problem(f"queue {queue.name!r}: default_run_limit is above run_limit")
+    if queue.overrun_us and queue.underrun_us > queue.overrun_us:
+        item.problem(f"queue {queue.name!r}: underrun is above overrun")
     if queue.limits.cpu_us and queue.default_cpu_limit_us > queue.limits.cpu_us:
         item.problem(f"queue {queue.name!r}: default_cpu_limit is above cpu_limit")
     if queue.tasks_max and queue.tasks_min > queue.tasks_max:

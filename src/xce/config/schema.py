@@ -162,6 +162,8 @@ QUEUE: Final = Table(
         ),
         "run_limit": Key("run_limit_us", read_span),
         "default_run_limit": Key("default_run_limit_us", read_span),
+        "overrun": Key("overrun_us", read_span),
+        "underrun": Key("underrun_us", read_span),
         "mem_limit": Key("mem_limit_mib", read_limit_mib),
     },
     required=("name",),

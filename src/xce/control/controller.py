@@ -6,7 +6,7 @@ followers see a batch only when it is durable.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -28,6 +28,7 @@ from xce.control import (
     windows,
 )
 from xce.control.accept import decide_plan
+from xce.control.adopt import decide_adoption
 from xce.control.checkpoint import decide_checkpoint
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
@@ -41,6 +42,7 @@ from xce.control.trace import decide_start, decide_stop
 from xce.model.checkpoint import is_checkpoint
 from xce.model.command import (
     Accepted,
+    AdoptStrangers,
     ApplyConfig,
     Command,
     DeclareHostsLost,
@@ -77,7 +79,7 @@ from xce.model.command import (
 )
 from xce.model.effect import Effect
 from xce.model.entry import Cause, Entry
-from xce.model.host_record import PartsLeft
+from xce.model.host_record import AdoptionAsked, HostsLost, HostUp, PartsLeft
 from xce.model.ids import HostNumber, Micros, Seq
 from xce.model.observation import (
     HostDisconnected,
@@ -98,6 +100,7 @@ Setup: TypeAlias = (
     | SetQueues
     | DeclareHostsLost
     | EndStrangers
+    | AdoptStrangers
     | ApplyConfig
     | ResolveWindows
     | NoteDenials
@@ -156,6 +159,21 @@ def with_basis(given: Input, basis: str) -> Input:
     return msgspec.structs.replace(given, basis=basis)
 
 
+def _asked(state: ClusterState, records: Sequence[Record]) -> Iterator[tuple[HostNumber, None]]:
+    """Yield the hosts that are to be told something beside effects about what lives there."""
+    for one in records:
+        match one:
+            case PartsLeft():
+                yield from dict.fromkeys(one.hosts).items()
+            case AdoptionAsked():
+                yield one.host, None
+            case HostUp() | HostsLost():
+                # What waited for this host may be adopted now, or cannot be.
+                yield from dict.fromkeys(state.hosts.adopting).items()
+            case _:
+                pass
+
+
 class Controller:
     """Decides and applies. ``state`` may be read between steps; it is ahead of what is durable."""
 
@@ -168,7 +186,7 @@ class Controller:
         self._blobs: list[tuple[str, bytes]] = []
         self._touched: Touched = {}
         self._fencing: dict[HostNumber, None] = {}
-        """Hosts that came with something stale."""
+        """Hosts that came with something stale, or are asked what their strangers are."""
         self._controls: deque[tuple[Input, Slices]] = deque()
         """Commands about many jobs of which slices are still to be decided."""
 
@@ -209,6 +227,9 @@ class Controller:
         results: Results = []
         match body:
             case Reported():
+                for told in body.told:
+                    # An entry for each: what one holds is not free for the next.
+                    self._take(given, decide_adoption(self.state, body.host, told, now_us), now_us)
                 records = decide_reported(self.state, body, now_us)
             case ProposePlan() if self.halted:
                 records, results = [], [Refusal(RefusalCode.WRONG_STATE, self.halted)]
@@ -275,7 +296,7 @@ class Controller:
         """Decide what is about the cluster itself, its users and its components."""
         state = self.state
         match body:
-            case SetHostsOpen() | DeclareHostsLost() | EndStrangers():
+            case SetHostsOpen() | DeclareHostsLost() | EndStrangers() | AdoptStrangers():
                 given = with_basis(given, hosts.basis_of(state, body))
                 records, results = hosts.decide_hosts(state, body, now_us)
             case SetDevicesOpen():
@@ -413,9 +434,7 @@ class Controller:
         while records:
             apply_records(self.state, records)
             touch(self.state, records, self._touched)
-            self._fencing.update(
-                (host, None) for one in records if isinstance(one, PartsLeft) for host in one.hosts
-            )
+            self._fencing.update(_asked(self.state, records))
             whole.extend(records)
             records = decide_consequences(self.state, records, now_us)
         kind = type(given.body).__struct_config__.tag

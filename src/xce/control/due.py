@@ -6,12 +6,12 @@ from operator import itemgetter
 from typing import Final, TypeVar
 
 from xce.control.loss import decide_losses, next_loss_us
-from xce.control.selection import index_runs, waiting_positions
+from xce.control.selection import index_runs, waiting_positions, whole
 from xce.control.trace import decide_expired
 from xce.control.windows import decide_moves, next_move_us
 from xce.model.command import Tick
 from xce.model.host_record import AvoidanceLifted
-from xce.model.ids import JobId, Micros
+from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.ranges import Ranges, from_runs
 from xce.model.record import (
@@ -27,6 +27,7 @@ from xce.model.record_waiting import DelaysPassed
 from xce.state.cluster import ClusterState
 from xce.state.deadline import late_waiting, overdue
 from xce.state.index import next_wait_us
+from xce.state.ineligible import spans as ineligible_spans
 from xce.state.job import DOOMED, WAITS_BEGIN, Job
 
 SLICE: Final = 10_000
@@ -206,19 +207,27 @@ def _columns(
     return columns
 
 
+def _ineligible(state: ClusterState, job: Job) -> Iterator[tuple[JobId, Index, Index, Micros]]:
+    """Yield for how long elements of a job were ineligible while they pended."""
+    for first, last, span_us in ineligible_spans(state, job, whole(job), state.now_us) or ():
+        yield job.id, job.index(first), job.index(last), span_us
+
+
 def _forget(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
     """Return which ended jobs leave the state (decision X-19) and which keys count no more."""
     records: list[Record] = []
     gone: list[JobId] = []
+    spans: list[tuple[JobId, Index, Index, Micros]] = []
     for at_us, job_id, seq in state.finished:
         if at_us + state.config.clean_period_us > now_us or seq > tick.history_seq:
             break
         if job_id not in state.dependents:
             gone.append(job_id)
-        if len(gone) == SLICE:
+            spans += _ineligible(state, state.jobs[job_id])
+        if max(len(gone), len(spans)) >= SLICE:
             break
     if gone:
-        records.append(JobsForgotten(gone))
+        records.append(JobsForgotten(gone, spans, max(1, state.timed_from)))
     oldest = next(iter(state.keys.values()), None)
     limit_us = now_us - state.config.key_window_us
     # A step of a minute, so that a busy cluster does not write one record a tick.

@@ -5,7 +5,7 @@ state owes it no more. A lost message, a restart and a failover are then the sam
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -13,9 +13,17 @@ from xce.control.exit_values import requeue_values, success_codes
 from xce.control.hooks import hooks_of
 from xce.control.processors import bindings_of, near_gpus
 from xce.control.profile import find_profile
-from xce.control.strangers import is_from_before
 from xce.model.device import DeviceGrant, GpuWish, mps_of
-from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
+from xce.model.effect import (
+    Claim,
+    Effect,
+    Identify,
+    Launch,
+    SendSignal,
+    SetLimits,
+    SetSuspended,
+    Terminate,
+)
 from xce.model.ids import HostNumber, JobId, Micros
 from xce.model.job import EndCause, JobSpec, Phase
 from xce.model.mail import ENDS
@@ -103,7 +111,7 @@ def _is_owed(attempt: Attempt) -> bool:
 
 def is_told_anew(state: ClusterState, job: JobId, attempt: Attempt) -> bool:
     """Return whether there is something to tell of an attempt to a worker that comes."""
-    is_old = is_from_before(state, job, attempt.number)
+    is_old = state.is_from_before(job, attempt.number)
     return is_old or attempt.has_new_limits or bool(attempt.signals)
 
 
@@ -120,7 +128,7 @@ def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> 
         if attempt.phase == Phase.STARTING and attempt.end_cause == EndCause.NONE:
             _add_launch(state, launches, job, position, attempt)
         others.extend(_wanted(state, job_id, index, attempt))
-        if attempt.has_new_limits or is_from_before(state, job_id, attempt.number):
+        if attempt.has_new_limits or state.is_from_before(job_id, attempt.number):
             others.append(_limits(state, job, position, attempt))
     return (*launches.values(), *others)
 
@@ -146,6 +154,8 @@ def _add_launch(
     launch.attempts.append(attempt.number)
     if attempt.devices:
         launch.devices.append(grants_of(state, attempt))
+    if attempt.processors and launch.claim is not None:
+        launch.claim.processors.append(attempt.processors)
     bindings = bindings_of(state, attempt) if attempt.processors else near_gpus(state, attempt)
     if bindings or launch.bindings:
         missing = len(launch.indices) - len(launch.bindings) - 1
@@ -217,12 +227,21 @@ def _launch(
         warning_in_us=_warning_in_us(state, spec),
         fence_kill_us=kill_us,
         mps_control=config.mps_control if mps_of((gpu, *row_gpus)) else "",
+        claim=_claim(state, job, attempt),
     )
+
+
+def _claim(state: ClusterState, job: Job, attempt: Attempt) -> Claim:
+    names, rows = state.hosts.names, zip(attempt.hosts, attempt.tasks, attempt.parts, strict=False)
+    return Claim(
+        state.classes[attempt.cls].key, job.array, attempt.rule, attempt.alternative,
+        tuple((names[host], tasks, part) for host, tasks, part in rows), [],
+    )  # fmt: skip
 
 
 def _warning_in_us(state: ClusterState, spec: JobSpec) -> Micros:
     """Return how long it is to the warning before the deadline; 0: there is none."""
-    if not spec.deadline_us or not spec.warning_signal:
+    if not spec.deadline_us or not spec.is_warned:
         return 0
     return max(1, spec.deadline_us - spec.warning_us - state.now_us)
 
@@ -323,12 +342,12 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
             )
         )
     # Its host may have been told otherwise by entries that the journal has lost.
-    is_old = is_from_before(state, job, attempt.number)
+    is_old = state.is_from_before(job, attempt.number)
     is_running = attempt.phase == Phase.RUNNING
     if is_old or (is_running and attempt.suspended != attempt.shall_stop):
         effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
     if is_running:
-        first = state.attempts_above + 1 if is_old else 1
+        first = 1 + max(attempt.signals_before, state.attempts_above if is_old else 0)
         effects.extend(
             SendSignal(job, index, attempt.number, number, signal)
             for number, signal in enumerate(attempt.signals, first)
@@ -337,16 +356,21 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
 
 
 def render_stale(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:
-    """Return the end of what a host still runs though it was given up."""
-    return tuple(
+    """Return the end of what a host still runs though it was given up, and the questions what
+    strangers are that shall be taken up.
+    """
+    ends = (
         Terminate(*key, EndCause.NONE, force=True, forget=True)
         for key in state.hosts.stale.get(host, ())
     )
+    return (*ends, *(Identify(*key) for key in state.hosts.adopting.get(host, ())))
 
 
 def owed_keys(state: ClusterState, host: HostNumber) -> frozenset[tuple[int, ...]]:
     """Return what a host must be told about, so that it is seen what it is owed for long."""
-    return frozenset((*state.owed.get(host, ()), *state.hosts.stale.get(host, ())))
+    table = state.hosts
+    keys = (state.owed.get(host, ()), table.stale.get(host, ()), table.adopting.get(host, ()))
+    return frozenset(chain.from_iterable(keys))
 
 
 def owed(state: ClusterState, host: HostNumber) -> tuple[Effect, ...]:

@@ -13,6 +13,7 @@ from xce.control.loss import (
 )
 from xce.control.strangers import (
     Key,
+    ask_strangers,
     decide_restored,
     decide_strangers,
     decide_unstarted,
@@ -22,6 +23,7 @@ from xce.control.strangers import (
 )
 from xce.model.command import (
     Accepted,
+    AdoptStrangers,
     ApplyConfig,
     DeclareHostsLost,
     EndStrangers,
@@ -38,7 +40,8 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 
-HostCommand: TypeAlias = SetHostsOpen | DeclareHostsLost | SetDevicesOpen | EndStrangers
+StrangersCommand: TypeAlias = EndStrangers | AdoptStrangers
+HostCommand: TypeAlias = SetHostsOpen | DeclareHostsLost | SetDevicesOpen | StrangersCommand
 _DONE: Final = {
     Permission.HOST_OPEN: "opened",
     Permission.HOST_CLOSE: "closed",
@@ -48,7 +51,7 @@ _DONE: Final = {
 
 def permission_to(command: HostCommand) -> Permission:
     """Return what one needs to open, close or give up hosts; for their GPUs it is the same."""
-    if isinstance(command, DeclareHostsLost | EndStrangers):
+    if isinstance(command, DeclareHostsLost | EndStrangers | AdoptStrangers):
         return Permission.HOST_LOST
     return Permission.HOST_OPEN if command.is_open else Permission.HOST_CLOSE
 
@@ -71,7 +74,7 @@ def refuse_hosts(permission: Permission, what: str = "hosts") -> Refusal:
 
 
 def decide_hosts(
-    state: ClusterState, command: SetHostsOpen | DeclareHostsLost | EndStrangers, now_us: Micros
+    state: ClusterState, command: SetHostsOpen | DeclareHostsLost | StrangersCommand, now_us: Micros
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
     """Return the records that a command about hosts gives, and a result for each name."""
     match command:
@@ -79,8 +82,8 @@ def decide_hosts(
             return decide_open(state, command)
         case DeclareHostsLost():
             return decide_lost(state, command, now_us)
-        case EndStrangers():
-            return decide_end_strangers(state, command)
+        case EndStrangers() | AdoptStrangers():
+            return decide_strange(state, command)
 
 
 def decide_open(
@@ -283,13 +286,16 @@ def decide_lost(
     return records, results
 
 
-def decide_end_strangers(
-    state: ClusterState, command: EndStrangers
+def decide_strange(
+    state: ClusterState, command: StrangersCommand
 ) -> tuple[list[Record], list[Accepted | Refusal]]:
-    """Return the records that end what a restored journal does not know, and a result a host."""
+    """Return the records that end what a restored journal does not know, or ask hosts what it is so
+    that it is taken up again; and a result for each host.
+    """
     if not basis_of(state, command):
         return [], [refuse_hosts(permission_to(command)) for _ in command.hosts]
     table = state.hosts
+    is_end = isinstance(command, EndStrangers)
     results: list[Accepted | Refusal] = []
     found: dict[HostNumber, None] = {}
     for name in command.hosts:
@@ -297,10 +303,14 @@ def decide_end_strangers(
         if number is None:
             results.append(_unknown(name))
         elif not table.is_up[number]:
-            text = f"host {name} is away: what runs there can be ended when it is back"
+            what = "ended" if is_end else "adopted"
+            text = f"host {name} is away: what runs there can be {what} when it is back"
             results.append(Refusal(RefusalCode.WRONG_STATE, text))
         else:
             count = len(table.strange.get(number, ()))
             found[number] = None
-            results.append(Accepted(text=f"{count} unknown attempts are being ended"))
-    return end_strangers(state, found), results
+            what = "ended" if is_end else "adopted"
+            results.append(Accepted(text=f"{count} unknown attempts are being {what}"))
+    if is_end:
+        return end_strangers(state, found), results
+    return [record for number in found for record in ask_strangers(state, number)], results

@@ -1,9 +1,10 @@
-"""Requests that could not run even if the whole cluster were idle, told at once."""
+"""What a request asks for that it cannot have even of an idle cluster, told at once."""
 
 import numpy as np
 
-from xce.model.device import MPS_CONTROL, mps_of
+from xce.model.device import MPS_CONTROL, GpuWish, mps_of
 from xce.model.request import ClassKey
+from xce.resreq.gpu import SHARED
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Flags
 
@@ -22,12 +23,13 @@ def find_misfit(state: ClusterState, cls: int, key: ClassKey) -> str:
 
 
 def describe_misfit(state: ClusterState, key: ClassKey) -> str:
-    """Return why a request could not run even if the whole cluster were idle, or an empty text.
+    """Return why a request could not run even if the whole cluster were idle, or not as it says, or
+    an empty text.
 
     A necessary condition only: amounts against totals, not the shape of ``span[]``; what is wanted
     once for the job is not counted on hosts.
     """
-    return _lacking_program(state, key) or _shortage(state, key)
+    return _lacking_program(state, key) or _shortage(state, key) or _lonely_daemon(key)
 
 
 def _shortage(state: ClusterState, key: ClassKey) -> str:
@@ -72,16 +74,32 @@ def _shortage(state: ClusterState, key: ClassKey) -> str:
 
 def _lacking_program(state: ClusterState, key: ClassKey) -> str:
     """Return which program none of the hosts has that have told of theirs; empty: none is."""
-    request, table = key.request, state.hosts
-    inner = [part.request for part in request.parts]
-    inner += [one.request for one in request.alternatives]
-    wanted = mps_of(one.gpu for one in (request, *inner))
+    wanted, table = mps_of(_gpus(key)), state.hosts
     if not wanted or state.config.mps_control != MPS_CONTROL:
         return ""  # nobody tells of another program
     told = [table.reported[number] for number in np.nonzero(_usable_ever(state, key))[0].tolist()]
     if not any(told) or any(MPS_CONTROL in one for one in told):
         return ""
     return f"no host has the program {MPS_CONTROL}, without which mps={wanted} cannot start"
+
+
+def _lonely_daemon(key: ClassKey) -> str:
+    """Return that nobody shares the daemon of MPS that a job would share; empty: somebody may."""
+    asked = [gpu for gpu in _gpus(key) if gpu is not None]
+    if SHARED not in mps_of(asked).split(",") or not all(gpu.is_whole for gpu in asked):
+        return ""
+    return (
+        f"mps={mps_of(asked)} with whole GPUs, which are the job's alone: no other job shares its "
+        "daemon; jobs with parts of a GPU do, as in rusage[gpu=0.25:mps=yes,shared]"
+    )
+
+
+def _gpus(key: ClassKey) -> list[GpuWish | None]:
+    """Return what the parts of a request say of GPUs."""
+    request = key.request
+    inner = [part.request for part in request.parts]
+    inner += [one.request for one in request.alternatives]
+    return [one.gpu for one in (request, *inner)]
 
 
 def tasks_text(count: int) -> str:

@@ -42,7 +42,7 @@ from xce.control.submit import (
     find_denial,
     make_key,
 )
-from xce.control.transfers import describe_unreachable
+from xce.control.transfers import describe_unreachable, refuse_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, Modification, ModifyJobs, SwitchJobs
 from xce.model.config import QueueConfig
@@ -251,6 +251,8 @@ def _refuse_submission(
     if refusal is None and "user_group" in command.changed:
         user_group = item.submission.spec.user_group
         refusal = check_user_group(queue, part.job.owner.user, user_group)
+    if refusal is None and "transfers" in command.changed:
+        refusal = refuse_unreachable(state, item.submission.spec)
     return refusal
 
 

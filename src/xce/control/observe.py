@@ -3,6 +3,7 @@
 from xce.control.checkpoint import seen_checkpoints
 from xce.control.exit_values import start_anew, success_codes
 from xce.control.hooks import tries_again
+from xce.control.strangers import decide_gone
 from xce.model.host_record import HostsOpened, StaleGone
 from xce.model.ids import HostNumber, Index, JobId, Micros
 from xce.model.job import ENDS_AS_DONE, EndCause, Outcome, Phase
@@ -48,6 +49,8 @@ def decide_reported(state: ClusterState, seen: Reported, now_us: Micros) -> list
         records.extend(_ended(state, number, seen.ended, begun, now_us))
     if number in state.hosts.stale:
         records.extend(_stale_gone(state, number, seen))
+    if number in state.hosts.strange:
+        records.extend(decide_gone(state, number, seen))
     return records
 
 

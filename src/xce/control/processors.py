@@ -7,7 +7,7 @@ from operator import itemgetter
 from xce.model.device import GpuWish
 from xce.model.ids import HostNumber
 from xce.model.processor import Binding, join_words, mask_of, numbers_in, render_list
-from xce.resreq.affinity import parse_affinity
+from xce.resreq.affinity import bound_to, parse_affinity
 from xce.sched.certify_processors import find_processor_faults
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.hosts import Column
@@ -68,16 +68,18 @@ def bindings_of(state: ClusterState, attempt: Attempt) -> tuple[Binding, ...]:
     bindings = []
     for host, same in groupby(rows, key=itemgetter(0)):
         sets: list[int] = []
-        policy = ""
+        policies: list[str] = []
+        layout = state.hosts.processors.layout(host)
         for _, part, tasks, processors in same:
             if not processors:
                 # Tasks of a part that asks for none run on any.
-                layout = state.hosts.processors.layout(host)
                 sets += [layout.all if layout is not None else 0] * tasks
+                policies += [""] * tasks
                 continue
-            sets += split_sets(processors, tasks)[1]
-            policy = parse_affinity(roles[part].affinity).membind
-        bindings.append(_binding(state, host, sets, policy))
+            wish = parse_affinity(roles[part].affinity)
+            sets += [bound_to(wish, layout, units) for units in split_sets(processors, tasks)[1]]
+            policies += [wish.membind] * tasks
+        bindings.append(_binding(state, host, sets, policies))
     return tuple(bindings)
 
 
@@ -98,7 +100,7 @@ def near_gpus(state: ClusterState, attempt: Attempt) -> tuple[Binding, ...]:
         sets: list[int] = []
         for _, part, tasks, places in same:
             sets += _near_sets(state, host, roles[part].gpu, tasks, places)
-        bindings.append(_binding(state, host, sets, ""))
+        bindings.append(_binding(state, host, sets, [""] * len(sets)))
     return tuple(bindings)
 
 
@@ -122,15 +124,20 @@ def _near_sets(
     return found
 
 
-def _binding(state: ClusterState, host: HostNumber, sets: Sequence[int], policy: str) -> Binding:
+def _binding(
+    state: ClusterState, host: HostNumber, sets: Sequence[int], policies: Sequence[str]
+) -> Binding:
+    """Return what tasks with these processors, and these words of ``membind=``, are bound to."""
     layout = state.hosts.processors.layout(host)
     nodes = [
         render_list(layout.numbers(bound, "numa")) if policy and layout is not None else ""
-        for bound in sets
+        for bound, policy in zip(sets, policies, strict=True)
     ]
+    local_only = tuple(policy == "localonly" for policy in policies)
     return Binding(
         tuple(render_list(numbers_in(bound)) for bound in sets),
         tuple(nodes),
-        is_local_only=policy == "localonly",
+        is_local_only=all(local_only),
         is_told_only=layout is None or layout.is_told_only,
+        local_only=local_only if len(set(local_only)) > 1 else (),
     )

@@ -3,17 +3,24 @@
 Ids and attempt numbers that may have been given out by such entries are left out, so that nothing
 new is taken for something that runs, or ended, on a host before. What hosts report of them is a
 stranger: it is let be and shown, its host takes nothing new until an administrator opens it, and it
-is ended only on somebody's word.
+is ended, or taken up again (`xce.control.adopt`), only on somebody's word.
 """
 
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
 from xce.control.loss import add_end, each_place, with_parts
-from xce.model.host_record import HostsOpened, JournalRestored, PartsLeft, StrangersSeen
+from xce.model.host_record import (
+    AdoptionAsked,
+    HostsOpened,
+    JournalRestored,
+    PartsLeft,
+    StrangersGone,
+    StrangersSeen,
+)
 from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Phase
-from xce.model.observation import HostJoined
+from xce.model.observation import HostJoined, Reported
 from xce.model.ranges import contains
 from xce.model.record import Ended, Held, LaunchFailed, Record, Reopened, Requeued
 from xce.state.cluster import ClusterState
@@ -66,20 +73,14 @@ def _is_strange(state: ClusterState, job_id: JobId, index: Index, number: int) -
         return True
     job = state.jobs.get(job_id)
     if job is None:
-        return any(first <= job_id <= last for first, last in state.lost_jobs)
+        return state.is_lost(job_id)
     position = job.position(index)
     if position is None or not state.lost_jobs:
         return False
-    return number > _last_number(job, position)
+    return number > last_number(job, position)
 
 
-def is_from_before(state: ClusterState, job: JobId, number: int) -> bool:
-    """Return whether an attempt was placed before the journal was restored."""
-    lost = state.lost_jobs
-    return bool(lost) and number <= state.attempts_above and job < lost[-1][0]
-
-
-def _last_number(job: Job, position: int) -> int:
+def last_number(job: Job, position: int) -> int:
     """Return the number of the last attempt of an element that the state knows of."""
     if job.live and position in job.live:
         return job.live[position].number
@@ -159,7 +160,7 @@ def decide_unstarted(
         key = (job.id, job.index(position), attempt.number)
         if attempt.phase != Phase.STARTING or key in known:
             continue
-        if not is_from_before(state, job.id, attempt.number):
+        if not state.is_from_before(job.id, attempt.number):
             continue
         if attempt.end_cause and not attempt.requeue:
             add_end(ended, job, position, attempt, EndCause.STATUS_LOST, now_us)
@@ -174,7 +175,35 @@ def decide_unstarted(
 
 def detail_of(state: ClusterState, job: Job, attempt: Attempt) -> str:
     """Return what there is to say of an attempt that its host does not know any more."""
-    return _UNKNOWN if is_from_before(state, job.id, attempt.number) else ""
+    return _UNKNOWN if state.is_from_before(job.id, attempt.number) else ""
+
+
+def ask_strangers(state: ClusterState, number: HostNumber) -> list[Record]:
+    """Return the record with which a host is asked what its strangers are."""
+    strange = state.hosts.strange.get(number, {})
+    if not strange:
+        return []
+    columns = [list(column) for column in zip(*strange, strict=True)]
+    return [AdoptionAsked(number, *columns)]
+
+
+def decide_gone(state: ClusterState, number: HostNumber, seen: Reported) -> list[Record]:
+    """Return which strangers are no more by what their host reports."""
+    strange = state.hosts.strange.get(number, {})
+    said = (*seen.gone, *((item.job, item.index, item.attempt) for item in seen.ended))
+    gone = [key for key in dict.fromkeys(said) if key in strange]
+    return [gone_from((number, key) for key in gone)] if gone else []
+
+
+def gone_from(rows: Iterable[tuple[HostNumber, Key]]) -> StrangersGone:
+    """Return the record by which attempts are no strangers on hosts any more."""
+    record = StrangersGone([], [], [], [])
+    for number, (job, index, attempt) in rows:
+        record.hosts.append(number)
+        record.jobs.append(job)
+        record.indices.append(index)
+        record.attempts.append(attempt)
+    return record
 
 
 def end_strangers(state: ClusterState, numbers: Iterable[HostNumber]) -> list[Record]:

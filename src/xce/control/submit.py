@@ -12,7 +12,7 @@ from xce.control.misfit import find_misfit, tasks_text
 from xce.control.profile import check_profile, find_profile
 from xce.control.relations import resolve_relations
 from xce.control.terminal import check_terminal
-from xce.control.transfers import describe_unreachable
+from xce.control.transfers import describe_unreachable, refuse_unreachable
 from xce.control.user_group import check_user_group
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import AppConfig, QueueConfig
@@ -26,8 +26,9 @@ from xce.model.refusal import Refusal, RefusalCode
 from xce.model.request import TASKS_MAX, ClassKey, Request
 from xce.model.units import render_span
 from xce.resreq.compile import render_request
-from xce.state.cluster import ClusterState, key_time_us
+from xce.state.cluster import ClusterState
 from xce.state.job import Job
+from xce.state.key_use import key_time_us
 from xce.state.needs import forms_of
 
 
@@ -87,11 +88,11 @@ def _repeat(
     """Return the answer to a repeated submit, or None when it is new (decision X-20)."""
     use = state.keys.get((command.owner.user, command.key))
     wanted = range(command.line, command.line + len(command.jobs))
-    if use is None or not any(line in use.lines for line in wanted):
+    if use is None or not use.has_any(command.line, len(command.jobs)):
         return _refuse_expired(state, command, now_us)
     results: list[Accepted | Refusal] = []
     for line, submission in zip(wanted, command.jobs, strict=True):
-        job_id = use.lines.get(line, 0)
+        job_id = use.job_of(line)
         job = state.jobs.get(job_id)
         if job_id == 0:
             results.append(Refusal(RefusalCode.KEY_REUSED, "refused when it was first submitted"))
@@ -152,6 +153,7 @@ def _judge(
     refusal = check_profile(state, submission) or check_submission(state, submission, queue)
     refusal = refusal or check_user_group(queue, actor.user, submission.spec.user_group)
     refusal = refusal or refuse_times(submission, now_us)
+    refusal = refusal or refuse_unreachable(state, submission.spec)
     if refusal is not None:
         return refusal
     dependency = decide_dependency(
@@ -193,7 +195,7 @@ def check_submission(
 ) -> Refusal | None:
     """Return why a queue does not take a job as it is; None: it does."""
     checks = (
-        _check_spec, _check_array, _check_size, check_limits, _check_request, check_terminal
+        check_spec, check_array, _check_size, check_limits, _check_request, check_terminal
     )  # fmt: skip
     for check in checks:
         refusal = check(state, submission, queue)
@@ -312,7 +314,8 @@ def basis_of_submit(
     return ", ".join(sorted(bases))
 
 
-def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+def check_spec(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    """Return what is wrong with what a job runs; None: nothing."""
     spec = submission.spec
     if not spec.script:
         return Refusal(RefusalCode.EMPTY_JOB, "there is no command and no script", lsf="Empty job")
@@ -330,7 +333,8 @@ def _check_spec(state: ClusterState, submission: Submission, queue: QueueConfig)
     return None
 
 
-def _check_array(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+def check_array(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:
+    """Return what is wrong with an array; None: nothing."""
     array = submission.array
     if array is None:
         return None

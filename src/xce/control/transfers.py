@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from xce.model.job import JobSpec
+from xce.model.refusal import Refusal, RefusalCode
 from xce.state.cluster import ClusterState
 
 _BOOT: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -36,10 +37,22 @@ def describe_unreachable(state: ClusterState, spec: JobSpec) -> str:
         boot = _boot_of(spec, number)
         if _BOOT.fullmatch(boot) and not find_file_host(state, spec, number):
             return (
-                f"{transfer[0]} of -f is on a disk of a machine that is no host of the cluster: it "
-                "cannot be copied; use a directory that hosts share, or -is and -o"
+                f"{transfer[0]} of -f is on a disk of a machine that is no host of the cluster, so "
+                "that it cannot be copied: use a directory that hosts share, -is FILE for what "
+                "goes in and bpeek for what comes out, or let a worker run on that machine (closed "
+                "if it shall take no jobs)"
             )
     return ""
+
+
+def refuse_unreachable(state: ClusterState, spec: JobSpec) -> Refusal | None:
+    """Return a refusal where a file of a job can be copied on no host, and every host has told
+    which machine it is; before that a submission is only warned about.
+    """
+    text = describe_unreachable(state, spec)
+    if not text or not all(state.hosts.boot_ids):
+        return None
+    return Refusal(RefusalCode.UNKNOWN_HOST, text)
 
 
 def _boot_of(spec: JobSpec, number: int) -> str:

@@ -21,6 +21,7 @@ from xce.daemon.relays import Relays
 from xce.daemon.terminal_relays import TerminalRelays
 from xce.journal.interface import JournalTroubleError
 from xce.model.command import (
+    AdoptStrangers,
     ApplyConfig,
     Command,
     DeclareHostsLost,
@@ -233,11 +234,22 @@ class Reception:
     def _ask_task(self, guest: _Guest, ask: m.TaskAsk) -> None:
         if not isinstance(ask.order, FileOrder):
             self._pass_on(guest, ask)
-        elif not self._files.put(lambda: self._pass_on(guest, ask)):
-            guest.peer.send(m.TaskPiece(ask.id, TaskFault.BUSY, "too much at once"))
+            return
+        job = self._shell.state.jobs.get(ask.job)
+        busy = m.TaskPiece(ask.id, TaskFault.BUSY, "too much at once")
+        self._files.put(
+            job.owner.user if job is not None else "",
+            lambda: self._pass_on(guest, ask),
+            lambda: guest.peer.send(busy),
+        )
 
     def _pass_on(self, guest: _Guest, ask: m.TaskAsk) -> None:
         """Pass on what the worker of one host asks of that of another."""
+        asker = self._shell.workers.get(guest.gate.name)
+        if self._shell.state.lost_jobs and (asker is None or not asker.is_joined):
+            # Until then nobody knows whether it runs what a restored journal lacks.
+            guest.peer.send(m.TaskPiece(ask.id, TaskFault.AWAY, "your host has not joined yet"))
+            return
         ask = replace(ask, host=host_asked(self._shell.state, ask))
         # One that has not joined may have been restarted under what is asked of it.
         link = self._shell.workers.get(ask.host)
@@ -439,8 +451,9 @@ def signed(command: Command, by: str) -> Command:
     """Return an administrator's command with the name of who really asks."""
     match command:
         case (
-            SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | EndStrangers() | ApplyConfig()
-        ):
+            SetHostsOpen() | SetDevicesOpen() | DeclareHostsLost() | EndStrangers()
+            | AdoptStrangers() | ApplyConfig()
+        ):  # fmt: skip
             return msgspec.structs.replace(command, by=by, is_admin=True)
         case TrustKey() | RevokeKeys() | MakeHostToken():
             return msgspec.structs.replace(command, by=by)

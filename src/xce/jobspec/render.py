@@ -127,6 +127,7 @@ def _manner(job: JobSpec) -> dict[str, Any]:
         "ends_as_orphan": job.ends_as_orphan,
         "warning": _span(job.warning_us),
         "warning_signal": job.warning_signal,
+        "warning_command": job.warning_command,
         "notices": [word for word, notice in NOTICE_WORDS.items() if job.notices & notice],
         "mail_to": job.mail_to,
         "limits": _limits(job.limits),

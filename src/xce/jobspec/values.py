@@ -209,6 +209,7 @@ MANNER: Final = {
     "ends_as_orphan": Key("ends_as_orphan", read_flag),
     "warning": Key("warning_s", read_seconds),
     "warning_signal": Key("warning_signal", read_count(1, 64)),
+    "warning_command": Key("warning_command", read_text),
     "notices": Key("notices", _read_notices),
     "mail_to": Key("mail_to", read_line(TEXT_MAX)),
     "limits": Key("limits", _read_limits),

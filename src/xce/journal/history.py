@@ -465,4 +465,5 @@ _TAKE: Final[dict[type, Callable[[HistoryWriter, Any], None]]] = {
     HostsLeftOut: HistoryWriter._hosts_left_out,  # noqa: SLF001
     r.Ended: HistoryWriter._ended,  # noqa: SLF001
     r.Withdrawn: HistoryWriter._withdrawn,  # noqa: SLF001
+    r.JobsForgotten: HistoryWriter._forgotten,  # noqa: SLF001
 }

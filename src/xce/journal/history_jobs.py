@@ -19,6 +19,14 @@ from xce.model.request import ClassKey
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 
+_TIMED_FROM: Final = "SELECT max(amount) FROM events WHERE job = 0 AND kind = ?"
+
+
+def timed_from(connection: sqlite3.Connection) -> int:
+    """Return of which jobs on it is known how long they were ineligible; 0: of none."""
+    (found,) = connection.execute(_TIMED_FROM, (int(Happening.INELIGIBLE),)).fetchone()
+    return int(found or 0)
+
 
 class JobRows:
     """Gathers rows.
@@ -39,6 +47,8 @@ class JobRows:
         self._by = ""
         """When and on whose word the entry came that is being taken."""
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in INSERT}
+        self._timed_from: int | None = None
+        """Of which jobs on it is known how long they were ineligible; None: not looked up."""
 
     def _modified(self, record: JobModified) -> None:
         """Note what a job is now; its attempts so far were what they were."""
@@ -156,6 +166,17 @@ class JobRows:
             )
             for low, high, queue in runs
         )  # fmt: skip
+
+    def _forgotten(self, record: r.JobsForgotten) -> None:
+        """Gather how long elements were ineligible, which only the state knew."""
+        if record.timed_from and self._timed_from is None:
+            self._timed_from = timed_from(self._connection)
+        if record.timed_from and record.timed_from != self._timed_from:
+            self._timed_from = record.timed_from
+            run = (0, 0, 0)
+            self._event(run, Happening.INELIGIBLE, amount=record.timed_from, by="")
+        for job, first, last, span_us in record.ineligible:
+            self._event((job, first, last), Happening.INELIGIBLE, amount=span_us, by="")
 
     def _event(
         self,

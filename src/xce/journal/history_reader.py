@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from xce.journal.history_jobs import timed_from
 from xce.journal.history_live import APART
 from xce.journal.history_schema import Happening, HistoryError, check_schema
 from xce.journal.history_search import HistorySearch
@@ -22,6 +23,7 @@ from xce.journal.past import (
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
 from xce.model.request import ClassKey
+from xce.state.ineligible import Spans
 from xce.state.job import Ended
 
 _SPEC: Final = msgspec.msgpack.Decoder(JobSpec)
@@ -46,8 +48,11 @@ WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
 _LIVE: Final = """SELECT e.idx, attempt, host, placed_at_us, started_at_us, pid, p.hosts, p.tasks
 FROM live e LEFT JOIN placements p USING (job, idx, attempt)
 WHERE e.job = ? AND e.idx BETWEEN ? AND ?"""
-_EVENTS: Final = """SELECT first, last, at_us, kind, amount, by, text FROM events
-WHERE job = ? AND first <= ? AND last >= ? ORDER BY number"""
+_EVENTS: Final = f"""SELECT first, last, at_us, kind, amount, by, text FROM events
+WHERE job = ? AND first <= ? AND last >= ? AND kind != {int(Happening.INELIGIBLE)}
+ORDER BY number"""
+_SPANS: Final = """SELECT first, last, amount FROM events
+WHERE job = ? AND kind = ?"""
 _EVERYTHING: Final = ((0, (1 << 62)),)
 
 IndexRuns = Sequence[tuple[Index, Index]]
@@ -109,6 +114,7 @@ class HistoryReader:
                 elements=self._elements(connection, past, runs) if with_elements else (),
                 withdrawn=_within(past.array, gone, runs) if with_elements else (),
                 apart=tuple(_apart(connection, job)) if past.array is not None else (),
+                ineligible=_ineligible(connection, job) if with_elements else None,
             )
 
     def course(self, job: JobId, runs: IndexRuns = _EVERYTHING) -> PastJob | None:
@@ -335,6 +341,14 @@ def _apart(connection: sqlite3.Connection, job: JobId) -> Iterator[PastForm]:
     for one in APART.decode(row[0]) if row is not None else ():
         spec, key, resreq = connection.execute(_FORM, (one.spec_id, one.cls)).fetchone()
         yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
+
+
+def _ineligible(connection: sqlite3.Connection, job: JobId) -> Spans | None:
+    """Return for how long elements of a job were ineligible; None: nobody knows."""
+    if not 0 < timed_from(connection) <= job:
+        return None
+    rows = connection.execute(_SPANS, (job, int(Happening.INELIGIBLE)))
+    return tuple(sorted(rows))
 
 
 def _requeues(connection: sqlite3.Connection, job: JobId) -> dict[Index, tuple[int, Micros, str]]:

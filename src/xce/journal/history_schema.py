@@ -49,6 +49,9 @@ class Happening(enum.IntEnum):
     CHECKPOINT_FAILED = 21
     HOST_LEFT_OUT = 22
     """It has lost a host that is not its first: that of the amount's number."""
+    INELIGIBLE = 23
+    """For so long, in microseconds, these pended while no session would try them, in all; written
+    when the job left the state. Of job 0: the first job of which that is known."""
 
 
 TO_HOLD: Final = "hold"

@@ -288,6 +288,15 @@ class EndStrangers(msgspec.Struct, frozen=True, tag="end-strangers", array_like=
     groups: tuple[str, ...] = ()
 
 
+class AdoptStrangers(msgspec.Struct, frozen=True, tag="adopt-strangers", array_like=True):
+    """Take up again what hosts run of jobs that a restored journal does not know."""
+
+    by: str
+    hosts: tuple[str, ...]
+    is_admin: bool = False
+    groups: tuple[str, ...] = ()
+
+
 class ApplyConfig(msgspec.Struct, frozen=True, tag="apply-config", array_like=True):
     """Put a checked configuration in effect."""
 
@@ -441,6 +450,7 @@ Command: TypeAlias = (
     | SetQueues
     | DeclareHostsLost
     | EndStrangers
+    | AdoptStrangers
     | ApplyConfig
     | ResolveWindows
     | StartTrace

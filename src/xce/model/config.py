@@ -164,6 +164,10 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of jobs that say none, and ceilings on ``-c -v -p -T -S -D -F -C``."""
     default_cpu_limit_us: Micros = 0
     """Of jobs that say none, in place of the ceiling; 0: that one."""
+    overrun_us: Micros = 0
+    """Jobs that run longer are told to be exceptions; 0: none is."""
+    underrun_us: Micros = 0
+    """Likewise: those that are over sooner."""
 
 
 class AppConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -73,8 +73,9 @@ class GpuWish(msgspec.Struct, frozen=True, array_like=True, order=True):
     is_near: bool = False
     """``aff=yes``: tasks are bound to the processors of the NUMA domains of their GPUs."""
     mps: str = ""
-    """``yes`` or ``yes,nocvd``: the job has a control daemon of MPS of its own on each of its
-    hosts, and is told its GPUs in ``CUDA_VISIBLE_DEVICES`` or not; empty: it has none."""
+    """``yes``: the job has a control daemon of MPS of its own on each of its hosts, and there may
+    follow ``,shared`` (with others of its user, where it has parts of GPUs) and ``,nocvd`` (it is
+    not told its GPUs in ``CUDA_VISIBLE_DEVICES``); empty: it has none."""
 
     @property
     def is_whole(self) -> bool:

@@ -10,8 +10,10 @@ import msgspec
 
 from xce.model.device import DeviceGrant, GpuWish
 from xce.model.ids import Index, JobId, Micros
-from xce.model.job import EndCause, JobSpec, Owner
+from xce.model.job import ArraySpec, EndCause, JobSpec, Owner
+from xce.model.plan import StartRule
 from xce.model.processor import Binding
+from xce.model.request import ClassKey
 
 
 class Hook(msgspec.Struct, frozen=True, array_like=True):
@@ -22,6 +24,21 @@ class Hook(msgspec.Struct, frozen=True, array_like=True):
     command: str
     origin: str
     """Who asks for it: ``queue``, ``application`` or ``job``."""
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """What a launch does not say of its attempts, and a controller needs to take them up again that
+    has lost all it knew of them (`xce.control.adopt`). Hosts keep it and do nothing with it.
+    """
+
+    key: ClassKey
+    array: ArraySpec | None = None
+    rule: StartRule = StartRule.TURN
+    alternative: int = 0
+    rows: tuple[tuple[str, int, int], ...] = ()
+    """``(host, tasks, part)`` in rank order; empty: as the launch says, with one part."""
+    processors: list[list[list[int]]] = []
+    """For each attempt as `xce.model.plan.GangStart.processors`; empty: any."""
 
 
 class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
@@ -89,6 +106,8 @@ class Launch(msgspec.Struct, frozen=True, tag="launch", array_like=True):
     says: at once, instead of being frozen."""
     mps_control: str = ""
     """The program that is MPS's control daemon; only told where the job wants one."""
+    claim: Claim | None = None
+    """None: a controller of an older release told it."""
 
 
 class Terminate(msgspec.Struct, frozen=True, tag="terminate", array_like=True):
@@ -146,4 +165,12 @@ class SetLimits(msgspec.Struct, frozen=True, tag="set-limits", array_like=True):
     """As in `Launch`."""
 
 
-Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits
+class Identify(msgspec.Struct, frozen=True, tag="identify", array_like=True):
+    """Say what it is that runs there (`xce.model.observation.AttemptTold`), or that it is gone."""
+
+    job: JobId
+    index: Index
+    attempt: int
+
+
+Effect: TypeAlias = Launch | Terminate | SetSuspended | SendSignal | SetLimits | Identify

@@ -201,6 +201,43 @@ class StrangersSeen(msgspec.Struct, frozen=True, tag="strangers-seen", array_lik
     attempts: list[int]
 
 
+class StrangersGone(msgspec.Struct, frozen=True, tag="strangers-gone", array_like=True):
+    """These strangers have ended, or are known again: they were taken up. Columns."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    hosts: list[HostNumber]
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
+class AdoptionAsked(msgspec.Struct, frozen=True, tag="adoption-asked", array_like=True):
+    """An administrator wants strangers on a host taken up; the host is asked what they are.
+
+    It owes the answer until they are taken up, refused or gone. Columns.
+    """
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    host: HostNumber
+    jobs: list[JobId]
+    indices: list[Index]
+    attempts: list[int]
+
+
+class AdoptionRefused(msgspec.Struct, frozen=True, tag="adoption-refused", array_like=True):
+    """A stranger cannot be taken up as things are, and why. It stays what it was."""
+
+    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+
+    host: HostNumber
+    job: JobId
+    index: Index
+    attempt: int
+    reason: str
+
+
 HostRecord: TypeAlias = (
     HostUp
     | HostDown
@@ -217,4 +254,7 @@ HostRecord: TypeAlias = (
     | CheckpointsSeen
     | JournalRestored
     | StrangersSeen
+    | StrangersGone
+    | AdoptionAsked
+    | AdoptionRefused
 )

@@ -291,6 +291,13 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """``-k``; None: it writes none."""
     deadline_us: Micros = 0
     """``-t``: when it is ended if it still runs, and after which it is not started; 0: never."""
+    warning_command: str = ""
+    """``-wa``: run in place of a signal."""
+
+    @property
+    def is_warned(self) -> bool:
+        """Whether something is to happen before its run limit or its deadline."""
+        return bool(self.warning_signal or self.warning_command)
 
 
 class ArraySpec(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from xce.model.device import Device
+from xce.model.effect import Launch
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
 from xce.model.load import Sample
@@ -84,6 +85,26 @@ class AttemptSeen(msgspec.Struct, frozen=True, array_like=True):
     """False: accepted, not started yet."""
 
 
+class AttemptTold(msgspec.Struct, frozen=True, array_like=True):
+    """All that a host knows of an attempt that lives there: the answer to `Identify`."""
+
+    index: Index
+    attempt: int
+    launch: Launch
+    """Of this attempt and no other, with the limits that it has now."""
+    running: bool = False
+    """False: accepted, not started yet."""
+    pid: int = 0
+    age_us: Micros = 0
+    """Since it runs."""
+    shall_stop: bool = False
+    suspended: bool = False
+    signals: int = 0
+    """How many were sent to it."""
+    is_part: bool = False
+    """Another host leads it."""
+
+
 class HostJoined(msgspec.Struct, frozen=True, tag="host-joined", array_like=True):
     """A worker has connected: what the host has, and its whole list of attempts.
 
@@ -136,6 +157,8 @@ class Reported(msgspec.Struct, frozen=True, tag="reported", array_like=True):
     """``(job, index, attempt)`` that were to be forgotten: nothing of them is left."""
     checkpoints: tuple[CheckpointSeen, ...] = ()
     """What became of them."""
+    told: tuple[AttemptTold, ...] = ()
+    """What was asked for by `xce.model.effect.Identify`."""
 
 
 class LoadSeen(msgspec.Struct, frozen=True, tag="load-seen", array_like=True):

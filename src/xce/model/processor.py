@@ -55,9 +55,15 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
     nodes: tuple[str, ...]
     """The NUMA domains that each task's memory is bound to, likewise; each empty: to none."""
     is_local_only: bool = False
-    """``membind=localonly``: memory of other NUMA domains is not taken at all."""
+    """``membind=localonly`` of all tasks: memory of other NUMA domains is not taken at all."""
     is_told_only: bool = False
     """It is told to the job only."""
+    local_only: tuple[bool, ...] = ()
+    """The same of each task, where tasks differ; empty: ``is_local_only`` is said of all."""
+
+    def keeps_local(self, task: int) -> bool:
+        """Return whether a task has no memory of other NUMA domains."""
+        return self.local_only[task] if self.local_only else self.is_local_only
 
 
 class Layout:

@@ -73,6 +73,9 @@ class HostCode(enum.StrEnum):
     CLOSED = "closed"
     UNREACHABLE = "unreachable"
     EXCLUSIVE = "exclusive"
+    """Others use it, and the request wants it alone."""
+    TAKEN = "taken"
+    """Another job has it for itself."""
     TOO_SMALL = "too-small"
     """Could not take one task of it even when empty."""
     AVOIDED = "avoided"
@@ -194,6 +197,7 @@ _LSF_HOST: Final[dict[HostCode, str]] = {
     HostCode.CLOSED: "Closed by LSF administrator",
     HostCode.UNREACHABLE: "Unable to reach slave batch server",
     HostCode.EXCLUSIVE: "Job's requirement for exclusive execution not satisfied",
+    HostCode.TAKEN: "Running an exclusive job",
     HostCode.TOO_SMALL: "Job's resource requirements not satisfied",
     HostCode.AVOIDED: "Unable to start the job on the host",
     HostCode.THRESHOLD: "Load threshold reached",
@@ -224,6 +228,7 @@ _PLAIN_HOST: Final[dict[HostCode, str]] = {
     HostCode.CLOSED: "closed by the administrator",
     HostCode.UNREACHABLE: "unreachable",
     HostCode.EXCLUSIVE: "used by other jobs, and this one wants hosts of its own",
+    HostCode.TAKEN: "taken by an exclusive job",
     HostCode.AVOIDED: "avoided after a failed start",
     HostCode.THRESHOLD: "beyond the threshold of {resource} in rusage[]",
     HostCode.LOAD: "beyond the queue's threshold of {resource}",

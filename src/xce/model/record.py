@@ -190,6 +190,10 @@ class GangPlaced(msgspec.Struct, frozen=True, tag="gang-placed", array_like=True
     alone: list[HostNumber] = []
     processors: list[list[int]] = []
     """As in `xce.model.plan.GangStart`."""
+    number: int = 0
+    """Of an attempt that is taken up again, which may be serial; 0: the next one."""
+    signals: int = 0
+    """So many signals were sent to it before."""
 
 
 class Started(msgspec.Struct, frozen=True, tag="started", array_like=True):
@@ -423,6 +427,11 @@ class JobsForgotten(msgspec.Struct, frozen=True, tag="jobs-forgotten", array_lik
     wakes: ClassVar[frozenset[Wake]] = NO_WAKES
 
     jobs: list[JobId]
+    ineligible: list[tuple[JobId, Index, Index, Micros]] = []
+    """Elements ``first..last`` of such jobs that pended for so long while no session would try
+    them; others never did."""
+    timed_from: JobId = 0
+    """Of jobs before this one nobody knows that; 0: nor of any other."""
 
 
 class KeysForgotten(msgspec.Struct, frozen=True, tag="keys-forgotten", array_like=True):

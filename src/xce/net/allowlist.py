@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from xce.model.command import (
+    AdoptStrangers,
     ApplyConfig,
     Command,
     DeclareHostsLost,
@@ -64,12 +65,12 @@ OF_USERS: Final[tuple[type, ...]] = (
     SubmitJobs, KillJobs, SignalJobs, StopJobs, ResumeJobs, MoveJobs, RequeueJobs, SwitchJobs,
     ForceJob, ModifyJobs, PostMessage, SetGroup, DeleteGroups, SetHostsOpen, DeclareHostsLost,
     EndStrangers, SetQueues, ApplyConfig, RevokeLogin, RefreshLogin, NoteDenials, NoteLogin,
-    StartTrace, StopTrace, SetDevicesOpen,
+    StartTrace, StopTrace, SetDevicesOpen, AdoptStrangers,
 )  # fmt: skip
 """Commands of users, who are known to apiservers only."""
 OF_ADMINS: Final[tuple[type, ...]] = (
     ApplyConfig, SetHostsOpen, DeclareHostsLost, EndStrangers, TrustKey, RevokeKeys, MakeHostToken,
-    SetDevicesOpen,
+    SetDevicesOpen, AdoptStrangers,
 )  # fmt: skip
 
 WORKER_FRAME_MAX: Final = 4 * 1024 * 1024

@@ -13,12 +13,14 @@ from xce.model.ids import HOUR_US
 from xce.model.observation import (
     AttemptEnded,
     AttemptStarted,
+    AttemptTold,
     CheckpointSeen,
     HostJoined,
     Observation,
     Reported,
 )
 from xce.model.processor import PROCESSORS_MAX, Processor
+from xce.net.bounds_launch import is_launch
 
 ITEMS_MAX: Final = 1_000_000
 """Attempts of one host, and items of one report."""
@@ -97,7 +99,7 @@ def _refuse_attributes(attributes: Mapping[str, int | str | bool]) -> str:
 
 
 def _refuse_reported(seen: Reported) -> str:
-    items = (seen.started, seen.ended, seen.suspended, seen.gone, seen.checkpoints)
+    items = (seen.started, seen.ended, seen.suspended, seen.gone, seen.checkpoints, seen.told)
     if sum(map(len, items)) > ITEMS_MAX:
         return "there are too many items"
     places = chain(
@@ -115,6 +117,8 @@ def _refuse_reported(seen: Reported) -> str:
         return "an end is out of bounds"
     if not all(map(_is_checkpoint, seen.checkpoints)):
         return "a checkpoint is out of bounds"
+    if not all(map(_is_told, seen.told)):
+        return "what is told of an attempt is out of bounds"
     return ""
 
 
@@ -131,6 +135,16 @@ def _is_start(item: AttemptStarted) -> bool:
 
 def _is_checkpoint(item: CheckpointSeen) -> bool:
     return 0 < item.number <= NUMBER_MAX and len(item.detail) <= DETAIL_MAX
+
+
+def _is_told(item: AttemptTold) -> bool:
+    return (
+        _are_places(((item.launch.job, item.index, item.attempt),))
+        and 0 <= item.pid <= NUMBER_MAX
+        and 0 <= item.age_us <= SPAN_US_MAX
+        and 0 <= item.signals <= NUMBER_MAX
+        and is_launch(item.launch)
+    )
 
 
 def _is_end(item: AttemptEnded) -> bool:

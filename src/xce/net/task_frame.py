@@ -48,6 +48,13 @@ class TaskFrameReader:
     def __init__(self) -> None:
         self._received = bytearray()
 
+    @property
+    def awaited(self) -> int:
+        """How long the frame is of which a part has come; 0: none has, or it is not known yet."""
+        if len(self._received) < _LENGTHS.size:
+            return 0
+        return int(_LENGTHS.unpack_from(self._received)[0])
+
     def feed(self, data: bytes) -> list[tuple[Head, bytes]]:
         """Return the frames that are whole now.
 

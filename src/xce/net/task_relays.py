@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from xce.control.effects import render_part
 from xce.control.transfers import find_file_host
-from xce.model.ids import Seq
+from xce.model.effect import Launch
+from xce.model.ids import NO_HOST, Seq
 from xce.model.job import EndCause
 from xce.model.task import (
     PIECE_MAX,
@@ -75,7 +76,7 @@ class TaskRelays:
         if self._asks.is_full(asker):
             asker.send(m.TaskPiece(ask.id, TaskFault.AWAY, "too much at once"))
             return
-        launch = render_part(state, ask.job, ask.index) if _begins(ask.order) else None
+        launch = _launch_of(state, ask) if _begins(ask.order) else None
         worker.send(replace(ask, id=self._asks.add(asker, worker, ask.id), launch=launch))
 
     def _refuse(self, asker: Peered, refusal: m.TaskPiece, seq: Seq, durable_seq: Seq) -> None:
@@ -123,6 +124,10 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
     job = state.jobs.get(ask.job)
     position = job.position(ask.index) if job is not None else None
     attempt = state.attempt(ask.job, position) if position is not None else None
+    key = (ask.job, ask.index, ask.attempt)
+    if key in state.hosts.strange.get(state.hosts.number.get(by, NO_HOST), ()):
+        # What it has elsewhere is let be as it is itself, until somebody decides.
+        return m.TaskPiece(0, TaskFault.AWAY, "the restored journal does not know this attempt")
     if attempt is None or attempt.number != ask.attempt or names[attempt.hosts[0]] != by:
         return m.TaskPiece(0, TaskFault.OVER, f"host {by} does not lead this attempt")
     if not _is_bounded(ask.order):
@@ -143,6 +148,19 @@ def refuse_ask(state: ClusterState, ask: m.TaskAsk, by: str) -> m.TaskPiece | No
     if isinstance(ask.order, StartTask) and attempt.end_cause != EndCause.NONE:
         return m.TaskPiece(0, TaskFault.REFUSED, "the job is being ended")
     return None
+
+
+def _launch_of(state: ClusterState, ask: m.TaskAsk) -> Launch | None:
+    """Return an attempt in the state's words; None: the host that is asked has its own of it.
+
+    What was adopted is what its first host says it is, which is not enough for another one.
+    """
+    job = state.jobs.get(ask.job)
+    position = job.position(ask.index) if job is not None else None
+    attempt = state.attempt(ask.job, position) if position is not None else None
+    if attempt is not None and attempt.is_adopted and isinstance(ask.order, StartTask):
+        return None
+    return render_part(state, ask.job, ask.index)
 
 
 def host_asked(state: ClusterState, ask: m.TaskAsk) -> str:

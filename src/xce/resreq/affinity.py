@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from xce.model.processor import Layout
 from xce.resreq import ast
 from xce.resreq.errors import ResreqError
 from xce.resreq.lexer import Cursor
@@ -51,11 +52,17 @@ def _repeats_inside(affinity: ast.Affinity) -> bool:
     return affinity.scope == "intask" or _RANK[affinity.same] < _RANK[affinity.exclusive]
 
 
-def _binds_beyond(affinity: ast.Affinity) -> bool:
-    if not affinity.cpubind or _RANK[affinity.cpubind] >= _RANK[affinity.unit]:
-        return False
-    is_own = _is_exclusive(affinity) and affinity.scope in ("", "alljobs")
-    return not is_own or _RANK[affinity.exclusive] > _RANK[affinity.cpubind]
+def binds_wider(affinity: ast.Affinity) -> bool:
+    """Return whether tasks are bound to domains around their units."""
+    return bool(affinity.cpubind) and _RANK[affinity.cpubind] < _RANK[affinity.unit]
+
+
+def bound_to(affinity: ast.Affinity, layout: Layout | None, units: int) -> int:
+    """Return what a task with these units is bound to: with a wider ``cpubind=`` all processors of
+    the domains around them, which others may have as well.
+    """
+    is_wider = layout is not None and binds_wider(affinity)
+    return layout.around(units, affinity.cpubind) if is_wider and layout else units
 
 
 GAPS: Final = (
@@ -63,12 +70,6 @@ GAPS: Final = (
         "affinity[] that repeats units which are exclusive inside same=",
         "exclusive",
         _repeats_inside,
-    ),
-    Gap(
-        "affinity[] with a cpubind= that is wider than what is given out, unless"
-        " exclusive=(level, alljobs) is as wide,",
-        "cpubind",
-        _binds_beyond,
     ),
 )
 

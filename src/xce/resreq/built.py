@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from xce.model.config import ClusterConfig
 from xce.model.request import Request
 from xce.resreq import ast
-from xce.resreq.affinity import find_gap, parse_affinity
+from xce.resreq.affinity import find_gap
 from xce.resreq.errors import NotBuiltError
 from xce.resreq.expression import parts_of
 from xce.resreq.merge import find_column
@@ -40,32 +40,8 @@ def _tiles_no_tasks(request: Request) -> bool:
     return request.gtile != 0 and (gpu is None or gpu.per != "task" or not gpu.is_whole)
 
 
-def _wishes_of_parts(request: Request) -> list[ast.Affinity]:
-    """Return what the parts of a compound form want of processors, if several do."""
-    texts = [part.request.affinity for part in request.parts if part.request.affinity]
-    return [parse_affinity(text) for text in texts] if len(texts) > 1 else []
-
-
-def _keeps_parts_apart(request: Request) -> bool:
-    return any(
-        wish.scope == "injob" and wish.exclusive != wish.unit for wish in _wishes_of_parts(request)
-    )
-
-
-def _differs_in_memory(request: Request) -> bool:
-    return len({wish.membind for wish in _wishes_of_parts(request)}) > 1
-
-
 ROWS: Final = (
     Row("aff=yes of GPUs beside affinity[]", "aff", _binds_twice),
-    Row(
-        "exclusive=(level, injob) where several parts have affinity[] (use alljobs or intask)",
-        "injob",
-        _keeps_parts_apart,
-    ),
-    Row(
-        "membind= that is not the same in all parts with affinity[]", "membind", _differs_in_memory
-    ),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
     Row("cu[balance] in parts", "balance", _balances_parts),
     Row(
@@ -107,9 +83,8 @@ def refuse_not_built(
         if _is_there(name, section, schema):
             continue
         if name in schema.units and section != "rusage":
-            if name in schema.pools or section == "same":
-                what = f"{name} in {section}[], since it is consumed,"
-                return _not_built(what, [name], texts)
+            if section == "same":
+                return _not_built(f"{name} in same[], since it is consumed,", [name], texts)
         elif name in MEASURED and section == "same":
             return _not_built(f"{name} in same[], since it changes,", [name], texts)
         elif name in OFFERED:

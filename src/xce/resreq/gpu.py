@@ -15,8 +15,10 @@ ITEMS: Final = (*COUNTS, "gmem", "mig")
 _RUSAGE: Final = "Error in rusage section"
 HIDDEN: Final = "nocvd"
 """Behind ``mps=yes``: the job is not told its GPUs in ``CUDA_VISIBLE_DEVICES``."""
-_MPS_WAYS: Final = ("shared", "per_socket", "per_gpu")
-"""Of ``mps``: which jobs, and which GPUs, have one daemon together."""
+SHARED: Final = "shared"
+"""Behind ``mps=yes``: jobs of a user with parts of the same GPUs have one daemon together."""
+_MPS_WAYS: Final = ("per_socket", "per_gpu")
+"""Of ``mps``: which GPUs of a job have one daemon together."""
 _NOT_BUILT: Final = {
     "gtile": "gtile, GPUs of each socket (use glink=yes for GPUs of one NVLink domain, aff=yes for"
     " processors near them, span[gtile=n] for GPUs of each host)",
@@ -54,9 +56,9 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
     if not count:
         return None
     wish = wish_of(settings)
-    if wish.mps and milli < WHOLE:
+    if wish.mps and milli < WHOLE and SHARED not in wish.mps.split(","):
         raise ResreqError(
-            "mps=yes is about whole GPUs: on those that are given out in parts the site runs MPS",
+            "mps=yes is about whole GPUs; jobs with parts of GPUs share a daemon: mps=yes,shared",
             word="mps",
             lsf=_RUSAGE,
         )
@@ -137,26 +139,28 @@ def _mps_of(settings: Mapping[str, str]) -> str:
 
     Raises:
         ResreqError: It is nothing that can be said, or the GPUs are AMD's.
-        NotBuiltError: Several jobs, or parts of one, would have daemons in another way.
+        NotBuiltError: A job would have several daemons on a host.
     """
     first, *words = settings.get("mps", "no").split(",")
     other = [word for word in (first, *words) if word in _MPS_WAYS]
     if other:
         raise NotBuiltError(
-            f"{other[0]} of mps is not built yet: mps=yes gives each job a control daemon of its"
-            " own on each of its hosts, for all its GPUs there",
+            f"{other[0]} of mps is not built yet: mps=yes gives a job one control daemon on each"
+            " of its hosts, for all its GPUs there",
             word=other[0],
         )
     if first == "no" and not words:
         return ""
-    if first != "yes" or words not in ([], [HIDDEN]):
-        raise ResreqError(f"mps is yes, yes,{HIDDEN} or no", word=settings["mps"], lsf=_RUSAGE)
+    ways = [way for way in (SHARED, HIDDEN) if way in words]
+    if first != "yes" or sorted(words) != sorted(ways):
+        text = f"mps is yes, yes,{SHARED}, yes,{HIDDEN}, yes,{SHARED},{HIDDEN} or no"
+        raise ResreqError(text, word=settings["mps"], lsf=_RUSAGE)
     models = vendor_of(settings.get("gmodel", ""))
     if "amd" in (settings.get("gvendor"), models):
         raise ResreqError(
             "mps=yes is NVIDIA's, and AMD's GPUs are asked for", word="mps", lsf=_RUSAGE
         )
-    return ",".join((first, *words))
+    return ",".join((first, *ways))
 
 
 def _check_setting(name: str, value: str) -> None:

@@ -85,7 +85,7 @@ def _scores(shape: Shape, ground: Ground, facts: HostFacts) -> tuple[tuple[str, 
     if shape.preference is not None:
         names.append("-preference")
         columns.append(shape.preference * 1000)
-    look = HostColumns(facts, ground.free)
+    look = HostColumns(facts, ground.free, ground.pools)
     for name, is_descending in shape.order or (("slots", True),):
         if look.kind(name) == "boolean":
             column = look.flag(name).astype(np.int64) * 1000

@@ -43,6 +43,7 @@ def find_processor_faults(
         return ["processors are not said for each entry"]
     faults: list[str] = []
     given: dict[HostNumber, Numbers] = {}
+    units: dict[HostNumber, list[tuple[Affinity, Numbers]]] = {}
     for number, size, owner, words in zip(numbers, sizes, owners, processors, strict=True):
         text = roles[owner].affinity
         name = table.names[number]
@@ -64,9 +65,27 @@ def find_processor_faults(
         if not all(some <= there.keys() for some in (held, *bound)):
             faults.append(f"processors of host {name} are not there")
             continue
-        why = _fault_of_entry(parse_affinity(text), held, bound, there)
+        wish = parse_affinity(text)
+        units.setdefault(number, []).append((wish, frozenset().union(*bound)))
+        why = _fault_of_entry(wish, held, bound, there)
         faults += [f"processors of host {name}: {why}"] if why else []
+    for number, some in units.items():
+        if _share_domains(some, table.processors.by_number(number)):
+            faults.append(f"parts share what one has for itself on host {table.names[number]}")
     return faults
+
+
+def _share_domains(
+    entries: Sequence[tuple[Affinity, Numbers]], there: dict[int, Processor]
+) -> bool:
+    """Return whether a part of the job has units where another one wants to be without it."""
+    for place, (wish, mine) in enumerate(entries):
+        if wish.exclusive and wish.scope == "injob":
+            own = _domains(mine, wish.exclusive, there)
+            others = [units for at, (_, units) in enumerate(entries) if at != place]
+            if any(own & _domains(units, wish.exclusive, there) for units in others):
+                return True
+    return False
 
 
 def _sets(words: Sequence[int], tasks: int) -> list[Numbers]:
@@ -93,7 +112,7 @@ def _fault_of_entry(
         if held != own:
             return f"a {wish.exclusive} is not held as a whole"
     elif held != frozenset().union(*bound):
-        return "tasks are bound to others than are held"
+        return "tasks have others than are held"
     for one, other in combinations(bound, 2):
         if one & other:
             return "two tasks have one processor"
@@ -120,15 +139,13 @@ def _domains(some: Numbers, level: str, there: dict[int, Processor]) -> set[int]
 
 def _fault_of_task(wish: Affinity, some: Numbers, there: dict[int, Processor]) -> str:
     """Return what is wrong with what one task has; empty: nothing."""
-    level = wish.cpubind if wish.cpubind and _WIDER[wish.cpubind] > _WIDER[wish.unit] else wish.unit
+    level = wish.unit
     whole: dict[int, set[int]] = {}
     for number, item in there.items():
         whole.setdefault(item.place(level), set()).add(number)
     units = [frozenset(whole[place]) for place in sorted(_domains(some, level, there))]
     if frozenset().union(*units) != some:
         return f"a task has a part of a {level}"
-    if level != wish.unit:
-        return "" if len(units) <= wish.count * wish.repeat else "a task has too much"
     if len(units) != wish.count * wish.repeat:
         return f"a task has {len(units)} {level} units, not {wish.count * wish.repeat}"
     if wish.same:

@@ -68,10 +68,14 @@ class HostFacts:
         counters = table.resources[2:]
         self.totals = {f"max{name}": table.row[name] for name in counters}
         """Names under which the whole of a counter is known, and its row."""
-        self.kinds |= dict.fromkeys((*counters, *self.totals), "number")
+        self.pools = frozenset(
+            [pool.name for pool in config.pools]
+            + [item.name for item in config.resources if item.kind == "pool"]
+        )
+        self.kinds |= dict.fromkeys((*counters, *self.totals, *self.pools), "number")
         self.measured = frozenset((*MEASURED, "status")) - {*counters}
         """What hosts measure or are, and nobody gives out."""
-        self.moving = self.measured | table.row.keys()
+        self.moving = self.measured | table.row.keys() | self.pools
         """Names of what changes with what runs."""
         self.attributes: list[Mapping[str, int | str | bool]] = list(
             map(table.attributes, range(table.count))
@@ -214,12 +218,21 @@ class HostColumns:
     Args:
         facts: What is known of hosts.
         free: What is free, along resources and hosts.
+        pools: What pools have: of that each host has all.
         is_idle: It is what would be free if nothing ran: then no load is known.
     """
 
-    def __init__(self, facts: HostFacts, free: Column, *, is_idle: bool = False) -> None:
+    def __init__(
+        self,
+        facts: HostFacts,
+        free: Column,
+        pools: Mapping[str, int] | None = None,
+        *,
+        is_idle: bool = False,
+    ) -> None:
         self._facts = facts
         self._free = free
+        self._pools = pools or {}
         self._is_idle = is_idle
         self.unsettled = facts.measured if is_idle else frozenset[str]()
         """Numbers that may be anything."""
@@ -244,6 +257,8 @@ class HostColumns:
                 return total[1] * 1000, self._all
             case "ncpus":
                 return self._facts.cpus, self._all
+            case _ if name in self._facts.pools:
+                return self._all * np.int64(self._pools.get(name, 0) * 1000), self._all
             case _:
                 return self._counter(name) or self._load(name) or self._facts.number(name)
 

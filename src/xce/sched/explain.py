@@ -27,6 +27,7 @@ _MOVING: Final = frozenset(
         HostCode.SLOTS_BUSY,
         HostCode.AMOUNT_SHORT,
         HostCode.EXCLUSIVE,
+        HostCode.TAKEN,
         HostCode.THRESHOLD,
         HostCode.LOAD,
         HostCode.DEVICES_BUSY,
@@ -253,4 +254,6 @@ def cures(reason: Reason) -> frozenset[Wake]:
             kinds = {Wake.CAPACITY}
     if any(_reads_load(item) for item in reason.host_reasons):
         kinds.add(Wake.LOAD)
+    if any(_moves(item) and item.code is HostCode.SELECT for item in reason.host_reasons):
+        kinds.add(Wake.POOL)  # whose amounts a select may name, too
     return frozenset({*kinds, Wake.CONFIG}).union(*map(cures, reason.under))

@@ -59,8 +59,8 @@ class Sieve:
             self.left = self.left > out
             self._out[code] = self._out[code] | out if code in self._out else out
 
-    def passes(self, mask: Flags) -> bool:
-        """Return whether all hosts that are left are in ``mask``."""
+    def settle(self, mask: Flags) -> bool:
+        """Take out what is not in ``mask``, if nothing is to be said of it; False: something is."""
         return not np.count_nonzero(self.left > mask)
 
     def left_or(self, *codes: HostCode) -> Flags:
@@ -87,8 +87,8 @@ class SilentSieve(Sieve):
         """Take out what is not in ``mask``."""
         self.left = self.left & mask
 
-    def passes(self, mask: Flags) -> bool:
-        """Take out what is not in ``mask``: no more need be said about it."""
+    def settle(self, mask: Flags) -> bool:
+        """Take out what is not in ``mask``."""
         self.left = self.left & mask
         return True
 
@@ -196,10 +196,16 @@ def filter_load(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) ->
 def filter_select_now(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
     """Keep what ``select[]`` wants, if that depends on what is free."""
     if shape.program is not None and shape.select_moves:
-        columns = HostColumns(facts, ground.free, is_idle=ground.is_idle)
+        columns = HostColumns(facts, ground.free, ground.pools, is_idle=ground.is_idle)
         moving = ",".join(sorted(facts.moving & set(shape.program.names)))
         mask = shape.program.mask(columns, columns.unsettled)
         sieve.keep(mask, HostCode.SELECT, resource=moving)
+
+
+def filter_taken(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
+    """Take out the hosts that another job has for itself."""
+    if ground.taken.any():
+        sieve.keep(~ground.taken, HostCode.TAKEN)
 
 
 def filter_empty(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts) -> None:
@@ -261,7 +267,7 @@ def filter_devices(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFacts)
         return
     wanted = shape.least if gpu.wish.per == "task" else 1
     fits = groups_by_devices(gpu, ground.free) >= wanted
-    if sieve.passes(fits):
+    if sieve.settle(fits):
         return
     needed = gpu.wish.items(shape.least)
     rows = np.where(gpu.match, ground.free[gpu.row : gpu.row + len(gpu.match)], 0).clip(min=0)
@@ -292,7 +298,7 @@ def filter_processors(sieve: Sieve, shape: Shape, ground: Ground, facts: HostFac
     wanted = shape.processors
     if wanted is not None:
         fits = tasks_by_processors(wanted, ground.free) >= shape.least
-        if sieve.passes(fits):
+        if sieve.settle(fits):
             return
         sieve.keep(
             fits,

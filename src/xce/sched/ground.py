@@ -1,6 +1,7 @@
 """What is free while a session gives it out: a copy, so that the state is only read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -8,6 +9,8 @@ from xce.sched.columns import HostFacts
 from xce.sched.outside import hosts_of_subjects
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column, Flags
+
+_NO_POOLS: Final[Mapping[str, int]] = {}
 
 
 class Ground:
@@ -22,9 +25,15 @@ class Ground:
         empty: Flags,
         where: dict[str, Column] | None = None,
         word_row: int | None = None,
+        taken: Flags | None = None,
+        pools: Mapping[str, int] = _NO_POOLS,
     ) -> None:
         self.free = free
         """Along resources and hosts; no slot is free on a host that somebody has for himself."""
+        self.taken: Flags = np.zeros(free.shape[1], np.bool_) if taken is None else taken
+        """Such hosts, where that is told apart from hosts whose slots are used."""
+        self.pools = pools
+        """What pools have at the same instant, for conditions on hosts that read it."""
         self.word_row = len(free) if word_row is None else word_row
         """The first row that is a word of a set of processors, not an amount."""
         self.empty = empty
@@ -40,11 +49,18 @@ class Ground:
         self.log: list[int] = []
         """The hosts on which something was given out, where that is kept."""
 
-    def least(self, other: "Ground") -> "Ground":
-        """Return what is free here and on another ground."""
+    def copy(self) -> "Ground":
+        """Return the same, which stays as it is when something is given out here."""
+        return Ground(
+            self.free.copy(), self.empty.copy(), self.where, self.word_row, self.taken.copy(),
+            self.pools,
+        )  # fmt: skip
+
+    def least(self, other: "Ground", pools: Mapping[str, int]) -> "Ground":
+        """Return what is free here and on another ground; ``pools``: likewise."""
         free, row = np.minimum(self.free, other.free), self.word_row
         free[row:] = self.free[row:] & other.free[row:]
-        return Ground(free, self.empty & other.empty, self.where, row)
+        return Ground(free, self.empty & other.empty, self.where, row, pools=pools)
 
     def take(self, numbers: Column, amounts: Column, *, exclusive: bool) -> None:
         """Give out ``amounts`` (a column each) on the hosts ``numbers``, each named once."""
@@ -53,6 +69,7 @@ class Ground:
         self.empty[numbers] = False
         if exclusive:
             self.free[0, numbers] = 0
+            self.taken[numbers] = True
         if self.keeps_log:
             self.log += numbers.tolist()
 
@@ -76,20 +93,21 @@ class Ground:
             self.log += numbers
 
 
-def open_ground(state: ClusterState) -> Ground:
-    """Return what is free now."""
+def open_ground(state: ClusterState, pools: Mapping[str, int]) -> Ground:
+    """Return what is free now; ``pools``: what they have, to be kept so by the caller."""
     table = state.hosts
     free = table.free()
-    free[0][table.exclusive > 0] = 0
+    taken: Flags = table.exclusive > 0
+    free[0][taken] = 0
     empty: Flags = table.attempts == 0
     if state.holds:
         empty &= ~table.held.any(axis=0)
-    return Ground(free, empty, hosts_of_subjects(state), table.word_row)
+    return Ground(free, empty, hosts_of_subjects(state), table.word_row, taken, pools)
 
 
-def idle_ground(facts: HostFacts) -> Ground:
-    """Return what would be free if nothing ran."""
-    free = facts.idle()
-    ground = Ground(free, np.ones(free.shape[1], np.bool_), word_row=facts.table.word_row)
+def idle_ground(facts: HostFacts, pools: Mapping[str, int]) -> Ground:
+    """Return what would be free if nothing ran; ``pools``: all that they have."""
+    free, row = facts.idle(), facts.table.word_row
+    ground = Ground(free, np.ones(free.shape[1], np.bool_), word_row=row, pools=pools)
     ground.is_idle = True
     return ground

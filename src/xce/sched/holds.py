@@ -89,10 +89,9 @@ class Holds:
 
     def own_view(self, held: Held, now: View) -> View:
         """Return what is free for the one for whom room is held."""
-        ground = Ground(
-            now.ground.free.copy(), now.ground.empty.copy(), now.ground.where, now.ground.word_row
-        )
-        pools = dict(now.pools)
+        where, row, pools = now.ground.where, now.ground.word_row, dict(now.pools)
+        free, empty = now.ground.free.copy(), now.ground.empty.copy()
+        ground = Ground(free, empty, where, row, pools=pools)
         self.give(held, View(ground, pools))
         return View(ground, pools)
 

@@ -63,15 +63,17 @@ class Passed:
         self._may = False
         self._masks: dict[bytes, int] = {}
         self._allowed: list[Flags] = []
-        self.free: Column = np.zeros((0, 0), np.int64)
+        self.ground = Ground(np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
         """What was free when it was counted."""
         self._needs: Column = np.zeros((0, 0), np.int64)
         """Along rows and resources."""
         self._mask: Places = np.zeros(0, np.intp)
-        self._short: Column = np.zeros((0, 1), np.int64)
-        """How many hosts are short of each resource, and in the last column, of none."""
-        self._told: Flags = np.zeros((0, 0), np.bool_)
-        """Which resources the reasons name."""
+        self._short: Column = np.zeros((0, 2), np.int64)
+        """How many hosts are short of each resource; behind these, how many others have for
+        themselves, and how many it fits on.
+        """
+        self._told: Flags = np.zeros((0, 1), np.bool_)
+        """Which of these, but for the last, the reasons name."""
 
     def clear(self) -> None:
         """Forget all."""
@@ -94,13 +96,15 @@ class Passed:
             state.holds or state.stopped or state.windows or state.reservations or has_limits(state)
         )
 
-    def open(self, state: ClusterState, free: Column, facts: HostFacts, policy: Policy) -> "Turns":
+    def open(
+        self, state: ClusterState, ground: Ground, facts: HostFacts, policy: Policy
+    ) -> "Turns":
         """Begin a session with what is free; return the turns of those who wait as they did."""
-        is_alike = free.shape == self.free.shape and self.may(state)
-        if not is_alike or len(self._changed(free)) * len(self.rows) > _CELLS_MAX:
+        is_alike = ground.free.shape == self.ground.free.shape and self.may(state)
+        if not is_alike or len(self._changed(ground)) * len(self.rows) > _CELLS_MAX:
             self.clear()
             return NO_TURNS
-        self.correct(free)
+        self.correct(ground)
         found = [_as_it_was(state, row) for row in self.rows]
         kept = [place for place, row in enumerate(found) if row is not None]
         self._take_rows([row for row in found if row is not None], np.array(kept, np.intp))
@@ -111,30 +115,32 @@ class Passed:
         if len(kept) < len(self.rows):
             self._take_rows([self.rows[place] for place in kept], np.array(kept, np.intp))
 
-    def correct(self, free: Column) -> None:
+    def correct(self, ground: Ground) -> None:
         """Bring the counts to what is free."""
-        changed = self._changed(free)
+        changed = self._changed(ground)
         step = max(1, _CELLS_MAX // max(1, len(self.rows)))
         for first in range(0, len(changed), step):
             hosts = changed[first : first + step]
-            self._short += self._count(self._needs, self._mask, hosts, free)
-            self._short -= self._count(self._needs, self._mask, hosts, self.free)
+            self._short += self._count(self._needs, self._mask, hosts, ground)
+            self._short -= self._count(self._needs, self._mask, hosts, self.ground)
         if len(changed):
-            self.free = free.copy()
+            self.ground = ground.copy()
 
-    def _changed(self, free: Column) -> Places:
-        return np.flatnonzero((free != self.free).any(axis=0))
+    def _changed(self, ground: Ground) -> Places:
+        is_other = (ground.free != self.ground.free).any(axis=0)
+        return np.flatnonzero(is_other | (ground.taken != self.ground.taken))
 
-    def _count(self, needs: Column, masks: Places, hosts: Places, free: Column) -> Column:
-        """Return how many of some hosts are short of what first, along rows and resources."""
+    def _count(self, needs: Column, masks: Places, hosts: Places, ground: Ground) -> Column:
+        """Return how many of some hosts are short of what first, as the columns of ``_short``."""
         kinds = needs.shape[1]
         allowed = np.stack([mask[hosts] for mask in self._allowed])[masks]
-        first = np.full((len(needs), len(hosts)), kinds, np.int8)
+        first = np.full((len(needs), len(hosts)), kinds + 1, np.int16)
         for kind in range(kinds - 1, -1, -1):
             need = needs[:, kind, None]
-            first[(need > 0) & (free[kind, hosts] < need)] = kind
+            first[(need > 0) & (ground.free[kind, hosts] < need)] = kind
+        first[:, ground.taken[hosts]] = kinds
         first[~allowed] = -1
-        counts = [np.count_nonzero(first == kind, axis=1) for kind in range(kinds + 1)]
+        counts = [np.count_nonzero(first == kind, axis=1) for kind in range(kinds + 2)]
         return np.stack(counts, axis=1).astype(np.int64)
 
     def _take_rows(self, rows: list[Row], order: Places) -> None:
@@ -163,21 +169,22 @@ class Passed:
         self,
         state: ClusterState,
         asleep: Mapping[RequestClass, Reason],
-        free: Column,
+        ground: Ground,
         rank_of: Callable[[RequestClass], Rank],
         shape_of: Callable[[RequestClass], Shape | None],
     ) -> None:
-        """Take in those who did not fit in this session; ``free`` is what is free at its end."""
+        """Take in those who did not fit in this session; ``ground``: what is free at its end."""
         if len(asleep) < max(PASS_FROM, len(self.rows) + 1) or not self.may(state):
             return
         if not self.rows:
             self.clear()
-            self.free = free.copy()
-            self._needs = np.zeros((0, len(free)), np.int64)
-            self._short = np.zeros((0, len(free) + 1), np.int64)
-            self._told = np.zeros((0, len(free)), np.bool_)
+            self.ground = ground.copy()
+            kinds = len(ground.free)
+            self._needs = np.zeros((0, kinds), np.int64)
+            self._short = np.zeros((0, kinds + 2), np.int64)
+            self._told = np.zeros((0, kinds + 1), np.bool_)
         known = {row.found for row in self.rows}
-        most = _CELLS_MAX // max(1, free.shape[1])
+        most = _CELLS_MAX // max(1, ground.free.shape[1])
         new: list[Row] = []
         for found, reason in asleep.items():
             if len(new) >= most:
@@ -188,7 +195,7 @@ class Passed:
                 key = (rank_of(found), (first, 0, first))
                 new.append(Row(key, found, shape, reason, reason))
         if new:
-            self._append(new, free, state.hosts.row)
+            self._append(new, ground, state.hosts.row)
 
     def _number(self, shape: Shape) -> bool:
         """Give a number to the hosts that a request may use; return whether there is room."""
@@ -200,26 +207,30 @@ class Passed:
             self._allowed.append(shape.allowed)
         return True
 
-    def _append(self, new: list[Row], free: Column, numbers: Mapping[str, int]) -> None:
-        self.correct(free)
+    def _append(self, new: list[Row], ground: Ground, numbers: Mapping[str, int]) -> None:
+        self.correct(ground)
         needs = np.stack([row.shape.unit for row in new])
         masks = np.array([self._masks[row.shape.allowed.tobytes()] for row in new], np.intp)
-        short = self._count(needs, masks, np.arange(free.shape[1]), free)
+        short = self._count(needs, masks, np.arange(ground.free.shape[1]), ground)
         self._needs = np.concatenate((self._needs, needs))
         self._mask = np.concatenate((self._mask, masks))
         self._short = np.concatenate((self._short, short))
-        told = np.stack([_resources(row.reason, len(free), numbers) for row in new])
+        told = np.stack([_told(row.reason, len(ground.free), numbers) for row in new])
         self._told = np.concatenate((self._told, told))
         rows = [*self.rows, *new]
         order = sorted(range(len(rows)), key=lambda place: rows[place].key)
         self._take_rows([rows[place] for place in order], np.array(order, np.intp))
 
 
-def _resources(reason: Reason, count: int, numbers: Mapping[str, int]) -> Flags:
-    """Return of which resources hosts are short for the time being."""
-    told = np.zeros(count, np.bool_)
+def _told(reason: Reason, kinds: int, numbers: Mapping[str, int]) -> Flags:
+    """Return of which resources hosts are short for the time being, and behind these, whether
+    some are taken.
+    """
+    told = np.zeros(kinds + 1, np.bool_)
     for item in reason.host_reasons:
-        if item.code is HostCode.SLOTS_BUSY:
+        if item.code is HostCode.TAKEN:
+            told[-1] = True
+        elif item.code is HostCode.SLOTS_BUSY:
             told[0] = True
         elif item.code is HostCode.AMOUNT_SHORT:
             told[numbers[item.resource]] = True
@@ -311,7 +322,7 @@ class Turns:
         end = len(self._keys)
         if given != self._given and self._at < end:
             self._given = given
-            self._note(ground.free)
+            self._note(ground)
         if self._notes > _NOTES_MAX:
             rows = self._passed.rows[self._at :]
             self._tried.update(range(self._at, end))
@@ -339,11 +350,11 @@ class Turns:
             return min(self._keys[self._at][1], before)
         return before
 
-    def _note(self, free: Column) -> None:
-        """Note that something was given out; ``free`` is what is left."""
+    def _note(self, ground: Ground) -> None:
+        """Note that something was given out; ``ground`` is what is left."""
         self._notes += 1
         if self._notes <= _NOTES_MAX:
-            self._passed.correct(free)
+            self._passed.correct(ground)
             self._fitting = self._passed.fitting().tolist()[::-1]
 
     def close(self) -> Iterator[tuple[RequestClass, Reason]]:
@@ -355,10 +366,9 @@ class Turns:
 
     def _explain(self, shape: Shape) -> Reason:
         """Return why a request does not fit on what is free now."""
-        facts, policy, free = self._facts, self._policy, self._passed.free
+        facts, policy, ground = self._facts, self._policy, self._passed.ground
         assert facts is not None
         assert policy is not None
-        ground = Ground(free, np.zeros(free.shape[1], np.bool_))
         sieve = sift(shape, ground, facts, policy, shape.unit)
         return explain_ground(shape, ground, facts, policy, sieve, {})
 

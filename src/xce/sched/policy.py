@@ -51,6 +51,7 @@ FIRST_COME: Final = Policy(
     ),
     passing=(filters.filter_reach, filters.filter_open, filters.filter_device_open),
     current=(
+        filters.filter_taken,
         filters.filter_select_now,
         filters.filter_empty,
         filters.filter_own_domains,

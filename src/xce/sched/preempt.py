@@ -192,7 +192,8 @@ class Preemptor:
         }
         total = self._state.hosts.total[0]
         empty = (free[0] >= total) & (total > 0)
-        return View(Ground(free, empty, now.ground.where, now.ground.word_row), pools)
+        where, row = now.ground.where, now.ground.word_row
+        return View(Ground(free, empty, where, row, pools=pools), pools)
 
     def _needed(
         self, now: View, candidates: _Candidates, size: int, spot: Spot, found: RequestClass

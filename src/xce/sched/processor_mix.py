@@ -14,7 +14,6 @@ from xce.model.processor import Layout, join_words, words_of
 from xce.resreq.ast import Affinity
 from xce.sched.processor_room import ProcessorShape
 from xce.sched.processors import (
-    bound_to,
     choices,
     count_choices,
     held_by,
@@ -135,8 +134,7 @@ def _words(shape: ProcessorShape | None, number: int, tasks: Sequence[int]) -> l
     assert shape is not None, "no processors are wanted"
     layout = shape.layouts[int(shape.codes[number])]
     held = held_by(shape.wish, layout, tasks)
-    bound = (bound_to(shape.wish, layout, task) for task in tasks)
-    return [word for mask in (held, *bound) for word in words_of(mask, shape.words)]
+    return [word for mask in (held, *tasks) for word in words_of(mask, shape.words)]
 
 
 def _is_plain(ask: _Ask) -> bool:
@@ -148,13 +146,57 @@ def _in_order(
     asks: Sequence[_Ask], order: Sequence[int], layout: Layout, free: int
 ) -> Units | None:
     found: list[list[int]] = [[] for _ in asks]
+    used = 0
     for place in order:
         wish, tasks = asks[place]
-        found[place] = place_tasks(wish, layout, free, tasks)
-        if len(found[place]) < tasks:
+        mine = place_tasks(wish, layout, free & ~_barred(wish, layout, used), tasks)
+        if len(mine) < tasks:
             return None
-        free &= ~held_by(wish, layout, found[place])
+        found[place] = mine
+        used = functools.reduce(int.__or__, mine, used)
+        free &= ~_closed_by(wish, layout, mine)
     return tuple(found)
+
+
+def are_apart(
+    shapes: Sequence[ProcessorShape | None],
+    free: Column,
+    numbers: Sequence[int],
+    sizes: Sequence[int],
+    parts: Sequence[int],
+) -> bool:
+    """Return whether no part has anything of what another one has for itself within the job.
+
+    That is all that is open of a placement whose parts were given processors one after the other.
+
+    Args:
+        shapes: What each part wants; None: any processors.
+        free: What is free, along all rows and hosts.
+        numbers: Hosts of the placement.
+        sizes: Tasks of each entry.
+        parts: The part of each entry.
+    """
+    if not any(shape is not None and _keeps_job_out(shape.wish) for shape in shapes):
+        return True
+    return Mix(shapes, free).bind(numbers, sizes, parts) is not None
+
+
+def _keeps_job_out(wish: Affinity) -> bool:
+    """Return whether tasks have domains of which other tasks of the job, and they alone, get
+    nothing.
+    """
+    return is_exclusive(wish) and wish.scope == "injob"
+
+
+def _barred(wish: Affinity, layout: Layout, used: int) -> int:
+    """Return which processors tasks cannot have beside ``used``, the units of other parts."""
+    return layout.around(used, wish.exclusive) if _keeps_job_out(wish) else 0
+
+
+def _closed_by(wish: Affinity, layout: Layout, tasks: Sequence[int]) -> int:
+    """Return what the tasks of other parts cannot have beside some of this one."""
+    held = held_by(wish, layout, tasks)
+    return layout.around(held, wish.exclusive) if _keeps_job_out(wish) else held
 
 
 class _Search:
@@ -162,33 +204,36 @@ class _Search:
 
     def __init__(self, asks: Sequence[_Ask], layout: Layout, left: int) -> None:
         self.asks, self.layout, self.left = asks, layout, left
-        self.dead: set[tuple[int, int, int, int]] = set()
+        self.dead: set[tuple[int, int, int, int, int]] = set()
+        self.knows_used = any(_keeps_job_out(ask.wish) for ask in asks)
         self.found: list[list[int]] = [[] for _ in asks]
 
     def run(self, free: int) -> Units | None:
         """Return the units of each part; None: there are none, or ``left`` is negative."""
-        return tuple(self.found) if self._part(0, free) else None
+        return tuple(self.found) if self._part(0, free, 0) else None
 
-    def _part(self, place: int, free: int) -> bool:
+    def _part(self, place: int, free: int, used: int) -> bool:
         if place == len(self.asks):
             return True
         wish = self.asks[place].wish
         spaces = choices(wish, self.layout, free) if wish.distribute_count else [free]
-        return any(self._task(place, 0, free, within) for within in spaces)
+        return any(self._task(place, 0, free, within, used) for within in spaces)
 
-    def _task(self, place: int, done: int, free: int, within: int) -> bool:
+    def _task(self, place: int, done: int, free: int, within: int, used: int) -> bool:
         wish, tasks = self.asks[place]
         if done == tasks:
-            return self._part(place + 1, free)
-        state = (place, done, free, within & free)
+            return self._part(place + 1, free, used)
+        state = (place, done, free, within & free, used if self.knows_used else 0)
         if state in self.dead:
             return False
+        within &= ~_barred(wish, self.layout, used)
         for way in self._ways(wish, free, within & free):
             self.left -= 1
             if self.left < 0:
                 return False
             self.found[place].append(way)
-            if self._task(place, done + 1, free & ~held_by(wish, self.layout, [way]), within):
+            left = free & ~_closed_by(wish, self.layout, [way])
+            if self._task(place, done + 1, left, within, used | way):
                 return True
             self.found[place].pop()
         self.dead.add(state)
@@ -210,6 +255,8 @@ class _Search:
 
     def _may_be(self, wish: Affinity, free: int, way: int) -> bool:
         if not is_exclusive(wish):
+            return True
+        if wish.scope == "injob":
             return True
         if wish.scope != "intask":
             around = self.layout.around(way, wish.exclusive)

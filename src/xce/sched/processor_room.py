@@ -12,7 +12,7 @@ import numpy as np
 from xce.model.processor import Layout, join_words, words_of
 from xce.resreq.affinity import parse_affinity
 from xce.resreq.ast import Affinity
-from xce.sched.processors import bound_to, held_by, most_attempts, most_tasks, place_tasks
+from xce.sched.processors import held_by, most_attempts, most_tasks, place_tasks
 from xce.state.hosts import Column
 from xce.state.processors import ProcessorTable
 
@@ -111,7 +111,7 @@ def _count(shape: ProcessorShape, words: Column, tasks: int) -> Column:
 def pick_processors(shape: ProcessorShape, number: int, tasks: int, free: Column) -> list[int]:
     """Return what an attempt gets of the processors of one host, as a record holds it.
 
-    That is a set of words that it holds, then a set for what each task is bound to.
+    That is a set of words that it holds, then a set for the units of each task.
 
     Args:
         shape: What is wanted; it fits.
@@ -124,5 +124,4 @@ def pick_processors(shape: ProcessorShape, number: int, tasks: int, free: Column
     assert len(picked) == tasks, "processors that fit cannot be picked"
     held = words_of(held_by(shape.wish, layout, picked), words)
     free -= held
-    bound = [words_of(bound_to(shape.wish, layout, task), words) for task in picked]
-    return [word for one in (held, *bound) for word in one]
+    return [word for one in (held, *(words_of(task, words) for task in picked)) for word in one]

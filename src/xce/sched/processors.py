@@ -59,12 +59,6 @@ def held_by(wish: Affinity, layout: Layout, tasks: Sequence[int]) -> int:
     return layout.around(mask, wish.exclusive) if is_wide else mask
 
 
-def bound_to(wish: Affinity, layout: Layout, task: int) -> int:
-    """Return what a task is bound to: its units, or the domains around them with ``cpubind=``."""
-    is_wider = bool(wish.cpubind) and _RANK[wish.cpubind] < _RANK[wish.unit]
-    return layout.around(task, wish.cpubind) if is_wider else task
-
-
 def is_exclusive(wish: Affinity) -> bool:
     """Return whether a wish for domains says more than that units are not shared."""
     return bool(wish.exclusive) and _RANK[wish.exclusive] < _RANK[wish.unit]

@@ -48,7 +48,7 @@ def preferences(shape: Shape, facts: HostFacts) -> Column | None:
 def rank_hosts(shape: Shape, ground: Ground, facts: HostFacts) -> Column:
     """Return all host numbers, the best one first."""
     if shape.order:
-        columns = HostColumns(facts, ground.free)
+        columns = HostColumns(facts, ground.free, ground.pools)
         keys = [_sort_key(columns, *key) for key in reversed(shape.order)]
     elif shape.gpu is not None:
         keys = [-rank_by_gpus(shape, shape.gpu, ground, facts)]
@@ -149,7 +149,7 @@ def _keys_of_each(
         return None
     at = np.repeat(np.arange(len(attempts)), attempts)
     before = np.arange(len(at)) - np.repeat(np.cumsum(attempts) - attempts, attempts)
-    columns = HostColumns(facts, ground.free)
+    columns = HostColumns(facts, ground.free, ground.pools)
     return [_key_after(columns, key, shape.unit, at, before) for key in reversed(shape.order)]
 
 

@@ -174,7 +174,7 @@ class Session:
         """Find out who of those that did not fit before does not fit now."""
         passed = self._memory.passed
         if passed.rows:
-            self.turns = passed.open(self._state, self._free.free, self._facts, self._policy)
+            self.turns = passed.open(self._state, self._free, self._facts, self._policy)
 
     def call_up(self, queue: Queue) -> None:
         """Put into the order who of those is next and does fit."""
@@ -354,7 +354,7 @@ class Session:
             look_at_us=look_at_us,
         )
         if self._ground is not None:
-            self._memory.take_passed(self._state, self._asleep, self._free.free, self._line.rank)
+            self._memory.take_passed(self._state, self._asleep, self._free, self._line.rank)
         return Plan(
             self._state.seq,
             self._state.config_version,
@@ -378,7 +378,7 @@ class Session:
     def _free(self) -> Ground:
         """What is free now; found out when it is first asked for."""
         if self._ground is None:
-            self._ground = open_ground(self._state)
+            self._ground = open_ground(self._state, self._pools)
         return self._ground
 
     def _refusal(self, shape: Shape) -> Reason | None:

@@ -105,6 +105,8 @@ class Shape:
 
     select_moves = False
     """Whether ``select[]`` names what is given out; set by `compile_standing`, too."""
+    reads_pools = False
+    """Whether ``select[]`` names pools; set by `compile_standing`, too."""
     reads_load = False
     """Whether what hosts measure has a say; set by `compile_standing`, too."""
     processors: ProcessorShape | None = None

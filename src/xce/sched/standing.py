@@ -1,5 +1,6 @@
 """What holds for a shape as long as hosts and configuration stay as they are."""
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -80,9 +81,11 @@ def _lasting_sieve(shape: Shape, facts: HostFacts, policy: Policy) -> Sieve:
     return sieve
 
 
-def _idle_sieve(shape: Shape, facts: HostFacts, policy: Policy) -> Sieve:
+def _idle_sieve(
+    shape: Shape, facts: HostFacts, policy: Policy, pools_total: Mapping[str, int]
+) -> Sieve:
     """Return the hosts that could take a share of a request if nothing ran."""
-    sieve, idle = _lasting_sieve(shape, facts, policy), idle_ground(facts)
+    sieve, idle = _lasting_sieve(shape, facts, policy), idle_ground(facts, pools_total)
     if shape.program is not None and shape.select_moves:
         filters.filter_select_now(sieve, shape, idle, facts)
     filters.filter_threshold(sieve, shape, idle, facts)
@@ -96,7 +99,8 @@ def _explain_never(
     shortage = pools.explain_shortage(shape, state.pools.total, is_total=True)
     if shortage is not None:
         return shortage
-    ground, reasons, trail = idle_ground(facts), list(sieve.reasons), Trail()
+    ground, trail = idle_ground(facts, state.pools.total), Trail()
+    reasons = list(sieve.reasons)
     now = Sieve(sieve.left, shape.unit)
     filters.filter_select_now(now, shape, ground, facts)
     filters.filter_threshold(now, shape, ground, facts)
@@ -126,6 +130,7 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     """Set what a request says of how tasks lie on hosts, host by host."""
     if shape.program is not None:
         shape.select_moves = not facts.moving.isdisjoint(shape.program.names)
+        shape.reads_pools = not facts.pools.isdisjoint(shape.program.names)
     request = shape.request
     shape.reads_load = reads_load(shape)
     shape.groups = _groups(request.same, facts)
@@ -192,6 +197,7 @@ def _compile_whole(shape: Shape, state: ClusterState, facts: HostFacts, policy: 
     """Set the masks of a request with parts or alternatives from theirs."""
     for inner in shape.inner:
         compile_standing(inner, state, facts, policy)
+    shape.reads_pools = any(inner.reads_pools for inner in shape.inner)
     masks = [inner.allowed for inner in shape.inner]
     shape.allowed = reduce(or_, masks) if masks else np.zeros(facts.table.count, np.bool_)
     if not facts.has_joined.any():
@@ -225,8 +231,9 @@ def _never_together(
     alone = [(place, why) for place, why in whys if why is not None]
     if alone:
         return msgspec.structs.replace(conclude_parts(shape, alone), unsatisfiable=True)
-    ground, trail = idle_ground(facts), Trail()
-    masks = tuple(_idle_sieve(part, facts, policy).left for part in shape.inner)
+    total, trail = state.pools.total, Trail()
+    ground = idle_ground(facts, total)
+    masks = tuple(_idle_sieve(part, facts, policy, total).left for part in shape.inner)
     ranked = tuple(everyone(facts) for _ in shape.inner)
     with_closed(shape, are_open=True)
     found = find_whole(shape, ground, Candidates(masks, ranked), trail)

@@ -272,7 +272,7 @@ class Timeline:
             }
         ground = base.ground
         empty = free[0] >= self._totals[0]
-        view = View(Ground(free, empty, ground.where, ground.word_row), pools)
+        view = View(Ground(free, empty, ground.where, ground.word_row, pools=pools), pools)
         if len(self._views) * free.nbytes >= VIEWS_BYTES_MAX:
             self._views.clear()
         self._views[at_us] = view
@@ -341,4 +341,4 @@ def _planned(expected_us: Column, now_us: Micros) -> Column:
 def _least(one: View, other: View) -> View:
     """Return what is free in both."""
     pools = {name: min(value, other.pools[name]) for name, value in one.pools.items()}
-    return View(one.ground.least(other.ground), pools)
+    return View(one.ground.least(other.ground, pools), pools)

@@ -45,7 +45,7 @@ from xce.sched.running import Running
 from xce.sched.shape import Content, Shape, ShapeKey, Verdict, compile_shape
 from xce.sched.standing import compile_standing
 from xce.state.cluster import ClusterState, RequestClass
-from xce.state.hosts import Column, HostTable
+from xce.state.hosts import HostTable
 
 _ALWAYS: Final = frozenset({Wake.PENDING, Wake.CONFIG})
 _PROMISED: Final = frozenset({Wake.RESERVATION, Wake.CAPACITY})
@@ -241,15 +241,15 @@ class Memory:
         self,
         state: ClusterState,
         asleep: Mapping[RequestClass, Reason],
-        free: Column,
+        ground: Ground,
         rank_of: Callable[[RequestClass], Rank],
     ) -> None:
-        """Keep who did not fit, to be passed over next time; ``free``: what is free now."""
+        """Keep who did not fit, to be passed over next time; ``ground``: what is free now."""
 
         def shape_of(found: RequestClass) -> Shape | None:
             return self.plain_shape(found, state)
 
-        self.passed.add(state, asleep, free, rank_of, shape_of)
+        self.passed.add(state, asleep, ground, rank_of, shape_of)
 
     def plain_shape(self, found: RequestClass, state: ClusterState) -> Shape | None:
         """Return the shape of a class's first waiting job, if that avoids no host and is known."""
@@ -277,7 +277,7 @@ class Memory:
         last for the fewest tasks.
         """
         if ground.content is None:
-            content = ground.free.tobytes()
+            content = ground.free.tobytes() + ground.taken.tobytes()
             if content not in self._contents:
                 if len(self._contents) >= _CONTENTS_MAX:
                     self._contents.clear()
@@ -285,4 +285,5 @@ class Memory:
                 self._contents[content] = self._last_content
             ground.content = self._contents[content]
         load = self._facts.table.load_change if shape.reads_load and self._facts else 0
-        return ground.content, load, tuple(pools.values()) if shape.weighs_pools else ()
+        counts = shape.weighs_pools or shape.reads_pools
+        return ground.content, load, tuple(pools.values()) if counts else ()

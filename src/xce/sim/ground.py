@@ -20,7 +20,7 @@ from xce.sim.starter import LEAD, Desk, Leader, Starter
 from xce.sim.step import SimStep
 from xce.sim.tasks import HostTasks
 from xce.worker import action as a
-from xce.worker.still import note_still
+from xce.worker.shepherd.still import note_still
 
 OWN_CPU_US: Final = 1_500
 """What each attempt uses on its first host."""

@@ -10,6 +10,7 @@ from xce.model.job import EndCause
 from xce.model.processor import numbers_in, render_list
 from xce.model.ranges import contains
 from xce.model.reason import render_lsf, render_plain
+from xce.resreq.affinity import bound_to, parse_affinity
 from xce.sim.placements import Placement, entry_amounts, placed_request, role_of
 from xce.sim.report import Summary
 from xce.sim.scenario import rule_word
@@ -90,11 +91,14 @@ class Element:
         placement = self.placement
         if placement is None:
             return {}
-        rows = zip(placement.hosts, placement.tasks, placement.processors, strict=False)
+        whole = placed_request(run.placements.keys[placement.cls].request, placement.alternative)
+        parts = placement.parts or (0,) * len(placement.hosts)
+        rows = zip(placement.hosts, parts, placement.tasks, placement.processors, strict=False)
         found: dict[str, list[int]] = {}
-        for host, tasks, words in rows:
+        for host, part, tasks, words in rows:
             if words:
-                found.setdefault(run.state.hosts.names[host], []).extend(_bound(words, tasks))
+                bound = _bound(run, host, role_of(whole, part)[1].affinity, words, tasks)
+                found.setdefault(run.state.hosts.names[host], []).extend(bound)
         return {host: render_list(set(numbers)) for host, numbers in found.items()}
 
 
@@ -224,7 +228,11 @@ def _placement(run: ScenarioRun, job: JobId, placement: Placement | None) -> lis
                 "role": role,
                 "slots": tasks,
                 "gpus": _gpus(run, host, placement.devices[place] if placement.devices else ()),
-                **({"processors": _processors(words, tasks)} if words else {}),
+                **(
+                    {"processors": render_list(_bound(run, host, request.affinity, words, tasks))}
+                    if words
+                    else {}
+                ),
                 "amounts": entry_amounts(
                     request,
                     tasks,
@@ -246,14 +254,15 @@ def _gpus(run: ScenarioRun, host: HostNumber, places: Iterable[int]) -> list[str
     return list(dict.fromkeys(devices[place].name for place in places))
 
 
-def _processors(words: Sequence[int], tasks: int) -> str:
+def _bound(
+    run: ScenarioRun, host: HostNumber, affinity: str, words: Sequence[int], tasks: int
+) -> list[int]:
     """Return what the tasks of an entry are bound to together."""
-    return render_list(_bound(words, tasks))
-
-
-def _bound(words: Sequence[int], tasks: int) -> list[int]:
-    _, bound = split_sets(words, tasks)
-    return [number for one in bound for number in numbers_in(one)]
+    wish, layout = parse_affinity(affinity), run.state.hosts.processors.layout(host)
+    mask = 0
+    for units in split_sets(words, tasks)[1]:
+        mask |= bound_to(wish, layout, units)
+    return numbers_in(mask)
 
 
 def _gpu_count(run: ScenarioRun) -> int:

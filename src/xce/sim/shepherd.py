@@ -11,7 +11,7 @@ from xce.model.task import TaskOrder
 from xce.sim.ground import OWN_CPU_US, Ground, Minder, RunDirectory
 from xce.sim.tasks import TASK_CPU_US, Answer, KnownTasks
 from xce.worker import action as a
-from xce.worker.core import Listing
+from xce.worker.action import Listing
 from xce.worker.ending import STEP_KILL
 
 LOCAL_US: Final = 300
@@ -135,8 +135,10 @@ class Shepherd(Minder):
         self.seam("saved")
         self._tell(a.Checkpointed(*one.key, one.saved_us, one.outcome))
 
-    def _note(self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead) -> None:
-        """Note what changes nothing about a process now."""
+    def _note(
+        self, action: a.Lease | a.SetLimit | a.Forget | a.SpawnPart | a.Lead | a.Warn
+    ) -> None:
+        """Note what changes nothing about a process now; a warning command says nothing here."""
         match action:
             case a.SpawnPart(launch, index, attempt):
                 key = (launch.job, index, attempt)

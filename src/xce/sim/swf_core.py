@@ -5,13 +5,16 @@ literature's results hang on. It has no hosts and no requests, so that logs of 1
 seconds; scenarios run the real session instead.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from xce.sim.swf import SwfJob
 from xce.sim.swf_conservative import Conservative
-from xce.sim.swf_machine import Machine
+from xce.sim.swf_machine import Machine, Place
 
+MANY: Final = 256
+"""With more that wait it is worth asking first who might start at all."""
 POLICIES: Final = ("fcfs", "sjf")
 BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
 
@@ -115,28 +118,31 @@ def _easy(machine: Machine, now: int) -> None:
     _start_in_order(machine, now)
     if machine.free == 0 or len(machine.queue) < 2:
         return
-    shadow, extra = _reserve(machine, machine.jobs[machine.queue[0][2]].size)
-    if machine.by_length is None:
-        candidates = machine.queue[1:]
-    else:
-        head = machine.queue[0][2]
-        candidates = [place for place in machine.by_length if place[2] != head]
-    jobs, begun = machine.jobs, set()
-    for place in candidates:
+    head = machine.queue[0][2]
+    shadow, extra = _reserve(machine, machine.jobs[head].size)
+    jobs, begun = machine.jobs, list[int]()
+    for place in _candidates(machine, shadow - now, extra):
         machine.tried += 1
         job = jobs[place[2]]
-        if job.size > machine.free:
+        if job.size > machine.free or place[2] == head:
             continue
         if now + job.request > shadow:
             if job.size > extra:
                 continue
             extra -= job.size
         machine.start(place, now)
-        begun.add(place[2])
+        begun.append(place[2])
         if machine.free == 0:
             break
-    if begun:
-        machine.queue[:] = [place for place in machine.queue if place[2] not in begun]
+    for number in begun:
+        del machine.queue[bisect_left(machine.queue, machine.place(number))]
+
+
+def _candidates(machine: Machine, span: int, extra: int) -> Iterable[Place]:
+    """Return who may pass the head, in order; where many wait, only who might start."""
+    if len(machine.queue) > MANY:
+        return machine.columns.might_pass(machine, span, extra)
+    return machine.by_length[:] if machine.by_length is not None else machine.queue
 
 
 def _reserve(machine: Machine, size: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from xce.model.record_post import Posted
 from xce.model.record_waiting import DelaysPassed, DependencyDoomed
 from xce.model.trace import TracesChanged
 from xce.state import groups, host_records, live, modify, over, usage
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Window, key_time_us
+from xce.state.cluster import ClusterState, RequestClass, Window
 from xce.state.deadline import is_awaited
 from xce.state.elements import (
     apply_elements_doomed,
@@ -53,6 +53,7 @@ from xce.state.index import (
     refresh_waiting,
     use_spec,
 )
+from xce.state.ineligible import enter, leave, settle_queues
 from xce.state.job import (
     DOOMED,
     WAITS_BEGIN,
@@ -60,6 +61,7 @@ from xce.state.job import (
     Job,
     Withdrawal,
 )
+from xce.state.key_use import KeyUse, key_time_us
 from xce.state.switches import apply_queues_switched, keep_switches
 from xce.state.untouched import end_untouched
 
@@ -151,6 +153,7 @@ def _config_applied(state: ClusterState, record: r.ConfigApplied) -> None:
         was = before[name].run_windows
         if queue is None or queue.run_windows != was or record.config.time_zone != zone:
             del state.windows[name]
+    settle_queues(state)
     state.hosts.configure(record.config, record.hosts)
     state.pools.configure(record.config)
     for found in state.classes.values():
@@ -174,7 +177,8 @@ def _class_stored(state: ClusterState, record: r.ClassStored) -> None:
 
 
 def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
-    if record.job < state.next_job:
+    # One that a restored journal lacks is taken up again under its own id.
+    if record.job < state.next_job and (record.job in state.jobs or not state.is_lost(record.job)):
         raise IllegalTransitionError(f"job id {record.job} is not new")
     array = record.array
     size = 1 if array is None else array.count
@@ -189,7 +193,8 @@ def _job_submitted(state: ClusterState, record: r.JobSubmitted) -> None:
     )  # fmt: skip
     if record.dependency is not None and not await_elements(job, record.dependency):
         job.waits |= WAITS_DEPENDENCY
-    state.next_job = record.job + 1
+    enter(state, job, everything)
+    state.next_job = max(state.next_job, record.job + 1)
     state.jobs[record.job] = job
     use_spec(state, record.spec_id)
     found = state.classes[record.cls]
@@ -209,9 +214,8 @@ def _key_used(state: ClusterState, record: r.KeyUsed) -> None:
         # before it is too old to be taken for new.
         latest_us = state.now_us + state.config.key_window_us
         at_us = max(state.now_us, min(key_time_us(record.key), latest_us))
-        use = state.keys[record.user, record.key] = KeyUse(at_us, {})
-    for place, job in enumerate(record.jobs):
-        use.lines[record.line + place] = job
+        use = state.keys[record.user, record.key] = KeyUse(at_us)
+    use.note(record.line, record.jobs)
 
 
 def _keys_forgotten(state: ClusterState, record: r.KeysForgotten) -> None:
@@ -225,11 +229,13 @@ def _keys_forgotten(state: ClusterState, record: r.KeysForgotten) -> None:
 def _jobs_released(state: ClusterState, record: r.JobsReleased) -> None:
     for job_id in record.jobs:
         job = found_job(state, job_id)
+        leave(state, job, whole := ((0, job.size - 1),))
         if record.from_dependency:
             job.waits &= ~(WAITS_DEPENDENCY | DOOMED)
             forget_subjects(state, job)
         else:
             job.waits &= ~WAITS_BEGIN
+        enter(state, job, whole)
         job.revision += 1
         refresh_waiting(state, job)
 
@@ -255,8 +261,10 @@ def _held(state: ClusterState, record: r.Held) -> None:
     late: dict[JobId, Job] = {}
     for job, ranges in each_run(state, record):
         demand(contains_all(job.pending, ranges), job, "held")
+        leave(state, job, ranges)
         job.pending = subtract(job.pending, ranges)
         job.held = unite(job.held, ranges)
+        enter(state, job, ranges)
         job.held_by_admin = job.held_by_admin or record.by_admin
         job.revision += 1
         count_waiting(state, job, ranges, pending=-1, held=1)
@@ -269,8 +277,10 @@ def _unheld(state: ClusterState, record: r.Unheld) -> None:
     late: dict[JobId, Job] = {}
     for job, ranges in each_run(state, record):
         demand(contains_all(job.held, ranges), job, "released")
+        leave(state, job, ranges)
         job.held = subtract(job.held, ranges)
         job.pending = unite(job.pending, ranges)
+        enter(state, job, ranges)
         job.held_by_admin = job.held_by_admin and bool(job.held)
         job.revision += 1
         count_waiting(state, job, ranges, pending=1, held=-1)
@@ -303,6 +313,7 @@ def _withdrawn(state: ClusterState, record: r.Withdrawn) -> None:
         size = count(ranges)
         count_waiting(state, job, from_pending, pending=-1)
         count_waiting(state, job, subtract(ranges, from_pending), held=-1)
+        leave(state, job, ranges)
         job.pending = subtract(job.pending, ranges)
         job.held = subtract(job.held, ranges)
         leave_awaiting(state, job, ranges)
@@ -347,11 +358,13 @@ def _windows_resolved(state: ClusterState, record: record_windows.WindowsResolve
         name: Window(intervals, name in was_open)
         for name, intervals in zip(record.queues, record.intervals, strict=True)
     }
+    settle_queues(state)
 
 
 def _windows_moved(state: ClusterState, record: record_windows.WindowsMoved) -> None:
     for name in record.queues:
         state.windows[name].is_open = record.is_open
+    settle_queues(state)
 
 
 def _traces_changed(state: ClusterState, record: TracesChanged) -> None:

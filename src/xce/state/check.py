@@ -4,10 +4,12 @@ from collections import Counter
 
 import numpy as np
 
+from xce.model.ids import HostNumber
 from xce.model.job import EndCause, Phase
 from xce.model.ranges import contains, count, from_runs, intersect, subtract, unite
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column
+from xce.state.ineligible import spans
 from xce.state.job import Attempt, Job
 from xce.state.needs import of_pools, on_hosts
 
@@ -48,7 +50,23 @@ def check_hosts(state: ClusterState) -> None:
             live = state.attempt(job_id, position) if position is not None else None
             is_stale = live is None or live.number != attempt
             assert is_stale, f"host {name}: {job_id}[{index}] is said to be stale, and lives"
+        _check_strangers(state, number)
     check_traces(state)
+
+
+def _check_strangers(state: ClusterState, number: HostNumber) -> None:
+    """What lives is no stranger; only strangers are asked for, or refused, and not both."""
+    table = state.hosts
+    name, strange = table.names[number], table.strange.get(number, {})
+    wanted, refused = table.adopting.get(number, {}), table.unadopted.get(number, {})
+    assert wanted.keys() | refused.keys() <= strange.keys(), f"host {name}: adopts what it has not"
+    assert not wanted.keys() & refused.keys(), f"host {name}: something is wanted and refused"
+    for job_id, index, attempt in strange:
+        job = state.jobs.get(job_id)
+        position = job.position(index) if job is not None else None
+        live = state.attempt(job_id, position) if position is not None else None
+        is_ours = live is not None and live.number == attempt and number in live.hosts
+        assert not is_ours, f"host {name}: {job_id}[{index}] is a stranger, and lives"
 
 
 def check_job(state: ClusterState, job: Job) -> None:
@@ -67,6 +85,9 @@ def check_job(state: ClusterState, job: Job) -> None:
         for other in job.variants[:at]:
             apart = not intersect(one.ranges, other.ranges)
             assert apart, f"job {job.id}: an element is in two variants"
+    whole_us = max(0, state.now_us - job.submit_at_us)
+    for *_, total_us in spans(state, job, ((0, job.size - 1),), state.now_us) or ():
+        assert 0 < total_us <= whole_us, f"job {job.id}: ineligible for {total_us} us of {whole_us}"
     alive = bool(job.pending or job.held or job.live)
     assert job.is_finished != alive, f"job {job.id}: finished is wrong"
 

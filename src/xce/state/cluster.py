@@ -11,7 +11,7 @@ import msgspec
 
 from xce.model.config import AppConfig, ClusterConfig, QueueConfig
 from xce.model.group import JobGroup
-from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros, Seq
+from xce.model.ids import HostNumber, Index, JobId, Micros, Seq
 from xce.model.job import JobSpec
 from xce.model.plan import Reservation
 from xce.model.reason import NEW, Reason
@@ -21,6 +21,7 @@ from xce.model.trace import TraceRule
 from xce.state.account import Account
 from xce.state.hosts import HostTable, PoolTable
 from xce.state.job import Attempt, Job
+from xce.state.key_use import KeyUse
 from xce.state.logins import LoginTable
 from xce.state.names import Lookups, Names, forget_name, note_name
 from xce.state.needs import Form, compile_forms, delays_of
@@ -94,18 +95,16 @@ class Switch(msgspec.Struct, gc=False, array_like=True):
     comment: str = ""
 
 
-class KeyUse(msgspec.Struct, gc=False, array_like=True):
-    """An idempotency key: since when it counts, and the jobs of its lines."""
+class Shut(msgspec.Struct, gc=False, array_like=True):
+    """The clock of a queue that goes while it starts nothing: it is inactive or closed by time."""
 
-    at_us: Micros
-    lines: dict[int, JobId]
+    total_us: Micros = 0
+    since_us: Micros = 0
+    """Since when it goes; 0: it stands."""
 
-
-def key_time_us(key: str) -> Micros:
-    """Return when a timed key ``<epoch seconds>-<random>`` was made; 0: it is not timed."""
-    seconds, dash, _ = key.partition("-")
-    is_timed = dash and seconds.isascii() and seconds.isdecimal() and len(seconds) <= 12
-    return int(seconds) * SECOND_US if is_timed else 0
+    def at(self, now_us: Micros) -> Micros:
+        """Return what it says."""
+        return self.total_us + (max(0, now_us - self.since_us) if self.since_us else 0)
 
 
 Places: TypeAlias = dict[tuple[JobId, int], None]
@@ -124,7 +123,7 @@ class ClusterState:
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.lost_jobs, self.attempts_above = list[tuple[JobId, JobId]](), 0
         """Ids, from .. to, that are not given out since the journal was restored: hosts may know
-        jobs of theirs that it lacks. What is placed of a job before the last of them, which are
+        jobs of theirs that it lacks. What is placed anew of a job up to the last of them, which are
         those of the last restore, has a number above the other one."""
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
@@ -140,8 +139,9 @@ class ClusterState:
         """By queue and user: what fairshare goes by."""
         self.holds: dict[tuple[JobId, Index], RoomHeld] = {}
         """Room that is held for waiting elements until they are placed or wait no more."""
-        self.windows: dict[str, Window] = {}
-        """By queue: when its run windows are open, as far as that has been resolved."""
+        self.windows, self.shut, self.timed_from = dict[str, Window](), dict[str, Shut](), 0
+        """By queue: when its run windows are open, as far as that is resolved; how long it started
+        nothing. Of jobs before the last one nobody knows for how long they were ineligible."""
         self.switches, self.groups = dict[str, Switch](), dict[str, JobGroup]()
         """By queue: what an administrator opened, closed, activated or inactivated. Job groups that
         somebody has made, by name."""
@@ -293,6 +293,16 @@ class ClusterState:
         """Return the live attempt of an element, or None."""
         found = self.jobs.get(job)
         return found.live.get(position) if found is not None and found.live else None
+
+    def is_from_before(self, job: JobId, number: int) -> bool:
+        """Return whether an attempt was placed before the journal was restored."""
+        lost = self.lost_jobs
+        is_old = bool(lost) and number <= self.attempts_above
+        return is_old and (job <= lost[-1][1] or self.is_lost(job))
+
+    def is_lost(self, job: JobId) -> bool:
+        """Return whether a job may have had this id that a restored journal lacks."""
+        return any(first <= job <= last for first, last in self.lost_jobs)
 
     def room(self, job: Job) -> int:
         """Return how many more elements of ``job`` its array limit lets run now."""

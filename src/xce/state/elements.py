@@ -20,6 +20,7 @@ from xce.model.record_elements import ElementsDoomed, ElementsReleased
 from xce.resreq.elements import arrays_of
 from xce.state.cluster import ClusterState
 from xce.state.index import contains_all, demand, each_run, forget_subjects, refresh_waiting
+from xce.state.ineligible import enter, leave
 from xce.state.job import Job
 from xce.state.view import COMPARE
 
@@ -116,7 +117,9 @@ def apply_elements_released(state: ClusterState, record: ElementsReleased) -> No
     """Let elements wait for no others any more."""
     for job, ranges in each_run(state, record):
         demand(contains_all(job.awaiting, ranges), job, "released")
+        leave(state, job, ranges)
         leave_awaiting(state, job, ranges)
+        enter(state, job, ranges)
         job.revision += 1
         refresh_waiting(state, job)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from xce.model import host_record as h
 from xce.model.ids import HostNumber
 from xce.state.cluster import ClusterState
+from xce.state.hosts import drop_key
 
 
 def _host_up(state: ClusterState, record: h.HostUp) -> None:
@@ -126,11 +127,34 @@ def _forget_signals(state: ClusterState) -> None:
 
 
 def _strangers_seen(state: ClusterState, record: h.StrangersSeen) -> None:
-    found = zip(record.jobs, record.indices, record.attempts, strict=True)
-    strange = dict.fromkeys(found)
-    state.hosts.strange.pop(record.host, None)
-    if strange:
-        state.hosts.strange[record.host] = strange
+    hosts, number = state.hosts, record.host
+    seen = dict.fromkeys(zip(record.jobs, record.indices, record.attempts, strict=True))
+    for key in hosts.strange.get(number, {}).keys() - seen.keys():
+        hosts.drop_stranger(number, key)
+    if seen:
+        hosts.strange[number] = seen
+
+
+def _strangers_gone(state: ClusterState, record: h.StrangersGone) -> None:
+    rows = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+    for number, job, index, attempt in rows:
+        state.hosts.drop_stranger(number, (job, index, attempt))
+
+
+def _adoption_asked(state: ClusterState, record: h.AdoptionAsked) -> None:
+    wanted = state.hosts.adopting.setdefault(record.host, {})
+    refused = state.hosts.unadopted.pop(record.host, {})
+    for key in zip(record.jobs, record.indices, record.attempts, strict=True):
+        wanted[key] = None
+        refused.pop(key, None)
+    if refused:
+        state.hosts.unadopted[record.host] = refused
+
+
+def _adoption_refused(state: ClusterState, record: h.AdoptionRefused) -> None:
+    hosts, key = state.hosts, (record.job, record.index, record.attempt)
+    drop_key(hosts.adopting, record.host, key)
+    hosts.unadopted.setdefault(record.host, {})[key] = record.reason
 
 
 APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
@@ -147,4 +171,7 @@ APPLY: Final[dict[type, Callable[[ClusterState, Any], None]]] = {
     h.LoadChanged: _load_changed,
     h.JournalRestored: _journal_restored,
     h.StrangersSeen: _strangers_seen,
+    h.StrangersGone: _strangers_gone,
+    h.AdoptionAsked: _adoption_asked,
+    h.AdoptionRefused: _adoption_refused,
 }

@@ -1,7 +1,7 @@
 """Hosts and pools as columns: what each has, what is given out, and whether it may take work."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,18 @@ from xce.state.processors import ProcessorTable
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Keys: TypeAlias = dict[tuple[JobId, Index, int], None]
+Key: TypeAlias = tuple[JobId, Index, int]
 """``(job, index, attempt)``."""
+Keys: TypeAlias = dict[Key, None]
+_Said = TypeVar("_Said", None, str)
+
+
+def drop_key(table: dict[HostNumber, dict[Key, _Said]], number: HostNumber, key: Key) -> None:
+    """Forget an attempt of a host."""
+    found = table.get(number, {})
+    found.pop(key, None)
+    if not found:
+        table.pop(number, None)
 
 
 class HostTable:
@@ -59,12 +69,14 @@ class HostTable:
         """When the last of them was; 0: no job avoids the host."""
         self.is_fencing: Flags = np.zeros(0, np.bool_)
         """Something stale still runs there: it takes nothing new until that is gone."""
-        self.stale, self.strange = dict[HostNumber, Keys](), dict[HostNumber, Keys]()
+        self.stale, self.strange, self.adopting = (dict[HostNumber, Keys]() for _ in range(3))
         """Attempts that were given up and still run on a host that is back; and those that were
-        begun by entries which a restored journal lacks, until they are ended on somebody's word or
-        the host comes without them."""
-        self.down_at_us: list[Micros] = []
-        """Since when it is away, or how long ago the reign began; 0: it is up, or never came."""
+        begun by entries which a restored journal lacks, until they are gone, or ended or taken up
+        again on somebody's word. Of these, the ones that shall be taken up, so that their host is
+        asked what they are."""
+        self.unadopted, self.down_at_us = dict[HostNumber, dict[Key, str]](), list[Micros]()
+        """Those that cannot be, and why. Since when it is away, or how long ago the reign began; 0:
+        it is up, or never came."""
         self.is_silent: list[bool] = []
         """It is away for so long that its jobs are shown as unknown."""
         self.is_lost: list[bool] = []
@@ -296,6 +308,12 @@ class HostTable:
             self.stale[number] = found
         self.is_fencing[number] = bool(found)
         self.change += 1
+
+    def drop_stranger(self, number: HostNumber, key: Key) -> None:
+        """Note that an attempt on a host is no stranger there any more."""
+        drop_key(self.strange, number, key)
+        drop_key(self.adopting, number, key)
+        drop_key(self.unadopted, number, key)
 
     def set_load(self, numbers: list[HostNumber], indices: list[list[int]]) -> None:
         """Note what hosts measured, along `INDICES`."""

@@ -87,6 +87,12 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     """Parts that have lost their first host: what is once for them was held there."""
     ranks: list[int] = []
     """The first rank of each entry of ``hosts``, where some were left out; empty: all are there."""
+    signals_before: int = 0
+    """So many were sent to it in entries that a restored journal lacks: others count behind them.
+    """
+    is_adopted: bool = False
+    """What it is was told by its host alone, after a restore: no other host begins anything for it.
+    """
 
     @property
     def shall_stop(self) -> bool:
@@ -283,6 +289,10 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     variants: tuple[Variant, ...] = ()
     """Elements that were changed apart from the rest, each in one of them; the rest is as the job.
     No two are alike, and none is as the job."""
+    ineligible_us: Micros = 0
+    ineligible: tuple[tuple[int, int, Micros], ...] = ()
+    """How far elements are behind their clocks of `xce.state.ineligible`; and ``first..last``, in
+    order, of which it is another span than of the rest."""
 
     def other_specs(self) -> list[int]:
         """Return the specs beside its own one that it uses, each as often as it does."""

@@ -28,6 +28,7 @@ from xce.state.index import (
     refresh_waiting,
     settle_owed,
 )
+from xce.state.ineligible import enter, leave
 from xce.state.job import CHUNK, Attempt, Ended, EndedChunk, Job, Requeue
 from xce.state.members import drop_member, note_member
 from xce.state.shares import note_given_back, note_placed, note_released, note_started
@@ -48,11 +49,13 @@ def _place(
     processors: list[list[int]],
 ) -> Attempt:
     """Make a live attempt of one element; pending elements and amounts are the caller's."""
-    number = 1
-    if job.attempts:
-        number = job.attempts.pop(position, 0) + 1
-    if number <= state.attempts_above and job.id < state.lost_jobs[-1][0]:
-        number = state.attempts_above + 1
+    last = job.attempts.pop(position, 0) if job.attempts else 0
+    number = record.number if isinstance(record, r.GangPlaced) else 0
+    demand(number == 0 or number > last, job, "taken up in an earlier attempt")
+    if not number:
+        number = last + 1
+        if state.is_from_before(job.id, number):
+            number = state.attempts_above + 1
     if job.live is None:
         job.live = {}
     attempt = job.live[position] = Attempt(
@@ -97,6 +100,8 @@ def apply_bulk_placed(state: ClusterState, record: r.BulkPlaced) -> None:
                 usage.move_devices(state, found, attempt, 1)
             left -= 1
             nth += 1
+        if state.shut:
+            leave(state, job, ranges)
         job.pending = subtract(job.pending, ranges)
         job.revision += 1
         placed += count(ranges)
@@ -116,12 +121,14 @@ def apply_gang_placed(state: ClusterState, record: r.GangPlaced) -> None:
     position = job.position(record.index)
     demand(position is not None and contains(job.ready, position, position), job, "placed")
     assert position is not None
+    leave(state, job, ((position, position),))
     job.pending = subtract(job.pending, ((position, position),))
     attempt = _place(
         state, job, position, record, list(record.hosts), list(record.tasks),
         [list(devices) for devices in record.devices],
         [list(words) for words in record.processors],
     )  # fmt: skip
+    attempt.signals_before, attempt.is_adopted = record.signals, record.number > 0
     attempt.parts, attempt.alternative = list(record.parts), record.alternative
     attempt.alone = list(record.alone)
     attempt.proofs, attempt.topology = record.proofs, record.topology
@@ -316,6 +323,7 @@ def apply_launch_failed(state: ClusterState, record: r.LaunchFailed) -> None:
         job.attempts[position] = attempt.number
         _avoid(state, job, [host])
         job.pending = unite(job.pending, ((position, position),))
+        enter(state, job, ((position, position),))
         job.revision += 1
         state.classes[job.form_at(position)[0]].pending += 1
         state.hosts.failures[host] += 1
@@ -392,6 +400,7 @@ def wait_again(
     else:
         job.pending = unite(job.pending, ((position, position),))
         found.pending += 1
+    enter(state, job, ((position, position),))
     job.revision += 1
     await_again(state, job, position)
     refresh_waiting(state, job)

@@ -25,6 +25,7 @@ from xce.state.index import (
     settle_owed,
     use_spec,
 )
+from xce.state.ineligible import enter, leave
 from xce.state.job import DOOMED, WAITS_BEGIN, WAITS_DEPENDENCY, Attempt, Job, Variant
 from xce.state.shares import move_use
 
@@ -33,6 +34,7 @@ def apply_job_modified(state: ClusterState, record: JobModified) -> None:
     """Let a job, or elements of it, be another one."""
     job = found_job(state, record.job)
     demand(not job.is_finished, job, "modified")
+    leave(state, job, whole := ((0, job.size - 1),))
     since_us, job.waiting_since_us = job.waiting_since_us, 0
     named = _named(job, record)
     meant = _rest(job) if named is None else named
@@ -57,6 +59,7 @@ def apply_job_modified(state: ClusterState, record: JobModified) -> None:
         drop_class(state, cls)
         drop_spec(state, spec_id)
     drop_spec(state, record.spec_id)
+    enter(state, job, whole)
     delays = delays_of_job(state, job)
     job.waited_us = max((delay for delay in delays if delay <= job.waited_us), default=0)
     job.is_modified = True

@@ -95,8 +95,8 @@ def add_held(amounts: Words, row: int, processors: Sequence[int], tasks: int) ->
 
 
 def split_sets(processors: Sequence[int], tasks: int) -> tuple[int, tuple[int, ...]]:
-    """Return what an entry of a placement holds, and what each of its tasks is bound to, as sets;
-    see `add_held`.
+    """Return what an entry of a placement holds, and the units of each of its tasks, as sets; see
+    `add_held`.
     """
     if not processors:
         return 0, ()

@@ -43,6 +43,12 @@ class Sharing:
         if spec.files is not last.files:
             files = last.files if spec.files == last.files else self._seen(spec.files)
             force_setattr(spec, "files", files)
+        if spec.limits is not last.limits:
+            limits = last.limits if spec.limits == last.limits else self._seen(spec.limits)
+            force_setattr(spec, "limits", limits)
+        if spec.tasks_asked is not last.tasks_asked:
+            asked, known = spec.tasks_asked, last.tasks_asked
+            force_setattr(spec, "tasks_asked", known if asked == known else self._seen(asked))
 
     def _seen(self, part: object) -> object:
         """Return an equal part that was seen before, or this one."""

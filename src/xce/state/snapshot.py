@@ -27,11 +27,13 @@ from xce.model.trace import TraceRule
 from xce.model.trust import HostToken, RevokedKey, TrustedKey
 from xce.state import shares, usage
 from xce.state.account import Account
-from xce.state.cluster import ClusterState, KeyUse, RequestClass, Switch, Window
+from xce.state.cluster import ClusterState, RequestClass, Shut, Switch, Window
 from xce.state.host_devices import HostDevices
 from xce.state.hosts import HostTable
 from xce.state.index import await_return, index_job, settle_owed, use_spec
+from xce.state.ineligible import settle_queues
 from xce.state.job import EndedChunk, Job
+from xce.state.key_use import KeyUse
 from xce.state.logins import LoginTable
 from xce.state.members import note_member
 
@@ -63,6 +65,8 @@ class _Host(msgspec.Struct, array_like=True):
     layout: int = -1
     """Which of `_Head.layouts` its worker reported; -1: nobody wrote that down."""
     strange: list[tuple[JobId, Index, int]] = []
+    adopting: list[tuple[JobId, Index, int]] = []
+    unadopted: list[tuple[JobId, Index, int, str]] = []
     is_unasked: bool = False
 
 
@@ -115,6 +119,9 @@ class _Head(msgspec.Struct, array_like=True):
     layouts: list[tuple[Processor, ...]] = []
     lost_jobs: list[tuple[JobId, JobId]] = []
     attempts_above: int = 0
+    shut: dict[str, Shut] = {}
+    timed_from: JobId = -1
+    """-1: a release wrote it that did not keep how long jobs were ineligible."""
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -148,7 +155,9 @@ def _dump_host(table: HostTable, n: HostNumber, layouts: _Layouts) -> _Host:
         list(table.stale.get(n, ())), table.devices.reported[n], table.devices.hosts[n],
         table.load[:, n].tolist(),
         layouts.setdefault(table.processors.reported[n], len(layouts)),
-        list(table.strange.get(n, ())), n in table.unasked,
+        list(table.strange.get(n, ())), list(table.adopting.get(n, ())),
+        [(*key, reason) for key, reason in table.unadopted.get(n, {}).items()],
+        n in table.unasked,
     )  # fmt: skip
 
 
@@ -195,6 +204,8 @@ def dump(state: ClusterState) -> list[bytes]:
         layouts=list(layouts),
         lost_jobs=list(state.lost_jobs),
         attempts_above=state.attempts_above,
+        shut=dict(sorted(state.shut.items())),
+        timed_from=state.timed_from,
     )  # fmt: skip
     parts = [_ENCODER.encode(head)]
     jobs = iter(state.jobs.values())
@@ -245,6 +256,8 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     for number, host in enumerate(head.hosts):
         _load_host(state, number, host, head.layouts)
     state.keys = {(user, key): use for user, key, use in head.keys}
+    for use in state.keys.values():
+        use.settle()
     _load_classes(state, head.classes)
     state.long_grace_us = head.long_grace_us
     state.windows, state.windows_version = head.windows, head.windows_version
@@ -254,6 +267,10 @@ def load(parts: Iterable[bytes]) -> ClusterState:
     state.shares = {(q, user): Account(used, since_us) for q, user, used, since_us in head.shares}
     state.traces = {rule.number: rule for rule in head.traces}
     state.next_trace = head.next_trace
+    state.shut, state.timed_from = head.shut, head.timed_from
+    if head.timed_from < 0:
+        state.timed_from = head.next_job
+        settle_queues(state)
     state.trust.load(head.trusted, head.revoked, head.tokens)
     state.logins = LoginTable(head.logins, head.refreshed)
     _load_jobs(state, rest)
@@ -281,6 +298,10 @@ def _load_host(
     table.set_stale(number, host.stale)
     if host.strange:
         table.strange[number] = dict.fromkeys(host.strange)
+    if host.adopting:
+        table.adopting[number] = dict.fromkeys(host.adopting)
+    if host.unadopted:
+        table.unadopted[number] = {(job, index, n): why for job, index, n, why in host.unadopted}
     if host.down_at_us and not (host.is_up or host.is_lost):
         table.away[number] = None
         if host.is_unasked:

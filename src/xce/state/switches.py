@@ -3,6 +3,7 @@
 from xce.model.config import ClusterConfig
 from xce.model.queue_record import QueuesSwitched
 from xce.state.cluster import ClusterState, Switch
+from xce.state.ineligible import settle_queues
 
 
 def keep_switches(state: ClusterState, config: ClusterConfig) -> None:
@@ -31,3 +32,4 @@ def apply_queues_switched(state: ClusterState, record: QueuesSwitched) -> None:
         if record.is_active is not None:
             switch.is_active = record.is_active
     state.set_queues()
+    settle_queues(state)

@@ -11,6 +11,7 @@ from xce.model.ranges import EMPTY, ZERO, Ranges
 from xce.model.record import Withdrawn
 from xce.state.cluster import ClusterState, RequestClass
 from xce.state.index import each_run, found_job
+from xce.state.ineligible import leave
 from xce.state.job import Job, Withdrawal
 
 
@@ -30,7 +31,7 @@ def end_untouched(
         yield from each_run(state, record)
         return
     jobs, reservations = state.jobs, state.reservations
-    finished, seq = state.finished, state.seq
+    finished, seq, shut = state.finished, state.seq, state.shut
     found: RequestClass | None = None
     waiting: dict[JobId, None] = {}
     unfinished: dict[JobId, None] = {}
@@ -50,6 +51,8 @@ def end_untouched(
             continue
         del waiting[job_id], unfinished[job_id]
         ended += 1
+        if shut:
+            leave(state, job, ZERO)
         job.pending = EMPTY
         job.withdrawn = said
         job.exited += 1

@@ -5,7 +5,7 @@ sides' lists are typed here; the shepherd, which imports the standard library on
 of the same form. New fields only at the end.
 """
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -82,6 +82,19 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     """As in `Signal`; 0: it was due."""
 
 
+class Warn(msgspec.Struct, frozen=True, gc=False):
+    """Have the command run that warns before a limit; a second time for the same limit means
+    nothing.
+    """
+
+    launch: Launch
+    job: JobId
+    index: Index
+    attempt: int
+    limit_us: Micros
+    """The run limit; 0: there is only a deadline."""
+
+
 class Report(msgspec.Struct, frozen=True, gc=False):
     """Add the job's report to its output file, then say so (`Appended`)."""
 
@@ -124,7 +137,17 @@ class SetLimit(msgspec.Struct, frozen=True, gc=False, tag="limit", array_like=Tr
 
 
 Action: TypeAlias = (
-    Spawn | SpawnPart | Lead | Signal | Suspend | Checkpoint | Report | Forget | Lease | SetLimit
+    Spawn
+    | SpawnPart
+    | Lead
+    | Signal
+    | Suspend
+    | Checkpoint
+    | Warn
+    | Report
+    | Forget
+    | Lease
+    | SetLimit
 )
 
 
@@ -232,6 +255,14 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", array_like=True):
     def key(self) -> Key:
         """Which attempt."""
         return self.job, self.index, self.attempt
+
+
+class Listing(NamedTuple):
+    """An attempt in the shepherd's list, with its launch, and its end if it is over."""
+
+    present: Present
+    launch: Launch
+    ended: Ended | None
 
 
 class MainOver(msgspec.Struct, frozen=True, tag="over", array_like=True):

@@ -9,7 +9,7 @@ from xce.model.checkpoint import is_checkpoint, is_forced, wants_end
 from xce.model.effect import Launch, SetLimits
 from xce.model.ids import SECOND_US, Index, Micros
 from xce.model.job import EndCause
-from xce.model.observation import AttemptEnded
+from xce.model.observation import AttemptEnded, AttemptTold
 from xce.model.process_limits import NO_LIMITS, ProcessLimits
 from xce.model.task import PartSeen
 from xce.worker import ending
@@ -25,8 +25,9 @@ from xce.worker.action import (
     Spawn,
     Suspend,
     Usage,
+    Warn,
 )
-from xce.worker.still import note_still
+from xce.worker.shepherd.still import note_still
 
 _TICKS_OFF: Final = 2
 """The kernel holds a process to its limit by the ticks it saw it run, which on a busy machine may
@@ -102,6 +103,12 @@ class Live:
     def key(self) -> Key:
         """Which attempt."""
         return self.launch.job, self.index, self.attempt
+
+    def anew(self) -> "Live":
+        """Return the same as it was launched, before anything came of it."""
+        live = Live(self.launch, self.index, self.attempt)
+        live.launched_us = self.launched_us
+        return live
 
     def signal(self) -> Signal:
         """Return the signal of the present step."""
@@ -235,7 +242,7 @@ class Live:
     def _warn_us(self) -> Micros:
         """Return when the signal before the run limit, or the deadline, is due; 0: never."""
         spec, end_us = self.launch.spec, self._end_us()
-        if not spec.warning_signal or self.is_warned:
+        if not spec.is_warned or self.is_warned:
             return 0
         before_end_us = max(1, end_us - spec.warning_us) if end_us else 0
         found_us = min(filter(None, (before_end_us, self.launch.warning_at_us)), default=0)
@@ -257,7 +264,29 @@ class Live:
             return [Checkpoint(self.launch, *self.key)]
         if not self._warn_us():
             return []
+        if self.launch.spec.warning_command:
+            # First: a worker that comes in between orders it again, and it is run once.
+            warn = Warn(self.launch, *self.key, self.launch.run_limit_us)
+            return [warn, self._note_warning()]
         return [self._note_warning(), self.request(self.launch.spec.warning_signal, 0)]
+
+    def told(self, now_us: Micros) -> AttemptTold:
+        """Return all that is known of it."""
+        launch, key = self.launch, (self.index, self.attempt)
+        at = list(zip(launch.indices, launch.attempts, strict=True)).index(key)
+        claim = launch.claim
+        if claim is not None:
+            claim = replace(claim, processors=claim.processors[at : at + 1])
+        launch = replace(
+            launch, indices=[self.index], attempts=[self.attempt], claim=claim,
+            restarted=[index for index in launch.restarted if index == self.index],
+            devices=launch.devices[at : at + 1], bindings=launch.bindings[at : at + 1],
+        )  # fmt: skip
+        return AttemptTold(
+            *key, launch, self.is_running, self.pid,
+            max(0, now_us - self.started_us) if self.is_running else 0, self.wants_suspended,
+            self.suspended, self.number, self.is_part,
+        )  # fmt: skip
 
     def take_signal(self, count: int, number: int) -> Signal | Checkpoint:
         """Note what somebody asked for, and return it."""

@@ -32,8 +32,9 @@ def binding_environment(launch: Launch, index: Index, entry: int = 0) -> dict[st
         "XCE_BIND_KIND": "told-only" if mine.is_told_only else "applied",
     }
     found |= {f"RM_CPU_TASK{place}": _plain([one]) for place, one in enumerate(mine.tasks, 1)}
-    if any(mine.nodes):
-        found["LSB_BIND_MEM_LIST"] = _plain(mine.nodes)
+    nodes = _nodes_of_all(mine)
+    if nodes:
+        found["LSB_BIND_MEM_LIST"] = ",".join(map(str, nodes))
         found["LSB_BIND_MEM_POLICY"] = "localonly" if mine.is_local_only else "localprefer"
     return found
 
@@ -42,10 +43,10 @@ def affinity_hostfile(launch: Launch, index: Index) -> str:
     """Return a line for each task: its host, its processors, and what its memory is bound to."""
     lines = []
     for (host, _), binding in zip(launch.hosts, bindings_at(launch, index), strict=False):
-        for processors, nodes in zip(binding.tasks, binding.nodes, strict=True):
+        for task, (processors, nodes) in enumerate(zip(binding.tasks, binding.nodes, strict=True)):
             words = [host, _plain([processors])]
             if nodes:
-                words += [_plain([nodes]), str(_POLICY_NUMBERS[binding.is_local_only])]
+                words += [_plain([nodes]), str(_POLICY_NUMBERS[binding.keeps_local(task)])]
             lines.append(" ".join(words) + "\n")
     return "".join(lines)
 
@@ -60,7 +61,14 @@ def binding_order(
     if entry >= len(bindings) or bindings[entry].is_told_only:
         return None
     mine = bindings[entry]
-    return _numbers(mine.tasks), _numbers(mine.nodes), mine.is_local_only
+    return _numbers(mine.tasks), _nodes_of_all(mine), mine.is_local_only
+
+
+def _nodes_of_all(binding: Binding) -> list[int]:
+    """Return the NUMA domains that memory is bound to where all tasks have one shell; none, if any
+    of them has memory of any domain.
+    """
+    return _numbers(binding.nodes) if all(binding.nodes) else []
 
 
 def _numbers(lists: Iterable[str]) -> list[int]:

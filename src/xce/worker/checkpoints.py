@@ -1,9 +1,9 @@
-"""What the shepherd is told to have a checkpoint written. Pure."""
+"""What the shepherd is told to have a checkpoint written, or a warning command run. Pure."""
 
 import posixpath
 
 from xce.worker.accounts import Accounts
-from xce.worker.action import Checkpoint
+from xce.worker.action import Checkpoint, Warn
 from xce.worker.environ import (
     Account,
     HostFiles,
@@ -11,7 +11,7 @@ from xce.worker.environ import (
     element_environment,
     launch_environment,
 )
-from xce.worker.order import CheckpointOrder, CheckpointShared
+from xce.worker.order import CheckpointOrder, CheckpointShared, WarningOrder, WarningShared
 from xce.worker.streams import working_directory
 
 
@@ -42,3 +42,13 @@ def checkpoint_order(action: Checkpoint, host: str, accounts: Accounts) -> Check
         limit_us=launch.hook_limit_us,
     )
     return CheckpointOrder(action.job, index, action.attempt, action.count, shared)
+
+
+def warning_order(action: Warn, host: str) -> WarningOrder:
+    """Return the order for a warning command; the shepherd knows the job's environment."""
+    launch, spec = action.launch, action.launch.spec
+    cwd, _ = working_directory(launch, action.index, host)
+    shared = WarningShared(
+        command=spec.warning_command, cwd=cwd, umask=spec.umask, limit_us=launch.hook_limit_us
+    )
+    return WarningOrder(action.job, action.index, action.attempt, action.limit_us, shared)

@@ -20,7 +20,6 @@ Rules:
 
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from xce.model.effect import Effect, Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.ids import Epoch, Index, Micros
@@ -28,20 +27,12 @@ from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen
 from xce.worker import action as a
 from xce.worker import ending
-from xce.worker.action import Action, Key
+from xce.worker.action import Action, Key, Listing
 from xce.worker.attempt import Live, Over, by_own_clock, is_ordered, never_started, over_of
 from xce.worker.fence import Fence
 from xce.worker.outbox import Outbox, Reports
 from xce.worker.parts import EARLIER, GONE, Parts
 from xce.worker.past import Past, Place
-
-
-class Listing(NamedTuple):
-    """An attempt in the shepherd's list, with its launch, and its end if it is over."""
-
-    present: a.Present
-    launch: Launch
-    ended: a.Ended | None
 
 
 class HostState:
@@ -51,8 +42,8 @@ class HostState:
         self._epoch: Epoch = 0
         self._live: dict[Place, Live] = {}
         self.parts = Parts(self)
-        self._waiting: dict[Place, tuple[Launch, int]] = {}
-        """Newer attempts than the living ones."""
+        self._waiting: dict[Place, Live] = {}
+        """Newer attempts than the living ones, as they were launched."""
         self._outbox = Outbox()
         self._past = Past()
         self._due: list[tuple[Micros, Place]] = []
@@ -78,6 +69,8 @@ class HostState:
                     self._send_signal(effect, actions)
                 case SetLimits():
                     self._set_limits(effect, now_us, actions)
+                case _:
+                    self._outbox.identify(effect, self._live, self._waiting)
         return actions
 
     def meet(self, epoch: Epoch, at_us: Micros) -> bool:
@@ -102,10 +95,7 @@ class HostState:
     def joined(self) -> tuple[tuple[AttemptSeen, ...], tuple[Key, ...]]:
         """Return the attempts that live here, and those whose end is not acknowledged."""
         seen = [AttemptSeen(*one.key, one.is_running) for one in self._live.values()]
-        seen += [
-            AttemptSeen(*place, attempt, running=False)
-            for place, (_, attempt) in self._waiting.items()
-        ]
+        seen += [AttemptSeen(*one.key, running=False) for one in self._waiting.values()]
         return tuple(seen), tuple(self._outbox.over)
 
     @property
@@ -224,7 +214,9 @@ class HostState:
             actions.append(a.Spawn(live.launch, [(live.index, live.attempt)]))
             if live.wants_suspended:
                 actions.append(a.Suspend(*live.key, suspended=True))
-        return [*actions, *self._lease()]
+        # An earlier shepherd may have heard of limits, and not that they end a lease.
+        is_news = any(one.limits for one in self._live.values())
+        return [*actions, *self._lease(is_news=is_news)]
 
     # Time.
 
@@ -271,8 +263,8 @@ class HostState:
             elif attempt == live.attempt:
                 self._outbox.note_start(live)
             elif attempt > live.attempt:
-                if attempt > self._waiting.get(place, (launch, 0))[1]:
-                    self._waiting[place] = (launch, attempt)
+                if (waiting := self._waiting.get(place)) is None or attempt > waiting.attempt:
+                    self._waiting[place] = self._fence.begin(Live(launch, index, attempt))
                 # The controller gave the older one up, or it would not have placed it anew.
                 self.end(live, EndCause.HOST_LOST, now_us, actions)
         if elements:
@@ -288,7 +280,7 @@ class HostState:
             live.interval_us = effect.kill_interval_us
             self.end(live, effect.cause, now_us, actions, force=effect.force)
             return
-        if place in self._waiting and self._waiting[place][1] == effect.attempt:
+        if place in self._waiting and self._waiting[place].attempt == effect.attempt:
             del self._waiting[place]
         if not effect.forget:
             if key not in self._outbox.over:
@@ -423,11 +415,11 @@ class HostState:
             self._outbox.note_end(key, over, ready=not report)
 
     def _start_waiting(self, place: Place, actions: list[Action]) -> None:
-        launch, attempt = self._waiting.pop(place, (None, 0))
-        if launch is not None:
-            self._live[place] = self._fence.begin(Live(launch, place[1], attempt))
-            actions.append(a.Spawn(launch, [(place[1], attempt)]))
-            actions += self._lease() if launch.fence_us else []
+        live = self._waiting.pop(place, None)
+        if live is not None:
+            self._live[place] = live
+            actions.append(a.Spawn(live.launch, [(live.index, live.attempt)]))
+            actions += self._lease() if live.launch.fence_us else []
 
     # The shepherd's list, one by one.
 
@@ -483,7 +475,7 @@ class HostState:
             # Only one of an element may live: a newer one waits until this one is gone, an older
             # one is over, or this one would not have been placed.
             if other.attempt > present.attempt:
-                self._waiting[place] = (other.launch, other.attempt)
+                self._waiting[place] = other.anew()
             self._outbox.withdraw(other.key)
         live = Live(one.launch, present.index, present.attempt, is_part=present.is_part)
         self._live[place] = live

@@ -7,7 +7,7 @@ from xce.model.device import WHOLE, DeviceGrant, GpuWish, vendor_of
 from xce.model.effect import Launch
 from xce.model.ids import Index
 from xce.model.units import render_milli
-from xce.resreq.gpu import HIDDEN
+from xce.resreq.gpu import HIDDEN, SHARED
 
 
 def grants_at(launch: Launch, index: Index, entry: int = 0) -> tuple[DeviceGrant, ...]:
@@ -38,14 +38,35 @@ def is_hidden(launch: Launch) -> bool:
     return HIDDEN in mps_of(launch).split(",")
 
 
+def shares_daemon(launch: Launch, index: Index, host: str) -> bool:
+    """Whether an element shares its daemon of MPS on a host: it has parts of GPUs there.
+
+    Whole ones are its alone, and so is a daemon that serves them.
+    """
+    grants = host_grants(launch, index, host)
+    return SHARED in mps_of(launch).split(",") and any(grant.milli < WHOLE for grant in grants)
+
+
+def daemon_names(launch: Launch, index: Index, host: str) -> list[str]:
+    """Return the GPUs of the daemon of MPS that is started for an element on a host; none: none is.
+
+    Who shares one must find them in the same order. Where the site runs MPS that one is shared.
+    """
+    grants = host_grants(launch, index, host) if mps_of(launch) else []
+    names = list(dict.fromkeys(grant.name for grant in grants))
+    if not shares_daemon(launch, index, host):
+        return names
+    return [] if all(grant.is_enforced for grant in grants) else sorted(names)
+
+
 def shown_names(launch: Launch, index: Index, host: str) -> dict[str, str] | None:
     """Return by which names programs of an element see its GPUs on a host.
 
     A daemon of MPS counts the GPUs that it serves from 0; their UUIDs stay. None: as on the host.
     """
-    if not mps_of(launch):
+    names = daemon_names(launch, index, host)
+    if not names:
         return None
-    names = list(dict.fromkeys(grant.name for grant in host_grants(launch, index, host)))
     return {name: str(place) for place, name in enumerate(names) if name.isdecimal()}
 
 
@@ -125,7 +146,7 @@ def visible_environment(
         "LSB_GPU_NUM": str(len(names)),
     }
     if wish is not None and wish.milli < WHOLE:
-        found |= _share(wish, grants)
+        found |= _share(wish, grants, has_daemon=shown is not None)
     return found
 
 
@@ -135,14 +156,17 @@ def _of(launch: Launch, index: Index) -> Sequence[tuple[DeviceGrant, ...]]:
     )
 
 
-def _share(wish: GpuWish, grants: Sequence[DeviceGrant]) -> dict[str, str]:
-    """Return what is said of a share: how much it is, and whether it is more than advice."""
+def _share(wish: GpuWish, grants: Sequence[DeviceGrant], *, has_daemon: bool) -> dict[str, str]:
+    """Return what is said of a share: how much it is, and whether it is more than advice.
+
+    A daemon of its user's holds a job to it among those that share the daemon only.
+    """
     is_enforced = bool(grants) and all(grant.is_enforced for grant in grants)
     found = {
         "XCE_GPU_SHARE": render_milli(wish.milli),
         "XCE_GPU_SHARE_KIND": "enforced" if is_enforced else "advisory",
     }
-    if is_enforced:
+    if is_enforced or has_daemon:
         found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(max(1, wish.milli * 100 // WHOLE))
     return found
 

@@ -21,12 +21,12 @@ from xce.model.ids import SECOND_US, Micros
 from xce.model.job import EndCause
 from xce.model.observation import HOLLOW
 from xce.worker import action as a
+from xce.worker.action import Listing
 from xce.worker.clock import boot_us, clock_us
-from xce.worker.core import Listing
 from xce.worker.ending import STEP_KILL
 from xce.worker.link import PROTOCOL, OnEvents, OnList, ShepherdList
 from xce.worker.order import AppendOrder, CheckpointOrder, OrderFrame, ReadOrder, SpawnOrder
-from xce.worker.still import note_still
+from xce.worker.shepherd.still import note_still
 
 SECONDS_NAME: Final = "XCE_HOLLOW_S"
 """A job's variable: how long it runs, ``1.5`` or ``1-10``."""

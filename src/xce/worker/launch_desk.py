@@ -8,6 +8,8 @@ Frames are those of `xce.net.task_frame`. It says ``hello`` first; then ``start`
 task that it started before), ``feed``, ``signal``. It hears ``welcome`` or ``refused``; then
 ``started``, ``out``, ``err``, ``fed``, ``over``, ``failed``.
 
+What processes of an attempt have said and is not done yet has a bounded room: more is not read.
+
 A step that copies a file says ``copy``, once at a time, and hears ``copied``: a piece on its way
 from or to the host where the job was submitted. When it goes its copy is forgotten.
 """
@@ -39,9 +41,16 @@ from xce.model.task import (
     TaskSeen,
     WriteFile,
 )
-from xce.net.task_frame import Head, TaskFrameError, TaskFrameReader, encode_task_frame
+from xce.net.task_frame import (
+    FRAME_MAX,
+    Head,
+    TaskFrameError,
+    TaskFrameReader,
+    encode_task_frame,
+)
 from xce.step.file_codes import AWAY, ELSEWHERE
 from xce.worker.action import Key
+from xce.worker.launch_room import LaunchRoom, Leave
 from xce.worker.remote import Remote
 
 START_S: Final = 25.0
@@ -52,7 +61,11 @@ _FULL_S: Final = 0.05
 _PEER: Final = struct.Struct("3i")
 _SECRET_BYTES: Final = 32
 _RECEIVE: Final = 256 * 1024
+_SHORT: Final = PIECE_MAX + 4096
+"""Frames up to so long may come in part before there is room for them."""
 _TASKS_MAX: Final = 100_000
+_SIGNALS_MAX: Final = 10_000
+"""Most signals of one process under way."""
 _NAME_MAX: Final = 200
 """Characters of a task's name, which its host remembers."""
 _FAULT_CODES: Final = {TaskFault.REFUSED: ELSEWHERE}
@@ -115,6 +128,7 @@ class LaunchDesk:
         self._owner_of = owner_of
         self._log = log
         self._ending: set[asyncio.Task[None]] = set()
+        self._room = LaunchRoom(FRAME_MAX)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -137,6 +151,12 @@ class LaunchDesk:
                             return
                     else:
                         await client.take(head, content)
+                if frames.awaited <= _SHORT:
+                    continue
+                if client is None:
+                    self._log.warning("launcher-refused", extra={"why": "a long greeting"})
+                    return
+                await client.make_room(frames.awaited)
         except (TaskFrameError, OSError, KeyError, TypeError, ValueError) as error:
             self._log.warning("launcher-refused", extra={"why": str(error)})
         finally:
@@ -162,20 +182,27 @@ class LaunchDesk:
             writer.write(encode_task_frame({"is": "refused", "text": text}))
             return None
         writer.write(encode_task_frame({"is": "welcome"}))
-        return _Client(key, self._remote, writer)
+        return _Client(key, self._remote, writer, self._room)
 
 
 class _Client:
     """A process that starts tasks."""
 
-    def __init__(self, key: Key, remote: Remote, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, key: Key, remote: Remote, writer: asyncio.StreamWriter, room: LaunchRoom
+    ) -> None:
         self._key = key
+        self._room = room
+        self._has_room: Leave | None = None
+        """For the next frame, of which a part has come."""
         self._remote = remote
         self._writer = writer
         self._hosts: dict[str, str] = {}
         """The host of each task that is not over, by its name."""
         self._work: set[asyncio.Task[None]] = set()
-        self._fed: dict[str, asyncio.Lock] = {}
+        self._fed: set[str] = set()
+        """Tasks of which a piece of input is under way: there is one at a time."""
+        self._signals = 0
         self._is_carrying = False
         """An order about a file is under way: there is one at a time."""
         self._copy: EndFile | None = None
@@ -196,17 +223,24 @@ class _Client:
             case "start":
                 order = _start_of(head, content)
                 host = _word_of(head, "host")
-                self._begin(name, host, self._run(name, host, order))
+                leave = await self._enter(len(content))
+                self._begin(name, host, self._run(name, host, order, leave), leave)
             case "follow":
                 places = (_number_of(head, "out"), _number_of(head, "err"))
                 host = _word_of(head, "host")
                 self._begin(name, host, self._follow(name, host, *places))
             case "feed" if name in self._hosts:
+                if name in self._fed:
+                    raise ValueError("a piece of input before the last one was answered")
                 fed = FeedTask(name, _number_of(head, "place"), content, bool(head["end"]))
+                self._fed.add(name)
                 self._spawn(self._feed(name, fed))
             case "signal" if name in self._hosts:
                 signal = SignalTask(name, _number_of(head, "signal"))
-                self._spawn(self._signal(name, signal))
+                if self._signals == _SIGNALS_MAX:
+                    raise ValueError("too many signals at once")
+                self._signals += 1
+                self._spawn(self._signal(self._hosts[name], signal))
             case "copy":
                 if self._is_carrying:
                     raise ValueError("an order about a file before the last one was answered")
@@ -215,9 +249,26 @@ class _Client:
                 self._spawn(self._carry(asked))
             case _:
                 pass  # about a task that is over
+        self._give_up_room()
+
+    async def make_room(self, size: int) -> None:
+        """Wait until there is room for the frame of which a part has come."""
+        if self._has_room is None:
+            self._has_room = await self._room.take(self._key, size)
+
+    async def _enter(self, size: int) -> Leave:
+        """Wait until there is room for an order, unless there is."""
+        leave, self._has_room = self._has_room, None
+        return leave or await self._room.take(self._key, size)
+
+    def _give_up_room(self) -> None:
+        if self._has_room is not None:
+            self._has_room()
+            self._has_room = None
 
     def leave(self, ending: set[asyncio.Task[None]]) -> None:
         """Note that it has gone: its tasks are killed."""
+        self._give_up_room()
         for task in self._work:
             task.cancel()
         for name, host in self._hosts.items():
@@ -255,17 +306,23 @@ class _Client:
                 return
             await asyncio.sleep(1.0)
 
-    def _begin(self, name: str, host: str, work: Coroutine[None, None, None]) -> None:
+    def _begin(
+        self, name: str, host: str, work: Coroutine[None, None, None], leave: Leave = lambda: None
+    ) -> None:
         if name in self._hosts or len(self._hosts) >= _TASKS_MAX:
             work.close()
+            leave()
+            if name not in self._hosts:
+                self._fail(name, host, f"more than {_TASKS_MAX} tasks at once")
             return
         self._hosts[name] = host
-        self._spawn(work)
+        self._spawn(work, leave)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Coroutine[None, None, None], leave: Leave = lambda: None) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+        task.add_done_callback(lambda _: leave())
 
     def _tell(self, head: Mapping[str, object], content: bytes = b"") -> None:
         self._writer.write(encode_task_frame(head, content))
@@ -274,12 +331,13 @@ class _Client:
         self._hosts.pop(name, None)
         self._tell({"is": "failed", "name": name, "text": f"host {host}: {text}"})
 
-    async def _run(self, name: str, host: str, order: StartTask) -> None:
+    async def _run(self, name: str, host: str, order: StartTask, leave: Leave) -> None:
         trouble = await self._remote.lead(self._key, host)
         if trouble:
             self._fail(name, host, trouble)
             return
         piece = await self._remote.ask_until(self._key, host, order, patience_s=START_S)
+        leave()
         if piece.fault or piece.task is None:
             self._fail(name, host, piece.text or "it could not be started")
             if piece.fault is TaskFault.AWAY:
@@ -313,18 +371,21 @@ class _Client:
         return place
 
     async def _feed(self, name: str, order: FeedTask) -> None:
-        async with self._fed.setdefault(name, asyncio.Lock()):
-            host = self._hosts.get(name)
-            if host is None:
-                return
-            piece = await self._remote.ask_until(self._key, host, order)
-            if piece.task is not None and piece.task.taken < order.place + len(order.content):
-                await asyncio.sleep(_FULL_S)
+        host = self._hosts.get(name)
+        if host is None:
+            return
+        piece = await self._remote.ask_until(self._key, host, order)
+        if piece.task is not None and piece.task.taken < order.place + len(order.content):
+            await asyncio.sleep(_FULL_S)
+        self._fed.discard(name)
         seen = piece.task or TaskSeen(taken=order.place + len(order.content))
         self._tell({"is": "fed", "name": name, "taken": seen.taken})
 
-    async def _signal(self, name: str, order: SignalTask) -> None:
-        await self._remote.ask_until(self._key, self._hosts[name], order, patience_s=START_S)
+    async def _signal(self, host: str, order: SignalTask) -> None:
+        try:
+            await self._remote.ask_until(self._key, host, order, patience_s=START_S)
+        finally:
+            self._signals -= 1
 
 
 def _file_order_of(head: Head, content: bytes) -> FileOrder:

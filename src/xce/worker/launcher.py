@@ -29,8 +29,8 @@ from xce.worker.environ import (
 )
 from xce.worker.launch_command import command_of, launch_programs
 from xce.worker.launch_desk import LaunchDoor
-from xce.worker.mps import mps_code, quit_command
-from xce.worker.order import Order, SpawnItem, SpawnOrder, SpawnShared
+from xce.worker.mps import mps_code, quit_command, share_order
+from xce.worker.order import Order, ShareOrder, SpawnItem, SpawnOrder, SpawnShared
 from xce.worker.process_limits import limit_code
 from xce.worker.ranks import hostfile_text, is_parallel, rankfile_text
 from xce.worker.step_plan import plan_of
@@ -39,7 +39,7 @@ from xce.worker.transfers import transfer_steps
 
 _ENVIRONMENTS_MAX: Final = 256
 """Submitted environments that are kept in memory."""
-_Made = TypeVar("_Made", str, list[str])
+_Made = TypeVar("_Made", str, list[str], ShareOrder)
 _NOTES: Final = msgspec.json.Encoder()
 
 
@@ -269,8 +269,11 @@ class Launcher:
                 requeue_codes=launch.requeue_codes,
                 outer=base_environment(b"", account, self._host) if hooks else {},
                 bindings=_bindings(launch, elements),
-                before=_named(elements, partial(mps_code, launch), self._host),
-                last=_named(elements, partial(quit_command, launch), self._host),
+                before=_named(elements, partial(mps_code, launch, host=self._host)),
+                last=_named(elements, partial(quit_command, launch, host=self._host)),
+                shares=_named(
+                    elements, partial(share_order, launch, host=self._host, home=account.home)
+                ),
                 says=spec.runs_by_roles,
                 limit_code=limit_code(spec.limits),
                 is_counted=spec.limits.is_counted,
@@ -343,10 +346,10 @@ def _bindings(
 
 
 def _named(
-    elements: list[tuple[Index, int]], make: Callable[[Index, int, str], _Made], host: str
+    elements: list[tuple[Index, int]], make: Callable[[Index], _Made | None]
 ) -> dict[str, _Made]:
     """Return by index what is made of elements, where that is anything."""
-    made = ((index, make(index, attempt, host)) for index, attempt in elements)
+    made = ((index, make(index)) for index, _ in elements)
     return {str(index): one for index, one in made if one}
 
 

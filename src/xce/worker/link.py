@@ -15,9 +15,16 @@ from typing import Final, NamedTuple, Protocol, cast
 import msgspec
 
 from xce.model.effect import Launch
-from xce.worker.action import Ended, Event, Greeting, Key, Listed, Present
+from xce.worker.action import (
+    Ended,
+    Event,
+    Greeting,
+    Key,
+    Listed,
+    Listing,
+    Present,
+)
 from xce.worker.clock import boot_us, clock_us
-from xce.worker.core import Listing
 from xce.worker.order import OrderFrame, encode_orders, for_earlier
 
 PROTOCOL: Final = 1

@@ -18,6 +18,17 @@ SpawnItem: TypeAlias = tuple[JobId, Index, int, dict[str, str], str, Target | No
 """``(job, index, attempt, its own variables, input, output, error)``."""
 
 
+class ShareOrder(msgspec.Struct, frozen=True, array_like=True):
+    """A daemon that attempts of one user share on a host (`xce.worker.mps.share_order`)."""
+
+    name: str
+    """The same for all that share it, and for nobody else's."""
+    start: list[str]
+    """The command that starts it where it does not run, and tells one attempt of it."""
+    quit: list[str]
+    """The command that ends it."""
+
+
 class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """What all elements of one spawn order share."""
 
@@ -64,6 +75,8 @@ class SpawnShared(msgspec.Struct, frozen=True, kw_only=True):
     """By index: what the job shell does before the script (`xce.worker.mps.mps_code`)."""
     last: dict[str, list[str]] = {}
     """By index: the command that ends what ``before`` has started."""
+    shares: dict[str, ShareOrder] = {}
+    """By index: the daemon that it shares with others of its user."""
 
 
 class SpawnOrder(msgspec.Struct, frozen=True, tag="spawn", array_like=True):
@@ -115,6 +128,8 @@ class PartShared(msgspec.Struct, frozen=True, kw_only=True):
     """As in `SpawnShared`."""
     last: list[str] = []
     """As in `SpawnShared`, of the part's element."""
+    share: ShareOrder | None = None
+    """As in `SpawnShared`, likewise."""
 
 
 class PartOrder(msgspec.Struct, frozen=True, tag="part", array_like=True):
@@ -182,6 +197,27 @@ class CheckpointOrder(msgspec.Struct, frozen=True, tag="checkpoint", array_like=
     shared: CheckpointShared
 
 
+class WarningShared(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shepherd must know to have a warning command run."""
+
+    command: str
+    cwd: str
+    umask: int
+    limit_us: Micros
+    """So long it may take; 0: any time."""
+
+
+class WarningOrder(msgspec.Struct, frozen=True, tag="warning", array_like=True):
+    """Have the command run that warns before a limit; its failure is told with the job's end."""
+
+    job: JobId
+    index: Index
+    attempt: int
+    which: Micros
+    """As `xce.worker.action.Warn.limit_us`."""
+    shared: WarningShared
+
+
 class EarlierLease(msgspec.Struct, frozen=True, tag="lease", array_like=True):
     """A `Lease` for a shepherd of an older release, which kills and cannot freeze."""
 
@@ -197,6 +233,7 @@ Order: TypeAlias = (
     | Forget
     | ReadOrder
     | CheckpointOrder
+    | WarningOrder
     | TerminalOrder
     | PartOrder
     | TaskOrder

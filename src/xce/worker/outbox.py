@@ -4,15 +4,31 @@ A batch is sent once on a connection and counts as heard when it is acknowledged
 connection is lost, what was not acknowledged is to be said again.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
+from xce.model.effect import Identify
 from xce.model.ids import Micros
-from xce.model.observation import AttemptEnded, AttemptStarted, CheckpointSeen, SuspensionSeen
+from xce.model.job import JobSpec
+from xce.model.observation import (
+    AttemptEnded,
+    AttemptStarted,
+    AttemptTold,
+    CheckpointSeen,
+    SuspensionSeen,
+)
 from xce.worker.action import Key, Outcome
 from xce.worker.attempt import Live, Over
+from xce.worker.past import Place
 
 ENDS_MAX: Final = 5_000
 """Most ends in one batch."""
+TOLD_MAX: Final = 1024 * 1024
+"""So many bytes of what is told of attempts are in one batch; of one that takes more, not all."""
+_ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 class Reports(NamedTuple):
@@ -24,6 +40,7 @@ class Reports(NamedTuple):
     suspended: tuple[SuspensionSeen, ...]
     gone: tuple[Key, ...]
     checkpoints: tuple[CheckpointSeen, ...]
+    told: tuple[AttemptTold, ...] = ()
 
 
 class _Sent(NamedTuple):
@@ -31,6 +48,11 @@ class _Sent(NamedTuple):
     ended: list[Key]
     suspended: dict[Key, bool]
     checkpoints: dict[Key, dict[int, str | None]]
+
+
+def _cut(told: AttemptTold) -> AttemptTold:
+    """Return what is told of an attempt without what is too long."""
+    return replace(told, launch=replace(told.launch, spec=JobSpec(), resreq="", claim=None))
 
 
 class Outbox:
@@ -47,6 +69,9 @@ class Outbox:
         self._gone: dict[Key, None] = {}
         """Attempts that were to be forgotten and are gone. Not said again on another connection:
         the list of what lives says it then."""
+        self._told: dict[Key, Live] = {}
+        """Attempts of which all is to be told. Not said again on another connection: whoever wants
+        to know asks again."""
         self._sent: dict[int, _Sent] = {}
         self._number = 0
 
@@ -55,7 +80,8 @@ class Outbox:
         """Whether there is something to say."""
         return bool(
             self._ended or self._started or self._suspended or self._gone or self._checkpoints
-        )
+            or self._told
+        )  # fmt: skip
 
     @property
     def in_flight(self) -> int:
@@ -77,6 +103,24 @@ class Outbox:
         if one.number and not live.forget:
             fault = None if one.is_good else one.detail
             self._checkpoints.setdefault(live.key, {})[one.number] = fault
+
+    def identify(
+        self, effect: Identify, live: Mapping[Place, Live], waiting: Mapping[Place, Live]
+    ) -> None:
+        """Let all be told that is known of an attempt, or that it is gone.
+
+        Args:
+            effect: Which is meant.
+            live: What lives, by element.
+            waiting: What is to live when that is gone.
+        """
+        place, key = (effect.job, effect.index), (effect.job, effect.index, effect.attempt)
+        for one in (waiting.get(place), live.get(place)):
+            if one is not None and one.attempt == effect.attempt:
+                self._told[key] = one
+                return
+        if key not in self.over:
+            self.note_gone(key)
 
     def note_end(self, key: Key, over: Over, *, ready: bool) -> None:
         """Keep an end until it is acknowledged; unless ``ready`` it is not said yet."""
@@ -102,6 +146,7 @@ class Outbox:
         self._started.pop(key, None)
         self._suspended.pop(key, None)
         self._checkpoints.pop(key, None)
+        self._told.pop(key, None)
         self._ended.pop(key, None)
         return self.over.pop(key, None)
 
@@ -134,7 +179,20 @@ class Outbox:
                 for key, faults in checkpoints.items()
                 for number, fault in sorted(faults.items())
             ),
+            tuple(self._take_told(now_us)),
         )
+
+    def _take_told(self, now_us: Micros) -> Iterator[AttemptTold]:
+        """Yield what is told, as much as a frame surely holds."""
+        size = 0
+        for key in list(self._told):
+            told = self._told[key].told(now_us)
+            own = len(_ENCODER.encode(told))
+            if size and size + own > TOLD_MAX:
+                return
+            del self._told[key]
+            size += own
+            yield told if own <= TOLD_MAX else _cut(told)
 
     def acknowledged(self, number: int) -> list[tuple[Key, Over]]:
         """Note that batches up to ``number`` were heard; return the ends that are known now."""
@@ -160,4 +218,5 @@ class Outbox:
             self._ended = again | self._ended
         self._sent.clear()
         self._gone.clear()
+        self._told.clear()
         self._number = 0

@@ -31,9 +31,9 @@ from xce.worker.asks import Asks, Say
 from xce.worker.bindings import binding_environment, binding_order
 from xce.worker.core import HostState
 from xce.worker.environ import MPS_DIRECTORIES, Account
-from xce.worker.gpus import gpu_environment, mps_of
+from xce.worker.gpus import daemon_names, gpu_environment
 from xce.worker.launch_command import launch_programs
-from xce.worker.mps import mps_command, quit_command
+from xce.worker.mps import mps_command, quit_command, share_order
 from xce.worker.parts import EARLIER
 from xce.worker.process_limits import limited_command
 from xce.worker.ranks import slots_by_host
@@ -86,10 +86,11 @@ class PartDesk:
         key = (ask.job, ask.index, ask.attempt)
         match ask.order:
             case StartTask():
-                if ask.launch is None:
+                launch = ask.launch or self._own_launch(key)
+                if launch is None:
                     self._say(m.TaskPiece(ask.id, TaskFault.REFUSED, "nobody says whose it is"))
                     return
-                task = asyncio.get_running_loop().create_task(self._start(ask, ask.launch, key))
+                task = asyncio.get_running_loop().create_task(self._start(ask, launch, key))
                 self._lookups.add(task)
                 task.add_done_callback(self._lookups.discard)
             case HoldPart():
@@ -98,6 +99,11 @@ class PartDesk:
                 self._asks.serve_task(ask.id, key, ask.order)
             case ReadFile() | WriteFile() | EndFile():
                 raise TypeError("a file is no part of an attempt")
+
+    def _own_launch(self, key: Key) -> Launch | None:
+        """Return what is known here of a part; None: there is none here."""
+        live = self._state.live_of(key)
+        return live.launch if live is not None and live.is_part else None
 
     def look(self) -> None:
         """Answer those who wait for news of a part, where there are any."""
@@ -115,7 +121,8 @@ class PartDesk:
             note=_NOTES.encode(launch).decode(), uid=account.uid, gid=account.gid,
             groups=account.groups, limit_kib=launch.spec.mem_limit_kib,
             is_counted=launch.spec.limits.is_counted,
-            last=quit_command(launch, action.index, action.attempt, self._host),
+            last=quit_command(launch, action.index, self._host),
+            share=share_order(launch, action.index, self._host, account.home),
         )  # fmt: skip
         return o.PartOrder((launch.job, action.index, action.attempt), shared)
 
@@ -138,7 +145,7 @@ class PartDesk:
         start = o.StartShared(
             argv=mps_command(
                 limited_command([_text(word) for word in ask.order.argv], launch.spec.limits),
-                launch, key[1], key[2], self._host,
+                launch, key[1], self._host,
             ),
             env=part_environment(launch, key[1], self._host, account, ask.order.env),
             cwd=_text(ask.order.cwd), umask=ask.order.umask, has_input=ask.order.has_input,
@@ -195,7 +202,7 @@ def part_environment(
         name, equals, value = _text(item).partition("=")
         if name and equals and _FIRST_HOSTS.fullmatch(name) is None:
             found[name] = value
-    if mps_of(launch):
+    if daemon_names(launch, index, launch.hosts[0][0]):
         for name in MPS_DIRECTORIES:
             found.pop(name, None)
     entry = entry_of(launch, host)

@@ -48,10 +48,11 @@ from xce.worker.action import (
     Suspend,
     TaskTold,
     TerminalRead,
+    Warn,
 )
 from xce.worker.asks import Asks
 from xce.worker.beat import Beat
-from xce.worker.checkpoints import checkpoint_order
+from xce.worker.checkpoints import checkpoint_order, warning_order
 from xce.worker.clock import boot_us, clock_us
 from xce.worker.core import HostState
 from xce.worker.dates import render_date
@@ -380,6 +381,8 @@ class Worker:
                     prepared.orders.append(
                         checkpoint_order(action, self._options.host, self._accounts)
                     )
+                case Warn():
+                    prepared.orders.append(warning_order(action, self._options.host))
                 case Forget() | Lease() | Lead():
                     prepared.orders.append(action)
                 case SpawnPart():

@@ -2,6 +2,9 @@
 
 import contextlib
 import hashlib
+import json
+import signal
+import subprocess
 import tarfile
 import time
 from pathlib import Path
@@ -9,11 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from journals import batches
-from live import open_live
+from live import Live, open_live, until
 from pair import LEASE_S
 
 from xce.cli.xceadmin.main import main
 from xce.daemon.paths import open_layout
+from xce.daemon.processes import send_signal
 from xce.journal.backup import BackupError, is_restored, load_note, open_backup
 from xce.journal.batch import make_batch
 from xce.journal.codec import FIRST_CRC
@@ -293,9 +297,9 @@ def test_the_last_entry_before_an_instant_is_found(tmp_path: Path, snapshot_at: 
     reader.close()
 
 
-def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path) -> None:
-    with open_live() as live, open_live() as other:
-        live.xce("up", "--hosts", "h1", "--slots", "4", "--timeout", "60")
+def test_a_running_cluster_is_backed_up_and_what_its_hosts_run_is_adopted_afterwards() -> None:
+    with open_live() as live:
+        live.xce("up", "--hosts", "h1,h2", "--slots", "4", "--timeout", "60")
         done = live.submit("echo one", name="first")
         live.until_ended(done)
         waiting = live.submit("echo two", name="second", hold=True)
@@ -303,17 +307,68 @@ def test_a_cluster_is_backed_up_while_it_runs_and_restored_beside(tmp_path: Path
         time.sleep(1)
         said = live.xceadmin("backup", str(file))
         assert "entries 1 to" in said
-        live.submit("echo three", name="third")
-        said = other.xceadmin("restore", str(file))
+        wide, many = submit_what_is_lost(live)
+        live.xce("down")
+        for directory in (live.layout.journal, live.layout.history_file.parent):
+            directory.rename(live.home / directory.name)
+        said = live.xceadmin("restore", str(file))
         assert "restored; start with `xce up`" in said
-        live.xce("down", "--jobs")
-        other.xce("up", "--timeout", "60")
-        assert other.row(done)["stat"] == "DONE"
-        assert other.row(waiting)["stat"] == "PSUSP"
-        assert [row["name"] for row in other.rows(("user", "all"))] == ["second"]
-        other.act("resume", waiting)
-        assert other.until_ended(waiting)["stat"] == "DONE"
-        assert other.submit("echo four") > waiting + 1, "an id of the lost entries is given out"
+        live.xce("up", "--timeout", "60")
+        assert live.row(done)["stat"] == "DONE"
+        assert live.row(waiting)["stat"] == "PSUSP"
+        assert [row["name"] for row in live.rows(("user", "all"))] == ["second"]
+        adopt(live)
+        row = live.row(wide)
+        assert (row["stat"], row["name"], row["attempt"]) == ("RUN", "third", 1)
+        assert [live.row(many, index)["stat"] for index in (1, 2, 3)] == ["PSUSP", "RUN", "PSUSP"]
+        (live.home / "go").touch()
+        assert live.until_ended(wide)["exit_code"] == 7
+        assert len(list(live.home.glob("again.*"))) == 2, "its tasks on another host are lost"
+        until(lambda: live.row(many, 2)["stat"] == "DONE", "the element ends")
+        assert "h1: adopted" in live.xceadmin("hosts", "adopt", "h1")
+        live.xceadmin("hosts", "open", "h1")
+        live.act("resume", waiting)
+        assert live.until_ended(waiting)["stat"] == "DONE"
+        assert live.submit("echo four") > many + 1, "an id of the lost entries is given out"
+
+
+def submit_what_is_lost(live: Live) -> tuple[int, int]:
+    """Submit what only hosts will know of: a job on both hosts, and one element of an array."""
+    go = "until [ -e go ]; do sleep 0.1; done"
+    wide = live.submit(
+        f"blaunch 'touch at.$XCE_RANK; {go}' && blaunch 'touch again.$XCE_RANK'; exit 7",
+        name="third", tasks=[2, 2], resreq=["span[ptile=1]"], env=[f"PATH={live.environ['PATH']}"],
+    )  # fmt: skip
+    many = live.submit(go, name="many", array="1-3", hold=True)
+    live.act("resume", many, select={"jobs": [f"{many}[2]"]})
+    until(lambda: live.row(many, 2)["stat"] == "RUN", "an element runs")
+    until(lambda: len(list(live.home.glob("at.*"))) == 2, "both tasks run")
+    return wide, many
+
+
+def adopt(live: Live) -> None:
+    """Have adopted what hosts run, while the controller that was told so is killed."""
+    until(lambda: total(live, "strangers") == 3, "hosts tell what they run")
+    assert {host["status"] for host in live.hosts()} == {"closed_Adm"}
+    frozen = live.kill("worker", signal.SIGSTOP)
+    adopting = subprocess.Popen(
+        ["xceadmin", "hosts", "adopt", "h[1-2]", "--json"],
+        env=live.environ, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until(lambda: total(live, "adopting") == 3, "it is decided")
+    live.until_replaced("controller", live.kill("controller"))
+    for worker in frozen:
+        send_signal(worker, signal.SIGCONT)
+    said, _ = adopting.communicate(timeout=90)
+    expected = [
+        {"name": name, "strangers": 0, "adopting": 0, "unadopted": []} for name in ("h1", "h2")
+    ]
+    assert (json.loads(said), adopting.returncode) == (expected, 0)
+
+
+def total(live: Live, member: str) -> int:
+    """Return a number in the rows of hosts, in all."""
+    return sum(host[member] for host in live.hosts())
 
 
 def test_a_second_migration_is_kept_away_by_the_first(target: PostgresTarget) -> None:

@@ -255,20 +255,30 @@ def test_what_killed_elements_have_made_is_copied_back_too(site: Site) -> None:
     assert sorted((hidden / "each").read_text().split()) == ["1", "2"]
 
 
-def test_a_copy_goes_on_when_workers_and_controller_are_killed_in_its_middle(site: Site) -> None:
+def test_a_copy_goes_on_when_shepherd_workers_and_controller_are_killed_in_its_middle(
+    site: Site,
+) -> None:
     live = site.live
     hidden = live.home / HIDDEN
     (live.home / "much").write_bytes(os.urandom(30_000_000))
     (live.home / "few").write_text("line\n")
     (hidden / "much").write_text("old")
-    job = submit_with_files(site, "exit 3", ("much", "<", "much"), ("log", "<<", "few"))
+    (hidden / "more").write_bytes(os.urandom(20_000_000))
+    job = submit_with_files(
+        site, "echo run >> runs; exit 3",
+        ("more", ">", "got.%J"), ("much", "<", "much"), ("log", "<<", "few"),
+    )  # fmt: skip
 
-    def ends() -> list[int]:
+    def ends(name: str = "") -> list[int]:
         """Return the processes at the job's local files."""
         words = ((pid, found) for pid, found in each_command_line(None) if "end" in found)
-        return [pid for pid, found in words if str(hidden / "much") in found]
+        return [pid for pid, found in words if any(str(hidden / name) in word for word in found)]
 
-    until(ends, "it is copied")
+    until(lambda: ends("more"), "a file is carried in")
+    site.kill_shepherd("h2")
+    until(lambda: ends("much"), "a file is copied back")
+    assert live.file("runs") == "run\n"
+    assert (live.home / f"got.{job}").read_bytes() == (hidden / "more").read_bytes()
     live.kill("controller")
     for host in HOSTS:
         site.kill_worker(host)

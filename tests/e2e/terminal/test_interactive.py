@@ -67,21 +67,22 @@ def test_a_shell_has_a_terminal_of_its_own_that_is_as_large_as_the_window(
 
 
 def test_interrupt_and_stop_go_to_what_runs_in_the_shell(live: Live, shell: Typist) -> None:
-    shell.type("sleep 300\n")
-    shell.until("sleep 300")
-    time.sleep(0.3)
+    shell.type("sh -c 'echo on$((1 + 1)); exec sleep 300'\n")
+    shell.until("on2")
     shell.type("\x03")
     shell.until("$ ")
     shell.type("echo code $?\n")
     shell.until("code 130")
-    shell.type("cat\n")
-    shell.until("cat")
-    time.sleep(0.3)
+    shell.type("sh -c 'echo on$((1 + 1)); exec cat'\n")
+    shell.until("on2")
     shell.type("\x1a")
     shell.until("Stopped")
+    shell.until("$ ")
     shell.type("fg\n")
-    shell.until("fg")
-    time.sleep(0.3)
+    shell.until("exec cat")
+    # What `cat` says again: the terminal is its own by then.
+    shell.type("two\n")
+    shell.until("two\r\ntwo")
     shell.type("\x03")
     shell.until("$ ")
     shell.type("echo again $?\n")
@@ -92,8 +93,8 @@ def test_interrupt_and_stop_go_to_what_runs_in_the_shell(live: Live, shell: Typi
 
 def test_a_screen_program_gets_every_key(live: Live, shell: Typist) -> None:
     # Raw: a control character, an escape sequence, bytes beyond ASCII.
-    shell.type("stty raw -echo; head -c 6 | od -An -tx1; stty sane\n")
-    time.sleep(0.5)
+    shell.type("stty raw -echo; echo on$((1 + 1)); head -c 6 | od -An -tx1; stty sane\n")
+    shell.until("on2")
     shell.type("\x01\x1b[A\u00e9")
     shell.until("01 1b 5b 41 c3 a9")
     shell.type("exit\n")

@@ -91,15 +91,11 @@ def test_what_is_frozen_is_killed_in_time_also_by_the_next_shepherd(shepherd: Sh
 def test_a_shepherd_does_not_stand_still_with_a_part_in_which_it_starts_a_task(
     shepherd: Shepherd,
 ) -> None:
-    shared = {
-        "note": "n", "uid": shepherd.uid, "gid": shepherd.gid, "groups": [], "limit_kib": 0,
-    }  # fmt: skip
-    asked = {
-        "argv": ["/bin/sleep", "600"], "env": {}, "cwd": "/", "umask": 0o22, "has_input": False,
-    }  # fmt: skip
-    shepherd.order(["part", [1, 0, 1], shared], ["task", 1, [1, 0, 1], ["start", "a", asked]])
+    shepherd.open_part()
+    shepherd.start_task(1, "a", ["/bin/sleep", "600"])
     shepherd.expect("task", 1)
-    shepherd.order(["suspend", 1, 0, 1, True], ["task", 2, [1, 0, 1], ["start", "b", asked]])
+    shepherd.order(["suspend", 1, 0, 1, True])
+    shepherd.start_task(2, "b", ["/bin/sleep", "600"])
     shepherd.order(["suspend", 1, 0, 1, False])
     assert shepherd.expect("task", 2)[2:4] == [0, ""]
     shepherd.order(["signal", 1, 0, 1, signal.SIGKILL, 8, 4, 0])

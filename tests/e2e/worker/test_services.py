@@ -37,8 +37,8 @@ def words(shepherd, fault=""):
     return SimpleNamespace(
         launch=launch,
         shared={
-            "before": {"0": mps_code(launch, 0, 1, "h1")},
-            "last": {"0": quit_command(launch, 0, 1, "h1")},
+            "before": {"0": mps_code(launch, 0, "h1")},
+            "last": {"0": quit_command(launch, 0, "h1")},
         },
     )
 
@@ -76,15 +76,19 @@ def test_signals_go_past_it_until_the_job_is_over_or_killed(shepherd):
 
 
 @EVERY
-def test_it_is_ended_with_a_job_that_is_killed_while_it_is_frozen(shepherd):
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "and the shepherd before"])
+def test_it_is_ended_with_a_job_that_is_killed_while_it_is_frozen(shepherd, is_killed):
     shepherd.spawn("touch up; exec sleep 600", **words(shepherd).shared)
     wait_until((shepherd.root / "up").exists, "the script runs")
     daemon = the_daemon(shepherd)
     now_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
     shepherd.order(["lease", [[1, 0, 1, now_us, now_us + 300_000]]])
     assert shepherd.expect("frozen", 1, 0, 1)[4] is True
+    if is_killed:
+        shepherd.restart()
     assert shepherd.ended()["cause"] == EndCause.HOST_LOST
     assert not alive(daemon["pid"])
+    assert not os.path.exists(daemon["env"]["CUDA_MPS_LOG_DIRECTORY"])  # noqa: PTH110
 
 
 def test_one_that_does_not_quit_is_killed(shepherd):
@@ -112,16 +116,11 @@ def test_what_ends_it_outlives_the_shepherd(shepherd):
 
 def test_a_part_has_one_for_all_its_tasks_and_it_goes_with_the_part(shepherd):
     said = words(shepherd)
-    shared = {"note": "n", "uid": shepherd.uid, "gid": shepherd.gid, "groups": [], "limit_kib": 0}
-    shepherd.order(["part", [1, 0, 1], shared | {"last": said.shared["last"]["0"]}])
+    shepherd.open_part(last=said.shared["last"]["0"])
     for number, name in enumerate(("a", "b")):
         script = f'test -S "$CUDA_MPS_PIPE_DIRECTORY/control" && touch {shlex.quote(name)}'
-        task = {
-            "argv": mps_command(["/bin/sh", "-c", script], said.launch, 0, 1, "h1"),
-            "env": {"PATH": "/usr/bin:/bin"}, "cwd": str(shepherd.root), "umask": 0o022,
-            "has_input": False,
-        }  # fmt: skip
-        shepherd.order(["task", number, [1, 0, 1], ["start", name, task]])
+        argv = mps_command(["/bin/sh", "-c", script], said.launch, 0, "h1")
+        shepherd.start_task(number, name, argv)
     for name in ("a", "b"):
         wait_until((shepherd.root / name).exists, f"task {name} found the daemon")
     daemon = the_daemon(shepherd)

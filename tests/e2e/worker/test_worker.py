@@ -2,6 +2,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from worker_controller import Host, me, open_host
@@ -287,6 +288,79 @@ def test_a_signal_or_warning_comes_once_also_when_it_is_told_twice(host: Host) -
     (host.work / "stop").touch()
     host.controller.end_of(1)
     assert (host.text("got"), host.text("warned")) == ("got\n", "warned\n")
+
+
+WARNS = "touch ready; while [ ! -e stop ]; do sleep 0.05; done; exit 3"
+
+
+def warn(host: Host, command: str, *, job: int = 1, **launch: Any) -> None:
+    """Run a job, and let its warning be due once it runs."""
+    spec = {"warning_command": command, "warning_us": 3_600_000_000}
+    host.launch(WARNS, job=job, spec=spec, **launch)
+    wait_until((host.work / "ready").exists, "the job to begin")
+    host.controller.send(SetLimits(job, 0, 1, 600_000_000, 0, 0))
+
+
+def test_a_warning_command_runs_once_as_the_job_in_its_place(host: Host) -> None:
+    command = (
+        "env | grep -E '^(MINE|LSB_JOBID|LSB_JOBPGIDS|LS_EXEC_T|USER)=' | sort >> told; "
+        "pwd >> told; id -u >> told; touch begun; while [ ! -e more ]; do sleep 0.05; done; "
+        "echo over >> told"
+    )
+    warn(host, command)
+    wait_until((host.work / "begun").exists, "the command to begin")
+    pid = host.controller.start_of(1).pid
+    host.kill_worker()
+    host.start_worker()
+    host.controller.send(SetLimits(1, 0, 1, 600_000_000, 0, 0))
+    # What is sent to the job goes past it.
+    host.controller.send(SendSignal(1, 0, 1, 1, signal.SIGCONT))
+    time.sleep(0.2)
+    (host.work / "more").touch()
+    wait_until(lambda: "over" in host.text("told"), "the command to end")
+    (host.work / "stop").touch()
+    end = host.controller.end_of(1)
+    assert (end.exit_code, end.detail) == (3, "")
+    assert host.text("told").splitlines() == [
+        "LSB_JOBID=1", f"LSB_JOBPGIDS={pid}", "LS_EXEC_T=JOB_CONTROLS", "MINE=yes",
+        f"USER={me().user}", str(host.work), str(me().uid), "over",
+    ]  # fmt: skip
+
+
+def test_what_goes_wrong_with_a_warning_command_is_told_with_the_end(host: Host) -> None:
+    faults = {
+        "exit 7": "it ended with exit status 7",
+        "kill -9 $$": "it was ended by signal 9",
+        "/no/such/program": "it cannot be run on this host",
+        "touch late; sleep 60": "it took too long",
+        "true": "",
+    }
+    for job, command in enumerate(faults, 1):
+        warn(host, command, job=job, hook_limit_us=300_000)
+    warn(host, "touch begun; sleep 60; :", job=9)
+    wait_until(lambda: all((host.work / name).exists() for name in ("late", "begun")), "both")
+    time.sleep(0.5)
+    (host.work / "stop").touch()
+    ends = [host.controller.end_of(job) for job in range(1, len(faults) + 1)]
+    told = [f"the warning command failed: {fault}" if fault else "" for fault in faults.values()]
+    assert [(end.exit_code, end.detail) for end in ends] == [(3, text) for text in told]
+    # What is still under way when the job ends goes with it.
+    assert host.controller.end_of(9).detail == ""
+
+
+def test_a_warning_command_whose_shepherd_is_killed_runs_on_and_is_told_so(host: Host) -> None:
+    warn(host, "echo ran >> ran; while [ ! -e more ]; do sleep 0.05; done; echo over >> ran")
+    wait_until(lambda: host.text("ran"), "the command to begin")
+    killed = host.kill_shepherd()
+    wait_until(lambda: host.shepherd_pid() not in (0, killed), "another shepherd")
+    host.controller.send(SetLimits(1, 0, 1, 600_000_000, 0, 0))
+    (host.work / "more").touch()
+    wait_until(lambda: host.text("ran") == "ran\nover\n", "the command to end")
+    (host.work / "stop").touch()
+    assert host.controller.end_of(1).detail == (
+        "nobody saw the warning command end: what waited for it was killed"
+    )
+    assert host.text("ran") == "ran\nover\n"
 
 
 def test_a_daemon_that_a_job_leaves_is_gone_when_the_end_is_told(host: Host) -> None:

@@ -68,14 +68,15 @@ def test_a_period_is_changed_of_the_jobs_that_have_one_and_the_others_are_told_o
     run_rest(story, checkpoint_programs="/programs")
 
 
-def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
-    async def change(rest, job, **members):
-        body = {"action": "modify", "select": {"jobs": [str(job)]}, "change": members}
-        status, document = await rest.post("/jobs/actions", body)
-        rest.link.pump()
-        refused = document["results"][0].get("error", {}) if status == 200 else document
-        return refused.get("text", refused.get("detail", ""))
+async def change(rest, job, **members):
+    body = {"action": "modify", "select": {"jobs": [str(job)]}, "change": members}
+    status, document = await rest.post("/jobs/actions", body)
+    rest.link.pump()
+    refused = document["results"][0].get("error", {}) if status == 200 else document
+    return refused.get("text", refused.get("detail", ""))
 
+
+def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
     async def story(rest):
         job = await rest.submit("true", checkpoints=WANTED, warning_signal=100, warning_s=60)
         other = {"directory": "/other", "method": "x", "period_s": 60, "first_s": 0}
@@ -113,6 +114,10 @@ def test_checkpoints_of_what_waits_are_written_otherwise_or_not_at_all():
         ({"checkpoints": {"directory": "/ck", "period_s": 4.9}}, 400),
         ({"warning_signal": 100, "warning_s": 60}, 400),
         ({"warning_signal": 70, "warning_s": 60}, 400),
+        ({"warning_signal": 10, "warning_command": "save", "warning_s": 60}, 400),
+        ({"warning_command": "save"}, 400),
+        ({"warning_command": " ", "warning_s": 60}, 400),
+        ({"warning_command": "save", "warning_s": 60}, 201),
         ({"warning_signal": 70, "warning_s": 60, "checkpoints": WANTED}, 400),
         ({"warning_signal": 100, "warning_s": 60, "checkpoints": WANTED}, 201),
     ],
@@ -126,6 +131,24 @@ def test_what_makes_no_sense_is_refused(more, status):
         assert (await rest.post("/jobs/actions", body))[0] == 400
 
     run_rest(story, checkpoint_programs="/programs")
+
+
+def test_a_warning_becomes_a_command_a_signal_or_none():
+    async def story(rest):
+        job = await rest.submit("true", warning_signal=10, warning_s=60)
+        told = []
+        for changed in (
+            {"warning_command": "save"},
+            {"warning_s": 30},
+            {"warning_signal": 12},
+            {"unset": ["warning_signal", "warning_s"]},
+        ):
+            assert not await change(rest, job, **changed)
+            row = (await rest.get(f"/jobs/{job}"))[1]
+            told.append((row["warning_signal"], row["warning_command"], row["warning_s"]))
+        assert told == [(0, "save", 60), (0, "save", 30), (12, "", 30), (0, "", 0)]
+
+    run_rest(story)
 
 
 def test_without_programs_nothing_is_accepted():

@@ -9,7 +9,7 @@ from xce.apiserver.listing import parse_refs
 from xce.journal.history_search import START, Search
 from xce.model.command import ResumeJobs, Selection, StopJobs, Tick
 from xce.model.config import GrantConfig, QueueConfig
-from xce.model.ids import SECOND_US
+from xce.model.ids import HOUR_US, SECOND_US
 from xce.model.job import EndCause, Owner
 from xce.model.observation import HostDisconnected
 from xce.testing.builders import (
@@ -266,8 +266,11 @@ def test_jobs_that_a_caller_may_not_see_are_not_told():
         named = Wanted(search=search, states=SCOPES["all"], refs=refs, named=True)
         page = tell_page(reader, named, controller.now_us, ())
         assert page.missing == ("1",)
-        page = usage_page(reader, search, START, 9)
+        page = usage_page(reader, search, START, 9, {})
         assert [msgspec.json.decode(row)["jobid"] for row in page.rows] == [2]
+        queue = QueueConfig(name="normal", underrun_us=HOUR_US)
+        page = usage_page(reader, search, START, 9, {"normal": queue})
+        assert [msgspec.json.decode(row)["exceptions"] for row in page.rows] == [["underrun"]]
         asked = reader.search()
         assert [asked.sums(search).done, asked.sums(Search()).done] == [1, 2]
         assert asked.find_jobs(search, 0, 9) == [2]

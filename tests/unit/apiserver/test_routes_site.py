@@ -1,6 +1,6 @@
 from rest_cluster import run_rest
 
-from xce.model.config import HostConfig, QueueConfig, ShareConfig
+from xce.model.config import AppConfig, HostConfig, QueueConfig, ShareConfig
 from xce.model.job import Owner
 from xce.model.load import INDICES, UNKNOWN
 from xce.model.observation import LoadSeen
@@ -45,6 +45,17 @@ def test_parameters_groups_and_pools_are_told():
         assert document["pools"] == [{"name": "lic", "total": 4, "used": 0}]
 
     run_rest(story, hosts=hosts, queues=[queue], pools={"lic": 4})
+
+
+def test_profiles_are_told_with_what_they_leave_to_the_cluster_and_the_queue():
+    apps = [AppConfig(name="plain"), AppConfig(name="safe", self_fence=True, rerunnable=False)]
+
+    async def story(rest):
+        _, document = await rest.get("/apps")
+        told = {app["name"]: (app["self_fence"], app["rerunnable"]) for app in document["apps"]}
+        assert told == {"plain": (None, None), "safe": (True, False)}
+
+    run_rest(story, applications=apps)
 
 
 def test_hosts_tell_their_load_and_are_selected_by_it():

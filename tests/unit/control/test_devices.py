@@ -189,6 +189,15 @@ def test_a_job_that_wants_mps_is_warned_about_where_no_host_has_told_of_it():
     assert [one.warning for one in try_submit(controller, job)] == [""]
 
 
+def test_a_job_that_would_share_a_daemon_of_mps_with_nobody_is_told_so():
+    controller = world()
+    whole, part = GpuWish(mps="yes,shared,nocvd"), GpuWish(1, 250, mps="yes,shared")
+    for wish, text in ((whole, "mps=yes,shared,nocvd with whole GPUs, which are"), (part, "")):
+        (told,) = try_submit(controller, submission(asks=replace(request(1), gpu=wish)))
+        assert bool(told.warning) == bool(text)
+        assert told.warning.startswith(text)
+
+
 def test_a_host_is_told_the_program_of_mps_where_a_job_wants_that():
     controller = cluster((HOST,), mps_control="/opt/mps")
     for mps in ("yes", ""):

@@ -4,7 +4,8 @@ from msgspec.structs import replace
 
 from xce.control.transfers import describe_unreachable, find_file_host
 from xce.model.job import JobSpec
-from xce.testing.builders import cluster, submission, try_submit
+from xce.model.refusal import Refusal, RefusalCode
+from xce.testing.builders import cluster, modify, submission, submit, try_submit
 
 BOOT = "0b8a8a0c-5b0e-4e39-9d0e-6f4f3c1f2a3b"
 OTHER = BOOT.replace("0b8a", "1c9d")
@@ -48,9 +49,24 @@ def test_a_file_that_no_host_can_have_is_told_at_once():
     assert "no host of the cluster" in describe_unreachable(state, spec_of(f"1 {BOOT} 1 2"))
 
 
-def test_who_submits_is_warned():
-    controller = cluster({"h1": 1})
+def test_who_submits_is_refused_or_warned_while_a_host_may_still_be_that_machine():
     asked = submission()
-    asked = replace(asked, spec=replace(asked.spec, transfers=spec_of(f"1 {BOOT} 1 2").transfers))
-    (accepted,) = try_submit(controller, asked)
-    assert accepted.warning.startswith("/in of -f is on a disk of a machine that is no host")
+    transfers = spec_of(f"1 {BOOT} 1 2").transfers
+    asked = replace(asked, spec=replace(asked.spec, transfers=transfers))
+    for boots, is_refused in ((("b1", "b2"), True), (("b1", ""), False)):
+        controller = cluster({"h1": 1, "h2": 1})
+        controller.state.hosts.boot_ids[:] = boots
+        (found,) = try_submit(controller, asked)
+        text = found.text if is_refused else found.warning
+        assert text.startswith("/in of -f is on a disk of a machine that is no host")
+        assert isinstance(found, Refusal) is is_refused
+
+
+def test_a_job_is_not_changed_to_copy_what_no_host_has():
+    controller = cluster({"h1": 1})
+    job = submit(controller)
+    controller.state.hosts.boot_ids[:] = [OTHER]
+    found = modify(controller, job, transfers=spec_of(f"1 {BOOT} 1 2").transfers)
+    assert (found.code, found.job) == (RefusalCode.UNKNOWN_HOST, job)
+    assert "-is FILE" in found.text
+    assert modify(controller, job, transfers=spec_of(f"1 {OTHER} 1 2").transfers).job == job

@@ -32,6 +32,8 @@ COMMAND_LINES = """
 -gpu "num=1:mps=yes" true
 -gpu "num=1:mode=exclusive_process:mps=yes,nocvd" true
 -R "rusage[gpu=2:mps=yes,nocvd]" true
+-R "rusage[gpu=0.25:mps=yes,nocvd,shared]" true
+-gpu "num=1:mps=yes,shared" true
 -R "rusage[gpu=0.25]" true
 -R "rusage[ngpus_physical=2:gmodel=A100]" -n 2 true
 -W 1:30 -We 10 -M 1500K -x -m "h1+2 h2 others" true
@@ -41,6 +43,7 @@ COMMAND_LINES = """
 -q night -r true
 -H -b 2030:1:2:3:04 -t 2031:1:2:3:04 true
 -E "echo before" -Ep "echo 'after it'" -wa USR1 -wt 5 -W 60 true
+-wa "echo 'ends soon' > note" -wt 5 -W 60 true
 -B -N -u "a@example.org,b@example.org" true
 -Ne -Q "1 2 EXCLUDE(3 4)" -L /bin/bash true
 -q shared -G dev true

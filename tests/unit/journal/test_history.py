@@ -1,16 +1,19 @@
 import sqlite3
 
+import msgspec
 import pytest
 from counted import count_calls
 
+from xce.apiserver.past_rows import past_elements
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import Happening, HistoryError
 from xce.model.command import RequeueJobs
 from xce.model.config import QueueConfig
 from xce.model.entry import Cause, Entry
+from xce.model.ids import SECOND_US
 from xce.model.job import EndCause, Outcome
-from xce.model.record import Ended
+from xce.model.record import Ended, JobsForgotten
 from xce.state.snapshot import dump, load
 from xce.testing.builders import (
     chosen,
@@ -24,7 +27,9 @@ from xce.testing.builders import (
     replayed,
     report_ended,
     report_started,
+    resume,
     run_job,
+    stop,
     submission,
     submit,
     switch,
@@ -344,3 +349,53 @@ def test_an_end_that_was_opened_again_takes_its_detail_along(path, read):
     keep(path, controller.entries)
     (element,) = read.job(job).elements
     assert (element.detail, element.requeue[0]) == ("", EndCause.REQUEUE_OWNER)
+
+
+def test_how_long_elements_were_ineligible_is_told_once_they_have_left_the_state(path, read):
+    controller = cluster(["h1"], clean_period_us=60 * SECOND_US)
+    job = submit(controller, submission(elements="1-9:2"))
+    stop(controller, (job, 3, 5))
+    tick(controller, after_us=10 * SECOND_US)
+    resume(controller, (job, 3, 3))
+    place(controller, job, 3)
+    report_started(controller, job, 3)
+    report_ended(controller, job, 3)
+    kill(controller, job)
+    keep(path, controller.entries)
+    assert read.job(job).ineligible is None
+    tick(controller, after_us=70 * SECOND_US)
+    plain = submit(controller)
+    run_job(controller, plain)
+    tick(controller, after_us=70 * SECOND_US)
+    keep(path, controller.entries)
+    assert plain not in controller.state.jobs
+    assert read.job(plain).ineligible == ()
+    rows = past_elements(read.job(job))
+    assert [(one.index, one.count, round(one.ineligible_s)) for one in rows] == [
+        (1, 1, 0), (3, 1, 10), (5, 1, 10), (7, 2, 0)
+    ]  # fmt: skip
+    assert read.course(job).events[-1].kind != Happening.INELIGIBLE
+
+
+def test_of_jobs_that_an_earlier_release_has_forgotten_it_is_not_known(path, read):
+    controller = cluster(["h1"], clean_period_us=SECOND_US)
+    jobs = [submit(controller) for _ in range(2)]
+    entries = []
+    for number, job in enumerate(jobs):
+        run_job(controller, job)
+        tick(controller, after_us=10 * SECOND_US)
+        timed_from = 2 * number
+        entries = [
+            msgspec.structs.replace(
+                one,
+                records=tuple(
+                    msgspec.structs.replace(record, timed_from=timed_from)
+                    if record == JobsForgotten([job], [], 1)
+                    else record
+                    for record in one.records
+                ),
+            )
+            for one in controller.entries
+        ]
+        keep(path, entries)
+    assert [read.job(job).ineligible for job in jobs] == [None, ()]

@@ -122,7 +122,7 @@ def test_export_gives_named_fields_one_entry_a_line(tmp_path: Path) -> None:
         "seq": 1,
         "at_us": 1_000_001,
         "cause": {"kind": "kill-jobs", "by": "ann", "basis": "owner", "origin": ""},
-        "records": [{"kind": "jobs-forgotten", "jobs": [1]}],
+        "records": [{"kind": "jobs-forgotten", "jobs": [1], "ineligible": [], "timed_from": 0}],
     }
 
 

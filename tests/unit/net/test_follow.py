@@ -304,7 +304,7 @@ def test_a_damaged_batch_is_asked_about() -> None:
     first, second = batches(1, 1)
     follower = Follower(decode_batch)
     take(follower, frame(first))
-    damaged = Batch(2, 2, second.content[:-1] + b"\x00")
+    damaged = Batch(2, 2, second.content[:-1] + bytes([second.content[-1] ^ 1]))
     (step,) = take(follower, damaged)
     assert isinstance(step, AskAgain)
     assert "entry 2: checksum mismatch" in step.why

@@ -261,3 +261,16 @@ def test_a_piece_of_a_file_is_bounded(way):
         way.relays.answer(way.worker, piece)
     way.relays.answer(way.worker, replace(piece, file=FileSeen(content=b"x")))
     assert way.asker.sent[0].file.content == b"x"
+
+
+def test_a_stranger_is_asked_to_wait_and_what_was_adopted_begins_nothing_on_other_hosts(way):
+    """After a restore: see `xce.control.adopt`."""
+    state, key = way.controller.state, (way.job, 0, 1)
+    state.hosts.strange[0] = {key: None}
+    way.ask()
+    way.refused(TaskFault.AWAY, "the restored journal does not know this attempt")
+    del state.hosts.strange[0]
+    state.attempt(way.job, 0).is_adopted = True
+    way.ask(START)
+    way.ask(HOLD)
+    assert [one.launch for one in way.worker.sent] == [None, None]

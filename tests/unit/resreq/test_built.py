@@ -24,13 +24,6 @@ def refused(*texts, config=CONFIG, tasks=None):
 @pytest.mark.parametrize(
     ("text", "what", "column"),
     [
-        (
-            "1*{affinity[core(1,exclusive=(socket,injob))]} + 1*{affinity[core]}",
-            "use alljobs or intask",
-            36,
-        ),
-        ("1*{affinity[core:membind=localonly]} + 1*{affinity[core]}", "membind=", 18),
-        ("affinity[core:cpubind=socket]", "cpubind", 15),
         ("affinity[core(1,same=numa,exclusive=(socket,injob))*2]", "repeats units", 1),
         ("span[gtile=2]", "span[gtile]", 6),
         ("span[gtile='!'] rusage[gpu=1/host]", "by ptile", 6),
@@ -54,10 +47,15 @@ def test_what_is_not_honoured_yet_is_refused_by_name(text, what, column):
         "mem>1 && rack == ut && gpu32gb order[-mem:slots] rusage[mem=1:lic=1/job] span[ptile=2]",
         "rusage[seats=1/job:ngpus_physical=0] span[hosts=1]",
         "span[gtile='!'] rusage[gpu=1]",
+        "select[seats>1] order[-seats]",
         "cu[balance] span[ptile=2]",
         "cu[balance] span[hosts=2]",
         "2*{affinity[core]} + 1*{mem>1} + 3*{affinity[core(2,same=socket)]}",
         "1*{affinity[core(1,exclusive=(socket,injob))]} + 1*{mem>1}",
+        "1*{affinity[core(1,exclusive=(socket,injob))]} + 1*{affinity[core]}",
+        "1*{affinity[core:membind=localonly]} + 1*{affinity[core]}",
+        "affinity[core:cpubind=socket]",
+        "affinity[core(1,same=socket,exclusive=(socket,injob)):cpubind=socket:membind=localonly]",
         "select[type == any && hname != model && !defined(rack)]",
     ],
 )

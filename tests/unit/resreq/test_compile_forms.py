@@ -221,6 +221,8 @@ def test_gpus_are_one_wish_beside_the_amounts():
     assert compiled("rusage[gpu=1:mps=no]").gpu == GpuWish()
     found = compiled("rusage[gpu=1:mps=yes,nocvd,mem=5]")  # a comma begins another part, too
     assert (found.gpu, found.amounts) == (GpuWish(mps="yes,nocvd"), (Amount("mem", 5),))
+    found = compiled("rusage[gpu=0.25:mps=yes,nocvd,shared]")
+    assert found.gpu == GpuWish(1, 250, mps="yes,shared,nocvd")
     # As in LSF block=yes wins over aff=yes.
     assert compiled("rusage[gpu=1:aff=yes:block=yes]").gpu == GpuWish(is_blocked=True)
 
@@ -233,6 +235,7 @@ def test_gpus_are_shown_as_they_were_asked_for():
         "rusage[ngpus_physical=2.00/host:gvendor=amd:block=yes]",
         "rusage[gpu=2.00:aff=yes]",
         "rusage[gpu=2.00:mps=yes]",
+        "rusage[gpu=0.25:mps=yes,shared]",
         "rusage[mem=1.00, gpu=2.00:mode=exclusive_process:mps=yes,nocvd]",
     ):
         assert text in render_request(compiled(text))
@@ -247,11 +250,14 @@ def test_gpus_are_shown_as_they_were_asked_for():
         ("rusage[gpu=1, ngpus=2]", "asked for twice"),
         ("rusage[mem=1:gmodel=H100]", "say how many"),
         ("rusage[gpu=1:glink=perhaps]", "glink is yes or no"),
-        ("rusage[gpu=1:mps=yes,shared]", "shared of mps is not built yet: mps=yes gives each job"),
         ("rusage[gpu=1:mps=per_gpu]", "per_gpu of mps"),
-        ("rusage[gpu=1:mps='no,nocvd']", "mps is yes, yes,nocvd or no"),
+        ("rusage[gpu=1:mps='yes,shared,shared']", "mps is yes"),
+        (
+            "rusage[gpu=1:mps='no,nocvd']",
+            "yes, yes,shared, yes,nocvd, yes,shared,nocvd or no",
+        ),
         ("rusage[gpu=1:mps=perhaps]", "mps is yes"),
-        ("rusage[gpu=0.5:mps=yes]", "about whole GPUs"),
+        ("rusage[gpu=0.5:mps=yes]", "about whole GPUs; jobs with parts"),
         ("rusage[gpu=1:mps=yes:gvendor=amd]", "mps=yes is NVIDIA's"),
         ("rusage[gpu=1:mps=yes:gmodel='Instinct MI300X']", "mps=yes is NVIDIA's"),
         ("rusage[gpu=1:gvendor=arm]", "gvendor is nvidia or amd"),

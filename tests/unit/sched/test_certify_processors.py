@@ -37,7 +37,8 @@ def faults(text: str, held: str, *tasks: str) -> list[str]:
         ("core(1,exclusive=(socket))", "0123", ("23",)),
         ("core(1,exclusive=(socket,injob))", "0145", ("01", "45")),
         ("core(2,exclusive=(socket,intask))", "0145", ("0145",)),
-        ("core(1,exclusive=(socket)):cpubind=socket", "0123", ("0123",)),
+        ("core(1,exclusive=(socket)):cpubind=socket", "0123", ("01",)),
+        ("core(1):cpubind=socket", "01", ("01",)),
         ("core(1):distribute=pack(socket=1)", "4567", ("45", "67")),
     ],
 )
@@ -59,7 +60,7 @@ def test_what_is_as_asked_passes(text, held, tasks):
         ("core(1,exclusive=(socket,injob))", "0123", ("01", "23"), "share a socket"),
         ("core(2,exclusive=(socket,intask))", "0123", ("0123",), "units of a task share"),
         ("core(1):distribute=pack(socket=1)", "0145", ("01", "45"), "2 socket domains"),
-        ("core(1,exclusive=(socket)):cpubind=socket", "01234567", ("01234567",), "too much"),
+        ("core(1,exclusive=(socket)):cpubind=socket", "0123", ("0123",), "2 core units, not 1"),
         ("thread(1)", "8", ("8",), "are not there"),
         ("", "01", ("01",), "nobody asked for"),
     ],

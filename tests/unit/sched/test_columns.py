@@ -29,7 +29,7 @@ def world() -> Scheduled:
 
 def columns(scheduled: Scheduled) -> HostColumns:
     state = scheduled.controller.state
-    return HostColumns(HostFacts(state.hosts, state.config), open_ground(state).free)
+    return HostColumns(HostFacts(state.hosts, state.config), open_ground(state, {}).free)
 
 
 def test_numbers_are_thousandths_and_missing_ones_are_told():

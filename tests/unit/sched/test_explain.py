@@ -125,13 +125,55 @@ def test_a_job_that_wants_hosts_of_its_own_hears_of_the_others_work():
     assert world.host_codes(job) == {HostCode.EXCLUSIVE: 2}
 
 
-def test_a_host_that_somebody_has_for_himself_is_busy():
-    world = scheduled(("h1",))
+@pytest.mark.parametrize(
+    "asks",
+    [
+        request(),
+        request(3),
+        request(2, one_host=True),
+        request(exclusive=True),
+        replace(request(), select="mem > 1"),
+    ],
+)
+def test_a_host_that_another_job_has_for_itself_is_told_apart_from_busy_ones(asks: Request):
+    world = scheduled({"h1": 4, "h2": 2})
     alone = submit(world.controller, submission(asks=request(exclusive=True)))
     place(world.controller, alone, host="h1")
+    fill(world, "h2", slots=2)
+    job = submit(world.controller, submission(asks=asks))
+    world.run()
+    codes = world.host_codes(job)
+    assert codes.pop(HostCode.TAKEN) == 1
+    assert set(codes) <= {HostCode.SLOTS_BUSY, HostCode.EXCLUSIVE}
+    assert "Running an exclusive job: 1 host" in render_lsf(world.reason(job))
+    assert "1 host taken by an exclusive job" in render_plain(world.reason(job), now_us=0)
+
+
+def test_a_host_is_taken_as_soon_as_an_exclusive_job_starts_in_the_same_session():
+    world = scheduled(("h1",))
+    alone = submit(world.controller, submission(asks=request(exclusive=True)))
     job = submit(world.controller)
     world.run()
-    assert world.reason(job).host_reasons == (HostReason(HostCode.SLOTS_BUSY, 1, "", 1, 0),)
+    assert world.is_live(alone)
+    assert world.host_codes(job) == {HostCode.TAKEN: 1}
+    report_ended(world.controller, alone)
+    world.run()
+    assert world.is_live(job)
+
+
+def test_a_host_that_is_busy_and_then_taken_is_told_anew():
+    """With as much free, a verdict that was found before holds no more."""
+    world = scheduled({"h1": 1})
+    job = submit(world.controller)
+    place(world.controller, job, host="h1")
+    waiting = submit(world.controller)
+    world.run()
+    assert world.host_codes(waiting) == {HostCode.SLOTS_BUSY: 1}
+    report_ended(world.controller, job)
+    alone = submit(world.controller, submission(asks=request(exclusive=True)))
+    place(world.controller, alone, host="h1")
+    world.run()
+    assert world.host_codes(waiting) == {HostCode.TAKEN: 1}
 
 
 def test_a_job_that_avoids_its_only_host_is_told_so_and_not_that_it_can_never_run():

@@ -1,22 +1,24 @@
 """Counted work of sessions with many blocked requests: what changes is touched, not what waits."""
 
 import numpy as np
+import pytest
 from sessions import Scheduled
 
-from xce.model.config import HostConfig
+from xce.model.config import HostConfig, QueueConfig
+from xce.model.reason import HostCode
 from xce.sched.counts import Counts
+from xce.sched.ground import Ground
 from xce.sched.passed import Passed
 from xce.sched.session import run_session
-from xce.testing.builders import cluster, report_ended, submission, submit
+from xce.testing.builders import cluster, report_ended, request, submission, submit
 
 HOSTS, BLOCKED = 20, 200
 
 
-def blocked_world() -> Scheduled:
+def blocked_world(**queue: bool) -> Scheduled:
     """A full cluster on which many different requests wait."""
-    world = Scheduled(
-        cluster([HostConfig(name=f"h{n}", slots=1, mem_mib=900) for n in range(HOSTS)])
-    )
+    hosts = [HostConfig(name=f"h{n}", slots=1, mem_mib=900) for n in range(HOSTS)]
+    world = Scheduled(cluster(hosts, queues=[QueueConfig(name="normal", default=True, **queue)]))
     submit(world.controller, *[submission()] * HOSTS)
     world.run()
     submit(world.controller, *[submission(mem_mib=n) for n in range(1, BLOCKED + 1)])
@@ -67,8 +69,39 @@ def test_a_cluster_with_other_hosts_is_counted_anew() -> None:
     world = blocked_world()
     rows = len(world.memory.passed.rows)
     assert rows == BLOCKED
-    turns = world.memory.passed.open(
-        world.controller.state, np.zeros((2, HOSTS + 1), np.int64), None, None
-    )
+    ground = Ground(np.zeros((2, HOSTS + 1), np.int64), np.zeros(HOSTS + 1, np.bool_))
+    turns = world.memory.passed.open(world.controller.state, ground, None, None)
     assert not turns.classes
     assert not world.memory.passed.rows
+
+
+def test_who_is_passed_over_hears_of_hosts_that_an_exclusive_job_took() -> None:
+    world = blocked_world(exclusive=True)
+    waiting = max(world.controller.state.jobs)
+    report_ended(world.controller, 1)
+    alone = submit(world.controller, submission(asks=request(exclusive=True), priority=99))
+    assert session(world).runs == 1
+    assert world.controller.job(alone).live
+    assert world.host_codes(waiting) == {HostCode.TAKEN: 1, HostCode.SLOTS_BUSY: HOSTS - 1}
+    assert session(world).classes == 0
+    report_ended(world.controller, alone)
+    assert session(world) == Counts(classes=1, tries=1, host_rows=HOSTS, runs=1)
+    assert world.host_codes(waiting) == {HostCode.SLOTS_BUSY: HOSTS}
+
+
+@pytest.mark.parametrize("counters", [100, 130, 300])
+def test_hosts_may_have_any_number_of_resources(counters: int) -> None:
+    world = Scheduled(
+        cluster(
+            [HostConfig(name="h1", slots=1, mem_mib=900)],
+            counters=[f"r{n}" for n in range(counters)],
+        )
+    )
+    submit(world.controller)
+    world.run()
+    submit(world.controller, *[submission(mem_mib=n) for n in range(1, BLOCKED + 1)])
+    for _ in range(3):
+        world.run()
+    assert len(world.memory.passed.rows) == BLOCKED
+    report_ended(world.controller, 1)
+    assert session(world).runs == 1

@@ -50,7 +50,7 @@ def test_nothing_changes_when_nobody_asks_why_hosts_are_left_out(asks: Request, 
     world.run()
     submit(world.controller, submission(asks=asks))
     state, memory = world.controller.state, Memory()
-    facts, ground = memory.open(state, FIRST_COME), open_ground(state)
+    facts, ground = memory.open(state, FIRST_COME), open_ground(state, {})
     (found,) = state.waiting.values()
     shape = memory.shape(state, found, ((), 0), Counts())
     left = fitting(shape, ground, facts, FIRST_COME)

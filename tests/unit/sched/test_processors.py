@@ -4,10 +4,9 @@ import pytest
 from processors import layout
 
 from xce.model.processor import numbers_in
-from xce.resreq.affinity import parse_affinity
+from xce.resreq.affinity import bound_to, parse_affinity
 from xce.sched.processors import (
     CHOICES_MAX,
-    bound_to,
     choices,
     cover,
     held_by,
@@ -47,6 +46,14 @@ def picked(text: str, tasks: int = 1, *, busy: int = 0, found=TWO) -> list[list[
             [[0, 1, 2, 3], [4, 5, 6, 7]],
         ),
         ("thread(1,exclusive=(core)):cpubind=core", 2, [[0, 1], [2, 3]]),
+        ("core(1):cpubind=socket", 3, [[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6, 7]]),
+        (
+            "core(1,same=socket,exclusive=(socket,injob)):cpubind=socket:membind=localonly",
+            2,
+            [[0, 1, 2, 3], [4, 5, 6, 7]],
+        ),
+        ("core(3):cpubind=socket", 1, [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        ("core(1):cpubind=thread", 2, [[0, 1], [2, 3]]),
     ],
 )
 def test_tasks_get_what_they_ask_for(text, tasks, expected):

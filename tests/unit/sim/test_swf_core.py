@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from xce.sim import swf_conservative
+from xce.sim import swf_conservative, swf_core
 from xce.sim.swf import SwfJob
 from xce.sim.swf_core import simulate
 
@@ -70,9 +70,13 @@ def naive(jobs: list[SwfJob], procs: int, policy: str, backfill: str) -> list[in
     return starts
 
 
+@pytest.mark.parametrize("many", [0, 2, 256])
 @pytest.mark.parametrize("policy", ["fcfs", "sjf"])
 @pytest.mark.parametrize("backfill", ["none", "easy", "easy-sjbf", "conservative"])
-def test_starts_equal_a_naive_scheduler_job_by_job(policy: str, backfill: str) -> None:
+def test_starts_equal_a_naive_scheduler_job_by_job(
+    policy: str, backfill: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swf_core, "MANY", many)
     rng = random.Random(f"{policy} {backfill}")
     for _ in range(60):
         procs = rng.randint(1, 6)
@@ -171,3 +175,24 @@ def test_a_long_queue_costs_few_reservations_a_session(monkeypatch: pytest.Monke
         results.append(simulate(jobs, 32, backfill="conservative"))
     assert results[0].starts == results[1].starts
     assert results[0].tried < results[1].tried / 4
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "sjf"])
+@pytest.mark.parametrize("backfill", ["easy", "easy-sjbf"])
+def test_of_a_long_queue_hardly_any_who_cannot_start_are_looked_at(
+    policy: str, backfill: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overloaded machine: far more comes than it can run, and thousands wait."""
+    rng = random.Random(3)
+    jobs = []
+    for number in range(3_000):
+        run = rng.randint(1, 600)
+        size = rng.choice((1, 2, 3, 4, 8, 8, 16, 16))
+        jobs.append(job(number, number // 4, run, size, run * rng.choice((1, 2, 5))))
+    results = []
+    for many in (256, 10**9):
+        monkeypatch.setattr(swf_core, "MANY", many)
+        results.append(simulate(jobs, 32, policy=policy, backfill=backfill))
+    assert results[0].starts == results[1].starts
+    assert results[0].order == results[1].order
+    assert results[0].tried < results[1].tried / 10

@@ -12,7 +12,7 @@ from xce.model.reason import NEW
 from xce.model.request import Amount, ClassKey, Request
 from xce.state.apply import _APPLY, apply
 from xce.state.check import check_state
-from xce.state.cluster import key_time_us
+from xce.state.key_use import key_time_us
 from xce.testing.builders import (
     cluster,
     gang,

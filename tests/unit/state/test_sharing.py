@@ -3,6 +3,7 @@ from typing import Any
 import msgspec
 
 from xce.model.job import Files, JobSpec, Owner
+from xce.model.process_limits import ProcessLimits
 from xce.model.ranges import ZERO
 from xce.state.job import Job
 from xce.state.sharing import KEPT_MAX, Sharing
@@ -15,14 +16,17 @@ def again(value: Any) -> Any:
 
 def test_equal_parts_of_specs_become_one_and_the_specs_stay_what_they_are():
     sharing = Sharing()
-    spec = JobSpec(name="a", env="e" * 32, cwd="/some/where", home="/home/u", files=Files("in"))
+    spec = JobSpec(
+        name="a", env="e" * 32, cwd="/some/where", home="/home/u", files=Files("in"),
+        limits=ProcessLimits(cpu_us=9), tasks_asked=(3, 5),
+    )  # fmt: skip
     other = JobSpec(name="b", env="f" * 32, cwd="/else/where")
     first, between, second = again(spec), again(other), again(spec)
     for one in (first, between, second):
         sharing.share_spec(one)
     assert (first, between, second) == (spec, other, spec)
     assert hash(second) == hash(spec)
-    for name in ("env", "cwd", "home", "files"):
+    for name in ("env", "cwd", "home", "files", "limits", "tasks_asked"):
         assert getattr(first, name) is getattr(second, name)
 
 

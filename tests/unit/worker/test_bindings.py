@@ -55,3 +55,23 @@ def test_nothing_is_said_to_a_job_without_affinity_and_nothing_is_inherited():
     base = base_environment(blob, account, "h")
     assert not {"LSB_BIND_CPU_LIST", "RM_CPU_TASK1", "LSB_AFFINITY_HOSTFILE"} & base.keys()
     assert base["A"] == "b"
+
+
+MIXED = Binding(("0", "4", "5"), ("0", "1", "1"), local_only=(True, False, True))
+
+
+def test_tasks_with_words_of_their_own_for_memory_have_them_in_the_host_file():
+    assert affinity_hostfile(launch(MIXED), 0) == "h1 0 0 1\nh1 4 1 2\nh1 5 1 1\n"
+
+
+def test_the_shell_of_such_tasks_prefers_their_domains_and_is_kept_to_none():
+    found = binding_environment(launch(MIXED), 0)
+    assert (found["LSB_BIND_MEM_LIST"], found["LSB_BIND_MEM_POLICY"]) == ("0,1", "localprefer")
+    assert binding_order(launch(MIXED), 0) == ([0, 4, 5], [0, 1], False)
+
+
+def test_where_a_task_has_memory_of_any_domain_the_shell_has_too():
+    some = Binding(("0", "4"), ("0", ""), local_only=(True, False))
+    assert binding_order(launch(some), 0) == ([0, 4], [], False)
+    assert "LSB_BIND_MEM_LIST" not in binding_environment(launch(some), 0)
+    assert affinity_hostfile(launch(some), 0) == "h1 0 0 1\nh1 4\n"

@@ -11,6 +11,7 @@ from xce.worker.action import (
     Checkpoint,
     Checkpointed,
     Ended,
+    Listing,
     Outcome,
     Present,
     SetLimit,
@@ -19,7 +20,7 @@ from xce.worker.action import (
     Suspended,
 )
 from xce.worker.checkpoints import checkpoint_order
-from xce.worker.core import HostState, Listing
+from xce.worker.core import HostState
 from xce.worker.ending import STEP_KILL, STEP_WARN
 
 S = 1_000_000

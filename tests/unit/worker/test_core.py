@@ -7,6 +7,7 @@ from xce.worker.action import (
     Appended,
     Forget,
     Lease,
+    Listing,
     Present,
     Report,
     SetLimit,
@@ -16,7 +17,7 @@ from xce.worker.action import (
     Suspended,
     Usage,
 )
-from xce.worker.core import HostState, Listing
+from xce.worker.core import HostState
 from xce.worker.past import REMEMBER_US
 
 
@@ -173,7 +174,7 @@ def test_a_waiting_attempt_that_is_ended_does_not_start() -> None:
 
 def only_gone(batch) -> bool:
     """Whether a report says only that the attempt is gone."""
-    return batch[1:] == ((), (), (), ((1, 0, 1),), ())
+    return batch[1:] == ((), (), (), ((1, 0, 1),), (), ())
 
 
 def test_an_attempt_that_nobody_wants_to_hear_of_is_ended_and_forgotten() -> None:
@@ -289,10 +290,11 @@ def test_a_limit_that_has_passed_already_ends_the_job_at_once() -> None:
 def test_limits_outlive_the_worker_and_are_set_again_for_a_shepherd_that_lacks_them() -> None:
     limits = (90 * S, 100, 0)
     state = HostState()
-    assert state.take_list([Listing(present(limits=limits), launch(), None)], 5 * S) == []
+    found = Listing(present(limits=limits), launch(), None)
+    assert state.take_list([found], 5 * S) == [Lease([])]
     assert state.next_due_us() == present().started_us + 90 * S
     again = state.take_list([Listing(present(), launch(), None)], 6 * S)
-    assert again == [SetLimit(1, 0, 1, 100, limits)]
+    assert again == [SetLimit(1, 0, 1, 100, limits), Lease([])]
 
 
 def test_an_end_is_told_only_when_its_report_is_in_the_output_file() -> None:

@@ -8,12 +8,13 @@ from xce.worker.action import (
     KEPT,
     Frozen,
     Lease,
+    Listing,
     SetLimit,
     Signal,
     Spawn,
     Suspended,
 )
-from xce.worker.core import HostState, Listing
+from xce.worker.core import HostState
 
 
 def fenced(attempt: int = 1) -> Launch:
@@ -89,6 +90,37 @@ def test_limits_that_are_set_hold_the_instants_of_the_lease_too_also_for_the_nex
     assert again.contact(30 * S) == [Lease([(1, 0, 1, 36 * S, 38 * S)])]
     off = SetLimits(1, 0, 1, 300 * S, 0, 0)
     assert Lease([]) in again.take_effects(1, [off], 31 * S)
+
+
+def test_no_later_welcome_prolongs_the_lease_of_what_was_launched_before_it() -> None:
+    """A welcome may have lain unread, or be that of a leader who does not know yet of another."""
+    state = running(fenced())
+    assert state.meet(1, 20 * S)
+    state.take_effects(1, [fenced(attempt=2)], 20 * S)
+    state.disconnected()
+    assert state.meet(1, 900 * S)
+    assert state.take_news([ended()], 901 * S)[1] == Lease([(1, 0, 2, 80 * S, 100 * S)])
+
+
+def test_what_waits_for_an_attempt_that_is_found_keeps_the_lease_that_it_was_launched_with() -> (
+    None
+):
+    state = HostState()
+    assert state.meet(1, 20 * S)
+    state.take_effects(1, [fenced(attempt=2)], 20 * S)
+    assert state.meet(1, 900 * S)
+    state.take_list([Listing(present(), fenced(), None)], 900 * S)
+    assert state.take_news([ended()], 901 * S)[1] == Lease([(1, 0, 2, 80 * S, 100 * S)])
+
+
+def test_a_new_shepherd_hears_that_a_lease_is_over_which_an_earlier_one_may_have_kept() -> None:
+    state = running(fenced())
+    state.contact(20 * S)
+    state.take_effects(1, [SetLimits(1, 0, 1, 300 * S, 0, 0)], 30 * S)
+    limits = (300 * S, 0, 0, 0)
+    for one in (state, HostState()):  # of which neither knows what that one has stored
+        told = one.take_list([Listing(present(limits=limits), fenced(), None)], 31 * S)
+        assert told == [Lease([])]
 
 
 def test_a_new_shepherd_is_told_of_the_leases() -> None:

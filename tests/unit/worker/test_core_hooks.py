@@ -5,8 +5,18 @@ from msgspec.structs import replace
 
 from xce.model.effect import Launch, SetLimits, Terminate
 from xce.model.job import EndCause, JobSpec, Owner
-from xce.worker.action import Ended, MainOver, Present, SetLimit, Signal, Started, Suspend
-from xce.worker.core import HostState, Listing
+from xce.worker.action import (
+    Ended,
+    Lease,
+    Listing,
+    MainOver,
+    Present,
+    SetLimit,
+    Signal,
+    Started,
+    Suspend,
+)
+from xce.worker.core import HostState
 
 S = 1_000_000
 LAUNCH = Launch(
@@ -81,9 +91,12 @@ def test_what_is_suspended_goes_on_before_it_is_over():
     assert Suspend not in map(type, state.take_list([present(is_posting=True)], 21 * S))
 
 
-def warned(before_us=10 * S, **launch):
+def warned(before_us=10 * S, *, command="", **launch):
     # A deadline is of the cluster's clock, which is none of the host's.
-    spec = JobSpec(command="x", warning_signal=23, warning_us=before_us, deadline_us=1)
+    spec = JobSpec(
+        command="x", warning_signal=0 if command else 23, warning_command=command,
+        warning_us=before_us, deadline_us=1,
+    )  # fmt: skip
     state = HostState()
     state.take_effects(1, [replace(LAUNCH, spec=spec, **launch)], 5 * S)
     state.take_news([Started(1, 0, 1, 77, 10 * S)], 10 * S)
@@ -102,6 +115,20 @@ def test_a_warning_comes_so_long_before_the_run_limit_and_once():
     assert state.next_due_us() == 40 * S
     (last,) = state.tick(40 * S)
     assert (last.number, last.cause) == (12, EndCause.RUNLIMIT)
+
+
+def test_a_warning_command_is_ordered_before_it_is_kept_that_it_was():
+    state = warned(command="save")
+    warn, order = state.tick(30 * S)
+    assert (warn.launch.spec.warning_command, warn.limit_us) == ("save", 30 * S)
+    assert order == kept(30 * S)
+    assert state.next_due_us() == 40 * S
+    # A worker that came in between orders it again; the shepherd knows the limit by its number.
+    again = HostState()
+    spec = JobSpec(command="x", warning_command="save", warning_us=10 * S)
+    listed = present(started_us=10 * S)._replace(launch=replace(LAUNCH, spec=spec))
+    again.take_list([listed], 31 * S)
+    assert again.tick(31 * S)[0].limit_us == warn.limit_us
 
 
 def test_a_warning_longer_than_the_run_limit_comes_at_once():
@@ -141,7 +168,7 @@ def test_a_warning_that_was_sent_is_known_to_the_worker_that_comes_next():
     listed = present(started_us=10 * S, limits=order.limits)
     spec = JobSpec(command="x", warning_signal=23, warning_us=10 * S)
     given = replace(LAUNCH, spec=spec, warning_at_us=25 * S)
-    assert again.take_list([listed._replace(launch=given)], 26 * S) == []
+    assert again.take_list([listed._replace(launch=given)], 26 * S) == [Lease([])]
     assert again.next_due_us() == 40 * S
     same = SetLimits(1, 0, 1, 30 * S, 0, 0)
     assert again.take_effects(1, [same], 26 * S) == []
@@ -153,7 +180,7 @@ def test_a_warning_that_was_sent_is_known_to_the_worker_that_comes_next():
 def test_a_shepherd_that_did_not_hear_of_a_warning_is_told_again():
     state = warned()
     order, _ = state.tick(30 * S)
-    assert state.take_list([present(started_us=10 * S)], 31 * S) == [order]
+    assert state.take_list([present(started_us=10 * S)], 31 * S) == [order, Lease([])]
 
 
 def test_another_run_limit_brings_another_warning():

@@ -4,11 +4,21 @@ import asyncio
 import gc
 import logging
 import os
+import socket
 
 import pytest
 
 from xce.client.file_copy import CopyError, open_door
-from xce.model.task import PIECE_MAX, EndFile, FileSeen, ReadFile, TaskFault, WriteFile
+from xce.model.task import (
+    PIECE_MAX,
+    EndFile,
+    FileSeen,
+    ReadFile,
+    StartTask,
+    TaskFault,
+    TaskSeen,
+    WriteFile,
+)
 from xce.net.message import TaskPiece
 from xce.net.task_frame import encode_task_frame
 from xce.step.file_codes import AWAY, ELSEWHERE
@@ -156,3 +166,77 @@ def test_a_step_gives_one_order_at_a_time_and_no_long_ones(tmp_path, orders, con
 
     asked = on_desk(tmp_path, work, *[TaskPiece(0, file=FileSeen(0))] * 2)
     assert len(asked) <= 1 + orders
+
+
+class Slow(Far):
+    """Hosts that start nothing until they are told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.has_start, self.may_start = asyncio.Event(), asyncio.Event()
+        self.bytes_asked = 0
+
+    async def lead(self, key, host):
+        return ""
+
+    async def ask_until(self, key, host, order, *, patience_s=0.0):
+        if isinstance(order, StartTask):
+            self.bytes_asked += sum(map(len, order.argv))
+            self.has_start.set()
+            await self.may_start.wait()
+            return TaskPiece(0, task=TaskSeen(pid=9))
+        return TaskPiece(0, TaskFault.OVER, "gone")
+
+
+async def connected(door):
+    for _ in range(300):
+        try:
+            return await asyncio.open_unix_connection(str(door.socket))
+        except OSError:  # it does not listen yet
+            await asyncio.sleep(0.05)
+    raise AssertionError("it does not listen")
+
+
+def start_frame(name, size):
+    head = {"do": "start", "name": name, "host": "h2", "argc": 1, "cwd": "/", "umask": 0}
+    return encode_task_frame({**head, "input": False}, b"x" * size)
+
+
+def test_what_is_not_started_yet_has_a_bounded_room_and_the_rest_is_not_read(tmp_path):
+    async def run():
+        door, far = LaunchDoor(tmp_path / "s", b"k" * 32), Slow()
+        desk = LaunchDesk(door, far, lambda key: ME, logging.getLogger("x"))
+        serving = asyncio.create_task(desk.run())
+        reader, writer = await connected(door)
+        hello = {"do": "hello", "job": 7, "index": 3, "attempt": 1, "key": door.key_of(KEY)}
+        size = 3_000_000
+        frames = [start_frame(f"t{number}", size) for number in range(4)]
+        writer.write(encode_task_frame(hello) + b"".join(frames))
+        async with asyncio.timeout(30):
+            await far.has_start.wait()
+            await asyncio.sleep(0.1)
+            assert far.bytes_asked == size
+            assert writer.transport.get_write_buffer_size() > size
+            far.may_start.set()
+            told = b""
+            while told.count(b"started") < 4:
+                told += await reader.read(10_000)
+        assert desk._room._held == {}
+        writer.close()
+        serving.cancel()
+        await asyncio.wait({serving})
+
+    asyncio.run(run())
+
+
+def test_a_stranger_is_not_heard_out(tmp_path):
+    def work(way):
+        read(way)
+        stranger = socket.socket(socket.AF_UNIX)
+        stranger.connect(str(tmp_path / "s"))
+        stranger.settimeout(20)
+        stranger.sendall(start_frame("t", 100_000)[:80_000])
+        assert stranger.recv(1) == b""
+        stranger.close()
+
+    on_desk(tmp_path, work, TaskPiece(0, file=FileSeen(0, b"x")))

@@ -10,6 +10,7 @@ from xce.worker.action import (
     Ended,
     Forget,
     Lead,
+    Listing,
     Present,
     SetLimit,
     Signal,
@@ -20,7 +21,7 @@ from xce.worker.action import (
     Suspended,
     Usage,
 )
-from xce.worker.core import HostState, Listing
+from xce.worker.core import HostState
 from xce.worker.ending import STEP_INT, STEP_KILL
 from xce.worker.parts import EARLIER, GONE, HOLD_US
 

@@ -41,6 +41,8 @@ class AppRow(msgspec.Struct, frozen=True):
     post_exec: str
     limits: dict[str, float]
     """As in the row of a job: ceilings, and what jobs have that say nothing."""
+    self_fence: bool | None
+    """Null: as the cluster has it."""
 
 
 class AppsAnswer(msgspec.Struct, frozen=True):
@@ -81,6 +83,7 @@ def app_rows(state: ClusterState) -> list[AppRow]:
             pre_exec=app.pre_exec,
             post_exec=app.post_exec,
             limits=limit_row(app.limits),
+            self_fence=app.self_fence,
         )
         for app in state.apps.values()
     ]

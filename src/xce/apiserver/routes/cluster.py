@@ -150,7 +150,8 @@ def _selected(state: ClusterState, text: str) -> set[str]:
             lsf=error.lsf or "Bad resource requirement syntax",
         ) from error
     table = state.hosts
-    columns = HostColumns(HostFacts(table, state.config), table.total - table.used)
+    pools = {name: state.pools.free(name) for name in state.pools.total}
+    columns = HostColumns(HostFacts(table, state.config), table.total - table.used, pools)
     return {table.names[number] for number in program.mask(columns).nonzero()[0].tolist()}
 
 

@@ -1,4 +1,6 @@
-"""``POST /hosts/actions``: hosts and their GPUs are opened, closed, given up, rid of strangers."""
+"""``POST /hosts/actions``: hosts and their GPUs are opened, closed, given up; strangers on them are
+ended, or adopted.
+"""
 
 from typing import Annotated, Final, Literal
 
@@ -13,15 +15,25 @@ from xce.apiserver.call import Call, answer, decode
 from xce.apiserver.job_results import ActionError
 from xce.apiserver.problems import denied, refused
 from xce.control.hosts import refuse_hosts
-from xce.model.command import DeclareHostsLost, EndStrangers, SetDevicesOpen, SetHostsOpen
+from xce.model.command import (
+    AdoptStrangers,
+    DeclareHostsLost,
+    EndStrangers,
+    SetDevicesOpen,
+    SetHostsOpen,
+)
 from xce.model.device import DEVICES_MAX
 from xce.model.refusal import Refusal, RefusalCode
 
 
 class HostsBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What to do to which hosts. ``kill``: end what a restored journal does not know."""
+    """What to do to which hosts.
 
-    action: Literal["open", "close", "lost", "kill", "open-devices", "close-devices"]
+    ``kill``: end what a restored journal does not know; ``adopt``: take it up again, of which rows
+    of hosts tell (``strangers``, ``adopting``, ``unadopted``).
+    """
+
+    action: Literal["open", "close", "lost", "kill", "adopt", "open-devices", "close-devices"]
     hosts: Annotated[list[Text], Meta(min_length=1)]
     comment: Text = ""
     devices: Annotated[list[Text], Meta(max_length=DEVICES_MAX)] = []
@@ -49,7 +61,7 @@ _HOSTS: Final = msgspec.json.Decoder(HostsBody)
 
 
 async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
-    """Open or close hosts for new work, give up hosts that are away, or end strangers."""
+    """Open or close hosts for new work, give up hosts that are away, end or adopt strangers."""
     body: HostsBody = decode(_HOSTS, await call.body())
     caller = call.caller
     permission = permission_for("/hosts/actions", body.action)
@@ -60,11 +72,13 @@ async def act_on_hosts(backend: Backend, call: Call) -> web.StreamResponse:
         return await _act_on_devices(backend, call, body, names)
     if body.devices:
         raise refused(RefusalCode.BAD_REQUEST, f"devices do not belong to {body.action}")
-    command: SetHostsOpen | DeclareHostsLost | EndStrangers
+    command: SetHostsOpen | DeclareHostsLost | EndStrangers | AdoptStrangers
     if body.action == "lost":
         command = DeclareHostsLost(caller.user, names, caller.is_admin, caller.groups)
     elif body.action == "kill":
         command = EndStrangers(caller.user, names, caller.is_admin, caller.groups)
+    elif body.action == "adopt":
+        command = AdoptStrangers(caller.user, names, caller.is_admin, caller.groups)
     else:
         command = SetHostsOpen(
             caller.user, names, body.action == "open", body.comment, caller.is_admin, caller.groups

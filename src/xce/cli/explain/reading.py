@@ -300,9 +300,8 @@ class Reader:
         warning: dict[str, Any] = {}
         add_warning(warning, self.options)
         self.result.update(warning)
-        for member, option in (("warning_signal", "-wa"), ("warning_s", "-wt")):
-            if self.options.has(option):
-                self.note(member, option)
+        for member in warning:
+            self.note(member, "-wt" if member == "warning_s" else "-wa")
         for member, option in (
             ("pre_exec", "-E"), ("post_exec", "-Ep"), ("login_shell", "-L"), ("description", "-Jd"),
         ):  # fmt: skip

@@ -81,8 +81,9 @@ def _parameters(app: App) -> list[str]:
     elif least > 1:
         lines += [" TASKLIMIT (minimum)\n", f" {least}\n"]
     lines += [f"{name}:  {app[member]}\n" for name, member in _TEXTS if app.get(member)]
-    if app.get("rerunnable") is not None:
-        lines.append(f"RERUNNABLE: {'Y' if app['rerunnable'] else 'N'}\n")
+    for heading, member in (("RERUNNABLE", "rerunnable"), ("SELF_FENCE", "self_fence")):
+        if app.get(member) is not None:
+            lines.append(f"{heading}: {'Y' if app[member] else 'N'}\n")
     return lines
 
 

@@ -33,6 +33,8 @@ Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]
   -Jd "text"        only with this description; * in it
   -app profile      only of this application profile
   -rusage "r1,r2"   only jobs whose rusage[] asks for all of these
+  -x                only exceptions: jobs that ran longer (overrun) or shorter (underrun) than
+                    those of their queue shall
   -w  -W            nothing cut; more columns
   -l  -UF           long; long without line breaks
   -A                arrays with their elements counted
@@ -50,7 +52,7 @@ OPTIONS = Options(
             (
                 *PENDING_FORMS, "-a", "-A", "-d", "-r", "-s", "-l", "-w", "-W", "-UF", "-X",
                 "-json", "-noheader", "-hms", "-WF", "-WL", "-WP", "-sum", "-psum", "-script",
-                "-env", "-gpu", "-aff",
+                "-env", "-x", "-gpu", "-aff",
             ),
             FLAG,
         ),
@@ -59,7 +61,6 @@ OPTIONS = Options(
         ),
     },
     {
-        "-x": "nobody is told of idle jobs and overruns: -W ends what runs too long; use -WL",
         "-sla": "there are no service classes",
         "-Lp": "there is no licence scheduler",
         "-N": "CPU times are as measured: hosts have no CPU factors",
@@ -76,7 +77,21 @@ OPTIONS = Options(
     bundled=True,
 )  # fmt: skip
 _SELECTION = frozenset(
-    ("-u", "-q", "-m", "-J", "-Jd", "-P", "-g", "-G", "-app", "-rusage", "-X", "--wait-daemon")
+    (
+        "-u",
+        "-q",
+        "-m",
+        "-J",
+        "-Jd",
+        "-P",
+        "-g",
+        "-G",
+        "-app",
+        "-rusage",
+        "-x",
+        "-X",
+        "--wait-daemon",
+    )
 )
 _GOES_WITH = {
     "-A": frozenset(("-u", "-J", "-a", "-d", "-w", "-noheader", "-X", "--wait-daemon")),
@@ -387,10 +402,10 @@ def _pages(context: Context, query: Query, members: str, *, is_plain: bool = Tru
     def prepare(rows: list[Row], is_first: bool) -> None:
         for line in query.open_half() if is_first else ():
             context.out(line)
-        if query.level:
+        if query.level or query.names_hosts:
             from xce.cli.lsf.jobs_reasons import apply_level  # noqa: PLC0415 - seldom needed
 
-            apply_level(rows, query.level, hosts)
+            apply_level(rows, query.level, hosts, names=query.names_hosts)
 
     return Pages(context.api, query, members, is_plain=is_plain, on_rows=prepare)
 

@@ -56,7 +56,7 @@ Usage: bsub [options] command [argument ...]
   -Q "codes"            start anew when it ends with such an exit status, e.g. "1 5", "all ~3";
                         "9 EXCLUDE(7)": with 7 on another host
   -E command            run before the job: if it fails, the job is tried again elsewhere or later
-  -wa signal -wt [hours:]minutes        send a signal so long before the run limit
+  -wa signal|"command" -wt [hours:]minutes   send or run it so long before the run limit
   -Ep command           run after the job, however it ended
   -k "directory [init=minutes] [minutes] [method=name]"    write checkpoints, so often
   -I  -Ip  -Is          be at the job: its streams, or a pseudo-terminal (-Is: for a shell)

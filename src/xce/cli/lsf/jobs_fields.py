@@ -20,13 +20,15 @@ from xce.cli.lsf.rows import (
     is_pending,
     job_name,
     one_line,
+    pend_time_s,
+    pend_times_s,
     reason_lines,
     run_time_s,
     short_hosts,
     slot_count,
     under_home,
 )
-from xce.cli.lsf.signals import signal_name
+from xce.cli.lsf.signals import warning_action
 from xce.cli.lsf.times import render_hms, render_minute
 
 TYPE_CHECKING = False
@@ -119,10 +121,20 @@ def _run_time(row: Row, view: View) -> str:
 
 
 def _pend_time(row: Row, view: View) -> str:
-    end = row.get("start_at")
-    if end is None:
-        end = row.get("end_at")
-    seconds = max(0, int((view.now_s if end is None else end) - row["submit_at"]))
+    return _seconds(pend_time_s(row, view.now_s), view)
+
+
+def _pend_part(place: int) -> Render:
+    """Return what tells how long a job was eligible (0) or ineligible (1) while it pended."""
+
+    def render(row: Row, view: View) -> str:
+        found = pend_times_s(row, view.now_s)
+        return "" if found is None else _seconds(found[place], view)
+
+    return render
+
+
+def _seconds(seconds: int, view: View) -> str:
     return render_hms(seconds) if view.hms else str(seconds)
 
 
@@ -238,6 +250,10 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("%complete", 11, "", "stat,start_at,end_at,run_limit_s,estimate_s", _percent),
     ("estimated_run_time", 20, "ertime", "estimate_s", _text("estimate_s")),
     ("pend_time", 12, "", "submit_at,start_at,end_at", _pend_time),
+    ("exception_status", 16, "except_stat", "exceptions",
+     lambda row, _: " ".join(row.get("exceptions") or ())),
+    ("ependtime", 12, "", "submit_at,start_at,end_at,ineligible_s", _pend_part(0)),
+    ("ipendtime", 12, "", "submit_at,start_at,end_at,ineligible_s", _pend_part(1)),
     ("run_time", 15, "", "start_at,end_at", _run_time),
     ("cpu_used", 10, "", "cpu_s", _cpu_used),
     ("max_mem", 10, "", "max_mem_mib",
@@ -271,8 +287,8 @@ _KNOWN: tuple[tuple[str, int, str, str, Render], ...] = (
     ("job_group", 10, "group", "group", _text("group")),
     ("pre_exec_command", 16, "pre_cmd", "pre_exec", _text("pre_exec")),
     ("post_exec_command", 17, "post_cmd", "post_exec", _text("post_exec")),
-    ("warning_action", 15, "warn_act", "warning_signal",
-     lambda row, _: signal_name(row.get("warning_signal") or 0)),
+    ("warning_action", 15, "warn_act", "warning_signal,warning_command",
+     lambda row, _: warning_action(row)),
     ("action_warning_time", 19, "warn_time", "warning_s",
      lambda row, _: f"{row['warning_s'] / 60:g}" if row.get("warning_s") else ""),
     ("application", 13, "app", "app", _text("app")),
@@ -288,9 +304,8 @@ kill_issue_host/50 suspend_issue_host/50 resume_issue_host/50 charged_saap/50/sa
 resize_notification_command/27/resize_cmd
 host_file/10 estimated_start_time/20/estart_time
 ru_utime/12 ru_stime/12
-ependtime/12 ipendtime/12
 estimated_sim_start_time/24/esstart_time effective_plimit/18 plimit_remain/15 effective_eplimit/19
-eplimit_remain/16 idle_factor/11 exception_status/16/except_stat mem/10 avg_mem/10 swap/10
+eplimit_remain/16 idle_factor/11 mem/10 avg_mem/10 swap/10
 nthreads/10
 hrusage/50 network_req/15 plimit/10
 eplimit/10 licproject/20 forward_cluster/15/fwd_cluster forward_time/15/fwd_time

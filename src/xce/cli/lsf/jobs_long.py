@@ -19,11 +19,12 @@ from xce.cli.lsf.rows import (
     is_pending,
     job_label,
     one_line,
+    pend_times_s,
     reason_block,
     slot_count,
     under_home,
 )
-from xce.cli.lsf.signals import signal_name
+from xce.cli.lsf.signals import warning_action
 from xce.cli.lsf.times import render_date, render_minute
 from xce.model.exit_values import render_exit_values
 
@@ -37,6 +38,8 @@ SEPARATOR = "-" * 78
 _LINE = 79
 _INDENT = 21
 _INDENT_YEAR = 26
+_SPANS_END = 41
+"""Where the numbers of pending times end."""
 _SCHEDULING = (
     " SCHEDULING PARAMETERS:",
     "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem",
@@ -89,7 +92,7 @@ def render_long(row: Row, now_s: float, *, wrapped: bool, with_year: bool) -> li
     if row.get("detail"):
         lines.append("")
         add(f" {row['detail']}")
-    for heading, texts in _paragraphs(row):
+    for heading, texts in _paragraphs(row, now_s):
         lines += ["", f" {heading}"]
         for text in texts:
             add(text)
@@ -206,8 +209,8 @@ def submission_text(row: Row, *, to_queue: bool = False) -> str:
     for name, member in (("Pre", "pre_exec"), ("Post", "post_exec")):
         if row.get(member):
             parts.append(f"{name}-execute Command <{one_line(row[member])}>")
-    if row.get("warning_signal"):
-        parts.append(f"Warning Action <{signal_name(row['warning_signal'])}>")
+    if row.get("warning_s"):
+        parts.append(f"Warning Action <{warning_action(row)}>")
         parts.append(f"Action Warning Time <{row['warning_s'] / 60:g} minutes>")
     if row.get("requeue_codes"):
         codes, elsewhere = row["requeue_codes"], row.get("requeue_elsewhere") or ()
@@ -284,13 +287,27 @@ def _ended(row: Row) -> list[str]:
     return [first, f"Completed <exit>{cause}."]
 
 
-def _paragraphs(row: Row) -> list[tuple[str, list[str]]]:
+def _pend_times(row: Row, now_s: float) -> list[tuple[str, list[str]]]:
+    """Return for how long a pending job was eligible for scheduling, and for how long not."""
+    found = pend_times_s(row, now_s)
+    if found is None:
+        return []
+    kinds = zip(("Eligible", "Ineligible"), found, strict=True)
+    texts = [(f" {kind} pending time (seconds):", span_s) for kind, span_s in kinds]
+    lines = [f"{text}{span_s:>{_SPANS_END - len(text)}}" for text, span_s in texts]
+    return [("PENDING TIME DETAILS:", lines)]
+
+
+def _paragraphs(row: Row, now_s: float) -> list[tuple[str, list[str]]]:
     """Return why the job does not run, and what it used."""
     found = []
     if is_pending(row):
         found.append(("PENDING REASONS:", reason_block(row)))
+        found += _pend_times(row, now_s)
     elif row["stat"] in {"USUSP", "SSUSP"}:
         found.append(("SUSPENDING REASONS:", reason_block(row)))
+    if row.get("exceptions"):
+        found.append(("EXCEPTION STATUS:", [f" {' '.join(row['exceptions'])}"]))
     if row.get("max_mem_mib") and row.get("start_at") is not None:
         found.append(("MEMORY USAGE:", [f" MAX MEM: {-int(-row['max_mem_mib'] // 1)} Mbytes;"]))
     return found

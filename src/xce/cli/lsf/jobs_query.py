@@ -41,9 +41,10 @@ class Query:
     """Which jobs are wanted."""
 
     __slots__ = (
-        "answers", "app", "description", "eligible", "group", "has_finished", "has_opened", "hosts",
-        "ids", "indices", "level", "name", "no_job", "only_pending", "pairs", "project", "queue",
-        "rusage", "user_group",
+        "answers", "app", "description", "eligible", "exceptions", "group", "has_finished",
+        "has_opened", "hosts",
+        "ids", "indices", "level", "name", "names_hosts", "no_job", "only_pending", "pairs",
+        "project", "queue", "rusage", "user_group",
     )  # fmt: skip
 
     def __init__(self, parsed: Parsed, level: str = "") -> None:
@@ -67,6 +68,9 @@ class Query:
         if self.user_group and parsed.has("-u"):
             raise UsageError("-G and -u cannot be used together")
         self.rusage = _resources(parsed.value("-rusage")) if parsed.has("-rusage") else frozenset()
+        self.exceptions = parsed.has("-x")
+        is_long = parsed.has("-l") or parsed.has("-UF")
+        self.names_hosts = is_long and any(parsed.has(option) for option in PENDING_FORMS)
         self.level = _level(parsed, level)
         form = _only_one(parsed, ELIGIBLE_FORMS)
         self.eligible = None if form in {"", "-pei"} else form == "-pe"
@@ -137,6 +141,8 @@ class Query:
             wanted.append("hosts")
         if self.rusage:
             wanted.append("rusage")
+        if self.exceptions:
+            wanted.append("exceptions")
         if self.eligible is not None:
             wanted.append("reason")
         if self.ids:
@@ -148,7 +154,8 @@ class Query:
         """Return whether a row passes the filters that the cluster was not told."""
         if self.rusage and not any(self.rusage.issubset(one) for one in row.get("rusage") or ()):
             return False
-        if self.eligible is not None and not self._takes_half(row):
+        is_usual = self.exceptions and not row.get("exceptions")
+        if is_usual or (self.eligible is not None and not self._takes_half(row)):
             return False
         if self.project and row.get("project") != self.project:
             return False
@@ -175,7 +182,7 @@ class Query:
     def choose(self, rows: list[Row]) -> list[Row]:
         """Return the rows that pass, a row of many elements cut to the wanted indices."""
         filters = (self.project, self.hosts, self.ids, self.description, self.user_group)
-        if any(filters) or self.rusage or self.eligible is not None:
+        if any(filters) or self.rusage or self.exceptions or self.eligible is not None:
             rows = [row for row in rows if self.takes(row)]
         if self.indices is None:
             return rows
@@ -327,6 +334,8 @@ class Pages:
     def _ask(self) -> Iterator[Any]:
         """Yield the cluster's answers; they are kept where both halves are read off them."""
         base = [*self._query.pairs, ("limit", str(PAGE))]
+        if self._query.names_hosts:
+            base.append(("host_names", "1"))
         if self._fields:
             wanted = dict.fromkeys(f"{self._fields},{self._query.members}".split(","))
             base.append(("fields", ",".join(name for name in wanted if name)))

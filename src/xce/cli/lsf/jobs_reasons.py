@@ -20,23 +20,28 @@ if TYPE_CHECKING:
 _KINDS = ("Candidate", "Non-candidate")
 
 
-def apply_level(rows: Iterable[Row], level: int, hosts: int) -> None:
+def apply_level(rows: Iterable[Row], level: int, hosts: int, *, names: bool = False) -> None:
     """Let rows have the reasons of a level: 1 is the first alone, 2 and 3 as above.
 
     Args:
         rows: Rows with their ``reason``; others stay as they are.
         level: 0 to 3.
         hosts: How many hosts the cluster has.
+        names: Whether hosts are named, and not counted.
     """
-    for row in rows if level else ():
+    for row in rows if level or names else ():
         reason = row.get("reason")
         if not reason or not is_pending(row):
             continue
-        lines = reason_lines(row)
+        lines = _named_lines(row) if names else reason_lines(row)
+        if not level:
+            row["reason"] = {**reason, "lsf": lines}
+            continue
         if level == 1:
             row["reason"] = {**reason, "lsf": lines[:1]}
         elif reason["hosts"] or reason["parts"]:
-            _sort_by_kind(row, [line for line in lines if not _of_hosts(line)[1]], level, hosts)
+            main = [line for line in reason_lines(row) if not _of_hosts(line)[1]]
+            _sort_by_kind(row, main, level, hosts, names=names)
 
 
 def has_candidates(row: Row) -> bool:
@@ -45,7 +50,25 @@ def has_candidates(row: Row) -> bool:
     return any(one["candidate"] for one in (*reason["hosts"], *reason["parts"]))
 
 
-def _sort_by_kind(row: Row, main: list[str], level: int, hosts: int) -> None:
+def _named_lines(row: Row) -> list[str]:
+    """Return the texts of a reason with the names of hosts where they are known."""
+    reason = row["reason"]
+    found: dict[str, dict[str, None]] = {}
+    unknown = set()
+    for one in (*reason["hosts"], *reason["parts"]):
+        found.setdefault(one["lsf"], {}).update(dict.fromkeys(one.get("names") or ()))
+        unknown.update([] if one.get("names") else [one["lsf"]])
+    lines = []
+    for line in reason_lines(row):
+        text, count = _of_hosts(line)
+        is_named = count and found.get(text) and text not in unknown
+        lines.append(f"{text}: {', '.join(found[text])}" if is_named else line)
+    return lines
+
+
+def _sort_by_kind(
+    row: Row, main: list[str], level: int, hosts: int, *, names: bool = False
+) -> None:
     """Give a row its reasons by kind of host; ``main`` are those that are about no hosts."""
     reason = row["reason"]
     block = [f" {line};" for line in main]
@@ -56,10 +79,15 @@ def _sort_by_kind(row: Row, main: list[str], level: int, hosts: int) -> None:
     for role, every in by_role.items():
         for place, kind in enumerate(_KINDS[: level - 1]):
             counts: dict[str, int] = {}
+            named: dict[str, list[str]] = {}
             for one in every:
                 if one["candidate"] is not bool(place):
                     counts[one["lsf"]] = counts.get(one["lsf"], 0) + one["hosts"]
-            lines = [f"{text}: {_plural(count, 'host')}" for text, count in _ordered(counts)]
+                    named.setdefault(one["lsf"], []).extend((names and one.get("names")) or ())
+            lines = [
+                f"{text}: {', '.join(named[text]) or _plural(count, 'host')}"
+                for text, count in _ordered(counts)
+            ]
             about = f" of {role}" if role else ""
             size = f"{sum(counts.values())} of {_plural(hosts, 'host')}"
             block += [""] if len(block) > len(main) else []

@@ -102,6 +102,24 @@ def run_time_s(row: Row, now_s: float) -> float:
     return max(0.0, float(now_s if end is None else end) - float(start))
 
 
+def pend_time_s(row: Row, now_s: float) -> int:
+    """Return how long the job has pended, or did before it started or ended."""
+    end = row.get("start_at")
+    if end is None:
+        end = row.get("end_at")
+    return max(0, int((now_s if end is None else end) - row["submit_at"]))
+
+
+def pend_times_s(row: Row, now_s: float) -> tuple[int, int] | None:
+    """Return how long of that it was eligible for scheduling, and was not; None: nobody knows."""
+    ineligible = row.get("ineligible_s")
+    if ineligible is None:
+        return None
+    whole = pend_time_s(row, now_s)
+    out = min(whole, round(ineligible))
+    return whole - out, out
+
+
 def is_finished(row: Row) -> bool:
     """Return whether the job is over."""
     return row.get("stat") in {"DONE", "EXIT"}

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from xce.cli.lsf.options import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SIGNALS = (
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
     "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU",
@@ -33,11 +37,17 @@ def parse_signal(text: str, option: str = "-s") -> int:
 def parse_warning(text: str) -> int:
     """Return the number of what ``-wa`` has sent: a signal, or a request for a checkpoint.
 
+    0: it is a command. A word in capitals is taken for a signal, so that no slip is run.
+
     Raises:
-        UsageError: It is neither.
+        UsageError: There is no such signal.
     """
-    is_checkpoint = text.upper().removeprefix("SIG") == CHECKPOINT
-    return CHECKPOINT_NUMBER if is_checkpoint else parse_signal(text, "-wa")
+    if text.upper().removeprefix("SIG") == CHECKPOINT:
+        return CHECKPOINT_NUMBER
+    name = text.upper().removeprefix("SIG")
+    if name in SIGNALS or (text.isalnum() and text == text.upper()):
+        return parse_signal(text, "-wa")
+    return 0
 
 
 def signal_name(number: int) -> str:
@@ -45,3 +55,9 @@ def signal_name(number: int) -> str:
     if number == CHECKPOINT_NUMBER:
         return CHECKPOINT
     return SIGNALS[number - 1] if 1 <= number <= len(SIGNALS) else str(number or "")
+
+
+def warning_action(row: dict[str, Any]) -> str:
+    """Return what ``-wa`` of a job said; empty: nothing."""
+    command = str(row.get("warning_command") or "").replace("\n", ";")
+    return command or signal_name(row.get("warning_signal") or 0)

@@ -34,7 +34,6 @@ PRIORITY_MAX = 1 << 31
 PATH_MAX = 4096
 PROJECT_MAX = 511
 _SWITCHES = (("-x", "exclusive"), ("-H", "hold"), ("-ti", "ends_as_orphan"))
-WARNINGS = frozenset(("warning_signal", "warning_s"))
 BOTH_WARNINGS = "You must specify both a warning action and an action warning time"
 HOOKS = (("-E", "pre_exec"), ("-Ep", "post_exec"))
 TEXTS = (("-Jd", "description"), ("-outdir", "output_dir"))
@@ -106,7 +105,7 @@ def build_submission(
         body["rerunnable"] = not options.has("-rn")
     body.update({member: options.value(option) for option, member in HOOKS if options.has(option)})
     add_warning(body, options)
-    if any(options.has(option) for option in ("-wa", "-wt")) and len(body.keys() & WARNINGS) < 2:
+    if options.has("-wa") != options.has("-wt"):
         raise BadValueError(BOTH_WARNINGS)
     if options.has("-Q"):
         body.update(parse_requeue(options.value("-Q")))
@@ -134,8 +133,15 @@ def _limits(options: Parsed, unit_for_limits: Callable[[], str]) -> dict[str, An
     return {**body, "limits": limits} if limits else body
 
 
+def _unquoted(text: str) -> str:
+    """Return a value without the quotes around it that no shell has taken away."""
+    text = text.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1].strip() if is_quoted else text
+
+
 def add_warning(body: dict[str, Any], options: Parsed) -> None:
-    """Add the signal before the run limit, and how long before.
+    """Add the signal or the command before the run limit, and how long before.
 
     Raises:
         BadValueError: There is no such signal, or it is no time.
@@ -143,13 +149,17 @@ def add_warning(body: dict[str, Any], options: Parsed) -> None:
     if options.has("-wa"):
         from xce.cli.lsf.signals import parse_warning  # noqa: PLC0415 - of this option only
 
+        text = _unquoted(options.value("-wa"))
         try:
-            body["warning_signal"] = parse_warning(options.value("-wa").strip("'\" "))
+            number = parse_warning(text)
         except UsageError:
             raise BadValueError(
-                f"Bad warning action: -wa {options.value('-wa')} is no signal, and not CHKPNT; "
-                "commands are not built: trap a signal in the job"
+                f"Bad warning action: -wa {text} is no signal, and not CHKPNT; a program of this "
+                f"name is run with its path, as in ./{text}"
             ) from None
+        if not text:
+            raise BadValueError("Bad warning action: -wa needs a signal, CHKPNT or a command")
+        body |= {"warning_signal": number} if number else {"warning_command": text}
     if options.has("-wt"):
         body["warning_s"] = parse_duration_s(options.value("-wt").strip("'\" "), option="-wt")
         if not body["warning_s"]:

@@ -37,6 +37,8 @@ FAILURES_MAX = 4
 STEADY_S = 1.0
 """After so long a daemon that answers no user counts as started."""
 _LOOK_S = 0.05
+_SLOW_S = 10.0
+"""Off a terminal, of a start that takes no longer than that nothing is told before its end."""
 
 
 class UpOptions(NamedTuple):
@@ -128,7 +130,7 @@ def _wait(
     settings: Settings, layout: Layout, hosts: list[str], options: UpOptions, *, is_new: bool
 ) -> int:
     """Wait until all is ready, telling how far it is; return the exit status."""
-    progress = Progress(sys.stderr)
+    progress = Progress(sys.stderr, every_s=_SLOW_S)
     deadline_s = time.monotonic() + options.timeout_s
     face: ClusterFace | None = None
     try:

@@ -69,7 +69,9 @@ def _add_hosts(names: Names, common: Parser) -> None:
     from xce.cli.xceadmin.hosts import run_hosts
 
     hosts = names.add_parser(
-        "hosts", parents=[common], help="open, close, drain or give up hosts, end strangers"
+        "hosts",
+        parents=[common],
+        help="open, close, drain or give up hosts, end or adopt strangers",
     )
     hosts.add_argument("action", choices=("open", "close", "drain", "lost", "kill", "adopt"))
     hosts.add_argument(

@@ -1,4 +1,4 @@
-"""`xceadmin hosts open|close|drain|lost|kill`: which hosts take work, and which are given up."""
+"""`xceadmin hosts ...`: which hosts take work, which are given up, what is unknown there."""
 
 import argparse
 import json
@@ -22,10 +22,8 @@ Give up {hosts}? [y/N] """
 _STRANGERS: Final = """\
 What runs on {hosts} of jobs that the restored journal does not know is killed.
 Kill it? [y/N] """
-_ADOPT: Final = (
-    "not built yet: what a restored journal does not know can run to its end (open the host when "
-    "you want new work beside it) or be ended (xceadmin hosts kill)"
-)
+ADOPT_S: Final = 60.0
+"""So long it is waited for what hosts tell of what is adopted."""
 
 
 def run_hosts(settings: Settings, options: argparse.Namespace) -> int:
@@ -51,6 +49,8 @@ def run_hosts(settings: Settings, options: argparse.Namespace) -> int:
     status = _act(settings, options, names)
     if options.wait is not None and status == 0:
         status = _wait_until_empty(settings, options, names)
+    if options.action == "adopt" and status == 0:
+        status = _wait_until_adopted(settings, options, names)
     return status
 
 
@@ -58,13 +58,11 @@ def _misused(options: argparse.Namespace) -> str:
     """Return which options belong to another action; empty: none."""
     if options.wait is not None and options.action != "drain":
         return "--wait belongs to drain"
-    if options.action == "adopt":
-        return _ADOPT
     if options.yes and options.action not in ("lost", "kill"):
         return "--yes belongs to lost and kill"
     if options.gpu and options.action not in ("open", "close"):
         return "--gpu belongs to open and close"
-    if options.comment and options.action in ("lost", "kill"):
+    if options.comment and options.action in ("lost", "kill", "adopt"):
         return f"-C does not belong to {options.action}"
     return ""
 
@@ -92,7 +90,7 @@ def _act(settings: Settings, options: argparse.Namespace, names: list[str]) -> i
     )  # fmt: skip
     if answer is None:
         return status
-    if options.json:
+    if options.json and options.action != "adopt":
         print(json.dumps(answer["results"], indent=2))
     for result in answer["results"]:
         refusal = result.get("error")
@@ -106,18 +104,51 @@ def _act(settings: Settings, options: argparse.Namespace, names: list[str]) -> i
     return status
 
 
+def _wait_until_adopted(settings: Settings, options: argparse.Namespace, names: list[str]) -> int:
+    """Say what came of each host; return 0 when nothing is left there that is not known."""
+    until = time.monotonic() + ADOPT_S
+    while True:
+        status, hosts = _look_at(settings, options, names)
+        if hosts is None:
+            return status
+        if not any(host["adopting"] for host in hosts) or time.monotonic() >= until:
+            break
+        time.sleep(0.1)
+    members = ("name", "strangers", "adopting", "unadopted")
+    if options.json:
+        print(json.dumps([{name: host[name] for name in members} for host in hosts], indent=2))
+    for host in () if options.json else hosts:
+        for one in host["unadopted"]:
+            job, attempt, reason = one["job"], one["attempt"], one["reason"]
+            print(f"{host['name']}: {job}, attempt {attempt}, stays: {reason}", file=sys.stderr)
+        left = f"{host['strangers']} unknown attempts are left"
+        if host["adopting"]:
+            left += f", {host['adopting']} wait for their hosts: look again later"
+        print(f"{host['name']}: {left}" if host["strangers"] else f"{host['name']}: adopted")
+    return int(any(host["strangers"] for host in hosts))
+
+
+def _look_at(
+    settings: Settings, options: argparse.Namespace, names: list[str]
+) -> tuple[int, list[dict[str, Any]] | None]:
+    """Return the rows of hosts, or an exit status and None."""
+    status, answer = ask_apiserver(
+        settings, "hosts", "GET", "/hosts", wait_s=options.wait_daemon, progress=tell
+    )
+    if answer is None:
+        return status, None
+    return 0, [host for host in answer["hosts"] if host["name"] in names]
+
+
 def _wait_until_empty(settings: Settings, options: argparse.Namespace, names: list[str]) -> int:
     """Return 0 when nothing runs on the hosts any more, 1 after ``options.wait`` s (0: never)."""
     limit_s: float = options.wait
     until = time.monotonic() + limit_s
     while True:
-        status, answer = ask_apiserver(
-            settings, "hosts", "GET", "/hosts", wait_s=options.wait_daemon, progress=tell
-        )
-        if answer is None:
+        status, hosts = _look_at(settings, options, names)
+        if hosts is None:
             return status
-        hosts: list[dict[str, Any]] = answer["hosts"]
-        busy = [host["name"] for host in hosts if host["name"] in names and host["njobs"]]
+        busy = [host["name"] for host in hosts if host["njobs"]]
         if not busy:
             return 0
         if limit_s and time.monotonic() >= until:

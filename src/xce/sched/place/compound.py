@@ -16,7 +16,7 @@ from xce.sched.place.capacity import Room, room_on
 from xce.sched.place.domains import EXACT_DOMAINS, Trail
 from xce.sched.place.search import ROWS_MAX, Cap, CutError, Part, Share, Steps, search
 from xce.sched.place.simple import find_simple, lie_of, most_of, pieces_of
-from xce.sched.processor_mix import Mix
+from xce.sched.processor_mix import Mix, are_apart
 from xce.sched.processor_room import pick_processors
 from xce.sched.shape import Shape
 from xce.sched.ties import Quota
@@ -93,9 +93,17 @@ def _find(
     hosts_max = whole.request.hosts_max
     for attempt in islice(permutations(order), ORDERS_MAX):
         found = _one_by_one(shapes, free, places, rooms, attempt)
-        if found is not None and not 0 < hosts_max < len(np.unique(found.numbers)):
+        if found is None or 0 < hosts_max < len(np.unique(found.numbers)):
+            continue
+        if parts_are_apart(shapes, free, found):
             return found
     return search_all(whole, free, rooms, order, trail, steps)
+
+
+def parts_are_apart(shapes: Sequence[Shape], free: Column, laid: Laid) -> bool:
+    """Return whether no part has processors that another one has for itself within the job."""
+    wanted = [shape.processors for shape in shapes]
+    return are_apart(wanted, free, laid.numbers.tolist(), laid.sizes.tolist(), laid.parts.tolist())
 
 
 def _exceeds(shapes: Sequence[Shape], free: Column, places: Candidates) -> bool:

@@ -15,6 +15,7 @@ from xce.model.request import TASKS_MAX, CuWish
 from xce.sched.place.capacity import Room
 from xce.sched.place.even import Even
 from xce.sched.place.search import CutError
+from xce.sched.place.shares import together
 from xce.sched.place.span import lay, lay_whole, reach
 from xce.sched.place.uneven import Uneven
 from xce.state.hosts import Column, Flags
@@ -311,7 +312,4 @@ class _Domains:
             if found is None:
                 return None
             columns.append(found)
-        return (
-            np.concatenate([numbers for numbers, _ in columns]),
-            np.concatenate([sizes for _, sizes in columns]),
-        )
+        return together(columns)

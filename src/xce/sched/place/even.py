@@ -11,27 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from xce.sched.place.capacity import Room
+from xce.sched.place.shares import Shares, together
 from xce.sched.place.span import lay, reach
 from xce.state.hosts import Column
 
-DOMAINS_MAX: Final = 64
-"""So many domains are looked at, those with most room."""
 _FAR: Final = 1 << 40
 """More hosts than there are."""
 
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 Steps: TypeAlias = npt.NDArray[np.int8]
-
-
-def widest(room: Room, of_host: Column, order: Column) -> tuple[Column, bool]:
-    """Return the domains that are looked at, in order, and whether there are more."""
-    if len(order) <= DOMAINS_MAX:
-        return order, False
-    sums = np.zeros(int(of_host.max()) + 1, np.int64)
-    np.add.at(sums, of_host, room.most)
-    best = order[np.argsort(-sums[order], kind="stable")][:DOMAINS_MAX]
-    return order[np.isin(order, best)], True
 
 
 class Taken(NamedTuple):
@@ -42,7 +31,7 @@ class Taken(NamedTuple):
     is_first: bool
 
 
-class Even:
+class Even(Shares[Taken]):
     """Even shares of the domains of candidate hosts.
 
     Args:
@@ -56,11 +45,8 @@ class Even:
     def __init__(
         self, room: Room, of_host: Column, order: Column, domains_max: int, hosts_max: int
     ) -> None:
+        super().__init__(room, of_host, order, min(domains_max, hosts_max or domains_max))
         self.hosts_max, self.tile = hosts_max, int(room.tile[0])
-        order, self.is_cut = widest(room, of_host, order)
-        self.order: list[int] = order.tolist()
-        self.rooms = {domain: room.within(of_host == domain) for domain in self.order}
-        self.most = min(domains_max, len(self.order), hosts_max or len(self.order))
         self._blocks = {
             domain: int(found.first.max(initial=0)) // self.tile
             for domain, found in self.rooms.items()
@@ -70,8 +56,7 @@ class Even:
 
     def largest(self, cap: int) -> int:
         """Return the largest number of tasks up to ``cap`` for which `find` finds a way; or 0."""
-        alone = (int(reach(room, self.hosts_max).max(initial=0)) for room in self.rooms.values())
-        best = min(cap, max(alone, default=0))
+        best = self._alone(cap)
         for size in range(2, self.most + 1):
             if self.tile == 1:
                 best = max(best, self._largest_of(size, 1, 0, best, cap))
@@ -95,18 +80,6 @@ class Even:
             else:
                 low = middle
         return low * step + more
-
-    def find(self, tasks: int) -> tuple[Column, Column] | None:
-        """Return hosts in rank order, domain by domain, and the tasks on each; None: none found."""
-        for domain in self.order:
-            found = lay(self.rooms[domain], tasks, self.hosts_max)
-            if found is not None:
-                return found
-        for size in range(2, min(self.most, tasks) + 1):
-            way = self._choose(size, tasks)
-            if way is not None:
-                return self._lay(way)
-        return None
 
     def _choose(self, size: int, tasks: int) -> list[Taken] | None:
         """Return so many domains with even shares, on as few hosts as there is a way to."""
@@ -210,10 +183,7 @@ class Even:
             if found is None:
                 return None
             columns.append(found)
-        return (
-            np.concatenate([numbers for numbers, _ in columns]),
-            np.concatenate([sizes for _, sizes in columns]),
-        )
+        return together(columns)
 
 
 def _take(

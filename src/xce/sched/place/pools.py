@@ -30,8 +30,8 @@ def most_attempts(shape: Shape, pools: Mapping[str, int], tasks: int) -> int | N
     needs = pool_needs(shape, tasks)
     lasts = [max(0, pools.get(name, 0) // value) for name, value in needs.items() if value > 0]
     floors = _floors(shape, pools)
-    if floors:
-        # After each attempt less is there to hold against the threshold.
+    if floors or shape.reads_pools:
+        # After each attempt less is there to hold against the threshold, or to select by.
         lasts.append(int(not any(pools[name] < floor for name, floor in floors.items())))
     return min(lasts, default=None)
 

@@ -23,6 +23,7 @@ from xce.sched.place.compound import (
     alike,
     amounts_with_devices,
     join,
+    parts_are_apart,
     search_all,
 )
 from xce.sched.place.domains import Trail
@@ -202,8 +203,9 @@ class _Search:
             self.shapes, self.links = list(given.shapes), {}
             self.tries = TRIES_MAX if len(self.floor[0]) <= MANY_HOSTS else TRIES_MAX // 4
             found = self._bond(0, masks, given.free, {})
-            if found is not None:
-                return self._laid(join(found))
+            laid = None if found is None else join(found)
+            if laid is not None and parts_are_apart(self.shapes, given.free, laid):
+                return self._laid(laid)
         self.puzzle = given
         return None
 

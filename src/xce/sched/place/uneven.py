@@ -14,12 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from xce.sched.place.capacity import Room
-from xce.sched.place.even import widest
-from xce.sched.place.span import lay, reach
-from xce.state.hosts import Column
+from xce.sched.place.shares import Shares, together
+from xce.state.hosts import Column, Flags
 
-TRIES_MAX: Final = 200
+TRIES_MAX: Final = 400
 """So many counts of tasks are looked at for the largest one."""
+
+_PLAIN: Final = 0
+_LAST: Final = 1
+_FIRST: Final = 2
+"""Which hosts of the attempt are in a domain, as bits: that with the remainder, and the first one.
+"""
 
 _Bits: TypeAlias = int
 """Bit n: n tasks are possible."""
@@ -174,7 +179,7 @@ def _chosen(by_tile: dict[int, list[int]], whole: int) -> list[int]:
     return sorted(found)
 
 
-class Uneven:
+class Uneven(Shares[_Way]):
     """Even shares of the domains of candidate hosts, which have blocks of several sizes.
 
     Args:
@@ -185,10 +190,7 @@ class Uneven:
     """
 
     def __init__(self, room: Room, of_host: Column, order: Column, domains_max: int) -> None:
-        order, self.is_cut = widest(room, of_host, order)
-        self.order: list[int] = order.tolist()
-        self.rooms = {domain: room.within(of_host == domain) for domain in self.order}
-        self.most = min(domains_max, len(self.order))
+        super().__init__(room, of_host, order, domains_max)
         self._sums = {domain: _Sums(self.rooms[domain]) for domain in self.order}
         self._ways = [
             [
@@ -198,12 +200,11 @@ class Uneven:
             ]
             for sums in self._sums.values()
         ]
-        """By domain, then without and with the first host, in each with and without remainder."""
+        """By domain, then by which hosts are there: `_PLAIN`, `_LAST`, `_FIRST`, or both."""
 
     def largest(self, cap: int) -> int:
         """Return the largest number of tasks up to ``cap`` for which `find` finds a way; or 0."""
-        alone = (int(reach(room, 0).max(initial=0)) for room in self.rooms.values())
-        best = min(cap, max(alone, default=0))
+        best = self._alone(cap)
         counts = self._counts(cap + 2)
         tries = 0
         for size in range(2, self.most + 1):
@@ -212,25 +213,14 @@ class Uneven:
                     self.is_cut = True
                     return best
                 tries += 1
-                if self._choose(size, tasks) is not None:
+                if self._is_possible(size, tasks):
                     best = tasks
                     break
         return best
 
-    def find(self, tasks: int) -> tuple[Column, Column] | None:
-        """Return hosts in rank order, domain by domain, and the tasks on each; None: none found."""
-        for domain in self.order:
-            found = lay(self.rooms[domain], tasks, 0)
-            if found is not None:
-                return found
-        for size in range(2, min(self.most, tasks) + 1):
-            ways = self._choose(size, tasks)
-            if ways is not None:
-                ways.sort(key=lambda way: not way.is_first)
-                columns = [self._sums[way.domain].lay(way) for way in ways]
-                numbers, sizes = zip(*columns, strict=True)
-                return np.concatenate(numbers), np.concatenate(sizes)
-        return None
+    def _lay(self, way: list[_Way]) -> tuple[Column, Column]:
+        ranked = sorted(way, key=lambda one: not one.is_first)
+        return together([self._sums[one.domain].lay(one) for one in ranked])
 
     def _counts(self, length: int) -> Column:
         """Return by share how many domains may have it; then, how many that or one task more."""
@@ -244,6 +234,41 @@ class Uneven:
             counts[1] += is_there
         return counts
 
+    def _is_possible(self, size: int, tasks: int) -> bool:
+        """Return whether `_choose` finds a way, without looking for it.
+
+        With the domains of the two ends set aside, the others only have to be enough: for the lower
+        share, for the higher one, and for both together.
+        """
+        floor, more = divmod(tasks, size)
+        if not floor:
+            return False
+        # By whether the share is the higher one, by domain, and how it may come to be.
+        may = np.asarray(
+            [
+                [[bits >> floor + rise & 1 for bits in ways] for ways in self._ways]
+                for rise in (0, 1)
+            ]
+        ).astype(np.bool_)
+        plain = may[:, :, _PLAIN]
+        fits = np.stack((*plain, plain.any(axis=0))).astype(np.int64)
+        needed = np.asarray([size - more, more, size])
+        spare = fits.sum(axis=1) - needed
+        ends = [np.asarray([1 - rise, rise, 1]) for rise in ((0, 1) if more else (0,))]
+        for rise, end in enumerate(ends):
+            one = _is_left(spare - fits.T + end)
+            if (one & (may[rise, :, _FIRST] | may[rise, :, _FIRST | _LAST])).any():
+                return True
+            for last_rise, last_end in enumerate(ends):
+                if (needed < end + last_end).any():
+                    continue
+                both = may[rise, :, None, _FIRST] & may[last_rise, None, :, _LAST]
+                np.fill_diagonal(both, val=False)
+                left = spare - fits.T[:, None] - fits.T[None] + end + last_end
+                if (both & _is_left(left)).any():
+                    return True
+        return False
+
     def _choose(self, size: int, tasks: int) -> list[_Way] | None:
         """Return so many domains with even shares, the preferred ones, or None."""
         floor, more = divmod(tasks, size)
@@ -256,7 +281,7 @@ class Uneven:
         steps: list[tuple[_Steps, list[_Option]]] = []
         for ways in self._ways:
             options = [
-                _Option(rise, bool(place & 2), bool(place & 1))
+                _Option(rise, bool(place & _FIRST), bool(place & _LAST))
                 for rise in ((0, 1) if more else (0,))
                 for place, bits in enumerate(ways)
                 if bits >> floor + rise & 1
@@ -281,6 +306,11 @@ class Uneven:
                     at[2] - 1 + option.rise, at[3] - option.rise,
                 )  # fmt: skip
         return found[::-1]
+
+
+def _is_left(left: Column) -> Flags:
+    """Return where nothing is short."""
+    return np.asarray((left >= 0).all(axis=-1))
 
 
 def _promising(counts: Column, size: int, best: int, cap: int) -> list[int]:

@@ -22,6 +22,7 @@ from xce.worker.shepherd.spawn import (
     Ids,
     Trouble,
 )
+from xce.worker.shepherd.still import note_still
 
 Event = list[Any]
 
@@ -36,6 +37,7 @@ ENDED: Final = 2
 
 DETAIL_MAX: Final = 16 * 1024
 """Longest word about an end: the controller refuses one that is much longer."""
+_UNSEEN: Final = "nobody saw the warning command end: what waited for it was killed"
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 1 << 3
 _PIDFD_INFO: Final = struct.Struct("=QQ11Ii")
@@ -69,8 +71,8 @@ class Attempt:
         "last", "limit_kib", "limits", "mark", "max_mem_kib", "max_processes", "max_threads",
         "name", "note", "now", "number", "oom", "outcome", "parts", "path", "pid", "pidfd",
         "report", "reported", "retry_us", "said", "saved_us", "saver", "saves", "says", "sent",
-        "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
-        "system_us", "terminal", "user_us",
+        "share", "signal", "started_us", "state", "step", "step_us", "stopped_us", "suspended_us",
+        "system_us", "terminal", "user_us", "warned", "warning",
     )  # fmt: skip
 
     def __init__(self, key: Key, path: str, *, ids: Ids, note: str, mark: str) -> None:
@@ -82,8 +84,7 @@ class Attempt:
         """The worker's own words; given back to it, never looked at."""
         self.mark = mark
         self.state = RUNNING
-        self.pid = 0
-        self.pidfd = -1
+        self.pid, self.pidfd = 0, -1
         self.is_child = True
         self.course: Course | None = None
         """Of an attempt with hooks."""
@@ -95,6 +96,8 @@ class Attempt:
         """Of a part: the last names of tasks that were begun in it, or shall not be."""
         self.last: list[str] = []
         """The command that ends what serves its programs, see `xce.worker.shepherd.services`."""
+        self.share: list[Any] = []
+        """The daemon that it shares, as `xce.worker.order.ShareOrder`; empty: none."""
         self.grouped = self.is_unheld = self.is_counted = False
         """Whether it has a control group; whether the kernel does not hold its memory limit, which
         came later; whether it is measured for limits beside that of memory."""
@@ -107,15 +110,15 @@ class Attempt:
         self.frozen_us = self.stopped_us = 0
         """Since when it stands still for its lease (0: it does not); how long it stood still before
         that, for either."""
-        self.number = 0
-        """The last of the user's signals that was delivered."""
-        self.sent = 0
-        """Which it was."""
+        self.number = self.sent = 0
+        """The last of the user's signals that was delivered, and which it was."""
         self.saves = self.saved_us = self.saver = 0
         """How many checkpoints were begun, when the last was, and which process writes it."""
         self.outcome: list[Any] = [0, False, False, ""]
         """Of the last one that is over: its number, whether the job ends with it, whether it is
         good, and what went wrong."""
+        self.warned, self.warning = -1, ""
+        """Before which run limit its warning command was run last, and what went wrong with it."""
         self.terminal = ""
         """``I``, ``Ip`` or ``Is`` of an interactive job."""
         self.cause = self.step = self.step_us = 0
@@ -165,12 +168,8 @@ class Attempt:
         self.detail = self.detail or detail
 
     def note_still(self, now_us: int, *, still: bool, by_lease: bool = False) -> None:
-        """Count the time that it stands still, once where both its user and its lease want it."""
-        since_us = min(filter(None, (self.suspended_us, self.frozen_us)), default=now_us)
-        self.stopped_us += max(0, now_us - since_us)
-        is_stopped, is_frozen = bool(self.suspended_us), bool(self.frozen_us)
-        self.suspended_us = now_us if (is_stopped if by_lease else still) else 0
-        self.frozen_us = now_us if (still if by_lease else is_frozen) else 0
+        """Count the time that it stands still."""
+        note_still(self, now_us, still=still, by_lease=by_lease)
 
     @property
     def stands_still(self) -> bool:
@@ -221,6 +220,7 @@ class Attempt:
         if self.course is not None:
             post = self.course.post
             said = "; ".join(filter(None, (said, self.course.post_detail)))
+        said = "; ".join(filter(None, (said, self.warning)))
         return [
             "ended", *self.key, self.started_us, self.ended_us, code, self.signal, cause,
             self.host_fault, printable(said)[:DETAIL_MAX], user_us, self.system_us,
@@ -248,6 +248,7 @@ def intent_of(attempt: Attempt, boot: str) -> dict[str, Any]:
         "says": attempt.says,
         "part": attempt.is_part,
         "last": attempt.last,
+        "share": attempt.share,
         "plan": attempt.course.plan if attempt.course is not None else None,
         "note": attempt.note,
     }
@@ -271,7 +272,7 @@ def restore(stored: Stored, path: str, *, boot: str, now_us: int) -> Attempt:
     attempt.terminal = str(intent.get("terminal", ""))
     attempt.says = bool(intent.get("says", False))
     attempt.is_part = bool(intent.get("part"))
-    attempt.last = list(intent.get("last", []))
+    attempt.last, attempt.share = list(intent.get("last", [])), list(intent.get("share", []))
     attempt.pid = stored.pid
     if intent.get("plan"):
         attempt.course = Course(intent["plan"])
@@ -431,6 +432,10 @@ def _read_checkpoint(attempt: Attempt, note: list[Any]) -> None:
             attempt.saver = pid
         case ["saved", *outcome]:
             attempt.outcome = outcome
+        case ["warned", int(which)]:
+            attempt.warned, attempt.warning = which, _UNSEEN
+        case ["warning", str(text)]:
+            attempt.warning = text
         case _:
             pass
 

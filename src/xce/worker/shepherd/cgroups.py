@@ -96,8 +96,11 @@ class Groups:
     def enter(self, name: str) -> None:
         """Make the attempt's group and move into it; a child started now is born there."""
         path = f"{self.base}/{name}"
-        with contextlib.suppress(FileExistsError):
+        try:
             os.mkdir(path)  # noqa: PTH102
+        except FileExistsError:
+            # What was killed while it was frozen leaves it so, and we would stand still in it.
+            self.freeze(name, frozen=False)
         _write(f"{path}/cgroup.procs", "0")
 
     def enter_memory(self, name: str) -> None:

@@ -5,6 +5,8 @@ process group the job is, and what it prints lies beside what it writes. Each th
 in the attempt's intent, and what became of it: where a shepherd was killed meanwhile, the next one
 says that nobody saw it end. A job whose shell ends before the program does is over only then: a
 program may end the job itself when it has written all.
+
+Commands that warn a job before its limit are kept here, too, while they run.
 """
 
 import contextlib
@@ -20,6 +22,7 @@ from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key
 from xce.worker.shepherd.spawn import SHELL, As, encode_env
 from xce.worker.shepherd.starting import Starter
+from xce.worker.shepherd.warning import end_warning, start_warning
 
 CAUSE_CHECKPOINT: Final = 13
 """`xce.model.job.EndCause.CHKPNT`, which this program cannot import."""
@@ -42,6 +45,8 @@ class _Saving(NamedTuple):
     ends: bool
     due_us: int
     """When it has taken too long; 0: never."""
+    warns: bool = False
+    """It writes no checkpoint, but is the job's warning command."""
 
 
 class Checkpoints:
@@ -58,10 +63,13 @@ class Checkpoints:
         """What was asked for while another checkpoint was being written, in its order."""
 
     def take(
-        self, attempt: Attempt | None, count: int, asked: dict[str, Any], now_us: int
+        self, attempt: Attempt | None, what: str, count: int, asked: dict[str, Any], now_us: int
     ) -> list[Event]:
-        """Begin a checkpoint; return what is to be told at once."""
+        """Begin a checkpoint, or run a ``warning`` command; return what is to be told at once."""
         if attempt is None or attempt.state == ENDED or attempt.is_part:
+            return []
+        if what == "warning":
+            self._warn(attempt, count, asked, now_us)
             return []
         if 0 < count <= attempt.number:
             return []
@@ -73,6 +81,17 @@ class Checkpoints:
                 waiting.append((count, asked))
             return []
         return self._begin(attempt, count, asked, now_us)
+
+    def _warn(self, attempt: Attempt, which: int, asked: dict[str, Any], now_us: int) -> None:
+        """Run the warning command of an attempt, if it was not run before this limit."""
+        self._reach.begin()
+        pids = self._reach.pids(attempt)
+        pid = start_warning(attempt, which, asked, self._starter, pids, self._null)
+        if pid:
+            limit_us = int(asked["limit_us"])
+            due_us = now_us + limit_us if limit_us else 0
+            self._all[pid] = _Saving(attempt, pid, "it", ends=False, due_us=due_us, warns=True)
+            self._reach.add_leader(pid, attempt)
 
     def _begin(
         self, attempt: Attempt, count: int, asked: dict[str, Any], now_us: int
@@ -119,28 +138,18 @@ class Checkpoints:
         env[MARK.encode()] = attempt.mark.encode()
         argv: list[str | bytes] = [SHELL, "-c", _RUN, *map(os.fsencode, asked["argv"])]
         argv.append(str(attempt.pid))
-        actions = [(os.POSIX_SPAWN_DUP2, self._null, number) for number in range(3)]
         umask = os.umask(asked["umask"] & 0o777)
         try:
             with As(attempt.ids), contextlib.suppress(OSError, ValueError):
                 os.chdir(asked["cwd"])
-            self._starter.enter_groups(attempt)
-            try:
-                with As(attempt.ids, for_program=True):
-                    return os.posix_spawn(
-                        SHELL, argv, env, file_actions=actions,
-                        setsid=True, setsigmask=(),
-                    )  # fmt: skip
-            finally:
-                self._starter.leave_groups(attempt, None)
-                self._starter.go_home()
+            return self._starter.spawn_beside(attempt, argv, env, [self._null] * 3)
         finally:
             os.umask(umask)
             os.chdir("/")
 
     def is_busy(self, attempt: Attempt) -> bool:
         """Whether a checkpoint of an attempt is being written."""
-        return bool(self.pids(attempt))
+        return any(one.attempt is attempt and not one.warns for one in self._all.values())
 
     def reap(self, pid: int, status: int, now_us: int) -> tuple[Attempt, list[Event]] | None:
         """Take the end of a program, and begin what waits for it; None: it is none of ours."""
@@ -159,6 +168,9 @@ class Checkpoints:
             fault = f"{one.program} cannot be run on this host"
         elif code == _NO_DIRECTORY:
             fault = "the checkpoint directory cannot be made, or is another user's"
+        if one.warns:
+            end_warning(one.attempt, fault if code else "")
+            return one.attempt, []
         told = [_tell(one.attempt, ends=one.ends, detail=fault if code else "")]
         waiting = self._waiting.pop(one.attempt.key, [])
         while waiting and not self.is_busy(one.attempt):
@@ -179,14 +191,14 @@ class Checkpoints:
         return True
 
     def pids(self, attempt: Attempt) -> list[int]:
-        """Return the program that writes a checkpoint of an attempt now, if there is one.
+        """Return the programs that write a checkpoint of an attempt now, or warn it.
 
-        It is no part of the job: what somebody signals to that goes past it.
+        They are no part of the job: what somebody signals to that goes past them.
         """
         return [pid for pid, one in self._all.items() if one.attempt is attempt]
 
     def end(self, attempt: Attempt) -> None:
-        """Kill that program."""
+        """Kill those programs."""
         _kill(self.pids(attempt))
 
     def end_late(self, now_us: int) -> None:

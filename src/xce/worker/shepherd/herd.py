@@ -22,6 +22,7 @@ from xce.worker.shepherd.output import add_report, read_text
 from xce.worker.shepherd.reach import Reach, to_measure
 from xce.worker.shepherd.rundir import Key, name_of
 from xce.worker.shepherd.services import Services
+from xce.worker.shepherd.shared import SharedDaemons
 from xce.worker.shepherd.spawn import Ids, Trouble, encode_env, files_of
 from xce.worker.shepherd.stages import Stages, plan_of
 from xce.worker.shepherd.starting import Starter
@@ -34,8 +35,6 @@ CAUSE_HOST_LOST: Final = 102
 """`xce.model.job.EndCause.HOST_LOST`."""
 _LOOK_US: Final = 50_000
 """Between two looks at what is left of a job whose end is under way."""
-_RETRY_US: Final = 20_000
-_RETRY_MAX_US: Final = 5_000_000
 
 
 def clock_us() -> int:
@@ -66,6 +65,7 @@ class Herd:
         self.tasks = Tasks(self._reach, self._starter, self._null)
         self._checkpoints = Checkpoints(self._reach, self._starter, self._null)
         self._services = Services(self._reach, self._starter, self._null)
+        self._shared = SharedDaemons(runs, self._reach, self._starter, self._null)
         self._token = os.urandom(6).hex()
         """Makes the marks of this shepherd's jobs different from everybody else's."""
         self._spawned = 0
@@ -76,7 +76,7 @@ class Herd:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs."""
-        return all(one.state == ENDED for one in self._attempts.values())
+        return self._shared.is_idle and all(one.state == ENDED for one in self._attempts.values())
 
     def load(self) -> None:
         """Take over what an earlier shepherd has left."""
@@ -117,8 +117,9 @@ class Herd:
         for attempt in undone:
             self._close(attempt)
         self.fences.freeze_again()
+        self._shared.load(self._attempts.values(), now_us)
         if self._groups is not None:
-            self._groups.sweep({attempt.name for attempt in self._attempts.values()})
+            self._groups.sweep(self._shared.names() | {one.name for one in self._attempts.values()})
 
     def present(self) -> list[Event]:
         """Return what there is, for a worker that has just come."""
@@ -162,9 +163,9 @@ class Herd:
     def _take_other(self, order: list[Any]) -> None:
         """Carry out an order about a terminal, a checkpoint, or what is on several hosts."""
         match order:
-            case ["checkpoint", job, index, number, int(count), dict(asked)]:
+            case ["checkpoint" | "warning" as what, job, index, number, int(count), dict(asked)]:
                 attempt = self._attempts.get((job, index, number))
-                self.events += self._checkpoints.take(attempt, count, asked, clock_us())
+                self.events += self._checkpoints.take(attempt, what, count, asked, clock_us())
             case ["part", list(key), dict(shared)]:
                 self._open_part((key[0], key[1], key[2]), shared)
             case ["lead", job, index, attempt, str(host)]:
@@ -189,6 +190,7 @@ class Herd:
                 break
             saved = self._checkpoints.reap(pid, status, now_us)
             self._services.reap(pid)
+            self._shared.reap(pid)
             attempt = self.tasks.reap(pid, status) or self._reach.shell_of(pid)
             if saved is not None:
                 attempt = saved[0]
@@ -244,10 +246,9 @@ class Herd:
             elif 0 < attempt.step < STEP_KILL:
                 # Its shell fell to the first signal; what is left has the same time to end as it.
                 attempt.retry_us = now_us + _LOOK_US
-            elif attempt.retry_us <= now_us:
-                self._reach.kill(attempt)
-                attempt.kills += 1
-                attempt.retry_us = now_us + min(_RETRY_US << min(attempt.kills, 10), _RETRY_MAX_US)
+            else:
+                self._reach.kill_again(attempt, now_us)
+        self._shared.look(now_us)
 
     def look(self) -> None:
         """Measure what runs, if it is time."""
@@ -276,7 +277,7 @@ class Herd:
         """Return when there is something to do but for leases; 0: not before an event."""
         due = [attempt.retry_us for attempt in self._leaving.values()]
         others = (self.terminals, self.tasks, self._stages, self._checkpoints, self._services)
-        due += [due_us for due_us in (other.next_due_us() for other in others) if due_us]
+        due += filter(None, (other.next_due_us() for other in (*others, self._shared)))
         if len(self._attempts) > len(self._leaving):
             due.append(self._sample_us)
         return min(due, default=0)
@@ -292,6 +293,7 @@ class Herd:
         for attempt in self._attempts.values():
             if attempt.state == ENDED:
                 attempts.note_end(attempt)
+        self._shared.close()
         if self._groups is not None:
             self._groups.close()
 
@@ -309,6 +311,7 @@ class Herd:
             attempt.terminal = shared.get("terminal") or ""
             attempt.says = bool(shared.get("says"))
             attempt.last = shared.get("last", {}).get(str(index), [])
+            self._shared.know(attempt, shared.get("shares", {}).get(str(index)))
             if shared.get("hooks"):
                 texts = bases.get(shared["base"], {}) | shared["env"] | env
                 attempt.course = Course(plan_of(shared, texts, env, [source, output, error, job]))
@@ -345,6 +348,7 @@ class Herd:
         ids = Ids(shared["uid"], shared["gid"], tuple(shared["groups"]))
         part = self._make(key, ids, shared)
         part.last = shared.get("last", [])
+        self._shared.know(part, shared.get("share"))
         try:
             self._starter.open_part(part)
         except Trouble as trouble:

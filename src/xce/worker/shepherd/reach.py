@@ -26,6 +26,8 @@ _SAMPLE_LIMITED_US: Final = 500_000
 """Between two looks at memory, where a job has a limit that the kernel does not hold."""
 _SAMPLE_AGE_US: Final = 1_000_000
 """Younger attempts are not looked at: most are over before."""
+_RETRY_US: Final = 20_000
+_RETRY_MAX_US: Final = 5_000_000
 _PASSES_MAX: Final = 5
 """How often processes are looked for again at once, while new ones keep appearing."""
 _SHELL_TAKES: Final = frozenset({*CAUGHT, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT})
@@ -133,6 +135,13 @@ class Reach:
             _send(sorted(fresh, key=lambda pid: pid != attempt.pid), signal.SIGKILL)
             done |= fresh
             self.begin()
+
+    def kill_again(self, attempt: Attempt, now_us: int) -> None:
+        """Kill what is left of an attempt, now and then and ever more seldom."""
+        if attempt.retry_us <= now_us:
+            self.kill(attempt)
+            attempt.kills += 1
+            attempt.retry_us = now_us + min(_RETRY_US << min(attempt.kills, 10), _RETRY_MAX_US)
 
     def stop(self, attempt: Attempt) -> None:
         """Stop everything of an attempt."""

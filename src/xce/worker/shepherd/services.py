@@ -14,7 +14,6 @@ from xce.worker.shepherd import proc, rundir
 from xce.worker.shepherd.attempts import Attempt
 from xce.worker.shepherd.hooks import MAIN
 from xce.worker.shepherd.reach import Reach
-from xce.worker.shepherd.spawn import As
 from xce.worker.shepherd.starting import Starter
 
 LAST_US: Final = 10_000_000
@@ -84,25 +83,18 @@ class Services:
         Raises:
             OSError: It cannot be started.
         """
-        env = {
-            b"PATH": _PATH,
-            proc.MARK.encode(): attempt.mark.encode(),
-            b"XCE_JOB_HOST_DIR": os.fsencode(f"{attempt.path}/{rundir.JOB}"),
-        }
-        actions = [(os.POSIX_SPAWN_DUP2, self._null, number) for number in range(3)]
-        if attempt.grouped and self._reach.groups is not None:
-            # What was killed while it was frozen leaves a group in which we would stand still.
-            self._reach.groups.freeze(attempt.name, frozen=False)
-        self._starter.enter_groups(attempt)
-        try:
-            with As(attempt.ids, for_program=True):
-                return os.posix_spawn(
-                    command[0], list(map(os.fsencode, command)), env, file_actions=actions,
-                    setsid=True, setsigmask=(),
-                )  # fmt: skip
-        finally:
-            self._starter.leave_groups(attempt, None)
-            self._starter.go_home()
+        env = environment(attempt, f"{attempt.path}/{rundir.JOB}")
+        argv = list(map(os.fsencode, command))
+        return self._starter.spawn_beside(attempt, argv, env, [self._null] * 3)
+
+
+def environment(attempt: Attempt, directory: str) -> dict[bytes, bytes]:
+    """Return the environment of commands about daemons that have their place in a directory."""
+    return {
+        b"PATH": _PATH,
+        proc.MARK.encode(): attempt.mark.encode(),
+        b"XCE_JOB_HOST_DIR": os.fsencode(directory),
+    }
 
 
 def _is_service(pid: int) -> bool:

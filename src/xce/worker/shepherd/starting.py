@@ -1,12 +1,14 @@
 """Starting an attempt: its run directory, its streams, its control groups, its job shell."""
 
 import contextlib
+import errno
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from xce.worker.shepherd import attempts, rundir
 from xce.worker.shepherd.attempts import Attempt
-from xce.worker.shepherd.bind import Bound, bound_of, hold_to
+from xce.worker.shepherd.bind import Bound, binding, bound_of, hold_to
 from xce.worker.shepherd.cgroups import Groups
 from xce.worker.shepherd.rundir import RunDirectories
 from xce.worker.shepherd.spawn import (
@@ -147,8 +149,43 @@ class Starter:
             self._undo(attempt)
             raise _unready(error) from error
 
+    def spawn_beside(
+        self, attempt: Attempt, argv: list[bytes] | list[str] | list[str | bytes],
+        env: dict[bytes, bytes], streams: Iterable[int], bound: Bound | None = None,
+    ) -> int:  # fmt: skip
+        """Start a program in an attempt's groups, as its user, in a session of its own.
+
+        Args:
+            attempt: Whose it is.
+            argv: The path of the program, and its arguments.
+            env: Its whole environment.
+            streams: What becomes its first descriptors.
+            bound: The processors and memory that it is held to.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+        try:
+            self.enter_groups(attempt)
+            with binding(bound), As(attempt.ids, for_program=True):
+                return os.posix_spawn(
+                    argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=()
+                )
+        finally:
+            self.leave_groups(attempt, bound)
+            self.go_home()
+
     def enter_groups(self, attempt: Attempt) -> None:
-        """Move into an attempt's control groups, which are made where they are not there."""
+        """Move into an attempt's control groups, which are made where they are not there.
+
+        Nobody else moves into any: who does while they are frozen stands still with them.
+
+        Raises:
+            OSError: It cannot be done, or the attempt stands still.
+        """
+        if attempt.stands_still:
+            raise OSError(errno.EBUSY, "nothing is started in what stands still")
         if self._groups is not None:
             self._groups.enter(attempt.name)
             if attempt.limit_kib:

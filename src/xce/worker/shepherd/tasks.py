@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.attempts import BEGUN_MAX, RUNNING, Attempt, Event, split_status
-from xce.worker.shepherd.bind import binding, bound_of
+from xce.worker.shepherd.bind import bound_of
 from xce.worker.shepherd.proc import MARK
 from xce.worker.shepherd.reach import Reach
 from xce.worker.shepherd.rundir import Key
@@ -290,22 +290,12 @@ class Tasks:
         env[MARK.encode()] = part.mark.encode()
         env[b"XCE_JOB_HOST_DIR"] = os.fsencode(f"{part.path}/{rundir.JOB}")
         argv: list[str | bytes] = [SHELL, "-c", _RUN, *map(os.fsencode, asked["argv"])]
-        actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(fds)]
         umask = os.umask(asked["umask"] & 0o777)
         try:
             with As(part.ids):
                 os.chdir(os.fsencode(asked["cwd"]))
-            self._starter.enter_groups(part)
             bound = bound_of(asked.get("binding"))
-            try:
-                with binding(bound), As(part.ids, for_program=True):
-                    return os.posix_spawn(
-                        SHELL, argv, env, file_actions=actions,
-                        setsid=True, setsigmask=(),
-                    )  # fmt: skip
-            finally:
-                self._starter.leave_groups(part, bound)
-                self._starter.go_home()
+            return self._starter.spawn_beside(part, argv, env, fds, bound)
         finally:
             os.umask(umask)
             os.chdir("/")

@@ -48,6 +48,7 @@ $ bsub -K -R 'big && site==south && mem>100' -o n.%J 'test $LSB_HOSTS = h3 -o $L
 $ without_report n.10
 $ bsub -R 'rusage[scratch=60]' -n 2 -R 'span[hosts=1]' -o /dev/null true
 $ bjobs -l 11 | sed -n '/PENDING REASONS/,/^$/p'
+$ bjobs -pl 11 | sed -n '/PENDING REASONS/,/^$/p'
 $ bkill 11
 $ LSB_DEFAULT_RESREQ='select[hname==h2]' bsub -K -o n.%J 'echo $LSB_HOSTS'
 $ without_report n.12

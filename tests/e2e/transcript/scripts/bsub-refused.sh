@@ -46,6 +46,8 @@ $ bsub -data tag:x true
 $ bsub -alloc_flags smt1 true
 $ bsub -wa URG true
 $ bsub -wa CHKPNT -wt 5 true
+$ bsub -wa XYZ -wt 5 true
+$ bsub -wa "''" -wt 5 true
 $ bsub -pack jobs
 $ bsub -json jobs.json
 $ bsub -yaml jobs.yaml

@@ -48,3 +48,15 @@ $ bjobs -p2 2 3 5
 $ bjobs -p3 4 5 6
 $ bjobs -psum -p2
 $ bjobs -pi -p1
+
+# A host that another job has for itself.
+% bkill 10
+% until_stat EXIT '10[3]'
+% bsub -x -m h2 -n 1 -W 20 sleep 600
+% until_stat RUN 11
+$ bsub -m h2 sleep 60
+% until bjobs -p 12 | grep -q 'exclusive job'; do sleep 0.05; done
+$ bjobs -p 12
+$ bjobs -p2 12
+$ bjobs -l 12 | sed -n '/PENDING/,$p'
+$ xcecli why 12

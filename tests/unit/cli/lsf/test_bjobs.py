@@ -1,7 +1,7 @@
 import pytest
 from counted import count_calls
 from fake_api import FakeApi, run_command
-from job_rows import NOW, ended, make_reason, make_row, running
+from job_rows import NOW, ended, make_host_reason, make_reason, make_row, running
 
 from xce.cli.lsf import bacct, bjobs, bkill, bsub, btop
 from xce.cli.lsf.bjobs import exit_status
@@ -11,7 +11,7 @@ from xce.cli.lsf.jobs_long import render_long, wrap
 from xce.cli.lsf.jobs_query import id_groups, matches
 from xce.cli.lsf.options import UsageError
 
-CLUSTER = {"GET /cluster": {"cluster": "lab"}}
+CLUSTER = {"GET /cluster": {"cluster": "lab", "hosts": 9}}
 
 
 def answer(*rows, missing=(), following=None):
@@ -122,6 +122,40 @@ def test_levels_of_reasons_are_those_of_lsf():
     assert out_of(["-p0"], row) == out_of(["-p"], row)
     shown = [out_of([option, "-noheader"], row).splitlines()[1:] for option in ("-p0", "-p1")]
     assert shown == [[" one;", " two: 3 hosts;"], [" one;"]]
+
+
+def reasons_of(words, row):
+    """Return the lines of the reasons in a long form."""
+    lines = out_of(words, row).split(" PENDING REASONS:\n")[1].split("\n\n PENDING TIME")[0]
+    return lines.split("\n")
+
+
+def test_the_long_form_of_pending_jobs_names_hosts():
+    hosts = [
+        make_host_reason("slots-busy", 2, "full", candidate=True, names=["h1", "h3"]),
+        make_host_reason("avoided", 1, "shut", candidate=False, names=["h2"]),
+        make_host_reason("closed", 1, "shut", candidate=False, names=["h4"]),
+        make_host_reason("select", 7, "odd", candidate=False, names=[]),
+    ]
+    reason = make_reason("main", "full: 2 hosts", "shut: 2 hosts", "odd: 7 hosts", hosts=hosts)
+    row = make_row(jobid=1, reason=reason)
+    counted = [" main;", " full: 2 hosts;", " shut: 2 hosts;", " odd: 7 hosts;"]
+    assert reasons_of(["-l"], row) == counted
+    named = [" main;", " full: h1, h3;", " shut: h2, h4;", " odd: 7 hosts;"]
+    assert reasons_of(["-pl"], row) == named
+    assert reasons_of(["-p", "-UF"], row) == named
+    assert reasons_of(["-p1", "-l"], row) == [" main;"]
+    assert reasons_of(["-p3", "-l"], row) == [
+        " main;",
+        " Candidate host pending reasons (2 of 9 hosts):",
+        "   full: h1, h3;",
+        "",
+        " Non-candidate host pending reasons (9 of 9 hosts):",
+        "   odd: 7 hosts;",
+        "   shut: h2, h4;",
+    ]
+    assert "host_names" not in asked(["-p"], row)
+    assert asked(["-pl"], row)["host_names"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -258,6 +292,20 @@ def test_the_fields_of_a_running_job_with_a_limit():
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({}, ["3600", "3600", "0"]),
+        ({"ineligible_s": 3550.9, "stat": "PSUSP"}, ["3600", "49", "3551"]),
+        ({"ineligible_s": 9999.0}, ["3600", "0", "3600"]),
+        ({"ineligible_s": None}, ["3600", "-", "-"]),
+    ],
+)
+def test_pending_time_is_told_in_two_parts_where_they_are_known(row, told):
+    words = ["-noheader", "-o", "pend_time ependtime ipendtime"]
+    assert out_of(words, make_row(**row)).split() == told
+
+
 def test_every_field_of_lsf_is_known_and_never_fails():
     names = [name for name, field in FIELDS.items() if field.render is not None]
     for row in (make_row(), running(), ended(), {"jobid": 5, "stat": "PEND", "submit_at": NOW}):
@@ -324,6 +372,16 @@ def test_the_long_form_says_what_clients_look_for():
     reason = make_reason("New job is waiting for scheduling")
     text = "\n".join(render_long(make_row(reason=reason), NOW, wrapped=False, with_year=False))
     assert " PENDING REASONS:\n New job is waiting for scheduling;\n" in text
+    assert (
+        " PENDING TIME DETAILS:\n"
+        " Eligible pending time (seconds):    3600\n"
+        " Ineligible pending time (seconds):     0\n"
+    ) in text
+    text = "\n".join(
+        render_long(running(exceptions=["overrun"]), NOW, wrapped=False, with_year=False)
+    )
+    assert " EXCEPTION STATUS:\n overrun\n" in text
+    assert "PENDING TIME" not in text
 
 
 def test_a_row_of_a_long_table_costs_few_calls():

@@ -130,3 +130,14 @@ def test_both_halves_are_listed_with_what_was_not_found_told_once():
     assert (status, err) == (255, "Job <99> is not found\n")
     assert out.splitlines()[0] == "PENDING JOBS ELIGIBLE FOR SCHEDULING:"
     assert "INELIGIBLE" not in out
+
+
+def test_exceptions_are_the_jobs_that_the_cluster_calls_so():
+    rows = [
+        running(jobid=1, exceptions=["overrun"]),
+        running(jobid=2, exceptions=[]),
+        make_row(jobid=3),
+    ]
+    assert listed(["-x"], *rows)[:2] == (0, ["1"])
+    assert listed(["-x"], *rows[1:]) == (0, [], "No unfinished job found\n")
+    assert listed(["-x", "2", "1"], *rows)[:2] == (0, ["1"])

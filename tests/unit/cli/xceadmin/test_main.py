@@ -131,7 +131,8 @@ def test_a_refusal_begins_with_the_commands_name(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["adopt", "h1"], "not built yet"),
+        (["adopt", "h1", "--yes"], "--yes belongs to lost and kill"),
+        (["adopt", "h1", "-C", "why"], "-C does not belong to adopt"),
         (["kill", "h1", "-C", "why"], "-C does not belong to kill"),
         (["open", "h1", "--yes"], "--yes belongs to lost and kill"),
         (["drain", "h[1", "--wait"], "h[1"),

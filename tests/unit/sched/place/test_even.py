@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from xce.sched.place import uneven as filling
 from xce.sched.place.capacity import Room
-from xce.sched.place.even import DOMAINS_MAX, Even
+from xce.sched.place.even import Even
+from xce.sched.place.shares import DOMAINS_MAX
 from xce.sched.place.uneven import Uneven
 
 MANY = settings(max_examples=300, derandomize=True, deadline=None)
@@ -128,12 +129,28 @@ def test_many_domains_and_any_number_of_tasks_take_few_looks(monkeypatch):
     assert len(looks) < 300
 
 
+@MANY
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 4)), min_size=2, max_size=12
+    ),
+    st.lists(st.sampled_from([0, 0, 0, 1, 2]), min_size=12, max_size=12),
+    st.integers(1, 5),
+)
+def test_whether_there_is_a_way_is_known_without_looking_for_it(found, more, size):
+    asked = uneven(
+        found, [max(most, 1) + up for (most, _, _), up in zip(found, more, strict=False)], 5
+    )
+    for tasks in range(size, 1 + sum(most for most, _, _ in found)):
+        assert asked._is_possible(size, tasks) == (asked._choose(size, tasks) is not None)
+
+
 def test_filled_hosts_of_many_sizes_in_many_domains_are_laid_soon(monkeypatch):
     found = [(2 + host * 7 % 31, 0, host % 40) for host in range(1_200)]
     asked = uneven(found, [most for most, _, _ in found], 40)
     looks = []
-    choose = asked._choose
-    monkeypatch.setattr(asked, "_choose", lambda *of: (looks.append(of), choose(*of))[1])
+    is_possible = asked._is_possible
+    monkeypatch.setattr(asked, "_is_possible", lambda *of: (looks.append(of), is_possible(*of))[1])
     most = asked.largest(sum(most for most, _, _ in found))
     numbers, sizes = asked.find(most)
     assert (len(set(numbers.tolist())), int(sizes.sum())) == (len(numbers), most)
@@ -145,5 +162,5 @@ def test_a_largest_number_that_takes_too_many_looks_is_not_the_last_word(monkeyp
     monkeypatch.setattr(filling, "TRIES_MAX", 1)
     # No two domains come to shares that differ by a task at most, though each has a share alone.
     asked = uneven([(3, 3, 0), (5, 0, 1), (3, 3, 2)], [3, 5, 3], 2)
-    monkeypatch.setattr(asked, "_choose", lambda *_: None)
+    monkeypatch.setattr(asked, "_is_possible", lambda *_: False)
     assert (asked.largest(11), asked.is_cut) == (5, True)

@@ -11,8 +11,11 @@ import pytest
 
 from xce.worker.shepherd import rundir
 from xce.worker.shepherd.attempts import BEGUN_MAX, Attempt, restore
+from xce.worker.shepherd.rundir import RunDirectories
 from xce.worker.shepherd.spawn import Ids
+from xce.worker.shepherd.starting import Starter
 from xce.worker.shepherd.tasks import BEGUN, OVER, REFUSED, UNKNOWN, Tasks
+from xce.worker.shepherd.terminal import Terminals
 
 KEY = (1, 0, 1)
 
@@ -25,7 +28,9 @@ def nothing(*_: object) -> None:
 def tasks() -> Iterator[Tasks]:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     reach = SimpleNamespace(add_leader=nothing, drop_leader=nothing)
-    starter = SimpleNamespace(enter_groups=nothing, leave_groups=nothing, go_home=nothing)
+    starter = Starter(
+        RunDirectories("/nowhere", "/nowhere"), None, Terminals(), boot="b", null=null
+    )
     own = Tasks(reach, starter, null)
     ids = Ids(os.geteuid(), os.getegid(), tuple(os.getgroups()))
     own.parts[KEY] = Attempt(KEY, "/nowhere", ids=ids, note="", mark="m")

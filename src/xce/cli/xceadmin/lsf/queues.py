@@ -108,6 +108,12 @@ class QueueImport:
         queue["description"] = " ".join(text.split())[:512]
         return Verdict.TAKEN, "description"
 
+    def _overrun(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_span(queue, "overrun", text)
+
+    def _underrun(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
+        return take_span(queue, "underrun", text)
+
     def _run_limit(self, _: Section, queue: Queue, text: str) -> tuple[Verdict, str]:
         words = [word.partition("/")[0] for word in text.split()]
         spans = [minutes_of(word) for word in words]
@@ -304,7 +310,17 @@ _TAKE: Final = {
     "SLOT_RESERVE": QueueImport._reserve,  # noqa: SLF001
     "RESOURCE_RESERVE": QueueImport._reserve,  # noqa: SLF001
     "RUN_WINDOW": QueueImport._windows,  # noqa: SLF001
+    "JOB_OVERRUN": QueueImport._overrun,  # noqa: SLF001
+    "JOB_UNDERRUN": QueueImport._underrun,  # noqa: SLF001
 }
+
+
+def take_span(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:
+    """Take minutes into a queue."""
+    if not text.isdecimal() or not int(text):
+        return Verdict.NONE, "it is no whole number of minutes from 1"
+    entry[key] = f"{int(text)}m"
+    return Verdict.TAKEN, f"{key}: {int(text)}m"
 
 
 def take_hook(entry: Queue, key: str, text: str) -> tuple[Verdict, str]:

@@ -79,9 +79,10 @@ QUEUE: Final[tuple[tuple[str, str], ...]] = (
     (r"CHUNK_JOB_SIZE", "starting a job costs so little that chunks gain nothing"),
     (r"NEW_JOB_SCHED_DELAY|JOB_ACCEPT_INTERVAL|RESUME_INTERVAL", _PERIODS),
     ((r"SLOT_POOL|SLOT_SHARE|APS_PRIORITY|FAIRSHARE_QUEUES|GUARANTEE.*|RCVJOBS_FROM|SNDJOBS_TO|"
-     r"MAX_RSCHED_TIME|IMPT_.*|EXIT_.*|JOB_IDLE|JOB_OVERRUN|JOB_UNDERRUN|IGNORE_DEADLINE|"
+     r"MAX_RSCHED_TIME|IMPT_.*|EXIT_.*|IGNORE_DEADLINE|"
      r"INTERRUPTIBLE_BACKFILL|RELAX_JOB_DISPATCH_ORDER|USE_PRIORITY_IN_POOL"),
      "XCE has no such policy"),
+    (r"JOB_IDLE", "what running jobs use of CPU time is not reported: no job is told to be idle"),
 )  # fmt: skip
 HOST: Final[tuple[tuple[str, str], ...]] = (
     (r"r15s|r1m|r15m|ut|pg|io|ls|it|tmp|swp|mem", _LOAD),

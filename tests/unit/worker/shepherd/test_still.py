@@ -6,7 +6,7 @@ import pytest
 
 from xce.worker.shepherd.attempts import Attempt
 from xce.worker.shepherd.spawn import Ids
-from xce.worker.still import Still, note_still
+from xce.worker.shepherd.still import Still, note_still
 
 
 def of_worker() -> Still:

@@ -1,22 +1,23 @@
-"""How long an attempt stands still, since somebody has stopped it or its lease is over. Pure."""
+"""How long an attempt stands still, since somebody has stopped it or its lease is over.
+
+Pure, and shared by the shepherd and by whoever counts with it. Instants are microseconds.
+"""
 
 from typing import Protocol
-
-from xce.model.ids import Micros
 
 
 class Still(Protocol):
     """What is counted of an attempt."""
 
-    suspended_us: Micros
+    suspended_us: int
     """Since when somebody wants it to stand still; 0: nobody does."""
-    frozen_us: Micros
+    frozen_us: int
     """Since when its lease does; 0: it does not."""
-    stopped_us: Micros
+    stopped_us: int
     """How long it stood still before that."""
 
 
-def note_still(one: Still, now_us: Micros, *, still: bool, by_lease: bool) -> None:
+def note_still(one: Still, now_us: int, *, still: bool, by_lease: bool) -> None:
     """Count the time that it stands still, once where both want it.
 
     Args:
