@@ -28,6 +28,7 @@ from xce.model.ranges import Ranges, count, unite
 from xce.model.refusal import RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
+from xce.sched.excluded import Allowance
 from xce.state.job import Job
 from xce.state.names import all_jobs_of
 from xce.state.view import shown_forms
@@ -220,6 +221,8 @@ class JobLister:
         self._writer = RowWriter(query.fields)
         self._now_us = now_us
         self._sees = sees
+        is_named = query.host_names and self._writer.has_reason
+        self._naming = Allowance() if is_named else None
         self._shared: dict[tuple[int, int], bytes] = {}
         self._past: dict[JobId, PastJob | None] = {}
         """What the history said, of the jobs of one slice."""
@@ -255,7 +258,7 @@ class JobLister:
             states=self._query.states,
             with_reason=self._writer.has_reason,
             with_spans=self._writer.has_spans,
-            names_hosts=self._query.host_names and self._writer.has_reason,
+            naming=self._naming,
             sees=self._sees,
         )
 

@@ -180,7 +180,7 @@ class HistoryWriter(JobRows):
 
     def _placed(self, record: r.GangPlaced) -> None:
         place = (record.job, record.index)
-        number = self._live.place(place, record.hosts[0], record.at_us)
+        number = self._live.place(place, record.hosts[0], record.at_us, number=record.number)
         hosts, tasks = _ENCODER.encode(record.hosts), _ENCODER.encode(record.tasks)
         self._rows["placements"].append((*place, number, hosts, tasks))
 

@@ -88,9 +88,11 @@ class Outbox:
         """How many batches are sent and not acknowledged."""
         return len(self._sent)
 
-    def note_start(self, key: Key, pid: int, started_us: Micros) -> None:
-        """Let it be said that an attempt runs."""
-        self._started[key] = (pid, started_us)
+    def note_start(self, live: Live) -> None:
+        """Let it be said that an attempt runs, unless that is on its way."""
+        is_under_way = any(live.key in sent.started for sent in self._sent.values())
+        if live.is_running and not (live.forget or is_under_way):
+            self._started[live.key] = (live.pid, live.started_us)
 
     def note_suspension(self, key: Key, *, suspended: bool) -> None:
         """Let it be said that an attempt was stopped, or goes on."""
