@@ -45,8 +45,16 @@ def settled(live: Live, queries: list[Any]) -> tuple[str, list[Row]]:
         time.sleep(0.05)
 
 
-def without_times(answer: Row) -> Row:
-    return {name: value for name, value in answer.items() if name not in ("now", "seq")}
+GOES_ON = ("now", "seq", "ineligible_s")
+"""What is another one a moment later though nothing has happened."""
+
+
+def without_times(answer: Any) -> Any:
+    if isinstance(answer, list):
+        return [without_times(one) for one in answer]
+    if not isinstance(answer, dict):
+        return answer
+    return {name: without_times(one) for name, one in answer.items() if name not in GOES_ON}
 
 
 def asked_again(live: Live, look: Look) -> list[Row]:

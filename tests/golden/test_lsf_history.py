@@ -138,9 +138,11 @@ def test_accounts_are_told_as_kept():
         for words in (
             ["-u", "alice"], ["-u", "all", "-l"], ["-u", "all", "-b"], ["-u", "all", "-UF", "-d"],
             ["-e", "-u", "bob", "-q", "night", "-m", "h1", "-P", "p", "-C", "2024/7/1,2024/8/1"],
-            ["-l", "1241"], ["-x"], ["-f", "x"], ["-sla", "x"], ["-U", "x"], ["12[3]"],
+            ["-l", "1241"], ["-E"], ["-f", "x"], ["-sla", "x"], ["-U", "x"], ["12[3]"],
             ["-l", "1240[3]"], ["1242[3]", "1241[1-2]"],
         )
     ]  # fmt: skip
     texts.append(transcript(bacct, ["-l", "99"], routes(missing=["99"], sums=NO_SUMS)))
+    short = [{**ROWS[0], "exceptions": ["underrun"]}, ROWS[1]]
+    texts.append(transcript(bacct, ["-x", "-b", "-u", "all"], routes(*short)))
     check_golden(FOLDER / "bacct.txt", "".join(texts))

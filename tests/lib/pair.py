@@ -26,9 +26,12 @@ class Pair:
         second: The second directory.
         dsn: The database.
         lease_s: How long a lead lasts.
+        with_history: Whether the history is there, too.
     """
 
-    def __init__(self, live: Live, second: Path, dsn: str, lease_s: int) -> None:
+    def __init__(
+        self, live: Live, second: Path, dsn: str, lease_s: int, *, with_history: bool
+    ) -> None:
         self.live = live
         self.dsn = dsn
         self.second: Layout = open_layout(second)
@@ -36,6 +39,7 @@ class Pair:
         live.configure(
             f"journal: {{postgres: '{dsn}', lease_s: {lease_s}}}\n"
             f"controllers: [{live.layout.controller_socket}, {self.second.controller_socket}]\n"
+            + (f"history: {{postgres: '{dsn}'}}\n" if with_history else "")
         )
 
     def reader(self) -> PostgresReader:
@@ -93,17 +97,21 @@ class Pair:
 
 
 @contextlib.contextmanager
-def open_pair(server: Postgres, database: str, *, lease_s: int = LEASE_S) -> Iterator[Pair]:
+def open_pair(
+    server: Postgres, database: str, *, lease_s: int = LEASE_S, with_history: bool = False
+) -> Iterator[Pair]:
     """A pair that is not up yet, on a database of its own."""
-    with open_pair_on(server.make_database(database), lease_s=lease_s) as pair:
+    dsn = server.make_database(database)
+    with open_pair_on(dsn, lease_s=lease_s, with_history=with_history) as pair:
         yield pair
 
 
 @contextlib.contextmanager
-def open_pair_on(dsn: str, *, lease_s: int = LEASE_S) -> Iterator[Pair]:
+def open_pair_on(dsn: str, *, lease_s: int = LEASE_S, with_history: bool = False) -> Iterator[Pair]:
     """A pair that is not up yet."""
     with open_live() as live:
-        pair = Pair(live, live.root.parent / "second", dsn, lease_s)
+        second = live.root.parent / "second"
+        pair = Pair(live, second, dsn, lease_s, with_history=with_history)
         try:
             yield pair
         except BaseException:

@@ -129,6 +129,13 @@ class Postgres:
         self.sql(f'CREATE DATABASE "{name}"')
         return self.dsn(name)
 
+    def start_aside(self) -> None:
+        """Start as nobody's child: tests of processes in this one shall not find it."""
+        self._run("pg_ctl", "-D", self.data, "-l", self.directory / "log", "-w", "start")
+
+    def stop_aside(self) -> None:
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """End it; SIGKILL: as a machine dies, its children with it."""
         process, self._process = self._process, None

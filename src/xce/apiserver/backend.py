@@ -26,7 +26,6 @@ from xce.apiserver.tokens import KEY_BYTES, Tokens
 from xce.apiserver.waits import JobWaits
 from xce.apiserver.watch import Watchers
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
 from xce.journal.past import PastJob
 from xce.model.command import Command
 from xce.model.config import ClusterConfig
@@ -36,7 +35,7 @@ from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.net.message import Answer
 from xce.state.job import Job
-from xce.state.rights import Rights
+from xce.state.rights import Rights, Sight
 
 REPLICA_S: Final = 10.0
 """How long a write waits until the replica has what it caused."""
@@ -129,8 +128,10 @@ class Backend:
     ) -> None:
         self.replica = replica
         self.link = link
-        self.history = history
-        self.archive = Archive(history.another())
+        self.history = Archive(history, log)
+        """For questions about a few jobs, which are answered at once."""
+        self.archive = Archive(history.another(), log)
+        """For those about many."""
         self.identities = identities
         self.log = log
         self.site = site or Site()
@@ -167,7 +168,7 @@ class Backend:
         key = self.replica.state.key(job)
         return job.owner.user, key.queue, key.project
 
-    def sees(self, caller: Caller) -> Callable[[str, str, str], bool] | None:
+    def sees(self, caller: Caller) -> Sight | None:
         """Return which jobs a caller may know of, by `JobPlace`; None: all."""
         return self.rights.filter(caller.actor, Permission.JOB_VIEW)
 
@@ -204,7 +205,7 @@ class Backend:
             await self.replica.reach(answer.seq, REPLICA_S)
         return answer
 
-    def past(
+    async def past(
         self,
         job: JobId,
         runs: tuple[tuple[Index, Index], ...] = ((0, 1 << 62),),
@@ -216,13 +217,9 @@ class Backend:
         Raises:
             ProblemError: The history cannot be read.
         """
-        try:
-            return self.history.job(job, runs, with_elements=with_elements)
-        except HistoryError as error:
-            self.log.exception("history-not-read")
-            raise ProblemError(
-                make_problem("internal", "the history cannot be read now", status=500)
-            ) from error
+        return await self.history.ask(
+            lambda reader: reader.job(job, runs, with_elements=with_elements)
+        )
 
 
 class _Forgetter:

@@ -1,10 +1,11 @@
 """What ``GET /history/jobs`` and ``GET /history/usage`` answer: rows read off the history store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
+from xce.apiserver.exceptions import exceptions_of
 from xce.apiserver.fields import RowWriter
 from xce.apiserver.listing import JobRef
 from xce.apiserver.past_rows import shared_halves
@@ -15,6 +16,7 @@ from xce.journal.history_reader import HistoryReader
 from xce.journal.history_schema import Happening
 from xce.journal.history_search import START, Cursor, Search, UsageRow
 from xce.journal.past import PastJob
+from xce.model.config import QueueConfig
 from xce.model.display import end_cause_keyword, end_cause_text
 from xce.model.ids import SECOND_US, Index, JobId, Micros
 from xce.model.job import EndCause, Outcome
@@ -277,8 +279,22 @@ def _step_row(step: Step) -> StepRow:
     )
 
 
-def usage_page(reader: HistoryReader, search: Search, cursor: Cursor, limit: int) -> HistoryPage:
-    """Return one row for each attempt that is over, by their ends, a page of them."""
+def usage_page(
+    reader: HistoryReader,
+    search: Search,
+    cursor: Cursor,
+    limit: int,
+    queues: Mapping[str, QueueConfig],
+) -> HistoryPage:
+    """Return one row for each attempt that is over, by their ends, a page of them.
+
+    Args:
+        reader: The store.
+        search: Which.
+        cursor: Those behind this one.
+        limit: So many at most.
+        queues: As they are now: what is unusual is said by what they say.
+    """
     asked = reader.search()
     if asked is None:
         return HistoryPage(())
@@ -295,6 +311,8 @@ def usage_page(reader: HistoryReader, search: Search, cursor: Cursor, limit: int
             continue
         shared = shared_halves(writer, past)
         for element in _elements(reader, past, item):
+            queue = queues.get(past.at(element.index).key.queue)
+            element.exceptions = exceptions_of(queue, element.start_at, element.end_at, 0)
             rows += map(msgspec.Raw, writer.render([element], shared(element.index)))
     last = ".".join(map(str, found[limit - 1].cursor)) if more else None
     return HistoryPage(tuple(rows), next=last)

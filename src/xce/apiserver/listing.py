@@ -1,12 +1,13 @@
 """Which jobs a listing shows: filters, ids, order and pages."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
 import msgspec
 
+from xce.apiserver.archive import Archive
 from xce.apiserver.fields import RowWriter, parse_fields
 from xce.apiserver.past_rows import past_elements, shared_halves
 from xce.apiserver.problems import refused
@@ -21,11 +22,13 @@ from xce.apiserver.rows import (
 from xce.apiserver.veil import Sees
 from xce.control.dependency import matches
 from xce.journal.history_reader import HistoryReader
+from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId, Micros
 from xce.model.ranges import Ranges, count, unite
 from xce.model.refusal import RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
+from xce.sched.excluded import Allowance
 from xce.state.job import Job
 from xce.state.names import all_jobs_of
 from xce.state.view import shown_forms
@@ -193,7 +196,7 @@ class JobLister:
 
     Args:
         replica: Where the jobs are.
-        history: Where those are that left.
+        history: Where those are that left; asked for some at a time.
         query: What is asked for.
         now_us: The time now.
         sees: Which jobs may be shown, by owner, queue and project; None: all.
@@ -202,7 +205,7 @@ class JobLister:
     def __init__(
         self,
         replica: Replica,
-        history: HistoryReader,
+        history: Archive,
         query: Query,
         now_us: Micros,
         *,
@@ -218,14 +221,23 @@ class JobLister:
         self._writer = RowWriter(query.fields)
         self._now_us = now_us
         self._sees = sees
+        is_named = query.host_names and self._writer.has_reason
+        self._naming = Allowance() if is_named else None
         self._shared: dict[tuple[int, int], bytes] = {}
+        self._past: dict[JobId, PastJob | None] = {}
+        """What the history said, of the jobs of one slice."""
         self._left = query.limit or -1
         self._last: tuple[JobId, Index] = (0, 0)
 
-    def slices(self) -> Iterator[list[bytes]]:
-        """Yield rendered rows; the state may go on between two slices."""
+    async def slices(self) -> AsyncIterator[list[bytes]]:
+        """Yield rendered rows; the state may go on between two slices.
+
+        Raises:
+            ProblemError: The history cannot be read.
+        """
         if self._query.by_id:
-            yield from self._named()
+            async for part in self._named():
+                yield part
             return
         jobs = self._candidates()
         for start in range(0, len(jobs), SLICE):
@@ -246,7 +258,7 @@ class JobLister:
             states=self._query.states,
             with_reason=self._writer.has_reason,
             with_spans=self._writer.has_spans,
-            names_hosts=self._query.host_names and self._writer.has_reason,
+            naming=self._naming,
             sees=self._sees,
         )
 
@@ -354,7 +366,7 @@ class JobLister:
             self._left -= len(elements)
         return not self.next
 
-    def _named(self) -> Iterator[list[bytes]]:
+    async def _named(self) -> AsyncIterator[list[bytes]]:
         """Yield the rows of the jobs that were named, by id and index, each once."""
         wanted: dict[JobId, list[JobRef]] = {}
         for ref in self._query.refs:
@@ -363,14 +375,29 @@ class JobLister:
         jobs = sorted(job for job in wanted if job >= first)
         for start in range(0, len(jobs), SLICE):
             rows: list[bytes] = []
+            part = jobs[start : start + SLICE]
+            await self._look_up({job: wanted[job] for job in part})
             listing = self._listing()
-            for job_id in jobs[start : start + SLICE]:
+            for job_id in part:
                 if not self._add_named(rows, listing, job_id, wanted[job_id]):
                     yield rows
                     return
             yield rows
         if first:
             self.missing.clear()
+
+    async def _look_up(self, refs: dict[JobId, list[JobRef]]) -> None:
+        """Ask the history for those jobs that are not in the state."""
+        state, self._past = self._replica.state, {}
+        # While the history is asked others may leave the state.
+        while gone := [job for job in refs if job not in state.jobs and job not in self._past]:
+            wanted = [(job, _runs_of(refs[job])) for job in gone]
+
+            def ask(reader: HistoryReader) -> dict[JobId, PastJob | None]:
+                return {job: reader.job(job, runs) for job, runs in wanted}  # noqa: B023 - at once
+
+            self._past |= await self._history.ask(ask)
+            state = self._replica.state
 
     def _add_named(
         self, rows: list[bytes], listing: Listing, job_id: JobId, refs: list[JobRef]
@@ -396,9 +423,7 @@ class JobLister:
 
     def _add_past(self, rows: list[bytes], job_id: JobId, refs: list[JobRef]) -> bool:
         """Add the rows of a job that has left the state."""
-        whole = any(not runs for _, _, runs in refs)
-        runs = ((0, 1 << 62),) if whole else tuple(run for ref in refs for run in ref[2])
-        past = self._history.job(job_id, runs)
+        past = self._past[job_id]
         sees = self._sees
         if past is None or (sees and not sees(past.owner.user, past.key.queue, past.key.project)):
             self.missing.extend(text for text, _, _ in refs)
@@ -421,6 +446,13 @@ class JobLister:
                     self.missing.append(_part(text, job_id, asked, low, high))
         shared = shared_halves(self._writer, past)
         return self._emit(rows, elements, lambda one: shared(one.index))
+
+
+def _runs_of(refs: list[JobRef]) -> tuple[tuple[Index, Index], ...]:
+    """Return which elements of a job are named."""
+    if any(not runs for _, _, runs in refs):
+        return ((0, 1 << 62),)
+    return tuple(run for _, _, runs in refs for run in runs)
 
 
 def _part(

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -22,6 +21,7 @@ from xce.apiserver.problems import GONE, ProblemError, refused
 from xce.apiserver.replica import Replica
 from xce.apiserver.routes.table import ROUTES
 from xce.journal.codec import FIRST_CRC
+from xce.journal.history_place import HistoryPlace
 from xce.journal.history_reader import HistoryReader, IndexRuns
 from xce.journal.interface import JournalReader
 from xce.journal.past import PastJob
@@ -58,8 +58,8 @@ class _PastCall(Call):
 class _PastHistory(HistoryReader):
     """The history without the jobs that were not submitted yet."""
 
-    def __init__(self, path: Path, next_job: JobId) -> None:
-        super().__init__(path)
+    def __init__(self, place: HistoryPlace, next_job: JobId) -> None:
+        super().__init__(place)
         self._next_job = next_job
 
     def job(
@@ -116,7 +116,7 @@ class Past:
         ProblemError: Nothing is kept from which that state could be made.
     """
 
-    def __init__(self, reader: JournalReader, history: Path, at_us: Micros) -> None:
+    def __init__(self, reader: JournalReader, history: HistoryPlace, at_us: Micros) -> None:
         replica = Replica()
         seq = find_seq(reader, at_us)
         try:

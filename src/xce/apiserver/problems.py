@@ -38,6 +38,8 @@ _STATUS: Final[dict[str, int]] = {
 NO_ROUTE: Final = "no-route"
 METHOD_NOT_ALLOWED: Final = "method-not-allowed"
 CONTROLLER_AWAY: Final = "controller-away"
+HISTORY_AWAY: Final = "history-away"
+"""The database that holds the history does not answer; it passes by itself."""
 OUTCOME_UNKNOWN: Final = "outcome-unknown"
 UNDECIDED: Final = "undecided"
 """The journal cannot be written; what was asked may still be carried out."""

@@ -23,7 +23,7 @@ from xce.model.ids import SECOND_US, JobId, Micros
 from xce.model.job import ArraySpec, EndCause, Outcome
 from xce.model.ranges import Ranges, from_sorted, intersect, positions, subtract
 from xce.model.reason import Reason, ReasonCode
-from xce.sched.excluded import Excluder
+from xce.sched.excluded import Allowance, Excluder
 from xce.state.cluster import ClusterState
 from xce.state.ineligible import Spans, alike, span_at, spans
 from xce.state.job import CHUNK, Attempt, Ended, Job, Withdrawal
@@ -139,7 +139,7 @@ class Listing:
         states: Which elements are wanted.
         with_reason: Whether anybody will look at the reasons.
         with_spans: Whether at how long elements were ineligible.
-        names_hosts: Whether reasons are to say which hosts they are about.
+        naming: How much reasons may say about which hosts they are about; None: nothing.
         sees: Which jobs they may name.
     """
 
@@ -152,12 +152,12 @@ class Listing:
         states: frozenset[str] = ALL_STATES,
         with_reason: bool = True,
         with_spans: bool = True,
-        names_hosts: bool = False,
+        naming: Allowance | None = None,
         sees: Sees = None,
     ) -> None:
         self._sees = sees
         self._with_spans = with_spans
-        self._excluder = Excluder(state) if names_hosts else None
+        self._excluder = Excluder(state, naming) if naming is not None else None
         self._spans: Spans | None = ()
         self._judges = any(q.overrun_us or q.underrun_us for q in state.queues.values())
         self.state = state
@@ -177,7 +177,8 @@ class Listing:
             among: Only elements at these positions; None: all.
         """
         if self._with_spans:
-            self._spans = spans(self.state, job, ((0, job.size - 1),), self._now_us)
+            asked = ((0, job.size - 1),) if among is None else among
+            self._spans = spans(self.state, job, asked, self._now_us)
         if job.size == 1 and (among is None or among):
             return self._complete(job, self._single(job))
         found: list[tuple[int, Element]] = []
@@ -200,6 +201,8 @@ class Listing:
         """
         if self._judges:
             for element in elements:
+                if element.start_at is None:
+                    continue
                 position = job.position(element.index)
                 queue = self.state.class_at(job, position or 0).key.queue
                 element.exceptions = exceptions_of(
@@ -300,10 +303,7 @@ class Listing:
     def _reason(self, job: Job, *, held: bool, position: int | None = None) -> ReasonRow:
         reason = pend_reason(self.state, job, held=held, position=position)
         if self._excluder is not None and (reason.host_reasons or reason.under):
-            row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
-            first = (job.ready or job.pending or job.held)[0][0]
-            excluded = self._excluder.hosts_of(job, first if position is None else position)
-            return name_hosts(row, excluded, self._names)
+            return self._named_reason(self._excluder, reason, job, position)
         known = self._reasons.get(id(reason))
         if known is None:
             row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
@@ -312,6 +312,19 @@ class Listing:
             if reason.code not in _MADE_ANEW:
                 self._reasons[id(reason)] = known
         return known[1]
+
+    def _named_reason(
+        self, excluder: Excluder, reason: Reason, job: Job, position: int | None
+    ) -> ReasonRow:
+        """Return a reason with the names of its hosts, as far as that is allowed."""
+        row = render_reason(veiled(reason, self.state, self._sees), self._now_us)
+        if excluder.allowance.names <= 0:
+            return row
+        first = (job.ready or job.pending or job.held)[0][0]
+        excluded = excluder.hosts_of(job, first if position is None else position)
+        row = name_hosts(row, excluded, self._names)
+        excluder.allowance.names -= sum(len(one.names) for one in (*row.hosts, *row.parts))
+        return row
 
     def _live(self, job: Job, position: int, attempt: Attempt) -> Element:
         names = self._names

@@ -48,22 +48,17 @@ class Subject:
         sees: Which jobs reasons may name.
     """
 
-    def __init__(self, backend: Backend, job_id: JobId, index: Index) -> None:
+    def __init__(
+        self, backend: Backend, job_id: JobId, index: Index, past: PastJob | None = None
+    ) -> None:
         self.job_id = job_id
         self.index = index
         self.sees: Sees = None
         self._backend = backend
-        self.job: Job | None = backend.replica.state.jobs.get(job_id)
-        self.past: PastJob | None = None
-        if self.job is None:
-            runs = ((0, 1 << 62),) if index == WHOLE else ((index, index),)
-            self.past = backend.past(job_id, runs, with_elements=index != WHOLE)
-            if self.past is None:
-                raise unknown_job(str(job_id))
-            if self.past.array is None and index == WHOLE:
-                self.past = backend.past(job_id)
-            elif index != WHOLE:
-                self.past = self.past.at(index)
+        self.job: Job | None = None if past is not None else backend.replica.state.jobs.get(job_id)
+        self.past = past
+        if self.job is None and past is None:
+            raise unknown_job(str(job_id))
         array = self.job.array if self.job is not None else self._past.array
         if index != WHOLE and not (index == 0 if array is None else array.has(index)):
             raise unknown_job(f"{job_id}[{index}]")
@@ -263,3 +258,20 @@ class Subject:
                 {**states, "done": past.done, "exit": past.exited},
             )
         return ENCODER.encode(head)[:-1] + self._shared()
+
+
+async def find_subject(backend: Backend, job_id: JobId, index: Index) -> Subject:
+    """Return a job, or an element of it, wherever it is.
+
+    Raises:
+        ProblemError: There is none, or the history cannot be read.
+    """
+    if job_id in backend.replica.state.jobs:
+        return Subject(backend, job_id, index)
+    runs = ((0, 1 << 62),) if index == WHOLE else ((index, index),)
+    past = await backend.past(job_id, runs, with_elements=index != WHOLE)
+    if past is not None and past.array is None and index == WHOLE:
+        past = await backend.past(job_id)
+    elif past is not None and index != WHOLE:
+        past = past.at(index)
+    return Subject(backend, job_id, index, past)

@@ -1,4 +1,4 @@
-"""What ``xce.yaml`` says to the daemons alone: where the journal is and where controllers listen.
+"""What ``xce.yaml`` says to the daemons alone: where journal and history are, and who leads where.
 
 It is no part of `xce.model.config.ClusterConfig`, which is in the journal: a daemon must know it
 before it can read the journal, and nobody else shall read it there.
@@ -22,6 +22,7 @@ from xce.config.document import (
 from xce.config.report import Report
 from xce.config.values import read_count
 from xce.model.address import parse_address
+from xce.model.config import ClusterConfig
 from xce.model.errors import TextError
 
 FILE: Final = "xce.yaml"
@@ -32,14 +33,19 @@ _JOB_PREFIXES: Final = ("XCE_", "LSB_", "LS_")
 """Variables with these names are not handed to daemons: they may be those of a job."""
 
 
-class JournalSite(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the journal is."""
+class DatabaseSite(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something is that may lie in a database."""
 
     postgres: str = ""
     """The database as ``postgresql://user@host1,host2/database``; empty: SQLite files in the state
     directory."""
     password_file: str = ""
     password_env: str = ""
+
+
+class JournalSite(DatabaseSite, frozen=True, kw_only=True):
+    """Where the journal is."""
+
     lease_s: int = LEASE_S
     """How long a controller leads that is not heard of any more."""
 
@@ -48,6 +54,10 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What daemons must know before anything else."""
 
     journal: JournalSite = JournalSite()
+    history: DatabaseSite = DatabaseSite()
+    """It may be in the same database as the journal."""
+    cluster_name: str = ClusterConfig().cluster_name
+    """Whose history it is."""
     controllers: tuple[str, ...] = ()
     """Where controllers listen, one of which leads: paths of sockets, or ``host:port``; empty: the
     one of the state directory."""
@@ -60,14 +70,15 @@ def _read_dsn(place: Place) -> str:
         raise TextError(
             f"{_hidden(text)!r} names no database: expected postgresql://user@host1,host2/database"
         )
-    if ":" in (found[2] or "") or re.search(r"[?&]password=", text):
+    if ":" in (found[2] or "") or re.search(r"[?&](ssl)?password=", text):
         raise TextError("holds a password: put it into a file and name that as password_file")
     return text
 
 
 def _hidden(text: str) -> str:
     """Return a text for a message without what may be a password."""
-    return re.sub(r":[^/@]*@", ":...@", text)[:80]
+    text = re.sub(r":[^/@]*@", ":...@", text)
+    return re.sub(r"(password=)[^&]*", r"\1...", text)[:80]
 
 
 def _read_path(place: Place) -> str:
@@ -86,27 +97,35 @@ def _read_env_name(place: Place) -> str:
     return text
 
 
+_DATABASE: Final = {
+    "postgres": Key("postgres", _read_dsn),
+    "password_file": Key("password_file", _read_path),
+    "password_env": Key("password_env", _read_env_name),
+}
 _JOURNAL: Final = Table(
-    noun="journal",
-    keys={
-        "postgres": Key("postgres", _read_dsn),
-        "password_file": Key("password_file", _read_path),
-        "password_env": Key("password_env", _read_env_name),
-        "lease_s": Key("lease_s", read_count(2, 300)),
-    },
+    noun="journal", keys={**_DATABASE, "lease_s": Key("lease_s", read_count(2, 300))}
 )
+_HISTORY: Final = Table(noun="history", keys=_DATABASE)
 
 
-def _read_journal(place: Place) -> JournalSite:
-    fields = read_mapping(place, _JOURNAL)
-    site = JournalSite(**fields)
-    if not site.postgres:
+def _read_database(place: Place, table: Table) -> dict[str, Any]:
+    """Return the fields of a section about a database."""
+    fields = read_mapping(place, table)
+    if not fields.get("postgres"):
         for key in fields:
             if key != "postgres":
                 place.at(key).problem("is for a database: give postgres, too")
-    if site.password_file and site.password_env:
+    if fields.get("password_file") and fields.get("password_env"):
         place.problem("password_file and password_env exclude each other")
-    return site
+    return fields
+
+
+def _read_journal(place: Place) -> JournalSite:
+    return JournalSite(**_read_database(place, _JOURNAL))
+
+
+def _read_history(place: Place) -> DatabaseSite:
+    return DatabaseSite(**_read_database(place, _HISTORY))
 
 
 def _read_controllers(place: Place) -> tuple[str, ...]:
@@ -132,6 +151,7 @@ def _read_controllers(place: Place) -> tuple[str, ...]:
 
 SITE_KEYS: Final[Mapping[str, Key]] = {
     "journal": Key("journal", _read_journal),
+    "history": Key("history", _read_history),
     "controllers": Key("controllers", _read_controllers),
 }
 
@@ -150,4 +170,5 @@ def parse_site(text: str | None, table: Table) -> SiteConfig:
     place = open_document(FILE, text, report) if text is not None else None
     fields: dict[str, Any] = read_mapping(place, table) if place is not None else {}
     report.raise_if_any()
-    return SiteConfig(**{name: fields[name] for name in SITE_KEYS if name in fields})
+    names = (*SITE_KEYS, "cluster_name")
+    return SiteConfig(**{name: fields[name] for name in names if name in fields})

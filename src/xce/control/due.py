@@ -209,24 +209,24 @@ def _columns(
 
 def _ineligible(state: ClusterState, job: Job) -> Iterator[tuple[JobId, Index, Index, Micros]]:
     """Yield for how long elements of a job were ineligible while they pended."""
-    for part, span_us in ineligible_spans(state, job, whole(job), state.now_us) or ():
-        for first, last in index_runs(job, part):
-            yield job.id, first, last, span_us
+    for first, last, span_us in ineligible_spans(state, job, whole(job), state.now_us) or ():
+        yield job.id, job.index(first), job.index(last), span_us
 
 
 def _forget(state: ClusterState, tick: Tick, now_us: Micros) -> list[Record]:
     """Return which ended jobs leave the state (decision X-19) and which keys count no more."""
     records: list[Record] = []
     gone: list[JobId] = []
+    spans: list[tuple[JobId, Index, Index, Micros]] = []
     for at_us, job_id, seq in state.finished:
         if at_us + state.config.clean_period_us > now_us or seq > tick.history_seq:
             break
         if job_id not in state.dependents:
             gone.append(job_id)
-        if len(gone) == SLICE:
+            spans += _ineligible(state, state.jobs[job_id])
+        if max(len(gone), len(spans)) >= SLICE:
             break
     if gone:
-        spans = [row for job_id in gone for row in _ineligible(state, state.jobs[job_id])]
         records.append(JobsForgotten(gone, spans, max(1, state.timed_from)))
     oldest = next(iter(state.keys.values()), None)
     limit_us = now_us - state.config.key_window_us

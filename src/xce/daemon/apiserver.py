@@ -27,6 +27,7 @@ from xce.daemon.api_door import ApiDoor, load_token_key
 from xce.daemon.components import command_line
 from xce.daemon.config_directory import load_config
 from xce.daemon.dialling import find_ways
+from xce.daemon.journals import find_history
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
@@ -95,7 +96,7 @@ async def run(layout: Layout, log: Logger) -> int:
     ways = find_ways(layout, "apiserver", log)
     hello = make_hello("apiserver", ways.name or f"apiserver-{os.getpid()}", VERSION)
     link = ControllerLink(ways.destinations, hello, replica, log, on_controllers=ways.learn)
-    history = HistoryReader(layout.history_file)
+    history = HistoryReader(find_history(layout))
     site = Site(
         host=socket.gethostname(),
         version=VERSION,

@@ -27,7 +27,7 @@ from xce.daemon.config_directory import load_config, load_site
 from xce.daemon.controller_shell import ControllerShell
 from xce.daemon.doors import find_own_key, open_doors
 from xce.daemon.evidence import check_nothing_was_lost
-from xce.daemon.journals import open_journal
+from xce.daemon.journals import history_place, open_journal
 from xce.daemon.logs import open_log
 from xce.daemon.lsf_view import store_lsf_view
 from xce.daemon.paths import Layout, open_layout
@@ -68,7 +68,7 @@ def main() -> int:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         lead = _begin_reign(journal, site, log, cluster=config.cluster_name)
         if lead is not None and not lead.state.seq:
-            check_nothing_was_lost(layout, where=journal.place())
+            check_nothing_was_lost(layout, history_place(layout, site), where=journal.place())
         begins = ReignBegan(is_restored=lead is not None and is_restored(journal))
     except (XceError, OSError) as error:
         log.error("controller-failed", extra={"why": str(error)})  # noqa: TRY400 - for people

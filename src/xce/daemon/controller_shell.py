@@ -29,6 +29,7 @@ from xce.model.command import Tick
 from xce.model.effect import Effect
 from xce.model.ids import Epoch, Micros, Seq
 from xce.net import message as m
+from xce.net.earlier import split_launches
 from xce.net.frame import encode_frame
 from xce.net.peer import Peer
 from xce.state.cluster import ClusterState
@@ -185,7 +186,10 @@ class ControllerShell:
         """Tell the worker of a host, if its join is durable."""
         link = self.workers.get(host)
         if link is not None and link.is_joined:
-            link.peer.send(m.Effects(self.epoch, m.understood(effects, link.peer.protocol)))
+            told, undone = split_launches(effects, link.peer.protocol, host)
+            link.peer.send(m.Effects(self.epoch, told))
+            if undone is not None:
+                self.reign.give(undone, by=f"host {host}", basis="component")
 
     def _tick(self) -> None:
         windows = self._resolver.due(self.state, self.now_us())

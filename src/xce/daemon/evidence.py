@@ -2,49 +2,56 @@
 
 import contextlib
 import os
-import sqlite3
 from pathlib import Path
 
 from xce.daemon.paths import Layout
+from xce.journal.history_place import HistoryPlace, open_for_reading, place_text
+from xce.journal.history_store import HistoryError
 from xce.model.errors import CorruptJournalError
 
 
-def check_nothing_was_lost(layout: Layout, *, where: str) -> None:
-    """Check, for a journal without an entry, that no other file knows of one.
+def check_nothing_was_lost(layout: Layout, history: HistoryPlace, *, where: str) -> None:
+    """Check, for a journal without an entry, that nothing else knows of one.
 
     Args:
         layout: The state directory.
+        history: Where the history is.
         where: The journal, for the message.
 
     Raises:
         CorruptJournalError: There was a cluster; the message says what was found, and how to go on.
     """
-    found = [*_history_evidence(layout.history_file), *_host_evidence(layout.hosts)]
+    found = [*_history_evidence(history), *_host_evidence(layout.hosts)]
     if found:
         raise CorruptJournalError(
             f"{where}: no entry is stored, but there was a cluster here: {'; '.join(found)}. "
             "Starting would use job ids again. Put the journal back from a copy, or begin anew: "
-            f"move {layout.history} and {layout.hosts} aside"
+            f"move {_to_move(layout, history)} and {layout.hosts} aside"
         )
 
 
-def _history_evidence(path: Path) -> list[str]:
+def _to_move(layout: Layout, history: HistoryPlace) -> str:
+    if isinstance(history, Path):
+        return str(layout.history)
+    return f"the schemas xce_history and xce_mail of {place_text(history)}"
+
+
+def _history_evidence(place: HistoryPlace) -> list[str]:
     """Return what the history store knows; nothing where there is none.
 
     At a first start it is just being made beside us: its tables come in one transaction, so
     without them nothing was ever stored there. Locks are waited for.
     """
-    if not path.exists():
-        return []
+    name = place_text(place)
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                return []
-            (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
-    except (sqlite3.Error, TypeError):
-        return [f"{path} cannot be read"]
-    return [f"{path} goes to entry {seq}"] if seq else []
+        store = open_for_reading(place)
+        if store is None:
+            return []
+        with contextlib.closing(store):
+            ((seq,),) = store.rows("SELECT seq FROM cursor")
+    except (HistoryError, ValueError):
+        return [f"{name} cannot be read"]
+    return [f"{name} goes to entry {seq}"] if seq else []
 
 
 def _host_evidence(hosts: Path) -> list[str]:

@@ -1,15 +1,17 @@
 """``python -m xce.daemon.history --dir D``: writes what was submitted and how it ended.
 
-A follower with a cursor on disk: it tells the controller how far it came, and only then may ended
-jobs leave the state and entries the journal.
+A follower with a cursor beside its rows: it tells the controller how far it came, and only then may
+ended jobs leave the state and entries the journal. In a database it stands by while the one of
+another machine writes.
 """
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from logging import Logger
+from logging import ERROR, INFO, Logger
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ import uvloop
 
 from xce.client.version import VERSION
 from xce.daemon.dialling import find_ways
+from xce.daemon.journals import find_history
 from xce.daemon.logs import open_log
 from xce.daemon.mail_sender import Mailer
 from xce.daemon.paths import Layout, open_layout
@@ -25,8 +28,15 @@ from xce.daemon.settings import load_settings
 from xce.daemon.signals import stop_event
 from xce.journal.codec import decode_batch
 from xce.journal.history import HistoryWriter
+from xce.journal.history_place import HistoryPlace, place_text
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_store import (
+    HistoryAwayError,
+    HistoryError,
+    HistoryHeldError,
+    HistoryTakenError,
+)
+from xce.journal.history_transfer import open_mail
 from xce.journal.lock import DirectoryLock
 from xce.journal.mail_spool import MailSpool
 from xce.model.errors import XceError
@@ -78,6 +88,9 @@ class HistoryKeeper:
         self._follower = self._new_follower()
         self._timer: asyncio.TimerHandle | None = None
         self._is_troubled = False
+        self._storing: asyncio.Task[None] | None = None
+        self._later: list[Message] = []
+        """What came while something is stored."""
 
     def _new_follower(self) -> Follower:
         writer = self._writer
@@ -87,22 +100,29 @@ class HistoryKeeper:
         """Begin on a new connection, behind what is gathered already."""
         self._peer = peer
         peer.send(self._follower.follow(welcome.epoch))
+        if self._is_troubled:
+            peer.pause_reading()
         self._log.info("following", extra={"from": self._follower.seq, "epoch": welcome.epoch})
 
     def lose(self, reason: str) -> None:
         """Note that the connection ended."""
         self._peer = None
+        self._later.clear()  # It comes again.
         self._log.info("controller-lost", extra={"why": reason})
 
     def take(self, messages: list[Message]) -> None:
         """Take what arrived together."""
+        for message in messages:
+            if isinstance(message, Ping) and self._peer is not None:
+                self._peer.send(Pong(message.number))
+        if self._storing is not None:
+            self._later += messages
+            return
         try:
             for message in messages:
                 if isinstance(message, SnapshotPart | Batch | CaughtUp):
                     for step in self._follower.take(message):
                         self._take_step(step)
-                elif isinstance(message, Ping) and self._peer is not None:
-                    self._peer.send(Pong(message.number))
         except XceError as error:
             self._fail(error)
             return
@@ -114,8 +134,8 @@ class HistoryKeeper:
                 state = load(parts) if parts else None
                 if state is None and (self._writer.seq or self._writer.has_news):
                     raise HistoryError(
-                        f"{self._writer.path}: has everything up to entry {self._writer.seq}, and "
-                        "the journal begins anew: it is another one. Move the history file away"
+                        f"{self._writer.place}: has everything up to entry {self._writer.seq}, and "
+                        "the journal begins anew: it is another one. Move the history away"
                     )
                 if state is not None:
                     self._log.info("snapshot-taken", extra={"seq": seq})
@@ -139,51 +159,139 @@ class HistoryKeeper:
             self.failed.set_result(error)
 
     def _plan_commit(self) -> None:
-        if not self._writer.has_news or self._is_troubled:
+        if not self._writer.has_news or self._is_troubled or self._storing is not None:
             return
         if self._writer.pending_rows >= ROWS_MAX:
-            self.commit()
+            self._begin_commit()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(GATHER_S, self.commit)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(GATHER_S, self._begin_commit)
+
+    def _begin_commit(self) -> None:
+        """Store in another thread, so that the controller is answered meanwhile."""
+        self._storing = asyncio.get_running_loop().create_task(self._commit_aside())
+
+    async def _commit_aside(self) -> None:
+        self._stop_timer()
+        peer = self._peer
+        if peer is not None:
+            peer.pause_reading()
+        error = await asyncio.to_thread(self._store)
+        self._storing = None
+        if peer is not None and error is None:
+            peer.resume_reading()
+        self._note_stored(error)
+        later, self._later = self._later, []
+        if later and not self.failed.done():
+            self.take(later)
 
     def commit(self) -> None:
         """Store what was gathered and tell the controller; on trouble stop reading and retry."""
+        self._stop_timer()
+        if self._writer.has_news:
+            self._note_stored(self._store())
+
+    async def settle(self) -> None:
+        """Wait until nothing is being stored."""
+        if self._storing is not None:
+            await asyncio.gather(self._storing, return_exceptions=True)
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._writer.has_news:
-            return
+
+    def _store(self) -> HistoryError | None:
+        """Store what was gathered; return why it failed."""
         try:
             self._spool.commit()
             self._writer.commit()
         except HistoryError as error:
+            return error
+        return None
+
+    def _note_stored(self, error: HistoryError | None) -> None:
+        """Tell the controller how far it came, or try again later."""
+        if isinstance(error, HistoryTakenError):
+            self._fail(error)
+        elif error is not None:
             if not self._is_troubled:
                 self._log.error("history-not-stored", extra={"why": str(error)})
             self._is_troubled = True
             if self._peer is not None:
                 self._peer.pause_reading()
-            self._timer = asyncio.get_running_loop().call_later(RETRY_S, self.commit)
-            return
-        if self._is_troubled:
-            self._is_troubled = False
-            self._log.info("history-stored-again", extra={"seq": self._writer.seq})
+            self._timer = asyncio.get_running_loop().call_later(RETRY_S, self._begin_commit)
+        else:
+            if self._is_troubled:
+                self._is_troubled = False
+                self._log.info("history-stored-again", extra={"seq": self._writer.seq})
+                if self._peer is not None:
+                    self._peer.resume_reading()
             if self._peer is not None:
-                self._peer.resume_reading()
-        if self._peer is not None:
-            self._peer.send(FollowedTo(self._writer.seq))
-        self._on_stored()
+                self._peer.send(FollowedTo(self._writer.seq))
+            self._on_stored()
+
+
+async def open_writer(
+    place: HistoryPlace, log: Logger, stop: asyncio.Event
+) -> HistoryWriter | None:
+    """Return the writer when nobody else writes and the store answers; None: told to stop.
+
+    Raises:
+        HistoryError: The store cannot be used.
+    """
+    told = ""
+    while not stop.is_set():
+        try:
+            return await asyncio.to_thread(HistoryWriter, place)
+        except (HistoryHeldError, HistoryAwayError) as error:
+            is_held = isinstance(error, HistoryHeldError)
+            event = "standing-by" if is_held else "history-away"
+            if told != event:
+                log.log(INFO if is_held else ERROR, event, extra={"why": str(error)})
+            told = event
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RETRY_S):
+                await stop.wait()
+    return None
 
 
 async def run(layout: Layout, log: Logger) -> int:
     """Keep the history until told to stop; return the exit status."""
     stop = stop_event()
-    writer = HistoryWriter(layout.history_file)
-    spool = MailSpool(layout.mail_file)
-    reader = HistoryReader(layout.history_file)
+    place = find_history(layout)
+    give_way(NICE)
+    while True:
+        writer = await open_writer(place, log, stop)
+        if writer is None:
+            return 0
+        try:
+            failure = await _keep(layout, place, writer, log, stop)
+        except (HistoryAwayError, HistoryTakenError) as error:
+            failure = error
+        finally:
+            await asyncio.to_thread(writer.close)
+        if failure is None:
+            log.info("history-closed", extra={"seq": writer.seq})
+            return 0
+        if not isinstance(failure, HistoryAwayError | HistoryTakenError):
+            log.error("history-ended", extra={"why": str(failure)})
+            return 1
+        # It goes on behind what is stored, when it is its turn again.
+        log.warning("history-left", extra={"why": str(failure)})
+
+
+async def _keep(
+    layout: Layout, place: HistoryPlace, writer: HistoryWriter, log: Logger, stop: asyncio.Event
+) -> XceError | None:
+    """Follow and store until told to stop; return why it could not go on."""
+    mail = await asyncio.to_thread(open_mail, writer.store, layout.mail_file)
+    spool = await asyncio.to_thread(MailSpool, mail)
+    reader = HistoryReader(place)
     mailer = Mailer(spool, reader, log)
     keeper = HistoryKeeper(writer, log, spool, mailer.wake)
-    give_way(NICE)
-    log.info("history-opened", extra={"seq": writer.seq, "pid": os.getpid()})
+    told = {"seq": writer.seq, "pid": os.getpid(), "place": place_text(place)}
+    log.info("history-opened", extra=told)
 
     ways = find_ways(layout, "history", log)
     client = asyncio.create_task(
@@ -205,14 +313,12 @@ async def run(layout: Layout, log: Logger) -> int:
     for task in (stopping, client, mailing):
         task.cancel()
     await asyncio.gather(client, stopping, mailing, return_exceptions=True)
-    if keeper.failed.done():
-        log.error("history-ended", extra={"why": str(keeper.failed.result())})
-        writer.close()
-        return 1
-    keeper.commit()
-    writer.close()
-    log.info("history-closed", extra={"seq": writer.seq})
-    return 0
+    await keeper.settle()
+    if not keeper.failed.done():
+        keeper.commit()
+    for one in (reader, spool):
+        await asyncio.to_thread(one.close)
+    return keeper.failed.result() if keeper.failed.done() else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

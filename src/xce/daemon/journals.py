@@ -1,7 +1,10 @@
-"""Which journal a cluster has: files in its state directory, or a database."""
+"""Which journal and history a cluster has: files in its state directory, or databases."""
 
 from xce.config.site import SiteConfig
+from xce.daemon.config_directory import load_site
 from xce.daemon.paths import Layout
+from xce.journal.history_place import HistoryPlace
+from xce.journal.history_postgres import PostgresHistory
 from xce.journal.interface import Journal, JournalReader
 from xce.journal.postgres import PostgresJournal
 from xce.journal.postgres_line import PostgresTarget
@@ -37,3 +40,23 @@ def open_reader(layout: Layout, site: SiteConfig) -> JournalReader:
     if target is None:
         return open_sqlite_reader(layout.journal)
     return open_postgres_reader(target)
+
+
+def history_place(layout: Layout, site: SiteConfig) -> HistoryPlace:
+    """Return where the history is."""
+    history = site.history
+    if not history.postgres:
+        return layout.history_file
+    target = PostgresTarget(
+        history.postgres, history.password_file, history.password_env, section="history"
+    )
+    return PostgresHistory(target, site.cluster_name)
+
+
+def find_history(layout: Layout) -> HistoryPlace:
+    """Return where the history is, as the configuration says now.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    return history_place(layout, load_site(layout.config))

@@ -17,7 +17,7 @@ from typing import Final
 
 from xce.daemon.mail_text import compose, find_attempt, recipients_of, sender_of
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_store import HistoryError
 from xce.journal.mail_spool import Letter, MailSpool
 from xce.model.address import parse_address
 from xce.model.ids import SECOND_US, Micros
@@ -188,14 +188,25 @@ class Mailer:
 
     async def run(self) -> None:
         """Send for ever."""
-        for letter in self._spool.forget_leaving():
-            self._tell("mail-unsure", letter, "the daemon ended while it was sent")
+        while not self._has_begun():  # noqa: ASYNC110 - nobody tells when the store is back
+            await asyncio.sleep(self._retry_s)
         while True:
             self._news.clear()
             pause_s = await self._send_due()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._news.wait()
+
+    def _has_begun(self) -> bool:
+        """Forget what was leaving when the daemon ended; return whether that could be done."""
+        try:
+            leaving = self._spool.forget_leaving()
+        except HistoryError as error:
+            self._log.error("mail-not-kept", extra={"why": str(error)})
+            return False
+        for letter in leaving:
+            self._tell("mail-unsure", letter, "the daemon ended while it was sent")
+        return True
 
     async def _send_due(self) -> float | None:
         """Send what is due; return for how long there is nothing to do, None: for ever."""

@@ -15,7 +15,7 @@ from xce.apiserver.past import Past, problem_body
 from xce.apiserver.past_desk import PastAnswer, PastRequest
 from xce.apiserver.problems import ProblemError, make_problem
 from xce.daemon.config_directory import load_site
-from xce.daemon.journals import open_reader
+from xce.daemon.journals import history_place, open_reader
 from xce.daemon.logs import open_log
 from xce.daemon.paths import find_layout
 from xce.daemon.priority import give_way
@@ -35,8 +35,9 @@ def main() -> int:
     past: Past | None = None
     trouble: ProblemError | None = None
     try:
-        reader = open_reader(layout, load_site(layout.config))
-        past = Past(reader, layout.history_file, options.at_us)
+        site = load_site(layout.config)
+        reader = open_reader(layout, site)
+        past = Past(reader, history_place(layout, site), options.at_us)
         reader.close()
     except ProblemError as error:
         trouble = error

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from xce.daemon.blobs import find_unnamed
 from xce.daemon.config_directory import load_site
-from xce.daemon.journals import open_reader
+from xce.daemon.journals import history_place, open_reader
 from xce.daemon.logs import open_log
 from xce.daemon.paths import find_layout
 from xce.daemon.priority import give_way
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_store import HistoryError
 from xce.journal.recover import recover
 from xce.model.errors import XceError
 from xce.state.apply import apply
@@ -35,7 +35,8 @@ def main() -> int:
     gc.disable()
     try:
         layout = find_layout(Path(options.dir))
-        reader = open_reader(layout, load_site(layout.config))
+        site = load_site(layout.config)
+        reader = open_reader(layout, site)
         digests = reader.blob_digests()
         state, seq, crc = recover(reader, restore=load, empty=ClusterState, apply_entry=apply)
         if seq:
@@ -45,7 +46,7 @@ def main() -> int:
         return 1
     log.info("snapshot-stored", extra={"seq": seq, "jobs": len(state.jobs)})
     try:
-        unnamed = find_unnamed(digests, state, HistoryReader(layout.history_file))
+        unnamed = find_unnamed(digests, state, HistoryReader(history_place(layout, site)))
     except HistoryError as error:
         # Without the history nobody can say what is needed no more.
         log.info("blobs-kept", extra={"why": str(error)})

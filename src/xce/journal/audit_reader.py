@@ -1,25 +1,28 @@
 """Reading the audit: from the history store, and of what that has not got yet, from the journal."""
 
-import contextlib
-import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Final
 
 from xce.journal.audit import OF_USERS, AuditRow, rows_of
-from xce.journal.history_schema import HistoryError, check_schema
+from xce.journal.history_place import HistoryPlace, open_for_reading
+from xce.journal.history_store import HistoryStore
 from xce.journal.interface import JournalReader
 from xce.journal.recover import check_batch
 from xce.journal.whole import read_whole
 from xce.model.ids import Seq
 from xce.model.record import ConfigApplied
 
+_AT_ONCE: Final = 5_000
+_ROWS: Final = """SELECT number, seq, at_us, "user", action, about, basis, origin, result, count
+FROM audit WHERE number > ? AND seq <= ? ORDER BY number LIMIT ?"""
 
-def read_audit(reader: JournalReader, history: Path) -> Iterator[AuditRow]:
+
+def read_audit(reader: JournalReader, history: HistoryPlace) -> Iterator[AuditRow]:
     """Yield what is known about users, oldest first.
 
     Args:
         reader: The journal with its archive.
-        history: The history store's file; it may be missing.
+        history: Where the history store is, if there is one.
 
     Raises:
         CorruptJournalError: An entry is damaged; what was before it was given.
@@ -27,31 +30,24 @@ def read_audit(reader: JournalReader, history: Path) -> Iterator[AuditRow]:
     """
     seq = 0
     hosts: tuple[str, ...] = ()
-    if history.exists():
+    store = open_for_reading(history)
+    if store is not None:
         try:
-            uri = f"{history.resolve().as_uri()}?mode=ro"
-            with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10.0)) as connection:
-                check_schema(connection, history)
-                (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
-                names = connection.execute("SELECT name FROM hosts ORDER BY number")
-                hosts = tuple(name for (name,) in names)
-                yield from _stored(connection, seq)
-        except sqlite3.Error as error:
-            raise HistoryError(f"{history}: {error}") from error
+            ((seq,),) = store.rows("SELECT seq FROM cursor")
+            hosts = tuple(name for (name,) in store.rows("SELECT name FROM hosts ORDER BY number"))
+            yield from _stored(store, seq)
+        finally:
+            store.close()
     yield from _written(reader, seq, hosts)
 
 
-def _stored(connection: sqlite3.Connection, last: Seq) -> Iterator[AuditRow]:
-    tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone()
-    if tables is None:
+def _stored(store: HistoryStore, last: Seq) -> Iterator[AuditRow]:
+    if not store.has("audit"):
         return  # Of an earlier release, which kept none.
-    for row in connection.execute(
-        "SELECT seq, at_us, user, action, about, basis, origin, result, count FROM audit "
-        "WHERE seq <= ? ORDER BY number",
-        (last,),
-    ):
-        seq, at_us, *rest = row
-        yield AuditRow(seq, at_us / 1_000_000, *rest)
+    number = -1
+    while rows := store.rows(_ROWS, (number, last, _AT_ONCE)):
+        for number, seq, at_us, *rest in rows:  # noqa: B007 - the last one is used
+            yield AuditRow(seq, at_us / 1_000_000, *rest)
 
 
 def _written(reader: JournalReader, last: Seq, hosts: tuple[str, ...]) -> Iterator[AuditRow]:

@@ -1,14 +1,13 @@
 """A backup: one file (tar) with the journal, the history store and the configuration.
 
-The journal in it has the form of a journal of files, wherever it came from, so a backup of a
-cluster on PostgreSQL can be restored on files, and the other way round.
+Journal and history in it have the form of files, wherever they came from, so a backup of a cluster
+on PostgreSQL can be restored on files, and the other way round.
 """
 
 import contextlib
 import io
 import os
 import shutil
-import sqlite3
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,10 @@ from typing import Final
 
 import msgspec
 
+from xce.journal.history_place import HistoryPlace
+from xce.journal.history_sqlite import copy_sqlite
+from xce.journal.history_store import HistoryError
+from xce.journal.history_transfer import copy_file_of
 from xce.journal.interface import JournalReader
 from xce.journal.snapshot import sync_directory
 from xce.journal.sqlite import SqliteReader, open_sqlite_reader
@@ -27,7 +30,7 @@ from xce.model.ids import Epoch, Micros, Seq
 
 FORMAT: Final = 1
 EPOCHS_SKIPPED: Final = 1_000_000
-"""A restored journal's next reign has an epoch higher than any that began after the backup."""
+"""By so much at least the first reign on a restored journal is later than the one before it."""
 _MANIFEST: Final = "backup.json"
 _JOURNAL: Final = "journal"
 _HISTORY: Final = "history/history.db"
@@ -45,6 +48,19 @@ def is_restored(journal: JournalReader) -> bool:
     """
     last = next(journal.read(journal.stored_seq() or 1), None)
     return last is not None and journal.lead_epoch() - last.epoch >= EPOCHS_SKIPPED
+
+
+def epoch_after(epoch: Epoch, now_us: Micros) -> Epoch:
+    """Return what counts as the last reign of a journal that is restored now.
+
+    It is higher than any that began after the backup, and than those after an earlier restore of
+    this backup or another one.
+
+    Args:
+        epoch: The last reign when the backup was made.
+        now_us: The present instant.
+    """
+    return max(epoch + EPOCHS_SKIPPED, now_us)
 
 
 class BackupError(XceError):
@@ -75,7 +91,7 @@ def make_backup(
     file: Path,
     reader: JournalReader,
     *,
-    history: Path,
+    history: HistoryPlace,
     config: Path,
     note: BackupNote,
 ) -> BackupNote:
@@ -84,7 +100,7 @@ def make_backup(
     Args:
         file: Made anew; one that is there is replaced only when the new one is whole.
         reader: The journal.
-        history: The history store, if there is one.
+        history: Where the history store is, if there is one.
         config: The directory of configuration files.
         note: What the caller knows of it.
 
@@ -107,7 +123,7 @@ def make_backup(
 
 
 def _gather(
-    made: Path, reader: JournalReader, *, history: Path, config: Path, note: BackupNote
+    made: Path, reader: JournalReader, *, history: HistoryPlace, config: Path, note: BackupNote
 ) -> BackupNote:
     # The history first: it must not know more than the journal.
     history_seq = _copy_history(history, made / _HISTORY)
@@ -138,22 +154,15 @@ def _gather(
     return note
 
 
-def _copy_history(source: Path, target: Path) -> Seq:
+def _copy_history(source: HistoryPlace, target: Path) -> Seq:
     """Copy a history store beside its writer; return how far it reaches."""
-    if not source.exists():
-        return 0
     target.parent.mkdir()
     try:
-        with (
-            contextlib.closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as old,
-            contextlib.closing(sqlite3.connect(target)) as new,
-        ):
-            old.backup(new)
-            new.execute("PRAGMA journal_mode = DELETE")
-            (seq,) = new.execute("SELECT seq FROM cursor").fetchone()
-    except sqlite3.Error as error:
-        raise BackupError(f"{source}: {error}") from error
-    return int(seq)
+        if isinstance(source, Path):
+            return copy_sqlite(source, target)
+        return copy_file_of(source, target)
+    except HistoryError as error:
+        raise BackupError(str(error)) from error
 
 
 def _pack(made: Path, file: Path) -> None:
@@ -195,9 +204,10 @@ class Backup:
         path = self._directory / _HISTORY
         return path if path.exists() else None
 
-    def contents(self, upto: Seq) -> Contents:
-        """Return what is to be restored up to entry ``upto``; 0: all of it."""
-        return contents_of(self.reader, upto=upto, epoch=self.note.epoch + EPOCHS_SKIPPED)
+    def contents(self, upto: Seq, *, now_us: Micros) -> Contents:
+        """Return what is to be restored now up to entry ``upto``; 0: all of it."""
+        epoch = epoch_after(self.note.epoch, now_us)
+        return contents_of(self.reader, upto=upto, epoch=epoch)
 
 
 @contextlib.contextmanager

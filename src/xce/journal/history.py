@@ -1,13 +1,11 @@
-"""The history store: what was submitted and how it ended, for ever, in a SQLite file of its own.
+"""The history store: what was submitted and how it ended, for ever, in a database of its own.
 
 It is made from records only and knows how far it came: the cursor is written in the transaction of
 the rows, so an entry is stored once, whenever the writer dies.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -16,7 +14,9 @@ import numpy as np
 from xce.journal.audit import OF_USERS
 from xce.journal.history_jobs import JobRows
 from xce.journal.history_live import Apart
-from xce.journal.history_schema import INSERT, TO_HOLD, Happening, HistoryError, open_schema
+from xce.journal.history_place import HistoryPlace, open_for_writing, place_text
+from xce.journal.history_schema import COUNTED, INSERT, LIVE_COME, LIVE_GONE, TO_HOLD, Happening
+from xce.journal.history_store import HistoryError, HistoryTakenError, Step
 from xce.model import record as r
 from xce.model.checkpoint import is_checkpoint
 from xce.model.entry import Entry
@@ -47,28 +47,26 @@ class HistoryWriter(JobRows):
     """Gathers rows from entries and commits them with the cursor.
 
     Args:
-        path: The database; made where there is none.
+        place: The database; made where there is none.
 
     Raises:
+        HistoryHeldError: Another process writes it.
         HistoryError: It cannot be opened, or is of another release.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: HistoryPlace) -> None:
+        self.place = place_text(place)
+        self.store = open_for_writing(place)
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            # What is reported as stored may be dropped from the journal: it must be on the disk.
-            self._connection.execute("PRAGMA synchronous = FULL")
-            open_schema(self._connection, path)
-        except sqlite3.Error as error:
-            raise HistoryError(f"{path}: {error}") from error
-        seq, crc, epoch = self._connection.execute("SELECT seq, crc, epoch FROM cursor").fetchone()
+            ((seq, crc, epoch),) = self.store.rows("SELECT seq, crc, epoch FROM cursor")
+            super().__init__(self.store)
+        except BaseException:
+            self.store.close()
+            raise
         self.seq: Seq = seq
         """The last entry of which everything is stored."""
         self.crc: int | None = crc
         self.epoch: Epoch = epoch
-        super().__init__(self._connection)
         self._next = (self.seq, self.crc, self.epoch)
         self._done: Counter[int] = Counter()
         self._exited: Counter[int] = Counter()
@@ -108,30 +106,14 @@ class HistoryWriter(JobRows):
         """Store what was gathered, and how far it reaches.
 
         Raises:
-            HistoryError: Nothing of it was stored; it may be tried again.
+            HistoryTakenError: Another process writes the history now.
+            HistoryError: It may be tried again: what has come through already is not stored twice.
         """
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            for name, statement in INSERT.items():
-                if self._rows[name]:
-                    connection.executemany(statement, self._rows[name])
-            gone, come = self._live.rows()
-            connection.executemany("DELETE FROM live WHERE job = ? AND idx = ?", gone)
-            connection.executemany("INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?, ?, ?)", come)
-            connection.executemany(
-                "UPDATE jobs SET done = done + ?, exited = exited + ? WHERE job = ?",
-                [
-                    (self._done.get(job, 0), self._exited.get(job, 0), job)
-                    for job in {**self._done, **self._exited}
-                ],
-            )
-            connection.execute("UPDATE cursor SET seq = ?, crc = ?, epoch = ?", self._next)
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise HistoryError(f"{self.path}: {error}") from error
+        before = "UPDATE cursor SET seq = ?, crc = ?, epoch = ? WHERE seq = ?"
+        is_done = self.store.commit(self._steps(), claim=(before, (*self._next, self.seq)))
+        if not is_done and self.store.rows("SELECT seq, crc, epoch FROM cursor") != [self._next]:
+            # Else an earlier try has come through whose answer was lost.
+            raise HistoryTakenError(f"{self.place}: another process writes the history, too")
         self.seq, self.crc, self.epoch = self._next
         self._live.note_stored()
         for rows in self._rows.values():
@@ -143,6 +125,19 @@ class HistoryWriter(JobRows):
             if len(known) > _REMEMBERED:
                 known.clear()
 
+    def _steps(self) -> list[Step]:
+        gone, come = self._live.rows()
+        counted = [
+            (self._done.get(job, 0), self._exited.get(job, 0), job)
+            for job in {**self._done, **self._exited}
+        ]
+        return [
+            *((statement, self._rows[name]) for name, statement in INSERT.items()),
+            (LIVE_GONE, gone),
+            (LIVE_COME, come),
+            (COUNTED, counted),
+        ]
+
     def begin(self, state: ClusterState, *, epoch: Epoch) -> None:
         """Gather the rows of a whole state: the beginning of a history that begins late.
 
@@ -151,9 +146,9 @@ class HistoryWriter(JobRows):
         """
         if self.seq or self.has_news:
             raise HistoryError(
-                f"{self.path}: has everything up to entry {self._next[0]}, and was given the state "
-                f"at entry {state.seq} to go on from: what happened between is lost, or the "
-                "journal is another one. Move the history file away to begin a new one"
+                f"{self.place}: has everything up to entry {self._next[0]}, and was given the "
+                f"state at entry {state.seq} to go on from: what happened between is lost, or the "
+                "journal is another one. Move the history away to begin a new one"
             )
         self._add_hosts(state.hosts.names)
         for spec_id, spec in state.specs.items():
@@ -171,8 +166,8 @@ class HistoryWriter(JobRows):
         self._next = (state.seq, None, epoch)
 
     def close(self) -> None:
-        """Close the file; what was not committed comes again from the journal."""
-        self._connection.close()
+        """Close the store; what was not committed comes again from the journal."""
+        self.store.close()
 
     # Each of these gathers the rows of one kind of record.
 
@@ -185,7 +180,7 @@ class HistoryWriter(JobRows):
 
     def _placed(self, record: r.GangPlaced) -> None:
         place = (record.job, record.index)
-        number = self._live.place(place, record.hosts[0], record.at_us)
+        number = self._live.place(place, record.hosts[0], record.at_us, number=record.number)
         hosts, tasks = _ENCODER.encode(record.hosts), _ENCODER.encode(record.tasks)
         self._rows["placements"].append((*place, number, hosts, tasks))
 

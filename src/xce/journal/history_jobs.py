@@ -1,6 +1,5 @@
 """The rows of the history store about jobs as such: what they are, and what happens to them."""
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -9,6 +8,7 @@ import msgspec
 from xce.journal.audit import rows_of
 from xce.journal.history_live import Apart, JobFacts, LiveAttempts
 from xce.journal.history_schema import INSERT, Happening
+from xce.journal.history_store import HistoryStore
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Micros
@@ -22,9 +22,9 @@ _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 _TIMED_FROM: Final = "SELECT max(amount) FROM events WHERE job = 0 AND kind = ?"
 
 
-def timed_from(connection: sqlite3.Connection) -> int:
+def timed_from(store: HistoryStore) -> int:
     """Return of which jobs on it is known how long they were ineligible; 0: of none."""
-    (found,) = connection.execute(_TIMED_FROM, (int(Happening.INELIGIBLE),)).fetchone()
+    ((found,),) = store.rows(_TIMED_FROM, (int(Happening.INELIGIBLE),))
     return int(found or 0)
 
 
@@ -32,17 +32,17 @@ class JobRows:
     """Gathers rows.
 
     Args:
-        connection: The store, to read back what was stored before this process began.
+        store: To read back what was stored before this process began.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        found = connection.execute("SELECT name FROM hosts ORDER BY number")
+    def __init__(self, store: HistoryStore) -> None:
+        self._store = store
+        found = store.rows("SELECT name FROM hosts ORDER BY number")
         self._hosts: list[str] = [name for (name,) in found]
         self._names: dict[int, str] = {}
         self._keys: dict[int, tuple[str, str]] = {}
         """Job names of specs, queue and project of classes, as far as remembered."""
-        self._live = LiveAttempts(connection)
+        self._live = LiveAttempts(store)
         self._at_us: Micros = 0
         self._by = ""
         """When and on whose word the entry came that is being taken."""
@@ -137,9 +137,7 @@ class JobRows:
         """Return the job name of a spec; one stored before this process began is read back."""
         name = self._names.get(spec_id)
         if name is None:
-            (content,) = self._connection.execute(
-                "SELECT spec FROM specs WHERE spec_id = ?", (spec_id,)
-            ).fetchone()
+            ((content,),) = self._store.rows("SELECT spec FROM specs WHERE spec_id = ?", (spec_id,))
             name = self._names[spec_id] = msgspec.msgpack.decode(content)[0]
         return name
 
@@ -147,9 +145,7 @@ class JobRows:
         """Return queue and project of a class."""
         found = self._keys.get(cls)
         if found is None:
-            (content,) = self._connection.execute(
-                "SELECT key FROM classes WHERE cls = ?", (cls,)
-            ).fetchone()
+            ((content,),) = self._store.rows("SELECT key FROM classes WHERE cls = ?", (cls,))
             key = _KEY.decode(content)
             found = self._keys[cls] = (key.queue, key.project)
         return found
@@ -170,7 +166,7 @@ class JobRows:
     def _forgotten(self, record: r.JobsForgotten) -> None:
         """Gather how long elements were ineligible, which only the state knew."""
         if record.timed_from and self._timed_from is None:
-            self._timed_from = timed_from(self._connection)
+            self._timed_from = timed_from(self._store)
         if record.timed_from and record.timed_from != self._timed_from:
             self._timed_from = record.timed_from
             run = (0, 0, 0)

@@ -4,13 +4,13 @@ An attempt that is over before the next commit costs no row in ``live``; one tha
 there, so that a writer that begins anew knows when it was placed and started.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from xce.journal.history_schema import Happening
+from xce.journal.history_store import HistoryStore
 from xce.model.ids import NO_HOST, HostNumber, Index, JobId, Micros
 from xce.model.job import ArraySpec
 from xce.model.ranges import Ranges, contains, intersect, subtract, unite
@@ -108,14 +108,14 @@ class LiveAttempts:
     """Attempts that are not over, by element.
 
     Args:
-        connection: The store.
+        store: Where they are stored.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, store: HistoryStore) -> None:
+        self._store = store
         self._live: dict[Place, LiveAttempt] = {
             (job, index): LiveAttempt(*rest)
-            for job, index, *rest in connection.execute(
+            for job, index, *rest in store.rows(
                 "SELECT job, idx, attempt, host, placed_at_us, started_at_us, pid FROM live"
             )
         }
@@ -127,7 +127,7 @@ class LiveAttempts:
         """Which attempts each host is the first one of."""
         for place, attempt in self._live.items():
             self._by_host.setdefault(attempt.host, set()).add(place)
-        self._unknown = set(_read_unknown(connection))
+        self._unknown = set(_read_unknown(store))
         """Those of hosts of which nothing is heard."""
         self._jobs: dict[JobId, JobFacts] = {}
 
@@ -139,14 +139,14 @@ class LiveAttempts:
         """Return what rows about attempts repeat of a job."""
         facts = self._jobs.get(job)
         if facts is None:
-            row = self._connection.execute(
-                "SELECT user, queue, submit_at_us, array, cls, spec_id, runs FROM jobs "
+            rows = self._store.rows(
+                'SELECT "user", queue, submit_at_us, "array", cls, spec_id, runs FROM jobs '
                 "LEFT JOIN apart USING (job) WHERE job = ?",
                 (job,),
-            ).fetchone()
-            if row is None:
+            )
+            if not rows:
                 return NOBODY
-            user, queue, submit_at_us, array, *form, runs = row
+            user, queue, submit_at_us, array, *form, runs = rows[0]
             decoded = None if array is None else _ARRAY.decode(array)
             apart = () if runs is None else APART.decode(runs)
             facts = self._jobs[job] = JobFacts(
@@ -165,9 +165,9 @@ class LiveAttempts:
     def _next_number(self, place: Place) -> int:
         known = self._numbers.get(place)
         if known is None:
-            (known,) = self._connection.execute(
+            ((known,),) = self._store.rows(
                 "SELECT max(attempt) FROM attempts WHERE job = ? AND idx = ?", place
-            ).fetchone()
+            )
         return (known or 0) + 1
 
     def start(self, place: Place, pid: int, at_us: Micros) -> None:
@@ -233,14 +233,13 @@ class LiveAttempts:
             self._jobs.clear()
 
 
-def _read_unknown(connection: sqlite3.Connection) -> Iterator[Place]:
+def _read_unknown(store: HistoryStore) -> Iterator[Place]:
     """Yield the attempts that were out of sight at the last commit."""
-    rows = connection.execute(
-        "SELECT e.job, e.first, e.kind, max(e.number) FROM live l "
+    rows = store.rows(
+        "SELECT e.job, e.first, e.kind FROM live l "
         "JOIN events e ON e.job = l.job AND e.first = l.idx WHERE e.kind IN (?, ?) "
-        "AND e.at_us >= l.placed_at_us GROUP BY e.job, e.first",
+        "AND e.at_us >= l.placed_at_us ORDER BY e.number",
         (int(Happening.UNKNOWN), int(Happening.KNOWN)),
     )
-    for job, index, kind, _ in rows:
-        if kind == Happening.UNKNOWN:
-            yield job, index
+    last = {(job, index): kind for job, index, kind in rows}
+    yield from (place for place, kind in last.items() if kind == Happening.UNKNOWN)

@@ -1,17 +1,16 @@
 """Reading the history store: what became of jobs that have left the state."""
 
-import contextlib
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from xce.journal.history_jobs import timed_from
 from xce.journal.history_live import APART
-from xce.journal.history_schema import Happening, HistoryError, check_schema
+from xce.journal.history_place import HistoryPlace, open_for_reading, place_text
+from xce.journal.history_schema import Happening
 from xce.journal.history_search import HistorySearch
+from xce.journal.history_store import HistoryError, HistoryStore
 from xce.journal.past import (
     PastAttempt,
     PastElement,
@@ -22,24 +21,23 @@ from xce.journal.past import (
 )
 from xce.model.ids import Index, JobId, Micros, Seq
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
-from xce.model.ranges import Ranges
 from xce.model.request import ClassKey
+from xce.state.ineligible import Spans
 from xce.state.job import Ended
 
 _SPEC: Final = msgspec.msgpack.Decoder(JobSpec)
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
 _ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
-_JOB: Final = """SELECT user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited,
-hold FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?"""
-_HAS_APART: Final = "SELECT 1 FROM sqlite_master WHERE name = 'apart'"
+_JOB: Final = """SELECT "user", uid, gid, spec, key, resreq, submit_at_us, size, "array", done,
+exited, hold FROM jobs JOIN specs USING (spec_id) JOIN classes USING (cls) WHERE job = ?"""
 _APART: Final = "SELECT runs FROM apart WHERE job = ?"
 _FORM: Final = """SELECT spec, key, resreq FROM specs, classes WHERE spec_id = ? AND cls = ?"""
-_ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, attempt, host,
+_ELEMENTS: Final = """SELECT e.idx, outcome, exit_code, signal, cause, e.attempt, host,
 started_at_us, ended_at_us, cpu_us, max_mem_kib, detail, p.hosts, p.tasks
 FROM attempts e LEFT JOIN details d ON d.job = e.job AND d.idx = e.idx
-LEFT JOIN placements p USING (job, idx, attempt)
-WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 AND NOT is_reopened
+LEFT JOIN placements p ON p.job = e.job AND p.idx = e.idx AND p.attempt = e.attempt
+WHERE e.job = ? AND e.idx BETWEEN ? AND ? AND outcome != 0 AND is_reopened = 0
 ORDER BY e.idx"""
 _ATTEMPTS: Final = """SELECT e.idx, placed_at_us, outcome, exit_code, signal, cause, attempt, host,
 started_at_us, ended_at_us, cpu_us, max_mem_kib, p.hosts, p.tasks, is_reopened
@@ -52,27 +50,31 @@ _EVENTS: Final = f"""SELECT first, last, at_us, kind, amount, by, text FROM even
 WHERE job = ? AND first <= ? AND last >= ? AND kind != {int(Happening.INELIGIBLE)}
 ORDER BY number"""
 _SPANS: Final = """SELECT first, last, amount FROM events
-WHERE job = ? AND kind = ? ORDER BY number"""
+WHERE job = ? AND kind = ?"""
+_SPECS: Final = "SELECT spec_id, spec FROM specs WHERE spec_id > ? ORDER BY spec_id LIMIT ?"
+_SPECS_AT_ONCE: Final = 5_000
 _EVERYTHING: Final = ((0, (1 << 62)),)
 
 IndexRuns = Sequence[tuple[Index, Index]]
 
 
 class HistoryReader:
-    """Answers about past jobs; opens the file when it is first asked and it exists.
+    """Answers about past jobs; opens the store when it is first asked and there is one.
 
     Args:
-        path: The database that `HistoryWriter` writes.
+        place: The database that `HistoryWriter` writes.
+        is_patient: Whether questions may take long.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._connection: sqlite3.Connection | None = None
+    def __init__(self, place: HistoryPlace, *, is_patient: bool = False) -> None:
+        self._place = place
+        self._is_patient = is_patient
+        self._store: HistoryStore | None = None
         self._hosts: dict[int, str] = {}
 
     def another(self) -> "HistoryReader":
-        """Return one more reader of the same store."""
-        return HistoryReader(self._path)
+        """Return one more reader of the same store, for questions that may take long."""
+        return HistoryReader(self._place, is_patient=True)
 
     def job(
         self, job: JobId, runs: IndexRuns = _EVERYTHING, *, with_elements: bool = True
@@ -87,35 +89,33 @@ class HistoryReader:
         Raises:
             HistoryError: The store cannot be read.
         """
-        with self._reading() as connection:
-            if connection is None:
-                return None
-            row = connection.execute(_JOB, (job,)).fetchone()
-            if row is None:
-                return None
-            user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited, hold = row
-            past = PastJob(
-                job=job,
-                owner=Owner(user, uid, gid),
-                spec=_SPEC.decode(spec),
-                key=_KEY.decode(key),
-                resreq=resreq,
-                submit_at_us=submit_at_us,
-                size=size,
-                array=None if array is None else _ARRAY.decode(array),
-                done=done,
-                exited=exited,
-                hold=bool(hold),
-            )
-            gone = self._withdrawn(connection, past)
-            return msgspec.structs.replace(
-                past,
-                exited=exited + sum(_count(past.array, item) for item in gone),
-                elements=self._elements(connection, past, runs) if with_elements else (),
-                withdrawn=_within(past.array, gone, runs) if with_elements else (),
-                apart=tuple(_apart(connection, job)) if past.array is not None else (),
-                ineligible=_ineligible(connection, job) if with_elements else None,
-            )
+        store = self._reading()
+        rows = store.rows(_JOB, (job,)) if store is not None else []
+        if store is None or not rows:
+            return None
+        user, uid, gid, spec, key, resreq, submit_at_us, size, array, done, exited, hold = rows[0]
+        past = PastJob(
+            job=job,
+            owner=Owner(user, uid, gid),
+            spec=_SPEC.decode(spec),
+            key=_KEY.decode(key),
+            resreq=resreq,
+            submit_at_us=submit_at_us,
+            size=size,
+            array=None if array is None else _ARRAY.decode(array),
+            done=done,
+            exited=exited,
+            hold=bool(hold),
+        )
+        gone = _withdrawn(store, past)
+        return msgspec.structs.replace(
+            past,
+            exited=exited + sum(_count(past.array, item) for item in gone),
+            elements=self._elements(store, past, runs) if with_elements else (),
+            withdrawn=_within(past.array, gone, runs) if with_elements else (),
+            apart=tuple(_apart(store, job)) if past.array is not None else (),
+            ineligible=_ineligible(store, job) if with_elements else None,
+        )
 
     def course(self, job: JobId, runs: IndexRuns = _EVERYTHING) -> PastJob | None:
         """Return a job with all attempts and events of elements whose index is in ``runs``.
@@ -124,49 +124,49 @@ class HistoryReader:
             HistoryError: The store cannot be read.
         """
         past = self.job(job, runs, with_elements=False)
-        if past is None:
+        store = self._reading()
+        if past is None or store is None:
             return None
-        with self._reading() as connection:
-            return msgspec.structs.replace(
-                past,
-                attempts=self._attempts(connection, past, runs),
-                withdrawn=_within(past.array, self._withdrawn(connection, past), runs),
-                events=tuple(
-                    self._event(connection, PastEvent(*row))
-                    for first, last in runs
-                    for row in connection.execute(_EVENTS, (job, last, first))
-                ),
-            )
+        return msgspec.structs.replace(
+            past,
+            attempts=self._attempts(store, past, runs),
+            withdrawn=_within(past.array, _withdrawn(store, past), runs),
+            events=tuple(
+                self._event(store, PastEvent(*row))
+                for first, last in runs
+                for row in store.rows(_EVENTS, (job, last, first))
+            ),
+        )
 
-    def _event(self, connection: sqlite3.Connection, event: PastEvent) -> PastEvent:
+    def _event(self, store: HistoryStore, event: PastEvent) -> PastEvent:
         """Return an event with the name of the host that it is about, where it is about one."""
         if event.kind != Happening.HOST_LEFT_OUT:
             return event
-        return msgspec.structs.replace(event, text=self._host(connection, event.amount))
+        return msgspec.structs.replace(event, text=self._host(store, event.amount))
 
     def _attempts(
-        self, connection: sqlite3.Connection, past: PastJob, runs: IndexRuns
+        self, store: HistoryStore, past: PastJob, runs: IndexRuns
     ) -> tuple[PastAttempt, ...]:
         found = []
         for first, last in runs:
-            for row in connection.execute(_ATTEMPTS, (past.job, first, last)):
+            for row in store.rows(_ATTEMPTS, (past.job, first, last)):
                 index, placed, *columns, hosts, tasks, is_reopened = row
                 ended = Ended(*columns)
-                places = self._places(connection, past, ended.host, hosts, tasks)
+                places = self._places(store, past, ended.host, hosts, tasks)
                 found.append(
                     PastAttempt(index, ended, placed, places, is_reopened=bool(is_reopened))
                 )
-            for row in connection.execute(_LIVE, (past.job, first, last)):
+            for row in store.rows(_LIVE, (past.job, first, last)):
                 index, attempt, host, placed, started, pid, hosts, tasks = row
                 ended = Ended(attempt=attempt, host=host, started_at_us=started)
-                places = self._places(connection, past, host, hosts, tasks)
+                places = self._places(store, past, host, hosts, tasks)
                 found.append(PastAttempt(index, ended, placed, places, pid, is_live=True))
         found.sort(key=lambda item: (item.index, item.ended.attempt))
         return tuple(found)
 
     def _places(
         self,
-        connection: sqlite3.Connection,
+        store: HistoryStore,
         past: PastJob,
         host: int,
         hosts: bytes | None,
@@ -175,13 +175,11 @@ class HistoryReader:
         """Return the hosts of an attempt in rank order, each with its slots."""
         if hosts is not None and tasks is not None:
             numbers, counts = _NUMBERS.decode(hosts), _NUMBERS.decode(tasks)
-            return tuple(
-                (self._host(connection, n), c) for n, c in zip(numbers, counts, strict=True)
-            )
+            return tuple((self._host(store, n), c) for n, c in zip(numbers, counts, strict=True))
         if host < 0:
             return ()
         request = past.key.request
-        return ((self._host(connection, host), request.tasks_max if request.is_serial else 1),)
+        return ((self._host(store, host), request.tasks_max if request.is_serial else 1),)
 
     def outcomes(self, jobs: Iterable[JobId]) -> list[tuple[JobId, int, int]]:
         """Return ``(job, outcome, exit code)`` of those of ``jobs`` that are over.
@@ -220,11 +218,8 @@ class HistoryReader:
         Raises:
             HistoryError: The store cannot be read.
         """
-        with self._reading() as connection:
-            if connection is None:
-                return 0
-            (seq,) = connection.execute("SELECT seq FROM cursor").fetchone()
-            return int(seq)
+        store = self._reading()
+        return int(store.rows("SELECT seq FROM cursor")[0][0]) if store is not None else 0
 
     def search(self) -> HistorySearch | None:
         """Return what answers questions about many jobs; None while there is no store.
@@ -232,8 +227,8 @@ class HistoryReader:
         Raises:
             HistoryError: The store cannot be read.
         """
-        with self._reading() as connection:
-            return None if connection is None else HistorySearch(connection)
+        store = self._reading()
+        return None if store is None else HistorySearch(store)
 
     def specs(self) -> Iterator[JobSpec]:
         """Yield what every job that there ever was runs, identical ones once.
@@ -241,78 +236,50 @@ class HistoryReader:
         Raises:
             HistoryError: The store cannot be read, or there is none.
         """
-        with self._reading() as connection:
-            if connection is None:
-                raise HistoryError(f"{self._path}: there is no history store")
-            for (content,) in connection.execute("SELECT spec FROM specs"):
-                yield _SPEC.decode(content)
+        store = self._reading()
+        if store is None:
+            raise HistoryError(f"{place_text(self._place)}: there is no history store")
+        last = -1
+        while rows := store.rows(_SPECS, (last, _SPECS_AT_ONCE)):
+            yield from (_SPEC.decode(content) for _, content in rows)
+            last = rows[-1][0]
 
     def close(self) -> None:
-        """Close the file."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the store."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
     def _exit_code(self, job: JobId) -> int:
-        with self._reading() as connection:
-            assert connection is not None
-            (code,) = connection.execute(
-                "SELECT max(exit_code) FROM attempts WHERE job = ? AND outcome = ? "
-                "AND NOT is_reopened",
-                (job, int(Outcome.EXIT)),
-            ).fetchone()
+        store = self._reading()
+        assert store is not None
+        ((code,),) = store.rows(
+            "SELECT max(exit_code) FROM attempts WHERE job = ? AND outcome = ? AND is_reopened = 0",
+            (job, int(Outcome.EXIT)),
+        )
         return int(code or 0)
 
-    @contextlib.contextmanager
-    def _reading(self) -> Any:  # noqa: ANN401 - a context manager of a connection or None
-        try:
-            if self._connection is None and self._path.exists():
-                connection = sqlite3.connect(
-                    f"{self._path.absolute().as_uri()}?mode=ro",
-                    uri=True,
-                    isolation_level=None,
-                    check_same_thread=False,
-                    timeout=5.0,
-                )
-                try:
-                    (tables,) = connection.execute(
-                        "SELECT count(*) FROM sqlite_master WHERE name = 'schema'"
-                    ).fetchone()
-                    if not tables:  # It is being made just now.
-                        connection.close()
-                        yield None
-                        return
-                    check_schema(connection, self._path)
-                except BaseException:
-                    connection.close()
-                    raise
-                self._connection = connection
-            yield self._connection
-        except sqlite3.Error as error:
-            raise HistoryError(f"{self._path}: {error}") from error
-
-    def _withdrawn(self, connection: sqlite3.Connection, past: PastJob) -> list[PastWithdrawal]:
-        rows = connection.execute(
-            "SELECT first, last, cause, by, at_us FROM withdrawn WHERE job = ? ORDER BY first",
-            (past.job,),
-        )
-        return [PastWithdrawal(*row) for row in rows]
+    def _reading(self) -> HistoryStore | None:
+        """Return the store, opened; None while there is none."""
+        if self._store is None:
+            self._store = open_for_reading(self._place, is_patient=self._is_patient)
+        return self._store
 
     def _elements(
-        self, connection: sqlite3.Connection, past: PastJob, runs: IndexRuns
+        self, store: HistoryStore, past: PastJob, runs: IndexRuns
     ) -> tuple[PastElement, ...]:
-        decided = connection.execute(
+        decided = store.rows(
             "SELECT first, last, amount, by FROM events WHERE job = ? AND kind = ? "
             "ORDER BY number DESC",
             (past.job, int(Happening.END_DECIDED)),
-        ).fetchall()
-        again = _requeues(connection, past.job)
+        )
+        again = _requeues(store, past.job)
         found: list[PastElement] = []
         for first, last in runs:
-            for row in connection.execute(_ELEMENTS, (past.job, first, last)):
+            for row in store.rows(_ELEMENTS, (past.job, first, last)):
                 index, *columns, detail, hosts, tasks = row
                 ended = Ended(*columns)
-                places = self._places(connection, past, ended.host, hosts, tasks)
+                places = self._places(store, past, ended.host, hosts, tasks)
                 by = next(
                     (
                         who
@@ -324,38 +291,42 @@ class HistoryReader:
                 found.append(PastElement(index, ended, places, by, detail or "", again.get(index)))
         return tuple(found)
 
-    def _host(self, connection: sqlite3.Connection, number: int) -> str:
+    def _host(self, store: HistoryStore, number: int) -> str:
         name = self._hosts.get(number)
         if name is None:
-            row = connection.execute("SELECT name FROM hosts WHERE number = ?", (number,))
-            found = row.fetchone()
-            name = self._hosts[number] = found[0] if found else f"host-{number}"
+            found = store.rows("SELECT name FROM hosts WHERE number = ?", (number,))
+            name = self._hosts[number] = found[0][0] if found else f"host-{number}"
         return name
 
 
-def _apart(connection: sqlite3.Connection, job: JobId) -> Iterator[PastForm]:
+def _withdrawn(store: HistoryStore, past: PastJob) -> list[PastWithdrawal]:
+    rows = store.rows(
+        "SELECT first, last, cause, by, at_us FROM withdrawn WHERE job = ? ORDER BY first",
+        (past.job,),
+    )
+    return [PastWithdrawal(*row) for row in rows]
+
+
+def _apart(store: HistoryStore, job: JobId) -> Iterator[PastForm]:
     """Yield what elements of an array are that were changed apart from the rest."""
-    if connection.execute(_HAS_APART).fetchone() is None:
+    if not store.has("apart"):
         return
-    row = connection.execute(_APART, (job,)).fetchone()
-    for one in APART.decode(row[0]) if row is not None else ():
-        spec, key, resreq = connection.execute(_FORM, (one.spec_id, one.cls)).fetchone()
-        yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
+    for (content,) in store.rows(_APART, (job,)):
+        for one in APART.decode(content):
+            ((spec, key, resreq),) = store.rows(_FORM, (one.spec_id, one.cls))
+            yield PastForm(one.runs, _SPEC.decode(spec), _KEY.decode(key), resreq)
 
 
-def _ineligible(
-    connection: sqlite3.Connection, job: JobId
-) -> tuple[tuple[Ranges, Micros], ...] | None:
+def _ineligible(store: HistoryStore, job: JobId) -> Spans | None:
     """Return for how long elements of a job were ineligible; None: nobody knows."""
-    if not 0 < timed_from(connection) <= job:
+    if not 0 < timed_from(store) <= job:
         return None
-    rows = connection.execute(_SPANS, (job, int(Happening.INELIGIBLE)))
-    return tuple((((first, last),), span_us) for first, last, span_us in rows)
+    return tuple(sorted(store.rows(_SPANS, (job, int(Happening.INELIGIBLE)))))
 
 
-def _requeues(connection: sqlite3.Connection, job: JobId) -> dict[Index, tuple[int, Micros, str]]:
+def _requeues(store: HistoryStore, job: JobId) -> dict[Index, tuple[int, Micros, str]]:
     """Return why elements of a job were requeued last, by index."""
-    rows = connection.execute(
+    rows = store.rows(
         "SELECT first, amount, at_us, text FROM events WHERE job = ? AND kind IN (?, ?) "
         "ORDER BY number",
         (job, int(Happening.REQUEUED), int(Happening.REOPENED)),

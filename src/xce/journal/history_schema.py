@@ -2,20 +2,15 @@
 
 Every question is answered along an index: by job, user, queue, name, and by when attempts ended.
 An attempt that is over has one row in ``attempts``; whoever asks about usage counts these rows.
+Tables are written as SQLite has them; `in_postgres` says the same to PostgreSQL.
 """
 
 import enum
-import sqlite3
-from pathlib import Path
 from typing import Final
 
-from xce.model.errors import XceError
+from xce.journal.history_store import HistoryError, HistoryStore
 
 SCHEMA_VERSION: Final = 3
-
-
-class HistoryError(XceError):
-    """The history store cannot be used; the message says why and what to do."""
 
 
 class Happening(enum.IntEnum):
@@ -64,11 +59,11 @@ _TABLES: Final = (
     "CREATE TABLE specs (spec_id INTEGER PRIMARY KEY, spec BLOB NOT NULL)",
     "CREATE TABLE classes (cls INTEGER PRIMARY KEY, key BLOB NOT NULL, resreq TEXT NOT NULL)",
     """CREATE TABLE jobs (job INTEGER PRIMARY KEY, spec_id INTEGER NOT NULL, cls INTEGER NOT NULL,
-    user TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, queue TEXT NOT NULL,
-    name TEXT NOT NULL, submit_at_us INTEGER NOT NULL, size INTEGER NOT NULL, array BLOB,
+    "user" TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, queue TEXT NOT NULL,
+    name TEXT NOT NULL, submit_at_us INTEGER NOT NULL, size INTEGER NOT NULL, "array" BLOB,
     done INTEGER NOT NULL DEFAULT 0, exited INTEGER NOT NULL DEFAULT 0,
     project TEXT NOT NULL DEFAULT '', hold INTEGER NOT NULL DEFAULT 0)""",
-    "CREATE INDEX jobs_by_user ON jobs (user, job)",
+    'CREATE INDEX jobs_by_user ON jobs ("user", job)',
     "CREATE INDEX jobs_by_name ON jobs (name, job)",
     """CREATE TABLE details (job INTEGER NOT NULL, idx INTEGER NOT NULL, detail TEXT NOT NULL,
     PRIMARY KEY (job, idx)) WITHOUT ROWID""",
@@ -85,21 +80,21 @@ _ADDED: Final = (
     outcome INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,
     cause INTEGER NOT NULL, host INTEGER NOT NULL, placed_at_us INTEGER NOT NULL,
     started_at_us INTEGER NOT NULL, ended_at_us INTEGER NOT NULL, cpu_us INTEGER NOT NULL,
-    max_mem_kib INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, user TEXT NOT NULL,
+    max_mem_kib INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, "user" TEXT NOT NULL,
     queue TEXT NOT NULL, is_reopened INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (job, idx, attempt)) WITHOUT ROWID""",
     # With all that the sums need: a row elsewhere for each attempt would cost a page each.
     """CREATE INDEX attempts_by_end ON attempts (ended_at_us, outcome, submit_at_us, started_at_us,
     cpu_us)""",
-    """CREATE INDEX attempts_by_user ON attempts (user, ended_at_us, outcome, submit_at_us,
+    """CREATE INDEX attempts_by_user ON attempts ("user", ended_at_us, outcome, submit_at_us,
     started_at_us, cpu_us)""",
     "CREATE INDEX attempts_by_queue ON attempts (queue, ended_at_us)",
     """CREATE TABLE withdrawn (job INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, cause INTEGER NOT NULL, by TEXT NOT NULL, at_us INTEGER NOT NULL,
-    size INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, user TEXT NOT NULL,
+    size INTEGER NOT NULL, submit_at_us INTEGER NOT NULL, "user" TEXT NOT NULL,
     queue TEXT NOT NULL, PRIMARY KEY (job, first)) WITHOUT ROWID""",
     "CREATE INDEX withdrawn_by_end ON withdrawn (at_us)",
-    "CREATE INDEX withdrawn_by_user ON withdrawn (user, at_us)",
+    'CREATE INDEX withdrawn_by_user ON withdrawn ("user", at_us)',
     "CREATE INDEX withdrawn_by_queue ON withdrawn (queue, at_us)",
     # Attempts that were not over at the last commit.
     """CREATE TABLE live (job INTEGER NOT NULL, idx INTEGER NOT NULL, attempt INTEGER NOT NULL,
@@ -113,7 +108,7 @@ _ADDED: Final = (
 )
 """What schema 2 has beside schema 1."""
 _AUDIT: Final = """CREATE TABLE IF NOT EXISTS audit (number INTEGER PRIMARY KEY,
-seq INTEGER NOT NULL, at_us INTEGER NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL,
+seq INTEGER NOT NULL, at_us INTEGER NOT NULL, "user" TEXT NOT NULL, action TEXT NOT NULL,
 about TEXT NOT NULL, basis TEXT NOT NULL, origin TEXT NOT NULL, result TEXT NOT NULL,
 count INTEGER NOT NULL)"""
 """May stand in a file of either schema, or not."""
@@ -146,75 +141,88 @@ _UPGRADE_2: Final = (
     GROUP BY p.job, p.idx""",
     "DROP TABLE placements_2",
 )
+TABLES: Final = (
+    *_TABLES,
+    _PLACEMENTS,
+    *_ADDED,
+    f"INSERT INTO schema VALUES ({SCHEMA_VERSION})",
+)
+TABLES_ADDED: Final = (_AUDIT, _APART)
+"""Are made where they are missing."""
+_NOW: Final = f"UPDATE schema SET version = {SCHEMA_VERSION}"
+UPGRADES: Final = {1: (*_UPGRADE_1, *_UPGRADE_2, _NOW), 2: (*_UPGRADE_2, _NOW)}
+"""What makes a file of an earlier release one of this."""
 
 
 INSERT: Final = {
     "reopened": "UPDATE attempts SET is_reopened = 1 WHERE job = ? AND idx = ?",
     "details_gone": "DELETE FROM details WHERE job = ? AND idx = ?",
-    "hosts": "INSERT OR IGNORE INTO hosts VALUES (?, ?)",
-    "specs": "INSERT OR IGNORE INTO specs VALUES (?, ?)",
-    "classes": "INSERT OR IGNORE INTO classes VALUES (?, ?, ?)",
+    "hosts": "INSERT INTO hosts VALUES (?, ?) ON CONFLICT DO NOTHING",
+    "specs": "INSERT INTO specs VALUES (?, ?) ON CONFLICT DO NOTHING",
+    "classes": "INSERT INTO classes VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
     "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
-    "modified": """UPDATE jobs SET spec_id = ?, cls = ?, queue = ?, name = ?, project = ?, array = ?
-    WHERE job = ?""",
-    "apart": "INSERT OR REPLACE INTO apart VALUES (?, ?)",
-    "placements": "INSERT OR REPLACE INTO placements VALUES (?, ?, ?, ?, ?)",
+    "modified": """UPDATE jobs SET spec_id = ?, cls = ?, queue = ?, name = ?, project = ?,
+    "array" = ? WHERE job = ?""",
+    "apart": """INSERT INTO apart VALUES (?, ?)
+    ON CONFLICT (job) DO UPDATE SET runs = excluded.runs""",
+    "placements": """INSERT INTO placements VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (job, idx, attempt) DO UPDATE SET hosts = excluded.hosts, tasks = excluded.tasks""",
     "attempts": "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "details": "INSERT OR REPLACE INTO details VALUES (?, ?, ?)",
+    "details": """INSERT INTO details VALUES (?, ?, ?)
+    ON CONFLICT (job, idx) DO UPDATE SET detail = excluded.detail""",
     "withdrawn": "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     # A run of jobs that are no arrays; what the row repeats of its job stands there already.
     "withdrawn_runs": """INSERT INTO withdrawn SELECT job, 0, 0, ?, ?, ?, 1, submit_at_us,
-    user, queue FROM jobs WHERE job BETWEEN ? AND ? AND array IS NULL""",
-    "events": "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "audit": "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "user", queue FROM jobs WHERE job BETWEEN ? AND ? AND "array" IS NULL""",
+    "events": """INSERT INTO events (job, first, last, at_us, kind, amount, by, text)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+    "audit": """INSERT INTO audit (seq, at_us, "user", action, about, basis, origin, result, count)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
 }
 """In the order in which a commit writes them; what was opened again comes first."""
+LIVE_GONE: Final = "DELETE FROM live WHERE job = ? AND idx = ?"
+LIVE_COME: Final = """INSERT INTO live VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (job, idx) DO UPDATE SET attempt = excluded.attempt, host = excluded.host,
+placed_at_us = excluded.placed_at_us, started_at_us = excluded.started_at_us, pid = excluded.pid"""
+COUNTED: Final = "UPDATE jobs SET done = done + ?, exited = exited + ? WHERE job = ?"
+KEYS: Final = {
+    "hosts": ("number",),
+    "specs": ("spec_id",),
+    "classes": ("cls",),
+    "jobs": ("job",),
+    "details": ("job", "idx"),
+    "placements": ("job", "idx", "attempt"),
+    "attempts": ("job", "idx", "attempt"),
+    "withdrawn": ("job", "first"),
+    "live": ("job", "idx"),
+    "events": ("number",),
+    "audit": ("number",),
+    "apart": ("job",),
+}
+"""The key of each table but ``schema`` and ``cursor``."""
 
 
-def open_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables where there are none; bring those of an earlier release up to date.
-
-    Raises:
-        HistoryError: The file is of a later release.
-        sqlite3.Error: It is no database, or cannot be written.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            for statement in (*_TABLES, _PLACEMENTS, *_ADDED):
-                connection.execute(statement)
-            connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA_VERSION,))
-        else:
-            _upgrade(connection)
-        connection.execute(_AUDIT)
-        connection.execute(_APART)
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-    check_schema(connection, path)
+def in_postgres(statement: str) -> str:
+    """Return a statement that makes a table, or an index, as PostgreSQL has it."""
+    for ours, theirs in (
+        ("number INTEGER", "number BIGINT GENERATED BY DEFAULT AS IDENTITY"),
+        ("INTEGER", "BIGINT"),
+        ("BLOB", "BYTEA"),
+        (" WITHOUT ROWID", ""),
+    ):
+        statement = statement.replace(ours, theirs)
+    return statement
 
 
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring the tables of an earlier release up to date; those of a later one are left alone."""
-    (version,) = connection.execute("SELECT version FROM schema").fetchone()
-    steps = {1: (*_UPGRADE_1, *_UPGRADE_2), 2: _UPGRADE_2}.get(version)
-    if steps is not None:
-        for statement in steps:
-            connection.execute(statement)
-        connection.execute("UPDATE schema SET version = ?", (SCHEMA_VERSION,))
-
-
-def check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that a file is a history store of this release.
+def check_schema(store: HistoryStore) -> None:
+    """Check that a store is of this release.
 
     Raises:
         HistoryError: It is not.
     """
-    (version,) = connection.execute("SELECT version FROM schema").fetchone()
+    ((version,),) = store.rows("SELECT version FROM schema")
     if version != SCHEMA_VERSION:
         raise HistoryError(
-            f"{path}: has schema {version}, this release reads {SCHEMA_VERSION}; use the release "
-            "that wrote it, or a later one"
+            f"{store.place}: has schema {version}, this release reads {SCHEMA_VERSION}; use the "
+            "release that wrote it, or a later one"
         )

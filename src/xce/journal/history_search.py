@@ -4,20 +4,19 @@ Each question runs along one index and names it, so that nothing is scanned that
 not ask for: by job, by user and end, by queue and end, by end, by user, queue or name.
 """
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_store import HistoryStore
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import Outcome
 from xce.model.request import ClassKey
+from xce.state.rights import Sight
 
 FOREVER: Final = (0, 1 << 62)
 _KEY: Final = msgspec.msgpack.Decoder(ClassKey)
-_NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
 Span = tuple[Micros, Micros]
 """From and to, both included."""
 Cursor = tuple[Micros, JobId, Index, int]
@@ -44,8 +43,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     submitted: Span = FOREVER
     dispatched: Span = FOREVER
     ended: Span = FOREVER
-    sees: Callable[[str, str, str], bool] | None = None
-    """Only jobs of which this is true: of owner, queue and project."""
+    sees: Sight | None = None
+    """Only jobs that may be seen; None: all."""
 
 
 class Sums(msgspec.Struct, frozen=True):
@@ -104,14 +103,12 @@ def _tables(search: Search) -> tuple[str, ...]:
 
 
 def _index(table: str, search: Search, *, is_named: bool) -> str:
-    """Return along which index rows are found."""
+    """Return along which index rows are found; empty: that of the key."""
     if search.jobs or is_named:
         return ""
     if search.user:
-        return f" INDEXED BY {table}_by_user"
-    if search.queue:
-        return f" INDEXED BY {table}_by_queue"
-    return f" INDEXED BY {table}_by_end"
+        return f"{table}_by_user"
+    return f"{table}_by_queue" if search.queue else f"{table}_by_end"
 
 
 class _Where:
@@ -127,19 +124,27 @@ class _Where:
 
     @property
     def text(self) -> str:
-        return " AND ".join(self.texts) or "1"
+        return " AND ".join(self.texts) or "1 = 1"
 
 
 class HistorySearch:
     """Asks a history store.
 
     Args:
-        connection: The store, open for reading.
+        store: Open for reading.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        connection.create_function("holds_host", 2, _holds_host, deterministic=True)
+    def __init__(self, store: HistoryStore) -> None:
+        self._store = store
+        self._dialect = store.dialect
+        self._asked: list[tuple[str, Sequence[object]]] | None = None
+        """Where it is kept what was asked."""
+
+    def _along(self, index: str) -> str:
+        return self._dialect.along.format(index) if index else ""
+
+    def _add_among(self, where: _Where, column: str, numbers: Sequence[int]) -> None:
+        where.add(self._dialect.among.format(column), self._dialect.numbers(numbers))
 
     def usage(self, search: Search, cursor: Cursor, limit: int) -> list[UsageRow]:
         """Return the next attempts and withdrawn runs behind ``cursor``, by their ends.
@@ -190,45 +195,39 @@ class HistorySearch:
         where.add("j.job > ?", behind)
         index = ""
         if search.jobs:
-            where.add("j.job IN (SELECT value FROM json_each(?))", _json(search.jobs))
+            self._add_among(where, "j.job", search.jobs)
         elif search.name and "*" not in search.name:
-            index = "INDEXED BY jobs_by_name"
+            index = "jobs_by_name"
         elif search.user:
-            index = "INDEXED BY jobs_by_user"
+            index = "jobs_by_user"
         elif search.queue:
-            index = "INDEXED BY jobs_by_queue"
+            index = "jobs_by_queue"
         if search.user:
-            where.add("j.user = ?", search.user)
+            where.add('j."user" = ?', search.user)
         if search.queue:
             where.add("j.queue = ?", search.queue)
         self._add_job_words(where, search)
         if search.submitted != FOREVER:
             low, high = self._job_range(search.submitted)
             where.add("j.job BETWEEN ? AND ?", low, high)
+        source = f"jobs j{self._along(index)}"
         rows = self._rows(
-            f"SELECT j.job FROM jobs j {index} WHERE {where.text} ORDER BY j.job LIMIT ?",
+            f"SELECT j.job FROM {source} WHERE {where.text} ORDER BY j.job LIMIT ?",
             (*where.values, limit),
         )
         return [job for (job,) in rows]
 
     def explain(self, search: Search, *, jobs: bool = False) -> str:
-        """Return how SQLite runs a question, for tests: which index it takes."""
-        plans: list[str] = []
-        self._connection.set_trace_callback(plans.append)
-        try:
-            if jobs:
-                self.find_jobs(search, 0, 1)
-            else:
-                self.usage(search, START, 1)
-                self.sums(search)
-        finally:
-            self._connection.set_trace_callback(None)
-        lines = [
-            str(row[3])
-            for statement in plans
-            for row in self._connection.execute(f"EXPLAIN QUERY PLAN {statement}")
-        ]
-        return "\n".join(lines)
+        """Return how the database runs a question, for tests: which index it takes."""
+        asked = self._asked = []
+        if jobs:
+            self.find_jobs(search, 0, 1)
+        else:
+            self.usage(search, START, 1)
+            self.sums(search)
+        self._asked, word = None, self._dialect.text_of
+        rows = [self._rows(f"{word} {text}", values) for text, values in asked]
+        return "\n".join(str(row[-1]) for found in rows for row in found)
 
     def _from(self, table: str, search: Search, bound: Micros = 0) -> tuple[str, _Where]:
         """Return the source of rows and the condition on them."""
@@ -238,15 +237,15 @@ class HistorySearch:
         if table == "attempts":
             where.add(f"t.outcome IN ({_marks(search.outcomes)})", *map(int, search.outcomes))
             if Outcome.NONE in search.outcomes and not search.never_ran:
-                where.add("(t.outcome OR t.started_at_us)")
+                where.add("(t.outcome != 0 OR t.started_at_us != 0)")
         is_named = bool(search.name) and "*" not in search.name
         if search.jobs:
-            where.add("t.job IN (SELECT value FROM json_each(?))", _json(search.jobs))
+            self._add_among(where, "t.job", search.jobs)
         elif is_named:
             where.add("t.job IN (SELECT job FROM jobs WHERE name = ?)", search.name)
-        source = f"{table} t{_index(table, search, is_named=is_named)}"
+        source = f"{table} t{self._along(_index(table, search, is_named=is_named))}"
         if search.user:
-            where.add("t.user = ?", search.user)
+            where.add('t."user" = ?', search.user)
         if search.queue:
             where.add("t.queue = ?", search.queue)
         where.add(f"{at} BETWEEN ? AND ?", max(low, bound), high)
@@ -258,29 +257,26 @@ class HistorySearch:
             self._add_host(where, search.host)
         has_words = search.project or search.sees or search.group
         if has_words or (search.name and not is_named):
-            source += " CROSS JOIN jobs j ON j.job = t.job"
+            source += f" {self._dialect.inwards} jobs j ON j.job = t.job"
             self._add_job_words(where, search)
         return source, where
 
     def _add_job_words(self, where: _Where, search: Search) -> None:
-        if search.name:
-            pattern = search.name.replace("[", "[[]").replace("?", "[?]")
-            where.add("j.name GLOB ?" if "*" in pattern else "j.name = ?",
-                      pattern if "*" in pattern else search.name)  # fmt: skip
+        if "*" in search.name:
+            where.add(self._dialect.like.format("j.name"), self._dialect.pattern(search.name))
+        elif search.name:
+            where.add("j.name = ?", search.name)
         if search.project:
             where.add("j.project = ?", search.project)
         if search.group:
-            where.add("j.cls IN (SELECT value FROM json_each(?))", self._classes_of(search.group))
+            self._add_among(where, "j.cls", self._classes_of(search.group))
         if search.sees is not None:
-            # One question at a time: it holds for this one.
-            self._connection.create_function("is_seen", 3, search.sees)
-            where.add("is_seen(j.user, j.queue, j.project)")
+            _add_sight(where, search.sees)
 
-    def _classes_of(self, group: str) -> str:
-        """Return the classes of jobs in a job group, as JSON."""
+    def _classes_of(self, group: str) -> list[int]:
+        """Return the classes of jobs in a job group."""
         rows = self._rows("SELECT cls, key FROM classes", ())
-        found = [cls for cls, key in rows if _KEY.decode(key).group == group]
-        return msgspec.json.encode(found).decode()
+        return [cls for cls, key in rows if _KEY.decode(key).group == group]
 
     def _add_host(self, where: _Where, name: str) -> None:
         rows = self._rows("SELECT number FROM hosts WHERE name = ?", (name,))
@@ -313,44 +309,66 @@ class HistorySearch:
         return low
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        try:
-            return self._connection.execute(statement, tuple(values)).fetchall()
-        except sqlite3.Error as error:
-            raise HistoryError(f"the history store: {error}") from error
+        if self._asked is not None:
+            self._asked.append((statement, values))
+        return self._store.rows(statement, values)
+
+
+def _add_sight(where: _Where, sight: Sight) -> None:
+    """Let through only jobs that may be seen: the asker's own, and those that a scope covers."""
+    texts: list[str] = ['j."user" = ?']
+    values: list[object] = [sight.user]
+    for queue, project in sight.scopes:
+        parts = []
+        if queue:
+            parts.append("j.queue = ?")
+            values.append(queue)
+        if project:
+            # As `xce.state.rights.is_under` decides.
+            trunk = project.rstrip("/")
+            parts.append(
+                "(j.project != '' AND (j.project IN (?, ?) OR substr(j.project, 1, ?) = ?))"
+            )
+            values += [project, trunk, len(trunk) + 1, f"{trunk}/"]
+        texts.append(f"({' AND '.join(parts)})" if parts else "1 = 1")
+    where.add(f"({' OR '.join(texts)})", *values)
 
 
 _COLUMNS: Final = {
     "attempts": ("t.ended_at_us", "t.idx", "t.attempt"),
     "withdrawn": ("t.at_us", "t.first", "-1"),
 }
-_TURN: Final = "(t.ended_at_us - t.submit_at_us) / 1e6"
-_RUN: Final = "(t.ended_at_us - t.started_at_us) / 1e6"
+_SECOND: Final = "CAST(1000000 AS DOUBLE PRECISION)"
+_ZERO: Final = "CAST(0 AS DOUBLE PRECISION)"
+_TURN: Final = f"(t.ended_at_us - t.submit_at_us) / {_SECOND}"
+_RUN: Final = f"(t.ended_at_us - t.started_at_us) / {_SECOND}"
 _HAS_RUN: Final = "t.started_at_us > 0 AND t.ended_at_us > t.started_at_us"
 _WAIT: Final = (
     "(CASE WHEN t.started_at_us > 0 THEN t.started_at_us ELSE t.ended_at_us END - t.submit_at_us)"
-    " / 1e6"
+    f" / {_SECOND}"
 )
-_HOG: Final = f"CASE WHEN {_TURN} > 0 THEN t.cpu_us / 1e6 / ({_TURN}) ELSE 0.0 END"
+_CPU: Final = f"t.cpu_us / {_SECOND}"
+_HOG: Final = f"CASE WHEN {_TURN} > 0 THEN {_CPU} / ({_TURN}) ELSE {_ZERO} END"
 _EXPANSION: Final = f"CASE WHEN {_HAS_RUN} THEN {_TURN} / ({_RUN}) END"
 _RAN: Final = f"CASE WHEN {_HAS_RUN} THEN {_RUN} END"
-_GONE: Final = "(t.at_us - t.submit_at_us) / 1e6"
+_GONE: Final = f"(t.at_us - t.submit_at_us) / {_SECOND}"
 
 
-def _three(text: str) -> str:
-    return f"total({text}), max({text}), min({text})"
+def _three(text: str, total: str = "") -> str:
+    return f"coalesce(sum({total or text}), 0), max({text}), min({text})"
 
 
+_ALL_GONE: Final = _three(_GONE, f"{_GONE} * t.size")
 _SUMS: Final = {
     "attempts": (
         f"count(*), count(CASE WHEN t.outcome = {int(Outcome.DONE)} THEN 1 END), "
-        f"count({_RAN}), min(t.ended_at_us) / 1e6, max(t.ended_at_us) / 1e6, "
-        + ", ".join(map(_three, ("t.cpu_us / 1e6", _WAIT, _TURN, _HOG, _EXPANSION, _RAN)))
+        f"count({_RAN}), min(t.ended_at_us) / {_SECOND}, max(t.ended_at_us) / {_SECOND}, "
+        + ", ".join(map(_three, (_CPU, _WAIT, _TURN, _HOG, _EXPANSION, _RAN)))
     ),
     "withdrawn": (
-        "total(t.size), 0, 0, min(t.at_us) / 1e6, max(t.at_us) / 1e6, 0.0, 0.0, 0.0, "
-        f"total({_GONE} * t.size), max({_GONE}), min({_GONE}), "
-        f"total({_GONE} * t.size), max({_GONE}), min({_GONE}), "
-        "0.0, 0.0, 0.0, NULL, NULL, NULL, NULL, NULL, NULL"
+        f"coalesce(sum(t.size), 0), 0, 0, min(t.at_us) / {_SECOND}, max(t.at_us) / {_SECOND}, "
+        f"{_ZERO}, {_ZERO}, {_ZERO}, {_ALL_GONE}, {_ALL_GONE}, {_ZERO}, {_ZERO}, {_ZERO}, "
+        "NULL, NULL, NULL, NULL, NULL, NULL"
     ),
 }
 """Count, done, ran, first and last end, then sum, maximum and minimum of each quantity."""
@@ -383,11 +401,3 @@ def _cursor(row: UsageRow) -> Cursor:
 
 def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _json(values: Sequence[int]) -> str:
-    return f"[{','.join(map(str, values))}]"
-
-
-def _holds_host(hosts: bytes | None, number: int) -> bool:
-    return hosts is not None and number in _NUMBERS.decode(hosts)

@@ -1,11 +1,10 @@
-"""Mail that is to be sent, in a SQLite file of its own beside the history store.
+"""Mail that is to be sent, in a database of its own beside the history store.
 
 It follows the journal with a cursor in the transaction of its rows, so that an event makes one row
 whenever its writer dies. A row is marked before its message leaves: what was marked when the writer
 died may have been sent, and is not sent again.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_sqlite import connect_sqlite
+from xce.journal.history_store import HistoryStore, HistoryTakenError, Row, Step
 from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros, Seq
@@ -30,7 +30,7 @@ JOB_MAX: Final = 1_000
 """Most messages about the elements of one job."""
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _CONFIG: Final = msgspec.msgpack.Decoder(MailConfig)
-_TABLES: Final = (
+TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS cursor (seq INTEGER NOT NULL, config BLOB NOT NULL,
     cluster TEXT NOT NULL)""",
     "CREATE TABLE IF NOT EXISTS specs (spec_id INTEGER PRIMARY KEY, notices INTEGER NOT NULL)",
@@ -44,6 +44,22 @@ _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS wishes (job INTEGER PRIMARY KEY, wishes BLOB NOT NULL)",
     "CREATE INDEX IF NOT EXISTS messages_by_time ON messages (next_at_us, number)",
 )
+
+
+_CURSOR: Final = "SELECT seq, config, cluster FROM cursor"
+_PUT_SPEC: Final = """INSERT INTO specs VALUES (?, ?)
+ON CONFLICT (spec_id) DO UPDATE SET notices = excluded.notices"""
+_PUT_JOB: Final = """INSERT INTO jobs (job, spec_id) VALUES (?, ?)
+ON CONFLICT (job) DO UPDATE SET spec_id = excluded.spec_id"""
+_PUT_WISHES: Final = """INSERT INTO wishes VALUES (?, ?)
+ON CONFLICT (job) DO UPDATE SET wishes = excluded.wishes"""
+_PUT_MESSAGE: Final = """INSERT INTO messages (job, idx, attempt, notice, at_us)
+VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+_COUNT_MESSAGE: Final = "UPDATE jobs SET messages = messages + 1 WHERE job = ?"
+KEYS: Final = {
+    "specs": ("spec_id",), "jobs": ("job",), "messages": ("number",), "wishes": ("job",),
+}  # fmt: skip
+"""The key of each table but ``cursor``."""
 
 
 class Letter(msgspec.Struct, frozen=True):
@@ -91,45 +107,35 @@ class MailSpool:
     """Gathers what mail is wanted about.
 
     Args:
-        path: The database; made where there is none.
+        place: The file, made where there is none; or a store with `TABLES`.
 
     Raises:
         HistoryError: It cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: Path | HistoryStore) -> None:
         self.config = MailConfig()
         """As of the last entry; what happens while no mail is sent makes no rows."""
         self.cluster = ""
         self.dropped = 0
         """Messages that were not taken since there were too many."""
-        try:
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            for statement in _TABLES:
-                self._connection.execute(statement)
-            (count,) = self._connection.execute("SELECT count(*) FROM cursor").fetchone()
-            if not count:
-                self._connection.execute(
-                    "INSERT INTO cursor VALUES (0, ?, '')", (_ENCODER.encode(self.config),)
-                )
-            row = self._connection.execute("SELECT seq, config, cluster FROM cursor").fetchone()
-            self.seq: Seq = row[0]
-            self.config, self.cluster = _CONFIG.decode(row[1]), row[2]
-            self._specs: dict[int, int] = dict(
-                self._connection.execute("SELECT spec_id, notices FROM specs")
-            )
-            self._jobs: dict[JobId, int] = dict(
-                self._connection.execute("SELECT job, spec_id FROM jobs")
-            )
-            self._wishes: dict[JobId, Wishes] = {
-                job: _WISHES.decode(content)
-                for job, content in self._connection.execute("SELECT job, wishes FROM wishes")
-            }
-        except sqlite3.Error as error:
-            raise HistoryError(f"{path}: {error}") from error
+        store = connect_sqlite(place, TABLES) if isinstance(place, Path) else place
+        self._store = store
+        self.place = store.place
+        rows = store.rows(_CURSOR)
+        if not rows:
+            first = "INSERT INTO cursor VALUES (0, ?, '')"
+            store.commit([(first, [(_ENCODER.encode(self.config),)])])
+            rows = store.rows(_CURSOR)
+        seq, config, self.cluster = rows[0]
+        self.seq: Seq = seq
+        self.config = _CONFIG.decode(config)
+        self._specs: dict[int, int] = dict(store.rows("SELECT spec_id, notices FROM specs"))
+        self._jobs: dict[JobId, int] = dict(store.rows("SELECT job, spec_id FROM jobs"))
+        self._wishes: dict[JobId, Wishes] = {
+            job: _WISHES.decode(content)
+            for job, content in store.rows("SELECT job, wishes FROM wishes")
+        }
         self._uses = Counter(self._jobs.values())
         self._next: Seq = self.seq
         self._rows: dict[tuple[JobId, Index, int, Notice], Micros] = {}
@@ -272,38 +278,16 @@ class MailSpool:
         """Store what was gathered; return whether there are new messages.
 
         Raises:
-            HistoryError: Nothing of it was stored; it may be tried again.
+            HistoryTakenError: Another process keeps the mail now.
+            HistoryError: It may be tried again: what has come through already is not stored twice.
         """
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(
-                "INSERT OR REPLACE INTO specs VALUES (?, ?)", list(self._new_specs.items())
-            )
-            connection.executemany(
-                "INSERT INTO jobs (job, spec_id) VALUES (?, ?) "
-                "ON CONFLICT (job) DO UPDATE SET spec_id = excluded.spec_id",
-                list(self._new_jobs.items()),
-            )
-            connection.executemany(
-                "INSERT OR REPLACE INTO wishes VALUES (?, ?)",
-                [(job, _ENCODER.encode(self._wishes[job])) for job in self._new_wishes],
-            )
-            dropped = self._store_rows()
-            for table in ("jobs", "wishes"):
-                connection.executemany(
-                    f"DELETE FROM {table} WHERE job = ?", [(job,) for job in self._gone]
-                )
-            connection.executemany(
-                "DELETE FROM specs WHERE spec_id = ?", [(one,) for one in self._gone_specs]
-            )
-            head = (self._next, _ENCODER.encode(self.config), self.cluster)
-            connection.execute("UPDATE cursor SET seq = ?, config = ?, cluster = ?", head)
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise HistoryError(f"{self.path}: {error}") from error
+        steps, dropped = self._steps()
+        head = (self._next, _ENCODER.encode(self.config), self.cluster)
+        claim = "UPDATE cursor SET seq = ?, config = ?, cluster = ? WHERE seq = ?"
+        is_done = self._store.commit(steps, claim=(claim, (*head, self.seq)))
+        if not is_done and self._store.rows(_CURSOR) != [head]:
+            # Else an earlier try has come through whose answer was lost.
+            raise HistoryTakenError(f"{self.place}: another process keeps the mail, too")
         has_new: bool = len(self._rows) > dropped
         self.seq = self._next
         self.dropped += dropped
@@ -314,25 +298,46 @@ class MailSpool:
             kept.clear()
         return has_new
 
-    def _store_rows(self) -> int:
-        """Add the messages that there is room for; return how many there was none for."""
+    def _steps(self) -> tuple[list[Step], int]:
+        """Return what is to be stored, and how many messages there is no room for."""
+        messages, dropped = self._fitting()
+        gone = [(job,) for job in self._gone]
+        steps: list[Step] = [
+            (_PUT_SPEC, list(self._new_specs.items())),
+            (_PUT_JOB, list(self._new_jobs.items())),
+            (_PUT_WISHES, [(job, _ENCODER.encode(self._wishes[job])) for job in self._new_wishes]),
+            (_PUT_MESSAGE, messages),
+            (
+                "UPDATE jobs SET messages = messages + 1 WHERE job = ?",
+                [row[:1] for row in messages],
+            ),
+            ("DELETE FROM jobs WHERE job = ?", gone),
+            ("DELETE FROM wishes WHERE job = ?", gone),
+            ("DELETE FROM specs WHERE spec_id = ?", [(one,) for one in self._gone_specs]),
+        ]
+        return steps, dropped
+
+    def _fitting(self) -> tuple[list[Row], int]:
+        """Return the messages that there is room for, and for how many there is none."""
         if not self._rows:
-            return 0
-        connection, dropped = self._connection, 0
-        (waiting,) = connection.execute("SELECT count(*) FROM messages").fetchone()
-        for (job, index, attempt, notice), at_us in self._rows.items():
-            found = connection.execute("SELECT messages FROM jobs WHERE job = ?", (job,)).fetchone()
-            if waiting >= ROWS_MAX or (found is not None and found[0] >= JOB_MAX):
-                dropped += 1
-                continue
-            waiting += 1
-            connection.execute(
-                "INSERT OR IGNORE INTO messages (job, idx, attempt, notice, at_us) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (job, index, attempt, int(notice), at_us),
+            return [], 0
+        store = self._store
+        ((waiting,),) = store.rows("SELECT count(*) FROM messages")
+        jobs = list(dict.fromkeys(job for job, *_ in self._rows))
+        among = store.dialect.among.format("job")
+        counts: Counter[JobId] = Counter(
+            dict(
+                store.rows(
+                    f"SELECT job, messages FROM jobs WHERE {among}", (store.dialect.numbers(jobs),)
+                )
             )
-            connection.execute("UPDATE jobs SET messages = messages + 1 WHERE job = ?", (job,))
-        return dropped
+        )
+        taken: list[Row] = []
+        for (job, index, attempt, notice), at_us in self._rows.items():
+            if waiting + len(taken) < ROWS_MAX and counts[job] < JOB_MAX:
+                taken.append((job, index, attempt, int(notice), at_us))
+                counts[job] += 1
+        return taken, len(self._rows) - len(taken)
 
     # Sending.
 
@@ -349,7 +354,7 @@ class MailSpool:
 
     def next_at_us(self) -> Micros | None:
         """Return when the next message is to be tried; None: there is none."""
-        (found,) = self._connection.execute("SELECT min(next_at_us) FROM messages").fetchone()
+        ((found,),) = self._store.rows("SELECT min(next_at_us) FROM messages")
         return None if found is None else int(found)
 
     def leave(self, letter: Letter) -> None:
@@ -371,20 +376,17 @@ class MailSpool:
 
     def close(self) -> None:
         """Close the database."""
-        self._connection.close()
+        self._store.close()
 
     def _select(self, where: str, values: tuple[int, ...]) -> list[tuple[int, ...]]:
         statement = (
             "SELECT number, job, idx, attempt, notice, at_us, tries FROM messages "
             f"WHERE {where} ORDER BY next_at_us, number LIMIT ?"
         )
-        return self._connection.execute(statement, values).fetchall()
+        return self._store.rows(statement, values)
 
     def _write(self, statement: str, *values: int) -> None:
-        try:
-            self._connection.execute(statement, values)
-        except sqlite3.Error as error:
-            raise HistoryError(f"{self.path}: {error}") from error
+        self._store.commit([(statement, [values])])
 
 
 def _letter(row: tuple[int, ...]) -> Letter:

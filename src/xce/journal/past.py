@@ -6,6 +6,7 @@ from xce.model.ids import Index, JobId, Micros
 from xce.model.job import ArraySpec, JobSpec, Outcome, Owner
 from xce.model.ranges import Ranges, contains
 from xce.model.request import ClassKey
+from xce.state.ineligible import Spans
 from xce.state.job import Ended
 
 
@@ -100,7 +101,7 @@ class PastJob(msgspec.Struct, frozen=True):
     """Likewise: what else happened, in order."""
     apart: tuple[PastForm, ...] = ()
     """What of it is not as the rest."""
-    ineligible: tuple[tuple[Ranges, Micros], ...] | None = None
+    ineligible: Spans | None = None
     """Where elements were asked for: for how long those of which indices pended while no session
     would try them; others never did. None: nobody knows."""
 

@@ -10,7 +10,7 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -41,6 +41,8 @@ class PostgresTarget(NamedTuple):
     """A file whose first line is the password; read at each connection, so that it may change."""
     password_env: str = ""
     """The environment variable that holds the password."""
+    section: str = "journal"
+    """Where the configuration names it, for messages."""
 
     def password(self) -> str | None:
         """Return the password; None: the database's own ways (``~/.pgpass``) are tried.
@@ -53,13 +55,13 @@ class PostgresTarget(NamedTuple):
                 return Path(self.password_file).read_text("utf-8").split("\n", 1)[0]
             except (OSError, UnicodeDecodeError) as error:
                 raise JournalRefusedError(
-                    f"journal.password_file: {self.password_file} cannot be read: {error}"
+                    f"{self.section}.password_file: {self.password_file} cannot be read: {error}"
                 ) from error
         if self.password_env:
             found = os.environ.get(self.password_env)
             if found is None:
                 raise JournalRefusedError(
-                    f"journal.password_env: the variable {self.password_env} is not set"
+                    f"{self.section}.password_env: the variable {self.password_env} is not set"
                 )
             return found
         return None
@@ -117,15 +119,23 @@ class Line:
         target: The database.
         name: What the database shows as the application's name.
         quiet_s: So long after a failure calls fail at once.
+        settings: Statements with which each connection begins.
     """
 
     def __init__(
-        self, thread: LoopThread, target: PostgresTarget, name: str, *, quiet_s: float = 0.0
+        self,
+        thread: LoopThread,
+        target: PostgresTarget,
+        name: str,
+        *,
+        quiet_s: float = 0.0,
+        settings: Sequence[str] = (),
     ) -> None:
         self._thread = thread
         self._target = target
         self._name = name
         self._quiet_s = quiet_s
+        self._settings = settings
         self._lock = asyncio.Lock()
         self._connection: Connection | None = None
         self._failed_at_s = -quiet_s
@@ -180,6 +190,8 @@ class Line:
             self._check_version(connection.get_server_version()[0])
             if await connection.fetchval("SHOW synchronous_commit") not in _DURABLE:
                 await connection.execute("SET synchronous_commit = on")
+            for statement in self._settings:
+                await connection.execute(statement)
         except BaseException:
             connection.terminate()
             raise
@@ -239,5 +251,5 @@ def load_asyncpg() -> Package:
         return importlib.import_module("asyncpg")
     except ModuleNotFoundError as error:
         raise JournalRefusedError(
-            "journal.postgres needs the package asyncpg: pip install 'xce[postgres]'"
+            "a database needs the package asyncpg: pip install 'xce[postgres]'"
         ) from error

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from xce.model.command import Accepted, Command
-from xce.model.effect import Effect, Identify, Launch, SetLimits
+from xce.model.effect import Effect, Launch
 from xce.model.ids import Epoch, Micros, Seq
 from xce.model.load import Sample
 from xce.model.observation import Observation
@@ -85,6 +85,8 @@ class Follow(msgspec.Struct, frozen=True, tag="follow", array_like=True):
 
     epoch: Epoch
     seq: Seq
+    crc: int = -1
+    """Of entry ``seq``; -1: not known."""
 
 
 class SnapshotPart(msgspec.Struct, frozen=True, tag="snapshot-part", array_like=True):
@@ -135,19 +137,6 @@ class JournalTrouble(msgspec.Struct, frozen=True, tag="journal-trouble", array_l
 
     text: str
     """Why it cannot; empty: it can."""
-
-
-SET_LIMITS_SINCE: Final = 2
-"""The protocol that has `SetLimits`: before it limits are those of the launch until the end; and
-`Identify`: before it nothing that a restored journal lacks is taken up again.
-"""
-
-
-def understood(effects: tuple[Effect, ...], protocol: int) -> tuple[Effect, ...]:
-    """Return the effects that a worker which speaks ``protocol`` knows."""
-    if protocol >= SET_LIMITS_SINCE:
-        return effects
-    return tuple(effect for effect in effects if not isinstance(effect, SetLimits | Identify))
 
 
 class Effects(msgspec.Struct, frozen=True, tag="effects", array_like=True):

@@ -4,7 +4,7 @@ A reason counts hosts as they were when it was told; this is what holds now.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from xce.sched.standing import compile_standing
 from xce.state.cluster import ClusterState
 from xce.state.hosts import Column, Flags
 from xce.state.job import Job
+
+NAMES_MAX: Final = 200_000
+REQUESTS_MAX: Final = 200
 
 
 class Excluded(NamedTuple):
@@ -54,14 +57,26 @@ class _Listing(Sieve):
             self.taken.append((self.reasons[-1], before > self.left))
 
 
+class Allowance:
+    """How much is named in one answer: beyond it hosts are counted. Others wait meanwhile."""
+
+    def __init__(self, names: int = NAMES_MAX, requests: int = REQUESTS_MAX) -> None:
+        self.names = names
+        self.requests = requests
+
+
 class Excluder:
     """Answers for many classes of one state.
 
     Args:
         state: Only read.
+        allowance: How much is asked at most; nothing is known beyond it.
     """
 
-    def __init__(self, state: ClusterState, policy: Policy = FIRST_COME) -> None:
+    def __init__(
+        self, state: ClusterState, allowance: Allowance, policy: Policy = FIRST_COME
+    ) -> None:
+        self.allowance = allowance
         self._state = state
         self._policy = policy
         self._facts = HostFacts(state.hosts, state.config)
@@ -78,7 +93,10 @@ class Excluder:
         load = tuple(sorted(queue.load_sched.items()))
         key = ShapeKey(found.key.request, queue.hosts, job.avoid, job.waited_us, load)
         known = self._known.get(key)
+        if known is None and self.allowance.requests <= 0:
+            return ()
         if known is None:
+            self.allowance.requests -= 1
             shape = compile_shape(key, found)
             compile_standing(shape, self._state, self._facts, self._policy)
             known = self._known[key] = tuple(self._each(shape, ""))

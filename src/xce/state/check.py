@@ -40,6 +40,7 @@ def check_hosts(state: ClusterState) -> None:
         is_away = number in table.away
         assert not (is_up and (is_lost or is_away)), f"host {name} is up, and is not"
         assert not (is_lost and is_away), f"host {name} is given up, and is waited for"
+        assert is_away or number not in table.unasked, f"host {name} is to be asked, and is there"
         assert not is_away or table.down_at_us[number], f"host {name}: since when is it away?"
         assert bool(table.is_fencing[number]) == (number in table.stale), f"host {name}: fencing"
         assert not (is_lost and state.on_host.get(number)), f"lost host {name} has attempts"
@@ -85,7 +86,7 @@ def check_job(state: ClusterState, job: Job) -> None:
             apart = not intersect(one.ranges, other.ranges)
             assert apart, f"job {job.id}: an element is in two variants"
     whole_us = max(0, state.now_us - job.submit_at_us)
-    for _, total_us in spans(state, job, ((0, job.size - 1),), state.now_us) or ():
+    for *_, total_us in spans(state, job, ((0, job.size - 1),), state.now_us) or ():
         assert 0 < total_us <= whole_us, f"job {job.id}: ineligible for {total_us} us of {whole_us}"
     alive = bool(job.pending or job.held or job.live)
     assert job.is_finished != alive, f"job {job.id}: finished is wrong"

@@ -7,22 +7,22 @@ as time passes: what it says now is how long the element was ineligible. Of what
 the clock stands, and what is kept is the whole.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from xce.model.ids import Micros
-from xce.model.ranges import (
-    ZERO,
-    Ranges,
-    contains,
-    intersect,
-    subtract,
-    unite,
-)
+from xce.model.ranges import ZERO, Ranges, from_runs, intersect, subtract, unite
 from xce.state.cluster import ClusterState, Shut
 from xce.state.job import Job
 
-Spans: TypeAlias = tuple[tuple[Ranges, Micros], ...]
+Span: TypeAlias = tuple[int, int, Micros]
+"""Elements ``first..last``, and an amount that each of them has."""
+Spans: TypeAlias = tuple[Span, ...]
+"""In the order of the elements, apart from each other; others have none."""
+_FIRST: Final = itemgetter(0)
+_LAST: Final = itemgetter(1)
 _NOTHING: Final[Spans] = ()
 
 
@@ -60,13 +60,11 @@ def _clocks(
     state: ClusterState, job: Job, among: Ranges, now_us: Micros
 ) -> Iterator[tuple[Ranges, Micros]]:
     """Yield what the clocks of waiting elements say, but for those that never went."""
-    if job.waits:
-        slow = intersect(unite(job.pending, job.held), among)
-    else:
-        slow = intersect(unite(job.held, job.awaiting), among)
+    pending, held = intersect(job.pending, among), intersect(job.held, among)
+    slow = unite(held, pending if job.waits else intersect(job.awaiting, among))
     if slow:
         yield slow, now_us
-    rest = subtract(intersect(job.pending, among), slow) if state.shut else ()
+    rest = subtract(pending, slow) if state.shut else ()
     for cls, _, part in job.forms(rest) if rest else ():
         clock = state.shut.get(state.classes[cls].key.queue)
         if clock is not None and (clock_us := clock.at(now_us)):
@@ -74,72 +72,99 @@ def _clocks(
 
 
 def _add(job: Job, among: Ranges, amount_us: Micros) -> None:
-    """Move what is kept of elements."""
-    if job.size == 1:
+    """Move what is kept of elements.
+
+    Many may be released one by one, so that only what is next to them is looked at.
+    """
+    kept = job.ineligible
+    if among == ((0, job.size - 1),):
         job.ineligible_us += amount_us
+        job.ineligible = tuple((low, high, behind + amount_us) for low, high, behind in kept)
         return
-    everything = ((0, job.size - 1),)
-    found: dict[Micros, Ranges] = {}
-    for part, behind_us in (*job.ineligible, (_rest(job), job.ineligible_us)):
-        for mine, more_us in ((intersect(part, among), amount_us), (subtract(part, among), 0)):
-            if mine:
-                found[behind_us + more_us] = unite(found.get(behind_us + more_us, ()), mine)
-    if found.get(job.ineligible_us, everything) == everything:
-        # Nothing is as the rest was: another one is the rest.
-        job.ineligible_us = next(iter(found))
-    found.pop(job.ineligible_us, None)
-    job.ineligible = tuple((part, behind_us) for behind_us, part in sorted(found.items()))
+    for low, high in among:
+        at, end = bisect_left(kept, low - 1, key=_LAST), bisect_right(kept, high + 1, key=_FIRST)
+        near = kept[at:end]
+        pieces = [(first, min(last, low - 1), behind) for first, last, behind in near]
+        pieces += [
+            (first, last, behind + amount_us)
+            for first, last, behind in _cut(near, low, high, job.ineligible_us)
+        ]
+        pieces += [(max(first, high + 1), last, behind) for first, last, behind in near]
+        kept = (*kept[:at], *_joined(pieces, job.ineligible_us), *kept[end:])
+    job.ineligible = kept
 
 
-def _rest(job: Job) -> Ranges:
-    rest: Ranges = ((0, job.size - 1),)
-    for part, _ in job.ineligible:
-        rest = subtract(rest, part)
-    return rest
+def _cut(kept: Spans, low: int, high: int, rest_us: Micros) -> Iterator[Span]:
+    """Yield the elements ``low..high`` by what is kept of them; of others it is ``rest_us``."""
+    for at in range(bisect_left(kept, low, key=_LAST), len(kept)):
+        first, last, amount_us = kept[at]
+        if first > high:
+            break
+        if low < first:
+            yield low, first - 1, rest_us
+        yield max(first, low), min(last, high), amount_us
+        low = last + 1
+    if low <= high:
+        yield low, high, rest_us
+
+
+def _joined(pieces: Iterable[Span], rest_us: Micros) -> list[Span]:
+    """Return pieces in order, joined where they touch, without those that are as the rest."""
+    found: list[Span] = []
+    for first, last, amount_us in pieces:
+        if first > last or amount_us == rest_us:
+            continue
+        if found and found[-1][1] == first - 1 and found[-1][2] == amount_us:
+            found[-1] = (found[-1][0], last, amount_us)
+        else:
+            found.append((first, last, amount_us))
+    return found
 
 
 def spans(state: ClusterState, job: Job, among: Ranges, now_us: Micros) -> Spans | None:
-    """Return how long elements of a job have been ineligible, those alike together; those that
-    never were are left out. None: nobody knows, the job is from before that was kept.
+    """Return how long elements of a job have been ineligible; those that never were are left out.
+    None: nobody knows, the job is from before that was kept.
     """
     if job.id < state.timed_from:
         return None
-    is_kept = job.ineligible_us or job.ineligible
-    if not (is_kept or job.waits or job.held or job.awaiting or state.shut):
+    kept, rest_us = job.ineligible, job.ineligible_us
+    if not (rest_us or kept or job.waits or job.held or job.awaiting or state.shut):
         return _NOTHING
-    found: dict[Micros, Ranges] = {}
-    kept = (*job.ineligible, (_rest(job) if job.ineligible else among, job.ineligible_us))
     clocks = [*_clocks(state, job, among, now_us)]
-    for part, behind_us in kept:
-        left = intersect(part, among)
-        for slow, clock_us in (*clocks, (left, 0)):
-            mine = intersect(left, slow)
-            left = subtract(left, mine)
-            if mine and behind_us + clock_us:
-                total_us = behind_us + clock_us
-                found[total_us] = unite(found.get(total_us, ()), mine)
-    return tuple((part, total_us) for total_us, part in sorted(found.items()))
+    for part, _ in clocks:
+        among = subtract(among, part)
+    return tuple(
+        _joined(
+            sorted(
+                (first, last, behind_us + clock_us)
+                for part, clock_us in (*clocks, (among, 0))
+                for low, high in part
+                for first, last, behind_us in _cut(kept, low, high, rest_us)
+            ),
+            0,
+        )
+    )
 
 
 def ineligible_us(state: ClusterState, job: Job, position: int, now_us: Micros) -> Micros | None:
     """Return how long an element has been ineligible; None: nobody knows."""
-    found = spans(state, job, ZERO if job.size == 1 else ((position, position),), now_us)
-    return None if found is None else (found[0][1] if found else 0)
+    among = ZERO if job.size == 1 else ((position, position),)
+    return span_at(spans(state, job, among, now_us), position)
 
 
-def alike(found: Spans | None, ranges: Ranges) -> Iterator[Ranges]:
-    """Yield the parts of ``ranges`` that were ineligible for equally long."""
-    for part, _ in found or ():
-        mine = intersect(ranges, part)
-        if mine:
-            yield mine
-        ranges = subtract(ranges, part)
-    if ranges:
-        yield ranges
+def alike(found: Spans | None, ranges: Ranges) -> Iterable[Ranges]:
+    """Return the parts of ``ranges`` that were ineligible for equally long."""
+    if not found:
+        return (ranges,) if ranges else ()
+    parts: dict[Micros, list[tuple[int, int]]] = {}
+    for low, high in ranges:
+        for first, last, span_us in _cut(found, low, high, 0):
+            parts.setdefault(span_us, []).append((first, last))
+    return map(from_runs, parts.values())
 
 
 def span_at(found: Spans | None, position: int) -> Micros | None:
     """Return what `spans` says of one element."""
     if found is None:
         return None
-    return next((us for part, us in found if contains(part, position, position)), 0)
+    return next(_cut(found, position, position, 0))[2]

@@ -48,7 +48,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     suspension_wanted: bool = False
     suspended_by_admin: bool = False
     signals: list[int] = []
-    """Signals asked for, in order; the first is number 1."""
+    """Signals asked for, in order; the first is number 1, and later where it was placed before the
+    journal was restored, see `xce.control.effects`."""
     rule: StartRule = StartRule.TURN
     stops: int = Stop.NONE
     """Why the cluster itself suspends it, as bits."""
@@ -289,9 +290,9 @@ class Job(msgspec.Struct, gc=False, array_like=True):
     """Elements that were changed apart from the rest, each in one of them; the rest is as the job.
     No two are alike, and none is as the job."""
     ineligible_us: Micros = 0
-    ineligible: tuple[tuple[Ranges, Micros], ...] = ()
-    """How far elements are behind their clocks of `xce.state.ineligible`, and those of which it is
-    another span than of the rest."""
+    ineligible: tuple[tuple[int, int, Micros], ...] = ()
+    """How far elements are behind their clocks of `xce.state.ineligible`; and ``first..last``, in
+    order, of which it is another span than of the rest."""
 
     def other_specs(self) -> list[int]:
         """Return the specs beside its own one that it uses, each as often as it does."""

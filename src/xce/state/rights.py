@@ -4,8 +4,9 @@ The apiserver asks before it passes a command on, and the controller asks again,
 configuration that holds when it decides.
 """
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
+
+import msgspec
 
 from xce.model.config import ClusterConfig, GrantConfig
 from xce.model.permission import BUILT_IN_ROLES, Actor, Permission, expand_permission
@@ -32,14 +33,27 @@ class _Grant(NamedTuple):
 
     def covers(self, queue: str, project: str) -> bool:
         """Return whether an object in this queue and project lies in the grant's scope."""
-        if self.queue and self.queue != queue:
-            return False
-        return not self.project or is_under(project, self.project)
+        return _covers((self.queue, self.project), queue, project)
 
     @property
     def is_everywhere(self) -> bool:
         """Whether its scope is the whole cluster."""
         return not (self.queue or self.project)
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """Which jobs a user may do something to who may not do it to all."""
+
+    user: str
+    """His own always."""
+    scopes: tuple[tuple[str, str], ...] = ()
+    """Queue and project of each of his grants; empty: any."""
+
+    def __call__(self, owner: str, queue: str, project: str) -> bool:
+        """Return whether a job of an owner, in a queue and a project, is among them."""
+        if owner and owner == self.user:
+            return True
+        return any(_covers(scope, queue, project) for scope in self.scopes)
 
 
 class Rights:
@@ -127,17 +141,13 @@ class Rights:
             permission in grant.permissions for grant in self._of(actor)
         )
 
-    def filter(
-        self, actor: Actor, permission: Permission
-    ) -> Callable[[str, str, str], bool] | None:
+    def filter(self, actor: Actor, permission: Permission) -> Sight | None:
         """Return a test of owner, queue and project; None: everything passes."""
         if self.may_everywhere(actor, permission):
             return None
-
-        def passes(owner: str, queue: str, project: str) -> bool:
-            return bool(self.basis(actor, permission, owner=owner, queue=queue, project=project))
-
-        return passes
+        grants = [grant for grant in self._of(actor) if permission in grant.permissions]
+        scopes = dict.fromkeys((grant.queue, grant.project) for grant in grants)
+        return Sight(actor.user, tuple(scopes))
 
     def is_admin(self, actor: Actor) -> bool:
         """Return whether everything is allowed to ``actor``."""
@@ -149,6 +159,11 @@ class Rights:
             for group in actor.groups:
                 found += self._groups.get(group, ())
         return found
+
+
+def _covers(scope: tuple[str, str], queue: str, project: str) -> bool:
+    """Return whether a scope, a queue and a project of which each may be empty, covers these."""
+    return scope[0] in ("", queue) and (not scope[1] or is_under(project, scope[1]))
 
 
 def _expand(permissions: tuple[str, ...]) -> frozenset[Permission]:

@@ -45,7 +45,7 @@ class Fence:
         return [a.Lease(until)] if until or is_news else []
 
     def _until(self, live: Live) -> tuple[Micros, Micros]:
-        since_us = self._contact_us or live.launched_us
+        since_us = max(self._contact_us, live.launched_us)
         if not since_us:
             return a.KEPT, a.KEPT
         frozen_us = since_us + live.launch.fence_us

@@ -6,13 +6,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from live import Live, until
 from pair import LEASE_S, Pair, open_pair, open_pair_on
 from postgres import Postgres, find_binaries, open_directory, open_postgres
 
-from xce.client.rest import Api, make_key
+from xce.client.rest import Api, UnreachableError, make_key
 from xce.daemon.components import find_daemons
 
 pytestmark = pytest.mark.skipif(find_binaries() is None, reason="there is no PostgreSQL")
@@ -123,11 +124,32 @@ def test_a_leader_that_is_told_to_end_hands_over_at_once(pair: Pair) -> None:
     assert live.output(job) == b"through\n"
 
 
+def courses(api: Api, job: int) -> list[str]:
+    """Return what the history says happened to a job."""
+    rows = api.call("GET", "/history/jobs", query=[("ids", str(job))])["rows"]
+    return [step["what"] for row in rows for step in row["steps"]]
+
+
+def usage(live: Live, last: int) -> list[dict[str, Any]]:
+    """Return the attempts that are over, when the last job's is there."""
+    query = [("user", "all")]
+    return until(
+        lambda: [
+            rows
+            for rows in [live.api().call("GET", "/history/usage", query=query)["rows"]]
+            if any(row["jobid"] == last for row in rows)
+        ],
+        "the history has it",
+    )[0]
+
+
 def test_a_second_machine_runs_some_daemons_and_serves_users_too(server: Postgres) -> None:
-    with open_pair(server, f"pair{time.monotonic_ns()}") as pair:
+    with open_pair(server, f"pair{time.monotonic_ns()}", with_history=True) as pair:
         live, second = pair.live, pair.second
         live.xce("up", "--hosts", "h[1-2]", "--slots", "8", "--timeout", "60")
+        assert f"history:    {pair.dsn}" in live.xce("status")
         job = live.submit("sleep 3; echo through")
+        live.kill("history")
         pair.configure_second()
         there = ["--dir", str(second.root)]
         assert "no daemon is called proxy" in live.xce("up", "--only", "proxy", *there, status=1)
@@ -139,16 +161,24 @@ def test_a_second_machine_runs_some_daemons_and_serves_users_too(server: Postgre
             assert names == {*only.split(","), "node-manager"}
             with contextlib.closing(Api(str(second.api_socket), wait_s=30)) as api:
                 assert api.call("GET", f"/jobs/{job}")["user"] == live.row(job)["user"]
+                until(lambda: courses(api, job), "the history goes on after one was killed")
                 live.xce("down")
                 until(lambda: "controller-started" in pair.log("controller"), "the second leads")
+                until(lambda: "history-opened" in pair.log("history"), "the second writes")
                 body = live.submission("echo held", hold=True)
                 answer = api.call("POST", "/jobs", document={"jobs": [body]}, key=make_key())
                 assert answer["results"][0]["jobid"] == job + 1
+                until(lambda: courses(api, job + 1), "the second's entries are stored")
             live.xce("up", "--timeout", "60")
             assert "scheduler" in live.xceadmin("peers"), "the one of this machine stands by"
             assert live.until_ended(job)["stat"] == "DONE"
             live.act("resume", job + 1)
             assert live.until_ended(job + 1)["stat"] == "DONE"
+            assert [row["jobid"] for row in usage(live, job + 1)] == [job, job + 1]
+            told = courses(live.api(), job)
+            assert [told.count(what) for what in ("submitted", "dispatched", "done")] == [1, 1, 1]
+            log = [line["event"] for line in live.lines_of("history")]
+            assert "standing-by" in log, "the second writes"
         finally:
             live.xce("down", *there, status=None)
 
@@ -172,20 +202,25 @@ def test_a_standby_takes_over_when_the_database_comes_back_without_the_leader() 
 
 
 def test_a_leader_outlives_a_short_outage_of_the_database() -> None:
-    with open_postgres() as own, open_pair(own, "pair", lease_s=10) as pair:
+    with open_postgres() as own, open_pair(own, "pair", lease_s=10, with_history=True) as pair:
         live = pair.live
         live.xce("up", "--hosts", "h1", "--slots", "2", "--timeout", "60")
         first = live.victims("controller")["controller"]
+        keeper = live.victims("history")["history"]
         own.stop(signal.SIGKILL)
         answers: list[int] = []
         waiting = threading.Thread(target=lambda: answers.append(live.submit("echo late")))
         waiting.start()
         time.sleep(1.5)
         assert answers == []
+        with live.api(wait_s=0) as api, pytest.raises(UnreachableError, match="^The history can"):
+            api.call("GET", "/jobs", [("ids", "77")])
         own.start()
         waiting.join(60)
         assert live.until_ended(answers[0])["stat"] == "DONE"
         assert live.victims("controller")["controller"] == first
+        assert [row["jobid"] for row in usage(live, answers[0])] == answers
+        assert live.victims("history")["history"] == keeper
 
 
 def test_the_database_itself_fails_over_under_load_and_nothing_acknowledged_is_lost() -> None:

@@ -1,7 +1,17 @@
 from rest_cluster import run_rest
 
-from xce.model.observation import HostDisconnected
+from xce.model.effect import Launch
+from xce.model.job import JobSpec
+from xce.model.observation import (
+    AttemptSeen,
+    AttemptTold,
+    HostDisconnected,
+    ReignBegan,
+    Reported,
+)
 from xce.testing.builders import (
+    ALICE,
+    join_host,
     leave_host,
     place,
     report_ended,
@@ -251,5 +261,36 @@ def test_jobs_that_follow_one_another_are_one_result_for_who_asks_for_runs():
         assert document["results"] == [
             {"job": str(jobs[0]), "jobid": jobs[0], "text": "killed", "count": 3}
         ]
+
+    run_rest(story)
+
+
+def test_what_a_restored_journal_lacks_is_adopted_by_an_administrator_and_hosts_tell_the_rest():
+    async def story(rest):
+        rest.controller.tell(ReignBegan(is_restored=True))
+        leave_host(rest.controller, "h1")
+        seen = [AttemptSeen(77, 3, 2, running=True), AttemptSeen(78, 0, 1, running=True)]
+        join_host(rest.controller, "h1", attempts=seen)
+        rest.link.pump()
+        body = {"action": "adopt", "hosts": ["h1"]}
+        assert (await rest.post("/hosts/actions", body))[0] == 403
+        rest.be("root", is_admin=True)
+        _, document = await rest.post("/hosts/actions", body)
+        assert document["results"][0]["text"] == "2 unknown attempts are being adopted"
+        _, document = await rest.get("/hosts")
+        host = document["hosts"][0]
+        assert (host["strangers"], host["adopting"], host["unadopted"]) == (2, 2, [])
+        launch = Launch(
+            77, [3], [2], JobSpec(), ALICE, "q", "", "c", (("h1", 1),), 1, 0, 0, 0, 0
+        )  # fmt: skip
+        told = (AttemptTold(3, 2, launch),)
+        rest.controller.tell(Reported("h1", 1, gone=((78, 0, 1),), told=told))
+        rest.link.pump()
+        _, document = await rest.get("/hosts")
+        host = document["hosts"][0]
+        assert (host["strangers"], host["adopting"]) == (1, 0)
+        (left,) = host["unadopted"]
+        assert (left["job"], left["attempt"]) == ("77[3]", 2)
+        assert "an older release" in left["reason"]
 
     run_rest(story)

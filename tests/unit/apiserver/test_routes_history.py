@@ -1,17 +1,23 @@
 """What was: courses, usage and sums, answered from the history store."""
 
+import asyncio
+import threading
+
 import msgspec
 from msgspec.structs import replace
 from rest_cluster import run_rest
 
 from xce.apiserver.courses import PIECE, SCOPES, Wanted, tell_page, usage_page
 from xce.apiserver.listing import parse_refs
+from xce.journal.history_reader import HistoryReader
 from xce.journal.history_search import START, Search
+from xce.journal.history_store import HistoryAwayError
 from xce.model.command import ResumeJobs, Selection, StopJobs, Tick
 from xce.model.config import GrantConfig, QueueConfig
-from xce.model.ids import SECOND_US
+from xce.model.ids import HOUR_US, SECOND_US
 from xce.model.job import EndCause, Owner
 from xce.model.observation import HostDisconnected
+from xce.state.rights import Sight
 from xce.testing.builders import (
     kill,
     place,
@@ -253,12 +259,8 @@ def test_jobs_that_a_caller_may_not_see_are_not_told():
         run_job(controller, submit(controller, submission(), owner=Owner("bob", 1002, 1002)))
         settle(rest)
 
-        def sees(owner, queue, project):
-            assert (queue, project) == ("normal", "default")
-            return owner == "bob"
-
-        reader = rest.backend.history
-        search = Search(sees=sees)
+        reader = HistoryReader(rest.history_file)
+        search = Search(sees=Sight("bob"))
         wanted = Wanted(search=search, states=SCOPES["all"])
         page = tell_page(reader, wanted, controller.now_us, ())
         assert [msgspec.json.decode(row)["user"] for row in page.rows] == ["bob"]
@@ -266,11 +268,15 @@ def test_jobs_that_a_caller_may_not_see_are_not_told():
         named = Wanted(search=search, states=SCOPES["all"], refs=refs, named=True)
         page = tell_page(reader, named, controller.now_us, ())
         assert page.missing == ("1",)
-        page = usage_page(reader, search, START, 9)
+        page = usage_page(reader, search, START, 9, {})
         assert [msgspec.json.decode(row)["jobid"] for row in page.rows] == [2]
+        queue = QueueConfig(name="normal", underrun_us=HOUR_US)
+        page = usage_page(reader, search, START, 9, {"normal": queue})
+        assert [msgspec.json.decode(row)["exceptions"] for row in page.rows] == [["underrun"]]
         asked = reader.search()
         assert [asked.sums(search).done, asked.sums(Search()).done] == [1, 2]
         assert asked.find_jobs(search, 0, 9) == [2]
+        reader.close()
 
     run_rest(story)
 
@@ -280,11 +286,13 @@ def test_a_large_array_that_a_caller_may_not_see_is_missing_once():
         controller = rest.controller
         array = submit(controller, submission(elements=f"1-{PIECE + 1}"))
         settle(rest)
-        search = Search(sees=lambda owner, queue, project: False)
+        search = Search(sees=Sight("nobody"))
         refs = parse_refs(str(array))
         wanted = Wanted(search=search, states=SCOPES["all"], refs=refs, named=True)
-        page = tell_page(rest.backend.history, wanted, controller.now_us, ())
+        reader = HistoryReader(rest.history_file)
+        page = tell_page(reader, wanted, controller.now_us, ())
         assert page.missing == (str(array),)
+        reader.close()
 
     run_rest(story)
 
@@ -310,3 +318,69 @@ def test_a_viewer_of_one_queue_sees_its_history_only():
         assert [(row["name"], row["njobs"]) for row in document["users"]] == [("alice", 1)]
 
     run_rest(story, grants=grants, queues=queues, everyone=("cluster:view", "queue:submit"))
+
+
+class Away:
+    """A history whose database does not answer."""
+
+    def close(self):
+        """Nothing is open."""
+
+    def __getattr__(self, name):
+        def fail(*_, **__):
+            raise HistoryAwayError("postgresql://db/xce: refused")
+
+        return fail
+
+
+def test_while_its_database_is_away_what_only_the_history_knows_is_refused_for_now():
+    async def story(rest):
+        job = await rest.submit("true")
+        place(rest.controller, job)
+        rest.link.pump()
+        rest.controller.state.next_job = rest.replica.state.next_job = 99
+        for archive in (rest.backend.history, rest.backend.archive):
+            archive._reader.close()
+            archive._reader = Away()
+        for path in ("/jobs/7", "/jobs?ids=7", f"/jobs?ids=7,{job}", "/arrays?ids=7",
+                     "/history/jobs?ids=7", "/history/usage", "/history/sums"):  # fmt: skip
+            status, document = await rest.get(path)
+            assert (status, document["code"]) == (503, "history-away"), path
+            assert rest.headers["Retry-After"] == "1"
+            assert "postgresql" not in document["detail"]
+        status, document = await rest.post("/jobs", {"command": "a", "dependency": "done(7)"})
+        assert (status, document["code"]) == (503, "history-away")
+        # What the state has is answered as ever, and what was done is told as done.
+        assert (await rest.get("/jobs", ids=job))[0] == 200
+        status, document = await rest.post(
+            "/jobs/actions", {"action": "kill", "select": {"jobs": [str(job), "7"]}}
+        )
+        assert status == 200
+        codes = [item.get("error", {}).get("code") for item in document["results"]]
+        assert codes == [None, "unknown-job"]
+
+    run_rest(story)
+
+
+def test_a_question_that_takes_long_holds_up_nobody_else():
+    async def story(rest):
+        await rest.submit("true")
+        settle(rest)
+        asked, go_on = threading.Event(), threading.Event()
+        real = rest.backend.history._reader.job
+
+        def slow(*given, **more):
+            asked.set()
+            assert go_on.wait(10)
+            return real(*given, **more)
+
+        rest.backend.history._reader.job = slow
+        question = asyncio.create_task(rest.get("/jobs", ids="77"))
+        await rest.until(asked.is_set)
+        assert (await rest.get("/hosts"))[0] == 200
+        assert (await rest.get("/history/jobs", ids="1"))[0] == 200
+        assert not question.done()
+        go_on.set()
+        assert (await question)[1]["missing"] == ["77"]
+
+    run_rest(story)

@@ -1,7 +1,7 @@
 import pytest
 
 from xce.config.parse import parse_config, parse_site_config
-from xce.config.site import JournalSite, SiteConfig
+from xce.config.site import DatabaseSite, JournalSite, SiteConfig
 from xce.model.config import ClusterConfig
 from xce.model.errors import ConfigError
 
@@ -14,7 +14,7 @@ def site(text):
 
 def test_without_a_word_the_journal_is_in_the_state_directory():
     assert parse_site_config({}) == SiteConfig()
-    assert site("cluster_name: c\n") == SiteConfig()
+    assert site("cluster_name: c\n") == SiteConfig(cluster_name="c")
 
 
 def test_a_database_is_named_with_where_its_password_is():
@@ -22,8 +22,15 @@ def test_a_database_is_named_with_where_its_password_is():
     assert found.journal == JournalSite(postgres=DSN, password_file="/etc/xce/pw", lease_s=7)
 
 
+def test_the_history_may_be_in_a_database_of_its_own():
+    found = site(f"history: {{postgres: '{DSN}', password_env: HISTORY_PW}}")
+    assert found.history == DatabaseSite(postgres=DSN, password_env="HISTORY_PW")
+    assert found.journal == JournalSite()
+
+
 def test_what_is_for_daemons_is_not_in_the_cluster_config():
     text = f"journal: {{postgres: '{DSN}'}}\ncontrollers: [/a/c.sock, /b/c.sock]\n"
+    text += f"history: {{postgres: '{DSN}'}}\n"
     assert site(text).controllers == ("/a/c.sock", "/b/c.sock")
     assert parse_config({"xce.yaml": text}) == ClusterConfig()
 
@@ -50,6 +57,12 @@ def test_controllers_of_other_machines_are_named_by_address():
             "journal: {postgres: 'postgresql://db/x', password_env: A, password_file: /a}",
             "exclude each other",
         ),
+        ("journal: {postgres: 'postgresql://db/x?sslpassword=x'}", "holds a password"),
+        ("history: {postgres: 'db1/xce?password=secret'}", r"'db1/xce\?password=\.\.\.' names no"),
+        ("history: {postgres: 'postgresql://xce:secret@db/xce'}", "history.postgres: holds a pass"),
+        ("history: {password_file: /a}", "history.password_file: is for a database"),
+        ("history: {postgres: 'postgresql://db/x', lease_s: 9}", "history has no key 'lease_s'"),
+        ("history: postgresql://db/x", "history: is no mapping"),
         ("journal: {sqlite: x}", "journal has no key 'sqlite'"),
         ("controllers: [c1]", "'c1' names no controller: expected host:port"),
         ("controllers: [c1:7820, 'c1:7820']", "c1:7820 stands twice"),

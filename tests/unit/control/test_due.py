@@ -9,7 +9,7 @@ from xce.model.reason import ReasonCode
 from xce.model.record import JobsForgotten, JobsReleased, KeysForgotten
 from xce.state.check import check_state
 from xce.state.view import pend_reason
-from xce.testing.builders import cluster, kill, run_job, submission, submit, tick
+from xce.testing.builders import cluster, kill, resume, run_job, submission, submit, tick
 
 
 @pytest.fixture
@@ -95,6 +95,24 @@ def test_an_ended_job_is_forgotten_after_the_clean_period(controller):
     for left in (state.jobs, state.specs, state.classes, state.names, state.finished):
         assert not left
     check_state(state)
+
+
+def test_so_much_is_said_of_the_waiting_of_ended_jobs_in_one_record_at_most(
+    controller, monkeypatch
+):
+    monkeypatch.setattr(due_module, "SLICE", 3)
+    jobs = [submit(controller, submission(elements="1-2", hold=True)) for _ in range(5)]
+    for job in jobs:
+        tick(controller, after_us=SECOND_US)
+        resume(controller, (job, 2, 2))
+    kill(controller, *jobs)
+    told = []
+    for _ in range(3):
+        tick(controller, after_us=2 * HOUR_US)
+        (record,) = controller.entries[-1].records
+        assert [row[0] for row in record.ineligible] == [job for job in record.jobs for _ in "ab"]
+        told.append(record.jobs)
+    assert told == [jobs[:2], jobs[2:4], jobs[4:]]
 
 
 def test_an_ended_job_is_not_forgotten_before_the_history_has_it(controller):

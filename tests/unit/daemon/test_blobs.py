@@ -6,7 +6,7 @@ import pytest
 from xce.daemon.blobs import UnnamedBlobs, find_unnamed
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_store import HistoryError
 from xce.testing.builders import cluster, run_job, submission, submit
 
 SCRIPT, ENVIRONMENT, INPUT, ORPHAN = (letter * 32 for letter in "abcd")

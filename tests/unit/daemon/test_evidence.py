@@ -17,19 +17,19 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_a_fresh_state_directory_has_nothing_to_lose(layout: Layout) -> None:
-    evidence.check_nothing_was_lost(layout, where="journal.db")
+    evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
     HistoryWriter(layout.history_file).close()
-    evidence.check_nothing_was_lost(layout, where="journal.db")
+    evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
 
 
 def test_a_history_store_that_has_no_tables_yet_is_no_evidence(layout: Layout) -> None:
     layout.history_file.touch()
-    evidence.check_nothing_was_lost(layout, where="journal.db")
+    evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
     with contextlib.closing(sqlite3.connect(layout.history_file)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("CREATE TABLE cursor (seq INTEGER)")
-        evidence.check_nothing_was_lost(layout, where="journal.db")
+        evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
 
 
 def test_a_history_store_that_is_being_made_meanwhile_is_no_evidence(tmp_path: Path) -> None:
@@ -40,18 +40,18 @@ def test_a_history_store_that_is_being_made_meanwhile_is_no_evidence(tmp_path: P
         )
         maker.start()
         while maker.is_alive():
-            evidence.check_nothing_was_lost(layout, where="journal.db")
+            evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
         maker.join()
 
 
 def test_a_history_store_that_is_unreadable_or_knows_entries_is_told(layout: Layout) -> None:
     layout.history_file.write_bytes(b"half a page")
     with pytest.raises(CorruptJournalError, match=r"history\.db cannot be read"):
-        evidence.check_nothing_was_lost(layout, where="journal.db")
+        evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
     layout.history_file.unlink()
     HistoryWriter(layout.history_file).close()
     with sqlite3.connect(layout.history_file) as connection:
         connection.execute("UPDATE cursor SET seq = 7")
     connection.close()
     with pytest.raises(CorruptJournalError, match="goes to entry 7"):
-        evidence.check_nothing_was_lost(layout, where="journal.db")
+        evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")

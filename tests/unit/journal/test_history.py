@@ -3,11 +3,13 @@ import sqlite3
 import msgspec
 import pytest
 from counted import count_calls
+from history_places import only_files, read_rows, run_sql
 
 from xce.apiserver.past_rows import past_elements
 from xce.journal.history import HistoryWriter
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import Happening, HistoryError
+from xce.journal.history_schema import Happening
+from xce.journal.history_store import HistoryError
 from xce.model.command import RequeueJobs
 from xce.model.config import QueueConfig
 from xce.model.entry import Cause, Entry
@@ -37,14 +39,9 @@ from xce.testing.builders import (
 )
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "history.db"
-
-
-def keep(path, entries):
+def keep(store, entries):
     """Store ``entries`` that are not stored yet; return the cursor."""
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     fresh = [entry for entry in entries if entry.seq > writer.seq]
     if fresh:
         writer.take(fresh, crc=7, epoch=3)
@@ -56,19 +53,19 @@ def keep(path, entries):
 
 
 @pytest.fixture
-def read(path):
-    reader = HistoryReader(path)
+def read(store):
+    reader = HistoryReader(store)
     yield reader
     reader.close()
 
 
-def test_a_job_is_told_with_all_that_was_known_of_it(path, read):
+def test_a_job_is_told_with_all_that_was_known_of_it(store, read):
     controller = cluster(["h1"])
     job = submit(controller, submission("sleep 1", name="n", tasks=1, project="p"))
     place(controller, job)
     report_started(controller, job)
     report_ended(controller, job, exit_code=3)
-    assert keep(path, controller.entries) == controller.state.seq
+    assert keep(store, controller.entries) == controller.state.seq
     past = read.job(job)
     assert past.spec == submission("sleep 1", name="n").spec
     assert (past.owner.user, past.key.queue, past.key.project) == ("alice", "normal", "p")
@@ -80,14 +77,14 @@ def test_a_job_is_told_with_all_that_was_known_of_it(path, read):
     assert read.outcomes([job, 99]) == [(job, Outcome.EXIT, 3)]
 
 
-def test_a_job_that_never_was_is_none_also_before_there_is_a_file(path, read):
+def test_a_job_that_never_was_is_none_also_before_there_is_a_file(store, read):
     assert read.job(1) is None
-    keep(path, cluster().entries)
+    keep(store, cluster().entries)
     assert read.job(1) is None
     assert read.outcomes([1]) == []
 
 
-def test_elements_ended_and_withdrawn_are_told_by_index(path, read):
+def test_elements_ended_and_withdrawn_are_told_by_index(store, read):
     controller = cluster(["h1"])
     job = submit(controller, submission(elements="1-9:2,20", name="a"))
     place(controller, job, 3, 5)
@@ -95,7 +92,7 @@ def test_elements_ended_and_withdrawn_are_told_by_index(path, read):
         report_started(controller, job, index)
     report_ended(controller, job, 3)
     kill(controller, (job, 7, 20))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     past = read.job(job)
     assert [element.index for element in past.elements] == [3]
     assert [(gone.first, gone.last) for gone in past.withdrawn] == [(7, 20)]
@@ -110,68 +107,64 @@ def test_elements_ended_and_withdrawn_are_told_by_index(path, read):
     assert [(gone.first, gone.last) for gone in part.withdrawn] == [(8, 9)]
 
 
-def test_hosts_of_a_parallel_job_and_who_ended_it_are_told(path, read):
+def test_hosts_of_a_parallel_job_and_who_ended_it_are_told(store, read):
     controller = cluster({"h1": 4, "h2": 4})
     job = submit(controller, submission(tasks=6))
     propose(controller, gang(controller, job, hosts={"h2": 4, "h1": 2}))
     report_started(controller, job)
     kill(controller, job)
     report_ended(controller, job, signal=15, exit_code=143)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (element,) = read.job(job).elements
     assert element.hosts == (("h2", 4), ("h1", 2))
     assert element.by == "alice"
     assert element.ended.cause == EndCause.OWNER
 
 
-def test_a_writer_that_died_goes_on_behind_its_cursor(path, read):
+def test_a_writer_that_died_goes_on_behind_its_cursor(store, read):
     controller = cluster()
     job = submit(controller)
     place(controller, job)
     half = len(controller.entries)
     report_started(controller, job)
     report_ended(controller, job)
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     writer.take(controller.entries[:half], crc=1, epoch=1)
     writer.commit()
     writer.take(controller.entries[half:], crc=1, epoch=1)
     writer.close()  # what was not committed is lost
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     assert (writer.seq, writer.crc, writer.epoch) == (controller.entries[half - 1].seq, 1, 1)
     writer.close()
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     assert len(read.job(job).elements) == 1
 
 
-def test_the_name_and_queue_of_a_job_are_found_also_by_a_writer_that_began_later(path, read):
+def test_the_name_and_queue_of_a_job_are_found_also_by_a_writer_that_began_later(store, read):
     controller = cluster()
     submit(controller, submission(name="one"))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     second = submit(controller, submission(name="one"))
-    keep(path, controller.entries)
-    rows = sqlite3.connect(path)
-    found = rows.execute("SELECT name, queue FROM jobs WHERE job = ?", (second,)).fetchone()
-    rows.close()
-    assert found == ("one", "normal")
+    keep(store, controller.entries)
+    found = read_rows(store, "SELECT name, queue FROM jobs WHERE job = ?", second)
+    assert found == [("one", "normal")]
 
 
-def test_a_job_is_told_as_what_it_was_changed_to(path, read):
+def test_a_job_is_told_as_what_it_was_changed_to(store, read):
     queues = (QueueConfig(name="normal", default=True), QueueConfig(name="night"))
     controller = cluster(queues=queues)
     job = submit(controller, submission(name="one", elements="1-3"))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     modify(controller, job, name="two", run_limit_us=60_000_000)
     switch(controller, "night", job)
     place(controller, job, 1)
     report_started(controller, job, 1)
     report_ended(controller, job, 1)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     past = read.job(job)
     assert (past.spec.name, past.key.queue, past.key.run_limit_us) == ("two", "night", 60_000_000)
-    with sqlite3.connect(path) as rows:
-        events = rows.execute("SELECT kind, text FROM events ORDER BY number").fetchall()
-        (queue,) = rows.execute("SELECT queue FROM attempts").fetchone()
-    rows.close()
+    events = read_rows(store, "SELECT kind, text FROM events ORDER BY number")
+    ((queue,),) = read_rows(store, "SELECT queue FROM attempts")
     assert events == [
         (Happening.MODIFIED, "name, run_limit_s"),
         (Happening.SWITCHED, "night"),
@@ -179,7 +172,7 @@ def test_a_job_is_told_as_what_it_was_changed_to(path, read):
     assert queue == "night"
 
 
-def test_a_history_that_begins_late_takes_the_state_as_it_is(path, read, tmp_path):
+def test_a_history_that_begins_late_takes_the_state_as_it_is(store, read, tmp_path):
     controller = cluster({"h1": 4, "h2": 4})
     serial = submit(controller, submission(name="s"))
     run_job(controller, serial)
@@ -193,7 +186,7 @@ def test_a_history_that_begins_late_takes_the_state_as_it_is(path, read, tmp_pat
     report_started(controller, wide)
     kill(controller, wide)
     state = load(dump(replayed(controller.entries)))
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     writer.begin(state, epoch=2)
     writer.commit()
     assert writer.seq == state.seq
@@ -201,7 +194,7 @@ def test_a_history_that_begins_late_takes_the_state_as_it_is(path, read, tmp_pat
     report_ended(controller, wide, signal=9)
     report_started(controller, array, 3)
     report_ended(controller, array, 3)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     whole = tmp_path / "whole.db"
     keep(whole, controller.entries)
     other = HistoryReader(whole)
@@ -210,24 +203,25 @@ def test_a_history_that_begins_late_takes_the_state_as_it_is(path, read, tmp_pat
     other.close()
 
 
-def test_a_history_that_is_given_a_later_state_fails_loudly(path):
+def test_a_history_that_is_given_a_later_state_fails_loudly(store):
     controller = cluster()
     submit(controller)
-    keep(path, controller.entries)
-    writer = HistoryWriter(path)
+    keep(store, controller.entries)
+    writer = HistoryWriter(store)
     with pytest.raises(HistoryError, match="what happened between is lost"):
         writer.begin(replayed(controller.entries), epoch=1)
     writer.close()
 
 
-def test_a_commit_that_fails_keeps_what_was_gathered(path, read, monkeypatch):
+@only_files
+def test_a_commit_that_fails_keeps_what_was_gathered(store, read, monkeypatch):
     controller = cluster()
     job = submit(controller)
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     writer.take(controller.entries, crc=1, epoch=1)
-    other = sqlite3.connect(path, isolation_level=None)
+    other = sqlite3.connect(store, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    writer._connection.execute("PRAGMA busy_timeout = 1")
+    writer.store.connection.execute("PRAGMA busy_timeout = 1")
     with pytest.raises(HistoryError, match="locked"):
         writer.commit()
     other.execute("ROLLBACK")
@@ -238,26 +232,27 @@ def test_a_commit_that_fails_keeps_what_was_gathered(path, read, monkeypatch):
     assert read.job(job) is not None
 
 
-def test_a_file_of_another_release_or_no_database_is_refused(path):
-    keep(path, cluster().entries)
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("UPDATE schema SET version = 99")
-    other.close()
+def test_a_store_of_another_release_is_refused(store):
+    keep(store, cluster().entries)
+    run_sql(store, "UPDATE schema SET version = 99")
     with pytest.raises(HistoryError, match="has schema 99"):
-        HistoryWriter(path)
-    reader = HistoryReader(path)
+        HistoryWriter(store)
+    reader = HistoryReader(store)
     with pytest.raises(HistoryError, match="has schema 99"):
         reader.job(1)
-    junk = path.with_name("junk.db")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    junk = tmp_path / "junk.db"
     junk.write_bytes(b"this is no database at all, but long enough to be read as one" * 20)
     with pytest.raises(HistoryError):
         HistoryWriter(junk)
 
 
-def test_many_ended_elements_of_one_record_are_stored_with_few_statements(path):
+def test_many_ended_elements_of_one_record_are_stored_with_few_statements(store):
     controller = cluster(["h1"])
     job = submit(controller, submission(elements="1-50000"))
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     writer.take(controller.entries, crc=1, epoch=1)
     writer.commit()
     count = 50_000
@@ -272,12 +267,12 @@ def test_many_ended_elements_of_one_record_are_stored_with_few_statements(path):
 
 
 @pytest.mark.parametrize("is_remembered", [True, False])
-def test_separate_jobs_withdrawn_together_cost_no_calls_each(path, read, is_remembered):
+def test_separate_jobs_withdrawn_together_cost_no_calls_each(store, read, is_remembered):
     controller = cluster(["h1"])
     jobs = [submit(controller) for _ in range(200)]
     array = submit(controller, submission(elements="1-3"))
     if not is_remembered:
-        keep(path, controller.entries)
+        keep(store, controller.entries)
     # A gap, an array among others in a command of its own, and an entry that is all plain jobs.
     del jobs[100]
     kill(controller, array)
@@ -285,8 +280,8 @@ def test_separate_jobs_withdrawn_together_cost_no_calls_each(path, read, is_reme
     kill(controller, *jobs)
     entry = controller.entries[-1]
     assert len(controller.entries) == before + 1
-    keep(path, controller.entries[:before])
-    writer = HistoryWriter(path)
+    keep(store, controller.entries[:before])
+    writer = HistoryWriter(store)
     record = Entry(entry.seq, entry.at_us, Cause("tick", "controller", ""), entry.records)
     assert count_calls(lambda: (writer.take([record], crc=1, epoch=1), writer.commit())) < 300
     writer.close()
@@ -300,7 +295,7 @@ def test_separate_jobs_withdrawn_together_cost_no_calls_each(path, read, is_reme
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
+def test_what_was_opened_again_is_told_by_its_last_end(store, read, at_once):
     controller = cluster(["h1"])
     job = submit(controller)
     run_job(controller, job, exit_code=3)
@@ -311,7 +306,7 @@ def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
     run_job(controller, job)
     steps.append(len(controller.entries))
     for count in steps[-1:] if at_once else steps:
-        keep(path, controller.entries[:count])
+        keep(store, controller.entries[:count])
         past = read.job(job)
         done, exited = {steps[0]: (0, 1), steps[1]: (0, 0), steps[2]: (1, 0)}[count]
         assert (past.done, past.exited) == (done, exited)
@@ -320,7 +315,7 @@ def test_what_was_opened_again_is_told_by_its_last_end(path, read, at_once):
     assert read.outcomes([job]) == [(job, Outcome.DONE, 0)]
 
 
-def test_why_a_job_was_requeued_is_told_as_long_as_there_is_history(path, read):
+def test_why_a_job_was_requeued_is_told_as_long_as_there_is_history(store, read):
     controller = cluster(["h1", "h2"])
     job = submit(controller, submission(rerunnable=True))
     place(controller, job)
@@ -329,29 +324,28 @@ def test_why_a_job_was_requeued_is_told_as_long_as_there_is_history(path, read):
     tick(controller, after_us=120_000_000)
     at_us = controller.now_us
     run_job(controller, job, host="h2")
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (element,) = read.job(job).elements
     text = "host h1 was lost: it was away for 2m"
     assert element.requeue == (EndCause.HOST_LOST, at_us, text)
     assert element.ended.attempt == 2
 
 
-def test_an_end_that_was_opened_again_takes_its_detail_along(path, read):
+def test_an_end_that_was_opened_again_takes_its_detail_along(store, read):
     controller = cluster(["h1"])
     job = submit(controller)
     run_job(controller, job, exit_code=3)
-    keep(path, controller.entries)
-    with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO details VALUES (?, 0, 'the disk was full')", (job,))
+    keep(store, controller.entries)
+    run_sql(store, f"INSERT INTO details VALUES ({job}, 0, 'the disk was full')")
     assert read.job(job).elements[0].detail == "the disk was full"
     controller.tell(RequeueJobs("alice", False, chosen(job), ("EXIT",)), by="alice")
     run_job(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (element,) = read.job(job).elements
     assert (element.detail, element.requeue[0]) == ("", EndCause.REQUEUE_OWNER)
 
 
-def test_how_long_elements_were_ineligible_is_told_once_they_have_left_the_state(path, read):
+def test_how_long_elements_were_ineligible_is_told_once_they_have_left_the_state(store, read):
     controller = cluster(["h1"], clean_period_us=60 * SECOND_US)
     job = submit(controller, submission(elements="1-9:2"))
     stop(controller, (job, 3, 5))
@@ -361,13 +355,13 @@ def test_how_long_elements_were_ineligible_is_told_once_they_have_left_the_state
     report_started(controller, job, 3)
     report_ended(controller, job, 3)
     kill(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     assert read.job(job).ineligible is None
     tick(controller, after_us=70 * SECOND_US)
     plain = submit(controller)
     run_job(controller, plain)
     tick(controller, after_us=70 * SECOND_US)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     assert plain not in controller.state.jobs
     assert read.job(plain).ineligible == ()
     rows = past_elements(read.job(job))
@@ -377,7 +371,7 @@ def test_how_long_elements_were_ineligible_is_told_once_they_have_left_the_state
     assert read.course(job).events[-1].kind != Happening.INELIGIBLE
 
 
-def test_of_jobs_that_an_earlier_release_has_forgotten_it_is_not_known(path, read):
+def test_of_jobs_that_an_earlier_release_has_forgotten_it_is_not_known(store, read):
     controller = cluster(["h1"], clean_period_us=SECOND_US)
     jobs = [submit(controller) for _ in range(2)]
     entries = []
@@ -397,5 +391,5 @@ def test_of_jobs_that_an_earlier_release_has_forgotten_it_is_not_known(path, rea
             )
             for one in controller.entries
         ]
-        keep(path, entries)
+        keep(store, entries)
     assert [read.job(job).ineligible for job in jobs] == [None, ()]

@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from history_places import only_files, read_rows
 from msgspec.structs import replace
 
 from xce.control.controller import Input
@@ -38,13 +39,8 @@ from xce.testing.builders import (
 EVERYTHING = ((0, 1 << 62),)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "history.db"
-
-
-def keep(path, entries):
-    writer = HistoryWriter(path)
+def keep(store, entries):
+    writer = HistoryWriter(store)
     fresh = [entry for entry in entries if entry.seq > writer.seq]
     writer.take(fresh, crc=7, epoch=3)
     writer.commit()
@@ -52,8 +48,8 @@ def keep(path, entries):
 
 
 @pytest.fixture
-def read(path):
-    reader = HistoryReader(path)
+def read(store):
+    reader = HistoryReader(store)
     yield reader
     reader.close()
 
@@ -67,28 +63,26 @@ def courses(read, job, now_us, runs=EVERYTHING):
     return list(tell_courses(read.course(job, runs), runs, now_us))
 
 
-def test_an_attempt_that_lasts_is_known_to_a_writer_that_begins_later(path, read):
+def test_an_attempt_that_lasts_is_known_to_a_writer_that_begins_later(store, read):
     controller = cluster({"h1": 2})
     job = submit(controller, submission())
     place(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     placed_at_us = controller.state.attempt(job, 0).placed_at_us
     report_started(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     assert course.stat == "RUN"
     assert course.last.is_live
     assert course.last.hosts == (("h1", 1),)
     report_ended(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     assert (course.stat, course.last.placed_at_us) == ("DONE", placed_at_us)
-    rows = sqlite3.connect(path)
-    assert rows.execute("SELECT count(*) FROM live").fetchone() == (0,)
-    rows.close()
+    assert read_rows(store, "SELECT count(*) FROM live") == [(0,)]
 
 
-def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(path, read):
+def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(store, read):
     controller = cluster({"h1": 2})
     job = submit(controller, submission())
     for _ in range(2):
@@ -101,8 +95,8 @@ def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(path, read):
     report_started(controller, job)
     report_ended(controller, job, exit_code=4)
     half = len(controller.entries) // 2
-    keep(path, controller.entries[:half])
-    keep(path, controller.entries)
+    keep(store, controller.entries[:half])
+    keep(store, controller.entries)
     past = read.course(job)
     assert [(a.ended.attempt, a.ended.outcome) for a in past.attempts] == [
         (1, Outcome.NONE),
@@ -124,14 +118,14 @@ def test_each_attempt_has_one_row_also_of_a_job_that_was_requeued(path, read):
     assert [row.attempt for row in rows] == [1, 2, 3, 4]
 
 
-def test_what_a_requeued_attempt_used_is_kept_and_counted(path, read):
+def test_what_a_requeued_attempt_used_is_kept_and_counted(store, read):
     controller = cluster({"h1": 2})
     given = submission()
     job = submit(controller, replace(given, spec=replace(given.spec, requeue_codes=(7,))))
     run_job(controller, job, exit_code=7)
     ended_at_us = controller.now_us - 5
     run_job(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     first, last = (attempt.ended for attempt in read.course(job).attempts)
     assert (first.outcome, first.exit_code, first.cause) == (
         Outcome.NONE, 7, EndCause.REQUEUE_EXIT,
@@ -153,7 +147,7 @@ def test_what_a_requeued_attempt_used_is_kept_and_counted(path, read):
         assert round(sums.cpu_s * 1_000) == 3 * (done + exited)
 
 
-def test_a_suspension_is_counted_as_whose_it_is(path, read):
+def test_a_suspension_is_counted_as_whose_it_is(store, read):
     controller = cluster({"h1": 2})
     job = submit(controller, submission())
     place(controller, job)
@@ -164,7 +158,7 @@ def test_a_suspension_is_counted_as_whose_it_is(path, read):
     controller.now_us += 7_000_000
     controller.tell(ResumeJobs("alice", False, whole), by="alice")
     write(controller, SuspensionDone([job], [0], False))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     assert course.stat == "RUN"
     assert course.spans_us["ususp"] >= 7_000_000
@@ -173,7 +167,7 @@ def test_a_suspension_is_counted_as_whose_it_is(path, read):
     assert words[-4:] == ["stop-asked", "suspended", "resume-asked", "resumed"]
 
 
-def test_checkpoints_are_told_with_who_asked_and_what_became_of_them(path, read):
+def test_checkpoints_are_told_with_who_asked_and_what_became_of_them(store, read):
     controller = cluster({"h1": 2})
     given = submission()
     spec = replace(given.spec, checkpoints=Checkpoints("/ck"))
@@ -183,7 +177,7 @@ def test_checkpoints_are_told_with_who_asked_and_what_became_of_them(path, read)
     ask = request_number(ends=False, forced=False)
     controller.tell(SignalJobs("alice", False, Selection(jobs=((job, ()),)), ask), by="alice")
     write(controller, CheckpointsSeen([job, job], [0, 0], [1, 2], ["", "no room"]))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     told = [(step.what, step.by, step.text) for step in course.steps[-3:]]
     assert told == [
@@ -193,13 +187,13 @@ def test_checkpoints_are_told_with_who_asked_and_what_became_of_them(path, read)
 
 
 @pytest.mark.parametrize("hold", [False, True])
-def test_an_end_that_was_opened_again_counts_and_the_job_goes_on(path, read, hold):
+def test_an_end_that_was_opened_again_counts_and_the_job_goes_on(store, read, hold):
     controller = cluster({"h1": 2})
     job = submit(controller, submission())
     run_job(controller, job, exit_code=3)
     again = RequeueJobs("alice", False, chosen(job), ("EXIT",), hold)
     controller.tell(again, by="alice")
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     assert course.stat == ("PSUSP" if hold else "PEND")
     (step,) = [step for step in course.steps if step.what == "reopened"]
@@ -207,7 +201,7 @@ def test_an_end_that_was_opened_again_counts_and_the_job_goes_on(path, read, hol
     if hold:
         controller.tell(ResumeJobs("alice", False, chosen(job)), by="alice")
     run_job(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     assert (course.stat, course.last.ended.attempt) == ("DONE", 2)
     assert read.outcomes([job]) == [(job, Outcome.DONE, 0)]
@@ -216,14 +210,14 @@ def test_an_end_that_was_opened_again_counts_and_the_job_goes_on(path, read, hol
     assert (sums.done, sums.exited) == (1, 1)
 
 
-def test_a_job_that_is_held_when_it_was_requeued_is_told_so(path, read):
+def test_a_job_that_is_held_when_it_was_requeued_is_told_so(store, read):
     controller = cluster({"h1": 2})
     job = submit(controller, submission())
     place(controller, job)
     report_started(controller, job)
     controller.tell(RequeueJobs("alice", False, chosen(job), hold=True), by="alice")
     report_ended(controller, job, signal=2)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (course,) = courses(read, job, controller.now_us)
     assert course.stat == "PSUSP"
     (step,) = [step for step in course.steps if step.what == "requeued"]
@@ -231,7 +225,7 @@ def test_a_job_that_is_held_when_it_was_requeued_is_told_so(path, read):
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_while_nothing_is_heard_of_a_host_its_jobs_are_unknown(path, read, at_once):
+def test_while_nothing_is_heard_of_a_host_its_jobs_are_unknown(store, read, at_once):
     controller = cluster(["h1", "h2"])
     job, other = submit(controller), submit(controller)
     place(controller, job)
@@ -245,7 +239,7 @@ def test_while_nothing_is_heard_of_a_host_its_jobs_are_unknown(path, read, at_on
     join_host(controller, "h1", attempts=[AttemptSeen(job, 0, 1, True)])
     steps.append(len(controller.entries))
     for count in steps[-1:] if at_once else steps:
-        keep(path, controller.entries[:count])
+        keep(store, controller.entries[:count])
         (course,) = courses(read, job, controller.now_us)
         assert course.stat == ("UNKWN" if count == steps[0] else "RUN")
     assert course.spans_us["unkwn"] >= 9_000_000
@@ -255,13 +249,13 @@ def test_while_nothing_is_heard_of_a_host_its_jobs_are_unknown(path, read, at_on
     assert course.spans_us["unkwn"] == 0
 
 
-def test_a_history_that_begins_late_knows_which_hosts_are_away(path, read):
+def test_a_history_that_begins_late_knows_which_hosts_are_away(store, read):
     controller = cluster(["h1"])
     job = submit(controller)
     place(controller, job)
     report_started(controller, job)
     controller.tell(HostDisconnected("h1", silent=True), by="host h1")
-    writer = HistoryWriter(path)
+    writer = HistoryWriter(store)
     writer.begin(load(dump(controller.state)), epoch=2)
     writer.commit()
     writer.close()
@@ -282,15 +276,17 @@ def test_a_history_that_begins_late_knows_which_hosts_are_away(path, read):
         (Search(user="u", host="h", outcomes=(Outcome.DONE,)), "attempts_by_user (user=?"),
     ],
 )
-def test_every_question_runs_along_an_index(path, read, search, index):
-    keep(path, cluster().entries)
+@only_files
+def test_every_question_runs_along_an_index(store, read, search, index):
+    keep(store, cluster().entries)
     plan = read.search().explain(search)
     assert index in plan
     assert not [line for line in plan.splitlines() if line.startswith(("SCAN t", "SCAN j USING"))]
 
 
-def test_the_sums_of_a_user_are_read_from_the_index_alone(path, read):
-    keep(path, cluster().entries)
+@only_files
+def test_the_sums_of_a_user_are_read_from_the_index_alone(store, read):
+    keep(store, cluster().entries)
     plan = read.search().explain(Search(user="u"))
     assert "USING COVERING INDEX attempts_by_user (user=?" in plan
     assert "USING COVERING INDEX attempts_by_end" in read.search().explain(Search())
@@ -306,18 +302,19 @@ def test_the_sums_of_a_user_are_read_from_the_index_alone(path, read):
         (Search(submitted=(5, 9)), "PRIMARY KEY (rowid>? AND rowid<?)"),
     ],
 )
-def test_jobs_are_found_along_an_index(path, read, search, index):
-    keep(path, cluster().entries)
+@only_files
+def test_jobs_are_found_along_an_index(store, read, search, index):
+    keep(store, cluster().entries)
     assert index in read.search().explain(search, jobs=True)
 
 
-def test_jobs_submitted_in_a_time_are_found_by_their_ids(path, read):
+def test_jobs_submitted_in_a_time_are_found_by_their_ids(store, read):
     controller = cluster()
     times = []
     for _ in range(9):
         controller.now_us += 1_000_000
         times.append(controller.state.jobs[submit(controller)].submit_at_us)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     search = read.search()
     assert search.find_jobs(Search(submitted=(times[2], times[5])), 0, 99) == [3, 4, 5, 6]
     assert search.find_jobs(Search(submitted=(times[2] + 1, times[5] - 1)), 0, 99) == [4, 5]
@@ -326,18 +323,19 @@ def test_jobs_submitted_in_a_time_are_found_by_their_ids(path, read):
     assert search.find_jobs(Search(), 7, 1) == [8]
 
 
-def test_a_store_of_the_first_release_is_brought_up_to_date(path, read):
+@only_files
+def test_a_store_of_the_first_release_is_brought_up_to_date(store, read):
     controller = cluster(["h1"])
     array = submit(controller, submission(elements="1-9"))
     place(controller, array, 1)
     report_started(controller, array, 1)
     kill(controller, (array, 1, 3))
     report_ended(controller, array, 1, signal=9)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     before = read.job(array)
     read.close()
-    make_first_release(path)
-    writer = HistoryWriter(path)
+    make_first_release(store)
+    writer = HistoryWriter(store)
     assert writer.seq == controller.state.seq
     writer.close()
     after = read.job(array)
@@ -346,7 +344,7 @@ def test_a_store_of_the_first_release_is_brought_up_to_date(path, read):
     assert after.elements[0].ended.cause == EndCause.OWNER
     job = submit(controller, submission())
     run_job(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     rows = read.search().usage(Search(user="alice"), START, 9)
     assert sorted((row.job, row.index, row.last) for row in rows) == [
         (array, 1, 1),
@@ -355,9 +353,9 @@ def test_a_store_of_the_first_release_is_brought_up_to_date(path, read):
     ]
 
 
-def make_first_release(path):
+def make_first_release(store):
     """Turn a store into one as the first release wrote it."""
-    database = sqlite3.connect(path, isolation_level=None)
+    database = sqlite3.connect(store, isolation_level=None)
     for statement in (
         """CREATE TABLE elements AS SELECT job, idx, outcome, exit_code, signal, cause, attempt,
         host, started_at_us, ended_at_us, cpu_us, max_mem_kib FROM attempts""",
@@ -387,15 +385,15 @@ _FEWER_PLACEMENTS = (
 )
 
 
-def make_second_release(path):
+def make_second_release(store):
     """Turn a store into one as it was when it kept hosts of the last attempt only."""
-    database = sqlite3.connect(path, isolation_level=None)
+    database = sqlite3.connect(store, isolation_level=None)
     for statement in (*_FEWER_PLACEMENTS, "UPDATE schema SET version = 2"):
         database.execute(statement)
     database.close()
 
 
-def test_each_attempt_is_told_with_the_hosts_that_it_had(path, read):
+def test_each_attempt_is_told_with_the_hosts_that_it_had(store, read):
     controller = cluster({"h1": 4, "h2": 4, "h3": 4})
     job = submit(controller, submission(tasks=6, rerunnable=True))
     places = ({"h1": 3, "h2": 3}, {"h3": 4, "h2": 2})
@@ -405,12 +403,12 @@ def test_each_attempt_is_told_with_the_hosts_that_it_had(path, read):
     tick(controller, after_us=120_000_000)
     controller.tell(Reported("h2", 1, gone=((job, 0, 1),)), by="host h2")
     propose(controller, gang(controller, job, hosts=places[1]))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     report_started(controller, job)
     told = [(attempt.ended.attempt, dict(attempt.hosts)) for attempt in read.course(job).attempts]
     assert told == [(1, places[0]), (2, places[1])]
     report_ended(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     (element,) = read.job(job).elements
     assert dict(element.hosts) == places[1]
     search = read.search()
@@ -419,29 +417,30 @@ def test_each_attempt_is_told_with_the_hosts_that_it_had(path, read):
         assert sorted(row.attempt for row in rows) == attempts, host
 
 
-def test_a_store_that_kept_hosts_of_last_attempts_is_brought_up_to_date(path, read):
+@only_files
+def test_a_store_that_kept_hosts_of_last_attempts_is_brought_up_to_date(store, read):
     controller = cluster({"h1": 4, "h2": 4})
     job, live = (submit(controller, submission(tasks=n, rerunnable=True)) for n in (6, 2))
     propose(controller, gang(controller, job, hosts={"h1": 3, "h2": 3}))
     report_started(controller, job)
     report_ended(controller, job)
     propose(controller, gang(controller, live, hosts={"h2": 2}))
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     before = read.course(job), read.course(live)
     read.close()
-    make_second_release(path)
-    HistoryWriter(path).close()
+    make_second_release(store)
+    HistoryWriter(store).close()
     assert (read.course(job), read.course(live)) == before
     assert dict(before[0].attempts[0].hosts) == {"h1": 3, "h2": 3}
 
 
-def test_jobs_of_a_group_are_found_and_not_those_below_it(path, read):
+def test_jobs_of_a_group_are_found_and_not_those_below_it(store, read):
     controller = cluster({"h1": 2})
     wanted = replace(submission(), group="/a")
     jobs = [submit(controller, replace(wanted, group=name)) for name in ("/a", "/a/b", "/a")]
     for job in jobs:
         run_job(controller, job)
-    keep(path, controller.entries)
+    keep(store, controller.entries)
     with_group = Search(group="/a")
     found = read.search()
     assert found.find_jobs(with_group, 0, 10) == [jobs[0], jobs[2]]

@@ -165,7 +165,7 @@ def test_what_was_placed_before_a_change_has_the_mail_that_it_was_placed_with(sp
     tick(controller, after_us=10**11)
     store(spool, controller.entries)
     assert not spool._wishes
-    assert not spool._connection.execute("SELECT * FROM wishes").fetchall()
+    assert not spool._store.rows("SELECT * FROM wishes")
 
 
 def test_what_has_left_the_cluster_is_forgotten_and_its_mail_is_not(spool):

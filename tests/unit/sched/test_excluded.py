@@ -7,7 +7,7 @@ from xce.apiserver.reason_rows import name_hosts, render_reason
 from xce.apiserver.rows import Listing
 from xce.model.command import SetHostsOpen
 from xce.model.config import QueueConfig
-from xce.sched.excluded import Excluder
+from xce.sched.excluded import Allowance, Excluder
 from xce.testing.builders import cluster, submission, submit
 from xce.testing.values import request
 
@@ -33,7 +33,7 @@ def told(world, wanted, queue="normal"):
     job = submit(world.controller, submission(queue=queue, asks=wanted))
     world.run()
     state = world.controller.state
-    found = Excluder(state).hosts_of(state.jobs[job], 0)
+    found = Excluder(state, Allowance()).hosts_of(state.jobs[job], 0)
     names = state.hosts.names
     hosts = {(one.role, one.code): [names[host] for host in one.hosts] for one in found}
     return hosts, world.memory.sleepers[state.jobs[job].cls].reason, job
@@ -64,8 +64,8 @@ def test_a_row_names_them_where_it_is_asked_to(world):
     _, reason, job = told(world, request(6))
     state = world.controller.state
     plain, named = (
-        Listing(state, {}, now_us=state.now_us, names_hosts=asked).elements(state.jobs[job])[0]
-        for asked in (False, True)
+        Listing(state, {}, now_us=state.now_us, naming=naming).elements(state.jobs[job])[0]
+        for naming in (None, Allowance())
     )
     assert {item.names for item in plain.reason.hosts} == {()}
     assert {item.code: item.names for item in named.reason.hosts} == {
@@ -73,3 +73,17 @@ def test_a_row_names_them_where_it_is_asked_to(world):
     }  # fmt: skip
     row = name_hosts(render_reason(reason, 0), (), state.hosts.names)
     assert row == render_reason(reason, 0)
+
+
+@pytest.mark.parametrize(
+    ("allowance", "named"),
+    [(Allowance(names=3), [True, False]), (Allowance(requests=1), [True, False]),
+     (Allowance(names=0), [False, False]), (Allowance(), [True, True])],
+)  # fmt: skip
+def test_beyond_what_one_answer_may_name_hosts_are_counted(world, allowance, named):
+    jobs = [told(world, request(size))[2] for size in (6, 7)]
+    state = world.controller.state
+    listing = Listing(state, {}, now_us=state.now_us, naming=allowance)
+    rows = [listing.elements(state.jobs[job])[0] for job in jobs]
+    assert [any(item.names for item in row.reason.hosts) for row in rows] == named
+    assert [sum(item.hosts for item in row.reason.hosts) for row in rows] == [4, 4]

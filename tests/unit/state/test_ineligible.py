@@ -1,5 +1,8 @@
 """How long elements pended while no session would try them."""
 
+import random
+import time
+
 import msgspec
 import pytest
 from pending_times import check_pending_times
@@ -8,8 +11,9 @@ from xce.config.values import parse_windows
 from xce.model.command import ResolveWindows, SetQueues
 from xce.model.config import QueueConfig
 from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US
+from xce.model.ranges import from_sorted
 from xce.state import snapshot
-from xce.state.ineligible import alike, ineligible_us, spans
+from xce.state.ineligible import alike, ineligible_us, span_at, spans
 from xce.testing.builders import (
     cluster,
     kill,
@@ -97,7 +101,50 @@ def test_elements_count_apart(controller):
     tick(controller, after_us=10 * MINUTE_US)
     assert [minutes(controller, job, at) for at in range(6)] == [0, 30, 20, 0, 20, 0]
     found = spans(controller.state, controller.job(job), ((0, 5),), controller.now_us)
-    assert [*alike(found, ((0, 5),))] == [((2, 2), (4, 4)), ((1, 1),), ((0, 0), (3, 3), (5, 5))]
+    assert [*alike(found, ((0, 5),))] == [((0, 0), (3, 3), (5, 5)), ((1, 1),), ((2, 2), (4, 4))]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_becomes_of_elements_in_whatever_order_each_has_its_own_time(controller, seed):
+    dice = random.Random(seed)
+    job = submit(controller, submission(elements="1-12", hold=dice.random() < 0.5))
+    for _ in range(40):
+        first = dice.randint(1, 12)
+        chosen = (job, first, dice.randint(first, 12))
+        match dice.randint(0, 5):
+            case 0 | 1:
+                stop(controller, chosen)
+            case 2 | 3:
+                resume(controller, chosen)
+            case 4:
+                is_active = dice.random() < 0.7
+                controller.tell(SetQueues("root", ("normal",), is_active=is_active, is_admin=True))
+            case _:
+                if dice.random() < 0.2:
+                    kill(controller, chosen)
+        tick(controller, after_us=dice.choice((0, MINUTE_US)))
+    whole = ((0, 11),)
+    found = spans(controller.state, controller.job(job), whole, controller.now_us)
+    assert sorted(alike(found, whole)) == sorted(
+        from_sorted(at for at in range(12) if span_at(found, at) == span_us)
+        for span_us in {span_at(found, at) for at in range(12)}
+    )
+
+
+def test_elements_that_are_released_one_by_one_cost_no_more_the_more_they_are():
+    controller = cluster()
+    job = submit(controller, submission(elements="1-1500", hold=True))
+    order = list(range(1, 1501))
+    random.Random(1).shuffle(order)
+    began = time.process_time()
+    for number in order:
+        controller.now_us += SECOND_US
+        resume(controller, (job, number, number))
+    found = spans(controller.state, controller.job(job), ((0, 1499),), controller.now_us)
+    assert len([*alike(found, ((0, 1499),))]) == 1500
+    told = [span_at(found, number - 1) for number in order]
+    assert told == sorted(told)
+    assert time.process_time() - began < 10
 
 
 def test_time_counts_while_the_queue_starts_nothing(controller):

@@ -44,6 +44,17 @@ def test_what_is_launched_before_anything_is_proved_counts_from_the_welcome() ->
     assert fence.lease([one]) == [Lease([(1, 0, 1, 68 * S, 88 * S)])]
 
 
+def test_what_is_launched_behind_a_later_welcome_counts_from_that_one() -> None:
+    fence = Fence()
+    fence.contact(10 * S)
+    early = fence.begin(live(1))
+    fence.meet(900 * S)
+    late = fence.begin(live(2))
+    assert fence.lease([early, late]) == [
+        Lease([(1, 0, 1, 70 * S, 90 * S), (2, 0, 1, 960 * S, 980 * S)])
+    ]
+
+
 def test_a_worker_that_knows_of_no_contact_leaves_what_it_finds_as_it_is() -> None:
     fence = Fence()
     fence.meet(5 * S)

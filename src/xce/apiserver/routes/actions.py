@@ -1,7 +1,7 @@
 """``POST /jobs/actions /queues/actions``: what is done to these."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
@@ -30,6 +30,7 @@ from xce.apiserver.problems import ProblemError, denied, refused
 from xce.apiserver.routes.submit import PastOutcomes, past_outcomes
 from xce.control.queues import refuse_queue
 from xce.control.selection import refuse_denied, refuse_unknown
+from xce.journal.history_reader import HistoryReader
 from xce.model.checkpoint import request_number
 from xce.model.command import (
     Accepted,
@@ -49,6 +50,7 @@ from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.resreq.array import parse_job_ref
 from xce.resreq.errors import JobRefError
+from xce.state.rights import Sight
 
 TRIES: Final = 20
 """So often a job is made out again that others are changing, too."""
@@ -104,16 +106,19 @@ async def act_on_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     is_same_twice = body.action in ("kill", "stop", "resume", "switch")
     reply = await backend.write(command, caller, repeatable=is_same_twice)
     decided = deque(reply.results)
+    past = await _past_among(backend, caller, reply.results)
     results = []
     for item in items:
         if isinstance(item, JobResult):
             results.append(item)
         else:
-            results += [_result(backend, caller, one) for one in _next_results(decided, *item)]
+            results += [
+                _result(backend, caller, one, past) for one in _next_results(decided, *item)
+            ]
     if call.header(RUNS) == "1":
-        results += [_result(backend, caller, one) for one in decided]
+        results += [_result(backend, caller, one, past) for one in decided]
     else:
-        results += [_result(backend, caller, one) for run in decided for one in each_of(run)]
+        results += [_result(backend, caller, one, past) for run in decided for one in each_of(run)]
     return answer(backend.replica.seq, JobActions(reply.seq, results))
 
 
@@ -177,7 +182,8 @@ async def _modify(
                 raise
             results.append(tell_problem(label_of(*item), error.problem))
         else:
-            found = _result(backend, call.caller, result)
+            past = await _past_among(backend, call.caller, [result])
+            found = _result(backend, call.caller, result, past)
             if isinstance(result, Accepted) or result.first < 0:
                 found = replace(found, job=label_of(*item))
             results.append(found)
@@ -202,7 +208,7 @@ async def _modify_one(
         items = composer.compose(job, runs)
         known: PastOutcomes = {}
         if "dependency" in composer.changed:
-            known = past_outcomes(backend, call, [items[0].submission.spec.dependency])
+            known = await past_outcomes(backend, call, [items[0].submission.spec.dependency])
         command = ModifyJobs(
             caller.user,
             caller.is_admin,
@@ -254,7 +260,7 @@ def _named(
             items.append((job_id, runs))
         else:
             backend.denials.note(caller, permission, f"job {job_id}")
-            items.append(_not_done(backend, caller, refusal))
+            items.append(_not_done(refusal))
     return items
 
 
@@ -289,20 +295,21 @@ def _selection(
     return Selection(jobs=tuple(item for item in items if not isinstance(item, JobResult)))
 
 
-def _result(backend: Backend, caller: Caller, item: Accepted | Refusal) -> JobResult:
+def _result(
+    backend: Backend, caller: Caller, item: Accepted | Refusal, past: Collection[JobId]
+) -> JobResult:
     if isinstance(item, Accepted):
         return tell_done(item)
     if item.permission:
         backend.denials.note(caller, item.permission, f"job {item.job}")
-    return _not_done(backend, caller, item)
+    return _not_done(item, past)
 
 
-def _not_done(backend: Backend, caller: Caller, item: Refusal) -> JobResult:
+def _not_done(item: Refusal, past: Collection[JobId] = ()) -> JobResult:
     if not item.job:
         return JobResult("", error=ActionError(item.code, item.text, item.lsf))
     code, text, lsf = item.code, item.text, item.lsf
-    is_gone = code is RefusalCode.UNKNOWN_JOB and item.job not in backend.replica.state.jobs
-    if is_gone and _is_past(backend, caller, item.job):
+    if item.job in past:
         # The state has forgotten it, the history has not (decision X-8).
         code, lsf = RefusalCode.ALREADY_FINISHED, "Job has already finished"
         text = f"job {item.job} has already finished"
@@ -310,10 +317,31 @@ def _not_done(backend: Backend, caller: Caller, item: Refusal) -> JobResult:
     return JobResult(label, error=ActionError(code, text, lsf, item.permission or UNSET))
 
 
-def _is_past(backend: Backend, caller: Caller, job: JobId) -> bool:
-    """Return whether the history has a job that the caller may know of."""
-    past = backend.past(job, with_elements=False)
-    sees = backend.sees(caller)
+async def _past_among(
+    backend: Backend, caller: Caller, results: Sequence[Accepted | Refusal]
+) -> frozenset[JobId]:
+    """Return which jobs that are unknown the history has, of those the caller may know of."""
+    jobs, sees = backend.replica.state.jobs, backend.sees(caller)
+    gone = {
+        item.job
+        for item in results
+        if isinstance(item, Refusal)
+        and item.code is RefusalCode.UNKNOWN_JOB
+        and item.job not in jobs
+    }
+    if not gone:
+        return frozenset()
+    try:
+        return await backend.history.ask(
+            lambda reader: frozenset(job for job in gone if _is_past(reader, sees, job))
+        )
+    except ProblemError:
+        # What was asked for is done: without the history some are only not found.
+        return frozenset()
+
+
+def _is_past(reader: HistoryReader, sees: Sight | None, job: JobId) -> bool:
+    past = reader.job(job, with_elements=False)
     return past is not None and (
         sees is None or sees(past.owner.user, past.key.queue, past.key.project)
     )

@@ -165,7 +165,7 @@ async def list_arrays(backend: Backend, call: Call) -> web.StreamResponse:
     query = call.query
     state, sees = backend.replica.state, backend.sees(call.caller)
     if "ids" in query:
-        rows, missing = _named_arrays(backend, query["ids"], query.get("user", ""), sees)
+        rows, missing = await _named_arrays(backend, query["ids"], query.get("user", ""), sees)
         return answer(backend.replica.seq, ArraysAnswer(rows, missing))
     user = query.get("user", call.caller.user)
     finished = parse_flag(query, "finished")
@@ -192,7 +192,7 @@ def _filter(name: str, user: str, spec: Callable[[Job], object]) -> Callable[[Jo
     return wants
 
 
-def _named_arrays(
+async def _named_arrays(
     backend: Backend, text: str, user: str, sees: Callable[[str, str, str], bool] | None
 ) -> tuple[list[ArrayRow], list[str]]:
     rows: list[ArrayRow] = []
@@ -205,7 +205,7 @@ def _named_arrays(
             place = backend.place_of(job)
             row = array_row(backend.replica.state, job) if job.array is not None else None
         else:
-            past = backend.past(job_id, with_elements=False)
+            past = await backend.past(job_id, with_elements=False)
             if past is not None:
                 place = (past.owner.user, past.key.queue, past.key.project)
             row = past_array_row(past) if past is not None and past.array is not None else None

@@ -47,7 +47,7 @@ async def judge(backend: Backend, call: Call) -> web.StreamResponse:
     replica = backend.replica
     while True:
         seq = replica.seq
-        known = past_outcomes(backend, call, [body.condition])
+        known = await past_outcomes(backend, call, [body.condition])
         verdict = judge_condition(
             replica.state, body.condition, call.caller.actor,
             known.get("past", ()), known.get("past_elements", ()),

@@ -43,7 +43,7 @@ async def force_job(backend: Backend, call: Call) -> web.StreamResponse:
     """Start a job or element out of its turn."""
     body: ForceBody = decode(_BODY, await call.body())
     query = {} if body.index is None else {"index": str(body.index)}
-    subject = subject_of(backend, call, query)
+    subject = await subject_of(backend, call, query)
     caller, index = call.caller, body.index or 0
     command = ForceJob(
         caller.user, caller.is_admin, subject.job_id, index, tuple(dict.fromkeys(body.hosts)),

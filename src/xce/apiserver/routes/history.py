@@ -78,8 +78,9 @@ async def list_usage(backend: Backend, call: Call) -> web.StreamResponse:
     if cursor is None:
         raise refused(RefusalCode.BAD_REQUEST, f"{query['cursor']!r} is no cursor")
     limit = parse_number(query, "limit", PAGE, low=1, high=PAGE_MAX)
+    queues = backend.replica.state.queues
     page: HistoryPage = await backend.archive.ask(
-        lambda reader: usage_page(reader, search, cursor, limit), seq=seq
+        lambda reader: usage_page(reader, search, cursor, limit, queues), seq=seq
     )
     return answer(seq, CoursesAnswer(seq, backend.now(), page.rows, page.missing, page.next))
 

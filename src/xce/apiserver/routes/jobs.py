@@ -12,7 +12,7 @@ from xce.apiserver.backend import Backend, check_job
 from xce.apiserver.call import ENCODER, Call, answer, raw_answer
 from xce.apiserver.listing import JobLister, parse_number, parse_query
 from xce.apiserver.problems import GONE, refused
-from xce.apiserver.subject import WHOLE, Subject
+from xce.apiserver.subject import WHOLE, Subject, find_subject
 from xce.apiserver.why import explain
 from xce.jobspec.render import render_spec
 from xce.model.refusal import RefusalCode
@@ -28,7 +28,7 @@ async def list_jobs(backend: Backend, call: Call) -> web.StreamResponse:
         backend.replica, backend.history, query, backend.now_us, sees=backend.sees(call.caller)
     )
     rows: list[bytes] = []
-    for part in lister.slices():
+    async for part in lister.slices():
         rows += part
         await asyncio.sleep(0)
     body = b'{"seq":%d,"now":%s,"jobs":[%s],"missing":%s,"next":%s}' % (
@@ -41,7 +41,7 @@ async def list_jobs(backend: Backend, call: Call) -> web.StreamResponse:
     return raw_answer(lister.seq, body)
 
 
-def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
+async def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
     """Return the job, and perhaps element, that a path and its parameters name.
 
     Raises:
@@ -55,10 +55,10 @@ def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
     index = WHOLE
     if query.get("index"):
         index = parse_number(query, "index", 0, low=0, high=INDEX_MAX)
-    subject = Subject(backend, int(text), WHOLE)
+    subject = await find_subject(backend, int(text), WHOLE)
     check_job(backend, call.caller, call.permission, subject.job_id, subject.place)
     if index != WHOLE:
-        subject = Subject(backend, int(text), index)
+        subject = await find_subject(backend, int(text), index)
     subject.sees = backend.sees(call.caller)
     if index == 0 and subject.is_array:
         subject.index = WHOLE
@@ -67,12 +67,12 @@ def subject_of(backend: Backend, call: Call, query: dict[str, str]) -> Subject:
 
 async def show_job(backend: Backend, call: Call) -> web.StreamResponse:
     """Show one job, element or array, whatever its state and owner."""
-    return raw_answer(backend.replica.seq, subject_of(backend, call, call.query).render())
+    return raw_answer(backend.replica.seq, (await subject_of(backend, call, call.query)).render())
 
 
 async def show_why(backend: Backend, call: Call) -> web.StreamResponse:
     """Tell why a job is where it is, and what would let it start."""
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     found, seq = explain(subject), backend.replica.seq
     index = subject.waiting_index()
     if index is not None and call.query.get("advice") != "0":
@@ -83,7 +83,7 @@ async def show_why(backend: Backend, call: Call) -> web.StreamResponse:
 
 async def show_script(backend: Backend, call: Call) -> web.StreamResponse:
     """Show the text that a job runs."""
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     content = await backend.link.fetch_blob(subject.spec.script)
     if content is None:
         raise refused(GONE, f"the script of job {subject.job_id} is not kept any more", status=410)
@@ -94,7 +94,7 @@ async def show_environment(backend: Backend, call: Call) -> web.StreamResponse:
     """Show the variables that a job was submitted with: ``NAME=value``, a NUL behind each but the
     last.
     """
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     content: bytes | None = b""
     if subject.spec.env:
         content = await backend.link.fetch_blob(subject.spec.env)
@@ -106,7 +106,7 @@ async def show_environment(backend: Backend, call: Call) -> web.StreamResponse:
 
 async def show_spec(backend: Backend, call: Call) -> web.StreamResponse:
     """Show a job as a jobspec, whichever way it was submitted."""
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     content = await backend.link.fetch_blob(subject.spec.script)
     script = (content or b"").decode("utf-8", "replace")
     found = render_spec(subject.spec, subject.key, script=script, standing=subject.standing)
@@ -118,10 +118,10 @@ async def wait_for_job(backend: Backend, call: Call) -> web.StreamResponse:
     query = call.query
     timeout_s = parse_number(query, "timeout", WAIT_S_MAX, low=0, high=86_400)
     deadline = time.monotonic() + min(timeout_s, WAIT_S_MAX)
-    subject = subject_of(backend, call, query)
+    subject = await subject_of(backend, call, query)
     while not subject.is_over:
         left = deadline - time.monotonic()
         if left <= 0 or not await backend.waits.wait(subject.job_id, left):
             return web.Response(status=204, headers={"XCE-Seq": str(backend.replica.seq)})
-        subject = subject_of(backend, call, query)
+        subject = await subject_of(backend, call, query)
     return raw_answer(backend.replica.seq, subject.render())

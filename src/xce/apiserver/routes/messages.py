@@ -69,7 +69,7 @@ def _posts(subject: Subject) -> dict[int, Post]:
 
 async def list_messages(backend: Backend, call: Call) -> web.StreamResponse:
     """Tell what was written to a job."""
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     seq = backend.replica.seq
     rows = render_posts(_posts(subject))
     return answer(seq, MessagesAnswer(seq, subject.job_id, max(subject.index, 0), rows))
@@ -79,7 +79,7 @@ async def post_message(backend: Backend, call: Call) -> web.StreamResponse:
     """Write to a job."""
     body: MessageBody = decode(_BODY, await call.body(BODY_MAX))
     query = {} if body.index is None else {"index": str(body.index)}
-    subject = subject_of(backend, call, query)
+    subject = await subject_of(backend, call, query)
     caller = call.caller
     if bool(body.attached) != bool(body.content):
         raise refused(RefusalCode.BAD_REQUEST, "attached and content belong together")
@@ -100,7 +100,7 @@ async def post_message(backend: Backend, call: Call) -> web.StreamResponse:
 
 async def show_attachment(backend: Backend, call: Call) -> web.StreamResponse:
     """Show the file that is attached to a message."""
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     box = parse_number(call.query, "box", 0, low=0, high=BOX_MAX)
     post = _posts(subject).get(box)
     if post is None or not post.blob:

@@ -148,7 +148,7 @@ def _not_started(subject: Subject, *, is_over: bool) -> ProblemError:
 async def read_output(backend: Backend, call: Call) -> web.StreamResponse:
     """Read what a job wrote, or follow it until the job is over."""
     query = call.query
-    subject = subject_of(backend, call, query)
+    subject = await subject_of(backend, call, query)
     stream = query.get("stream") or "stdout"
     if stream not in ("stdout", "stderr", ROLES):
         raise refused(RefusalCode.BAD_REQUEST, f"stream={stream}: expected stdout, stderr or roles")
@@ -177,7 +177,8 @@ async def _follow(backend: Backend, call: Call, output: Output, offset: int) -> 
     """Send what there is, then what comes, until the job is over and all was sent."""
     headers = {"Content-Type": BYTES, "XCE-Seq": str(backend.replica.seq)}
     query = call.query
-    is_over = subject_of(backend, call, query).is_over
+    subject = await subject_of(backend, call, query)
+    is_over = subject.is_over
     chunk = await output.read(offset, CHUNK)
     if is_over:
         check_chunk(chunk)
@@ -194,9 +195,10 @@ async def _follow(backend: Backend, call: Call, output: Output, offset: int) -> 
         if not backend.is_logged_in(call.caller):
             raise ConnectionResetError  # cut off, so that nobody takes it for all
         if offset >= chunk.size and not is_over:
-            await backend.waits.wait(subject_of(backend, call, query).job_id, pause_s)
+            await backend.waits.wait(subject.job_id, pause_s)
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
-        is_over = subject_of(backend, call, query).is_over
+        subject = await subject_of(backend, call, query)
+        is_over = subject.is_over
         try:
             chunk = await output.read(offset, CHUNK)
         except ProblemError:

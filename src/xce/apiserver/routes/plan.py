@@ -49,7 +49,7 @@ async def plan_job(backend: Backend, call: Call) -> web.StreamResponse:
     command = SubmitJobs(
         owner=call.caller.owner,
         jobs=(compiled.submission,),
-        **past_outcomes(backend, call, [compiled.submission.spec.dependency]),
+        **await past_outcomes(backend, call, [compiled.submission.spec.dependency]),
         is_admin=call.caller.is_admin,
         groups=call.caller.groups,
     )

@@ -9,7 +9,7 @@ from xce.apiserver.backend import Backend
 from xce.apiserver.call import Call, answer
 from xce.apiserver.identity import group_names
 from xce.apiserver.problems import denied, refused
-from xce.apiserver.subject import WHOLE, Subject
+from xce.apiserver.subject import WHOLE, find_subject
 from xce.model.permission import PERMISSIONS, Actor, Permission
 from xce.model.refusal import RefusalCode
 
@@ -45,7 +45,7 @@ async def show_rbac(backend: Backend, call: Call) -> web.StreamResponse:
         )
     actor = _actor(backend, call, user)
     about = query.get("object") or "cluster"
-    owner, queue, project = _place(backend, call, about)
+    owner, queue, project = await _place(backend, call, about)
     basis = backend.rights.basis(
         actor, Permission(permission), owner=owner, queue=queue, project=project
     )
@@ -67,7 +67,7 @@ def _actor(backend: Backend, call: Call, user: str) -> Actor:
     return Actor(user, group_names(user, account.pw_gid), is_admin)
 
 
-def _place(backend: Backend, call: Call, text: str) -> tuple[str, str, str]:
+async def _place(backend: Backend, call: Call, text: str) -> tuple[str, str, str]:
     """Return owner, queue and project of ``cluster``, ``queue:NAME``, ``project:PATH``, ``job:ID``.
 
     Raises:
@@ -82,7 +82,7 @@ def _place(backend: Backend, call: Call, text: str) -> tuple[str, str, str]:
         case "project" if name:
             return "", "", name
         case "job" if name.isascii() and name.isdigit() and len(name) <= 19:
-            subject = Subject(backend, int(name), WHOLE)
+            subject = await find_subject(backend, int(name), WHOLE)
             sees = backend.sees(call.caller)
             if sees is None or sees(*subject.place):
                 return subject.place

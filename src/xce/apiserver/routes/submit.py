@@ -24,7 +24,7 @@ from xce.apiserver.problems import (
 from xce.apiserver.submission import Compiled
 from xce.apiserver.submission_body import SubmissionBody
 from xce.control.submit import refuse_submit
-from xce.journal.history_schema import HistoryError
+from xce.journal.history_reader import HistoryReader
 from xce.model.command import Accepted, SubmitJobs
 from xce.model.config import ClusterConfig
 from xce.model.dependency import WHOLE, And, Condition, Dependency, Not, Or, Subject
@@ -34,6 +34,7 @@ from xce.model.permission import Permission
 from xce.model.refusal import Refusal, RefusalCode
 from xce.net.message import Answer
 from xce.resreq.dependency import parse_dependency
+from xce.state.rights import Sight
 
 LINES: Final = 2_000
 """Most jobs in one command."""
@@ -126,7 +127,7 @@ async def _submit_one(
         jobs=(compiled.submission,),
         blobs=backend.sent.unsent(compiled.blobs),
         key=key,
-        **past_outcomes(backend, call, [compiled.submission.spec.dependency]),
+        **await past_outcomes(backend, call, [compiled.submission.spec.dependency]),
         wall_us=backend.now_us,
         is_admin=call.caller.is_admin,
         groups=call.caller.groups,
@@ -174,10 +175,39 @@ class PastOutcomes(TypedDict, total=False):
     past_elements: tuple[tuple[JobId, Index, int, int], ...]
 
 
-def past_outcomes(backend: Backend, call: Call, texts: Sequence[str]) -> PastOutcomes:
-    """Return how jobs and elements ended that dependencies name and that left the state (X-34)."""
+async def past_outcomes(backend: Backend, call: Call, texts: Sequence[str]) -> PastOutcomes:
+    """Return how jobs and elements ended that dependencies name and that left the state (X-34).
+
+    Raises:
+        ProblemError: The history cannot be read.
+    """
     if not any(texts):
         return {}
+    sees = backend.sees(call.caller)
+    found: PastOutcomes = {}
+    told: set[JobId] = set()
+    # While the history is asked others may leave the state.
+    while True:
+        wanted, elements = _gone(backend, texts)
+        if wanted.keys() <= told:
+            return found
+        told |= wanted.keys()
+
+        def ask(reader: HistoryReader) -> PastOutcomes:
+            jobs = [job for job in wanted if sees is None or _is_seen(reader, sees, job)]  # noqa: B023
+            named = [key for key in elements if key[0] in jobs]  # noqa: B023 - at once
+            return {
+                "past": tuple(reader.outcomes(jobs)),
+                "past_elements": tuple(reader.element_outcomes(named)),
+            }
+
+        found = await backend.history.ask(ask)
+
+
+def _gone(
+    backend: Backend, texts: Sequence[str]
+) -> tuple[dict[JobId, None], dict[tuple[JobId, Index], None]]:
+    """Return which jobs and elements dependencies name that are not in the state any more."""
     state = backend.replica.state
     wanted: dict[JobId, None] = {}
     elements: dict[tuple[JobId, Index], None] = {}
@@ -191,24 +221,11 @@ def past_outcomes(backend: Backend, call: Call, texts: Sequence[str]) -> PastOut
                 wanted[subject.job] = None
                 if subject.index != WHOLE:
                     elements[subject.job, subject.index] = None
-    sees = backend.sees(call.caller)
-    if sees is not None:
-        wanted = {job: None for job in wanted if _sees_past(backend, sees, job)}
-        elements = {key: None for key in elements if key[0] in wanted}
-    if not wanted:
-        return {}
-    try:
-        return {
-            "past": tuple(backend.history.outcomes(wanted)),
-            "past_elements": tuple(backend.history.element_outcomes(elements)),
-        }
-    except HistoryError:
-        backend.log.exception("history-not-read")
-        return {}
+    return wanted, elements
 
 
-def _sees_past(backend: Backend, sees: Callable[[str, str, str], bool], job: JobId) -> bool:
-    past = backend.past(job, with_elements=False)
+def _is_seen(reader: HistoryReader, sees: Sight, job: JobId) -> bool:
+    past = reader.job(job, with_elements=False)
     return past is not None and sees(past.owner.user, past.key.queue, past.key.project)
 
 
@@ -399,7 +416,7 @@ class _Bulk:
             blobs=backend.sent.unsent(blobs),
             key=self._key,
             line=first,
-            **past_outcomes(backend, self._call, conditions),
+            **await past_outcomes(backend, self._call, conditions),
             wall_us=backend.now_us,
             is_admin=caller.is_admin,
             groups=caller.groups,

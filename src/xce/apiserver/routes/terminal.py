@@ -63,13 +63,13 @@ class _Hosted(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(ask, **fields)
 
 
-def _interactive(backend: Backend, call: Call) -> Subject:
+async def _interactive(backend: Backend, call: Call) -> Subject:
     """Return the job.
 
     Raises:
         ProblemError: It is none of the caller's, or not interactive.
     """
-    subject = subject_of(backend, call, call.query)
+    subject = await subject_of(backend, call, call.query)
     subject.must_be_one()
     if subject.spec.terminal is None:
         raise refused(
@@ -99,7 +99,7 @@ def frame(kind: bytes, place: int = 0, content: bytes = b"") -> bytes:
 async def attach_terminal(backend: Backend, call: Call) -> web.StreamResponse:
     """Stream what an interactive job writes."""
     offset = parse_number(call.query, "offset", 0, low=0, high=PLACE_MAX)
-    _interactive(backend, call)
+    await _interactive(backend, call)
     response = web.StreamResponse(
         headers={"Content-Type": FRAMES, "XCE-Seq": str(backend.replica.seq)}
     )
@@ -124,7 +124,7 @@ async def _stream(backend: Backend, call: Call, response: web.StreamResponse, of
     while True:
         if not backend.is_logged_in(call.caller):
             raise ConnectionResetError  # cut off, so that nobody takes it for all
-        subject = _interactive(backend, call)
+        subject = await _interactive(backend, call)
         hosted = _hosted(subject)
         piece = TerminalPiece(0, offset, b"", error="not connected")
         if hosted is not None:
@@ -169,7 +169,7 @@ def _may_pass(error: str) -> bool:
 async def _leave(backend: Backend, call: Call) -> None:
     """End the job of who is gone: hang it up, or kill it where it has not started."""
     try:
-        subject = _interactive(backend, call)
+        subject = await _interactive(backend, call)
         hosted = _hosted(subject)
         if subject.is_over:
             return
@@ -193,7 +193,7 @@ async def write_terminal(backend: Backend, call: Call) -> web.StreamResponse:
     columns = parse_number(query, "columns", 0, low=0, high=SIZE_MAX)
     is_end, hangs_up = parse_flag(query, "end"), parse_flag(query, "hang_up")
     typed = await call.body(PIECE)
-    subject = _interactive(backend, call)
+    subject = await _interactive(backend, call)
     hosted = _hosted(subject)
     if hosted is None:
         if subject.is_over:

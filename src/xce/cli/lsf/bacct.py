@@ -34,14 +34,15 @@ Usage: bacct [options] [job_ID | "job_ID[index_list]" ...]
   -b              each job as well, on one line
   -d  -e          only those that ended DONE; EXIT
   -w              names are not cut (they never are)
+  -x              only exceptions: jobs that ran longer (overrun) or shorter (underrun) than those
+                  of their queue shall
 {FILTER_USAGE}"""
 OPTIONS = Options(
-    {**dict.fromkeys(("-l", "-UF", "-b", "-d", "-e", "-w"), FLAG), **FILTERS},
+    {**dict.fromkeys(("-l", "-UF", "-b", "-d", "-e", "-w", "-x"), FLAG), **FILTERS},
     {
         **REFUSED,
-        "-x": "there are no exceptions of jobs",
         "-U": "there are no advance reservations",
-        "-E": "eligible pending time is not told apart",
+        "-E": "waits are whole: bjobs -o 'ependtime ipendtime' tells them apart, job by job",
         "-cname": "there is one cluster",
         "-aff": "affinity is not kept",
         "-gpu": "counters of a job stand in its requirement: bacct -l",
@@ -252,10 +253,12 @@ def execute(context: Context) -> int:
     for line in render_question(context, filters):
         context.out(line)
     pages = HistoryPages(context.api, "/history/usage", filters, pairs)
-    if any("[" in one for one in filters.ids):
+    if parsed.has("-x") or any("[" in one for one in filters.ids):
         named: list[Row] = []
         for rows in pages:
             named += [row for row in expand(rows) if is_named(row, filters.ids)]
+        if parsed.has("-x"):
+            named = [row for row in named if row.get("exceptions")]
         _list_jobs(context, [named])
         sums = add_up(named)
     else:

@@ -1,13 +1,15 @@
 """What the `xce` command sees of a cluster on this machine: its daemons, and what it answers."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from xce.client.rest import Api, ProblemError, UnreachableError
 from xce.daemon.components import find_daemons
+from xce.daemon.config_directory import load_site
 from xce.daemon.paths import Layout
 from xce.daemon.processes import ProcessId
+from xce.model.errors import XceError
 
 NODE_MANAGER = "node-manager"
 
@@ -67,6 +69,24 @@ def render_mode(mode: str) -> list[str]:
         f"mode:       {mode.upper()}: test tools may submit past the apiserver, and this",
         "            machine may speak without TLS. Not for work: xce.yaml says `mode: test`",
     ]
+
+
+def load_places(layout: Layout) -> dict[str, str]:
+    """Return where journal and history are, as the configuration says now; it holds no secret."""
+    try:
+        site = load_site(layout.config)
+    except XceError:
+        return {}
+    return {
+        "journal": site.journal.postgres or str(layout.journal),
+        "history": site.history.postgres or str(layout.history),
+    }
+
+
+def render_places(places: Mapping[str, Any]) -> list[str]:
+    """Return what is said about journal and history that are not in the state directory."""
+    found = [(name, str(places.get(name, "/"))) for name in ("journal", "history")]
+    return [f"{name}:    {place}" for name, place in found if not place.startswith("/")]
 
 
 def count_running(layout: Layout) -> int | None:

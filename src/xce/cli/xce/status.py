@@ -6,7 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from xce.cli.xce.cluster import ask_ready, load_daemons, open_api, render_mode, running_daemons
+from xce.cli.xce.cluster import (
+    ask_ready,
+    load_daemons,
+    load_places,
+    open_api,
+    render_mode,
+    render_places,
+    running_daemons,
+)
 from xce.client.rest import ProblemError, UnreachableError
 from xce.daemon.paths import find_layout
 from xce.daemon.processes import ProcessId
@@ -38,6 +46,7 @@ def load_status(settings: Settings) -> dict[str, Any]:
         "ready": face is not None,
         "trouble": face.trouble if face else "",
         "state_dir": str(layout.root),
+        **load_places(layout),
         "cluster": face.name if face else None,
         "mode": face.mode if face else None,
         "daemons": daemons,
@@ -51,7 +60,11 @@ def render_status(status: dict[str, Any]) -> str:
     if not status["daemons"]:
         return f"no cluster runs here for {status['state_dir']}"
     head = f"cluster {status['cluster']}: ready" if status["ready"] else "cluster: not ready"
-    lines = [f"{head}    ({status['state_dir']})", *render_mode(status["mode"] or "production")]
+    lines = [
+        f"{head}    ({status['state_dir']})",
+        *render_places(status),
+        *render_mode(status["mode"] or "production"),
+    ]
     lines += [f"{status['trouble']}; nothing is accepted until it can"] if status["trouble"] else []
     lines.append("")
     rows: list[tuple[str, ...]] = [("DAEMON", "PID", "UP", "RESTARTS", "MEMORY", "")]

@@ -13,8 +13,10 @@ from xce.cli.xce.cluster import (
     ask_ready,
     joined_hosts,
     load_daemons,
+    load_places,
     render_log_tail,
     render_mode,
+    render_places,
     running_daemons,
 )
 from xce.cli.xce.environment import render_how_to_go_on
@@ -214,5 +216,5 @@ def _render_ready(settings: Settings, layout: Layout, face: ClusterFace, *, is_n
         lines.append(f"to come:    {missing} hosts of other machines have not joined")
     for text in sorted({str(row.get("isolation") or "") for row in face.hosts} - {""}):
         lines.append(f"isolation:  {text}")
-    lines += render_mode(face.mode)
+    lines += [*render_places(load_places(layout)), *render_mode(face.mode)]
     return "\n".join([*lines, *render_how_to_go_on(settings)])

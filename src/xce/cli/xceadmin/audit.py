@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from xce.cli.xceadmin.journal import open_found
+from xce.daemon.journals import find_history
 from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 from xce.journal.audit import AuditRow
@@ -34,7 +35,7 @@ def run_audit(settings: Settings, *, user: str, since: str, denied: bool, as_jso
         try:
             found = (
                 row
-                for row in read_audit(reader, layout.history_file)
+                for row in read_audit(reader, find_history(layout))
                 if row.at >= since_s
                 and (not user or row.user == user)
                 and (not denied or row.result == "denied")

@@ -1,5 +1,6 @@
 """`xceadmin backup`, `xceadmin restore`: a cluster's state in one file, and back again."""
 
+import contextlib
 import shutil
 import sys
 import time
@@ -14,12 +15,13 @@ from xce.config.parse import parse_site_config
 from xce.config.site import SiteConfig
 from xce.daemon.components import find_daemons
 from xce.daemon.config_directory import load_config, load_site
-from xce.daemon.journals import postgres_target
+from xce.daemon.journals import find_history, history_place, postgres_target
 from xce.daemon.paths import Layout, find_layout, open_layout
 from xce.daemon.settings import Settings
 from xce.journal.backup import Backup, BackupError, BackupNote, make_backup, open_backup
 from xce.journal.codec import decode_batch
-from xce.journal.history import HistoryWriter
+from xce.journal.history_place import HistoryPlace, open_for_writing, place_text
+from xce.journal.history_transfer import copy_store, is_empty
 from xce.journal.interface import JournalReader
 from xce.journal.postgres import PostgresJournal
 from xce.journal.transfer import NotEmptyError, Tally, fill_postgres, fill_sqlite
@@ -41,7 +43,7 @@ def run_backup(settings: Settings, file: Path, *, as_json: bool) -> int:
             note = make_backup(
                 file.absolute(),
                 reader,
-                history=layout.history_file,
+                history=find_history(layout),
                 config=layout.config,
                 note=_note(config.cluster_name, reader),
             )
@@ -145,7 +147,7 @@ class Restore:
     def __init__(self, layout: Layout, backup: Backup, upto: Seq) -> None:
         self._layout = layout
         self._backup = backup
-        self._contents = backup.contents(upto)
+        self._contents = backup.contents(upto, now_us=time.time_ns() // 1_000)
         self._has_config = any(layout.config.glob("*.yaml"))
         self._site = self._load_site()
         history_seq = backup.note.history_seq
@@ -167,12 +169,14 @@ class Restore:
         layout = self._layout
         if find_daemons(layout.root):
             raise NotEmptyError(f"{layout.root}: a cluster runs here; end it first (xce down)")
-        for path in (layout.history_file, *self._journal_files()):
+        for path in (*self._history_files(), *self._journal_files()):
             if path.exists():
                 raise NotEmptyError(
                     f"{path}: is there already: restore into an empty state directory, or move it "
                     "away"
                 )
+        if self._site.history.postgres and not is_empty(self._history_place()):
+            raise NotEmptyError(f"{self._site.history.postgres}: there is a history already")
         target = postgres_target(self._site)
         if target is not None:
             journal = PostgresJournal(target)
@@ -182,6 +186,12 @@ class Restore:
             finally:
                 journal.close()
 
+    def _history_place(self) -> HistoryPlace:
+        return history_place(self._layout, self._site)
+
+    def _history_files(self) -> list[Path]:
+        return [] if self._site.history.postgres else [self._layout.history_file]
+
     def _journal_files(self) -> list[Path]:
         return [] if self._site.journal.postgres else [self._layout.journal_file]
 
@@ -190,7 +200,7 @@ class Restore:
         note, upto = self._backup.note, self._contents.upto
         at_us = _time_of(self._backup.reader, upto)
         where = self._site.journal.postgres or str(self._layout.journal)
-        history = "with it"
+        history = f"with it, into {place_text(self._history_place())}"
         if not self._takes_history:
             history = "made again from the journal"
             if note.first_seq > 1:
@@ -214,15 +224,28 @@ class Restore:
                 (layout.config / name).write_bytes(content)
         history = self._backup.history
         if self._takes_history and history is not None:
-            layout.history.mkdir(mode=0o700, exist_ok=True)
-            shutil.copyfile(history, layout.history_file)
-            layout.history_file.chmod(0o600)
-            HistoryWriter(layout.history_file).close()
+            self._put_history(history)
         target = postgres_target(self._site)
         if target is None:
             fill_sqlite(layout.journal, self._contents)
         else:
             fill_postgres(target, self._contents)
+
+    def _put_history(self, made: Path) -> None:
+        """Put the history store where it belongs."""
+        layout, place = self._layout, self._history_place()
+        if isinstance(place, Path):
+            layout.history.mkdir(mode=0o700, exist_ok=True)
+            shutil.copyfile(made, place)
+            place.chmod(0o600)
+            open_for_writing(place).close()
+            return
+        with contextlib.ExitStack() as opened:
+            source, target = (
+                opened.enter_context(contextlib.closing(open_for_writing(one)))
+                for one in (made, place)
+            )
+            copy_store(source, target)
 
 
 def _render_note(note: BackupNote) -> str:

@@ -198,15 +198,10 @@ def _add_replay(names: Names, common: Parser) -> None:
 
 
 def _add_history(names: Names, common: Parser) -> None:
-    from xce.cli.xceadmin.history import run_history_export
+    from xce.cli.xceadmin.history import add_history, run_history
 
-    history = names.add_parser("history", parents=[common], help="what ended jobs used")
-    history.add_argument("action", choices=("export",))
-    history.add_argument("--format", dest="form", choices=("json", "lsb.acct"), default="json")
-    history.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="EPOCH_S")
-    history.add_argument("--to", dest="to_s", type=float, default=0.0, metavar="EPOCH_S")
-    history.add_argument("--user", default="", metavar="NAME", help="only this user's jobs")
-    _run_by(names, "history", run_history_export)
+    add_history(names, common)
+    _run_by(names, "history", run_history)
 
 
 def _add_import(names: Names, common: Parser) -> None:

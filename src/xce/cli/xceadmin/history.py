@@ -1,4 +1,6 @@
-"""`xceadmin history export`: what ended jobs used, each attempt once, for accounting programs."""
+"""`xceadmin history export|migrate`: what ended jobs used, for accounting programs; or all of it,
+moved elsewhere.
+"""
 
 import argparse
 import json
@@ -8,14 +10,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from xce.cli.xceadmin.history_move import run_history_migrate
+from xce.cli.xceadmin.target import add_target, make_common
+from xce.daemon.journals import find_history
 from xce.daemon.paths import find_layout
 from xce.daemon.settings import Settings
 from xce.journal.acct import render_acct
 from xce.journal.history_reader import HistoryReader
-from xce.journal.history_schema import HistoryError
 from xce.journal.history_search import FOREVER, START, Search, UsageRow
 from xce.journal.past import PastAttempt, PastJob, PastWithdrawal
 from xce.model.display import end_cause_keyword
+from xce.model.errors import XceError
 from xce.model.ids import SECOND_US, Index
 from xce.model.job import EndCause, Outcome
 
@@ -23,19 +28,47 @@ PAGE = 2_000
 Told = tuple[PastJob, Index, PastAttempt | None, PastWithdrawal | None]
 
 
+def add_history(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: ANN401
+    """Add the command line of `xceadmin history`; ``names``: what argparse keeps commands in."""
+    history = names.add_parser(
+        "history", parents=[common], help="what ended jobs used, or the history moved elsewhere"
+    )
+    actions = history.add_subparsers(dest="action", required=True, metavar="ACTION")
+    again = make_common()
+    export = actions.add_parser("export", parents=[again], help="a line for each attempt")
+    export.add_argument("--format", dest="form", choices=("json", "lsb.acct"), default="json")
+    export.add_argument("--from", dest="from_s", type=float, default=0.0, metavar="EPOCH_S")
+    export.add_argument("--to", dest="to_s", type=float, default=0.0, metavar="EPOCH_S")
+    export.add_argument("--user", default="", metavar="NAME", help="only this user's jobs")
+    migrate = actions.add_parser(
+        "migrate", parents=[again], help="copy it between files and a database"
+    )
+    add_target(migrate)
+
+
+def run_history(settings: Settings, options: argparse.Namespace) -> int:
+    """Run what `add_history` has read; return the exit status."""
+    if options.action == "migrate":
+        return run_history_migrate(settings, options)
+    return run_history_export(settings, options)
+
+
 def run_history_export(settings: Settings, options: argparse.Namespace) -> int:
     """Print a line for each attempt that ended in a span of time; return the exit status."""
-    reader = HistoryReader(find_layout(settings.state_dir).history_file)
     low = round(options.from_s * SECOND_US)
     high = round(options.to_s * SECOND_US) if options.to_s else FOREVER[1]
+    reader: HistoryReader | None = None
     try:
+        place = find_history(find_layout(settings.state_dir))
+        reader = HistoryReader(place, is_patient=True)
         for told in each_usage(reader, Search(user=options.user, ended=(low, high))):
             print(render_acct(*told) if options.form == "lsb.acct" else _render_json(*told))
-    except HistoryError as error:
+    except XceError as error:
         print(f"xceadmin history: {error}", file=sys.stderr)
         return 1
     finally:
-        reader.close()
+        if reader is not None:
+            reader.close()
     return 0
 
 

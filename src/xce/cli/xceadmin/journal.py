@@ -4,11 +4,11 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from xce.config.parse import parse_site_config
+from xce.cli.xceadmin.target import add_target, make_common, parse_target, render_next
 from xce.config.site import JournalSite, SiteConfig
 from xce.daemon.config_directory import load_site
 from xce.daemon.journals import open_journal, open_reader, postgres_target
@@ -20,21 +20,13 @@ from xce.journal.transfer import Contents, Tally, contents_of, fill_postgres, fi
 from xce.journal.verify import JournalReport, export_journal, verify_journal
 from xce.model.errors import ConfigError, XceError
 
-FILES: Final = "files"
-"""What ``--to`` says for a journal in the state directory."""
-
 
 def add_journal(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: ANN401
     """Add the command line of `xceadmin journal`; ``names``: what argparse keeps commands in."""
     journal = names.add_parser(
         "journal", parents=[common], help="look into the journal, or move it"
     )
-    # The same options once more, so that they may also stand behind the action.
-    again = argparse.ArgumentParser(
-        add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
-    )
-    again.add_argument("--dir", help="state directory (default: $XCE_DIR, else ~/.xce)")
-    again.add_argument("--json", action="store_true", help="JSON instead of a table")
+    again = make_common()
     actions = journal.add_subparsers(dest="action", required=True, metavar="ACTION")
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
@@ -60,12 +52,7 @@ def add_journal(names: Any, common: argparse.ArgumentParser) -> None:  # noqa: A
         help="draw into it: a file (.svg, .png), or a directory (default: journal.svg)",
     )  # fmt: skip
     migrate = add("migrate", "copy it between files and a database")
-    migrate.add_argument(
-        "--to", dest="target", required=True, metavar="WHERE",
-        help="postgresql://user@host1,host2/database, or: files",
-    )  # fmt: skip
-    migrate.add_argument("--password-file", default="", metavar="FILE")
-    migrate.add_argument("--password-env", default="", metavar="NAME")
+    add_target(migrate)
 
 
 def run_journal(settings: Settings, options: argparse.Namespace) -> int:
@@ -88,11 +75,11 @@ def run_journal(settings: Settings, options: argparse.Namespace) -> int:
 def _run_migrate(settings: Settings, options: argparse.Namespace) -> int:
     """Read where the journal shall go, and copy it there."""
     try:
-        target = parse_target(options.target, options.password_file, options.password_env)
+        wanted = parse_target("journal", options)
     except ConfigError as error:
         print(f"xceadmin journal: {error}", file=sys.stderr)
         return 2
-    return run_migrate(settings, target)
+    return run_migrate(settings, wanted.journal if wanted is not None else None)
 
 
 def run_verify(
@@ -206,7 +193,7 @@ def run_migrate(settings: Settings, target: JournalSite | None) -> int:
         f"copied and found equal: {done.batches} batches up to entry {done.last_seq}, "
         f"{done.blobs} blobs"
     )
-    print(_render_next(layout, target))
+    print(render_next(layout, "journal", target, (layout.journal,)))
     return 0
 
 
@@ -232,40 +219,6 @@ def _lose_lead(error: Exception) -> None:
     """End at once: somebody else may write now, and the copy would not have it."""
     print(f"xceadmin journal: {error}; do not use the copy", file=sys.stderr)
     os._exit(1)
-
-
-def _render_next(layout: Layout, target: JournalSite | None) -> str:
-    config = layout.config / "xce.yaml"
-    if target is None:
-        return f"now remove the section journal from {config}, and start with `xce up`"
-    lines = [f"  postgres: {target.postgres}"]
-    if target.password_file:
-        lines.append(f"  password_file: {target.password_file}")
-    if target.password_env:
-        lines.append(f"  password_env: {target.password_env}")
-    section = "\n".join(["journal:", *lines])
-    return (
-        f"now write into {config}, on the machine of each controller:\n{section}\n"
-        f"start with `xce up`, and keep {layout.journal} away from then on: it is not written "
-        "any more"
-    )
-
-
-def parse_target(to: str, password_file: str, password_env: str) -> JournalSite | None:
-    """Return the database that options name; None: files.
-
-    Raises:
-        ConfigError: They name none.
-    """
-    if to == FILES:
-        if password_file or password_env:
-            raise ConfigError("files need no password")
-        return None
-    fields = {"postgres": to, "password_file": password_file, "password_env": password_env}
-    quoted = ", ".join(
-        f"{name}: {msgspec.json.encode(text).decode()}" for name, text in fields.items() if text
-    )
-    return parse_site_config({"xce.yaml": f"journal: {{{quoted}}}"}).journal
 
 
 def open_place(settings: Settings, place: Path | None) -> JournalReader | int:
