@@ -5,7 +5,7 @@ import msgspec
 from xce.journal.interface import JournalOrderError
 from xce.model.errors import IllegalTransitionError
 from xce.sim.faults import Faults
-from xce.sim.oracles import UntrueError
+from xce.sim.untrue import UntrueError
 from xce.sim.world import StuckError, World
 
 SEEDS = range(60)
@@ -87,5 +87,16 @@ class DistrustfulWorld(World):
             until_us=15_000_000, break_permille=5, controller_crashes=3, worker_crashes=2, cuts=3,
             partitions=1, snapshots=2, revocations=5, expiries=4, repeats=40,
             enrolments=5,
+        )  # fmt: skip
+        super().__init__(seed, faults)
+
+
+class RestoredWorld(World):
+    """Journals that are restored from a backup, and hosts that come and go meanwhile."""
+
+    def __init__(self, seed):
+        faults = Faults(
+            until_us=20_000_000, restores=2, controller_crashes=1, worker_crashes=2, cuts=2,
+            cutoffs=2, closures=1, snapshots=2, seam_crashes=2, slow_permille=50,
         )  # fmt: skip
         super().__init__(seed, faults)

@@ -6,11 +6,20 @@ switched off too, so that what finds them shares no code with what is broken.
 
 import msgspec
 import pytest
-from rough_worlds import DistrustfulWorld, DoubtfulWorld, LonelyWorld, RoughWorld, complaint
+from rough_worlds import (
+    DistrustfulWorld,
+    DoubtfulWorld,
+    LonelyWorld,
+    RestoredWorld,
+    RoughWorld,
+    complaint,
+)
 
-from xce.control import consequences, loss, observe
+from xce.control import consequences, effects, hosts, loss, observe, strangers
+from xce.model import host_record as h
 from xce.model import record as r
 from xce.net import message as m
+from xce.net.follow import FollowerFeed
 from xce.resreq.dependency import Verdict
 from xce.sim import leader as leader_module
 from xce.sim import oracles
@@ -139,6 +148,24 @@ def always_holds(original):
     return lambda tree, ask: Verdict.HOLDS
 
 
+def restored_with(**changes):
+    """Let a restored reign begin with a record that says something else."""
+
+    def bug(original):
+        def decide(state, now_us):
+            said = {name: change(state) for name, change in changes.items()}
+            return [msgspec.structs.replace(one, **said) for one in original(state, now_us)]
+
+        return decide
+
+    return wrapped(hosts, "decide_restored", bug)
+
+
+def never(result):
+    """Let a function always return the same."""
+    return lambda original: lambda *_: type(result)(result)
+
+
 BUGS = {
     "a requeue is dropped": (LonelyWorld, wrapped(loss, "end_or_requeue", without(r.Requeued))),
     "an allocation is freed twice": (World, wrapped(usage, "give_back_bulk", free_single_twice)),
@@ -161,6 +188,30 @@ BUGS = {
     "old controllers are obeyed": (
         DistrustfulWorld, wrapped(HostState, "take_effects", take_old_epochs),
     ),
+    "a restored reign begins as any other": (
+        RestoredWorld, wrapped(hosts, "decide_restored", never([])),
+    ),
+    "ids are given out again after a restore": (
+        RestoredWorld, restored_with(next_job=lambda state: state.next_job),
+    ),
+    "attempts are given out again after a restore": (
+        RestoredWorld, restored_with(attempts_above=lambda state: state.attempts_above + 1),
+    ),
+    "nobody waits for hosts after a restore": (RestoredWorld, restored_with(hosts=lambda _: [])),
+    "strangers are not held": (RestoredWorld, wrapped(strangers, "_hold", never([]))),
+    "strangers are killed": (RestoredWorld, wrapped(hosts, "find_strangers", never([]))),
+    "strangers' hosts stay open": (
+        RestoredWorld, wrapped(hosts, "decide_strangers", without(h.HostsOpened)),
+    ),
+    "followers keep what a restored journal lacks": (
+        RestoredWorld, wrapped(FollowerFeed, "_is_another", never(False)),
+    ),
+    "hosts keep what they were told by lost entries": (
+        RestoredWorld, wrapped(effects, "is_from_before", never(False)),
+    ),
+    "what began and is forgotten is launched again": (
+        RestoredWorld, wrapped(hosts, "decide_unstarted", never([])),
+    ),
 }  # fmt: skip
 CI = (
     "a requeue is dropped",
@@ -168,6 +219,8 @@ CI = (
     "an old epoch is accepted",
     "reasons are forgotten",
     "keys are forgotten",
+    "a restored reign begins as any other",
+    "strangers are killed",
 )
 
 
@@ -179,7 +232,7 @@ def is_found(name, patch):
     return error is not None
 
 
-@pytest.mark.parametrize("kind", [World, RoughWorld, LonelyWorld, DoubtfulWorld])
+@pytest.mark.parametrize("kind", [World, RoughWorld, LonelyWorld, DoubtfulWorld, RestoredWorld])
 def test_the_worlds_themselves_are_in_order(kind):
     error, _ = complaint(kind, range(8))
     assert error is None

@@ -12,8 +12,8 @@ from xce.sim.coverage import CALM, EVENTS, Coverage, Strikes, no_coverage, rende
 from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS, Faults
 from xce.sim.havoc import SEAMS, TASK_SEAMS
 from xce.sim.loop import DiedError, Doom, Loop, Process
-from xce.sim.oracles import UntrueError
 from xce.sim.shrink import live, render_shrunk, shrink
+from xce.sim.untrue import UntrueError
 from xce.sim.world import World
 
 

@@ -9,7 +9,7 @@ from rough_worlds import DistrustfulWorld
 from xce.control import trust
 from xce.net.allowlist import Gate
 from xce.sim.leader import Leader
-from xce.sim.oracles import UntrueError
+from xce.sim.untrue import UntrueError
 from xce.sim.world import StuckError
 from xce.state import cluster
 from xce.state.trust import TrustTable

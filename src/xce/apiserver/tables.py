@@ -227,7 +227,7 @@ def host_status(state: ClusterState, number: HostNumber) -> str:
     if not table.is_up[number]:
         is_away = number in table.away and not table.is_silent[number]
         return "unreach" if is_away else "unavail"
-    if table.is_fencing[number]:
+    if table.is_fencing[number] or table.unasked:
         return "unreach"
     if not table.is_open[number] or not table.is_configured[number]:
         return "closed_Adm"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from xce.control.due import withdraw_orphans
 from xce.control.elements import judge_elements, note_elements
+from xce.control.strangers import hold_twins
 from xce.model.dependency import Condition
 from xce.model.ids import JobId, Micros
 from xce.model.ranges import Ranges
@@ -58,6 +59,9 @@ def decide_consequences(
                 pass
         note_elements(state, record, elements)
     found = _judge(state, sorted(candidates), now_us) if candidates else []
+    if state.hosts.strange:
+        again = (one for one in records if isinstance(one, Requeued | LaunchFailed | Reopened))
+        found.extend(held for one in again for held in hold_twins(state, one))
     return [*found, *judge_elements(state, elements, now_us)] if elements else found
 
 

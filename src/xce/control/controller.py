@@ -32,7 +32,7 @@ from xce.control.adopt import decide_adoption
 from xce.control.checkpoint import decide_checkpoint
 from xce.control.consequences import decide_consequences
 from xce.control.due import decide_tick
-from xce.control.effects import Touched, render_effects, render_stale, touch
+from xce.control.effects import Touched, is_told_anew, render_effects, render_stale, touch
 from xce.control.load import decide_load
 from xce.control.observe import decide_reported
 from xce.control.selection import Selected, select, still_in_state
@@ -286,7 +286,7 @@ class Controller:
             case HostDisconnected():
                 return hosts.decide_disconnect(self.state, body)
             case ReignBegan():
-                return hosts.decide_reign(self.state, body)
+                return hosts.decide_reign(self.state, body, now_us)
             case _:
                 assert_never(body)
 
@@ -370,7 +370,7 @@ class Controller:
         self._touched.setdefault(number, {}).update(self.state.owed.get(number, {}))
         for place in self.state.on_host.get(number, ()):
             attempt = self.state.attempt(*place)
-            if attempt is not None and (attempt.signals or attempt.has_new_limits):
+            if attempt is not None and is_told_anew(self.state, place[0], attempt):
                 self._touched[number][place] = None
         return decided
 

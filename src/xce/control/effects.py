@@ -109,6 +109,12 @@ def _is_owed(attempt: Attempt) -> bool:
     )
 
 
+def is_told_anew(state: ClusterState, job: JobId, attempt: Attempt) -> bool:
+    """Return whether there is something to tell of an attempt to a worker that comes."""
+    is_old = state.is_from_before(job, attempt.number)
+    return is_old or attempt.has_new_limits or bool(attempt.signals)
+
+
 def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> tuple[Effect, ...]:
     """Return what a host must be told about these attempts, launches of one job together."""
     launches: _Launches = {}
@@ -122,7 +128,7 @@ def render_effects(state: ClusterState, places: Iterable[tuple[JobId, int]]) -> 
         if attempt.phase == Phase.STARTING and attempt.end_cause == EndCause.NONE:
             _add_launch(state, launches, job, position, attempt)
         others.extend(_wanted(state, job_id, index, attempt))
-        if attempt.has_new_limits:
+        if attempt.has_new_limits or state.is_from_before(job_id, attempt.number):
             others.append(_limits(state, job, position, attempt))
     return (*launches.values(), *others)
 
@@ -335,12 +341,16 @@ def _wanted(state: ClusterState, job: JobId, index: int, attempt: Attempt) -> li
                 kill_interval_us=state.config.kill_interval_us,
             )
         )
-    if attempt.phase == Phase.RUNNING:
-        if attempt.suspended != attempt.shall_stop:
-            effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
+    # Its host may have been told otherwise by entries that the journal has lost.
+    is_old = state.is_from_before(job, attempt.number)
+    is_running = attempt.phase == Phase.RUNNING
+    if is_old or (is_running and attempt.suspended != attempt.shall_stop):
+        effects.append(SetSuspended(job, index, attempt.number, attempt.shall_stop))
+    if is_running:
+        first = 1 + max(attempt.signals_before, state.attempts_above if is_old else 0)
         effects.extend(
             SendSignal(job, index, attempt.number, number, signal)
-            for number, signal in enumerate(attempt.signals, 1 + attempt.signals_before)
+            for number, signal in enumerate(attempt.signals, first)
         )
     return effects
 

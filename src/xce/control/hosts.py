@@ -203,8 +203,7 @@ def decide_join(state: ClusterState, seen: HostJoined, now_us: Micros) -> list[R
         records.extend(end_parts(state, [number], EndCause.HOST_RESTARTED, now_us))
     elif gone:
         records.extend(with_parts(state, [_status_lost(state, gone, now_us)]))
-    if not restarted:
-        records.extend(decide_unstarted(state, number, known, now_us))
+    records.extend(decide_unstarted(state, number, known, now_us))
     return records
 
 
@@ -243,12 +242,12 @@ def decide_disconnect(state: ClusterState, seen: HostDisconnected) -> list[Recor
     return [HostDown(number, seen.silent)]
 
 
-def decide_reign(state: ClusterState, seen: ReignBegan) -> list[Record]:
+def decide_reign(state: ClusterState, seen: ReignBegan, now_us: Micros) -> list[Record]:
     """Return the record by which every host that may be away gets its whole grace."""
     table = state.hosts
     if seen.is_jump:
         return [ReignBegun(sorted(table.away))] if table.away else []
-    records: list[Record] = decide_restored(state) if seen.is_restored else []
+    records: list[Record] = decide_restored(state, now_us) if seen.is_restored else []
     hosts = [
         number
         for number in range(table.count)

@@ -18,11 +18,11 @@ from xce.model.host_record import (
     StrangersGone,
     StrangersSeen,
 )
-from xce.model.ids import HostNumber, Index, JobId, Micros
+from xce.model.ids import SECOND_US, HostNumber, Index, JobId, Micros
 from xce.model.job import EndCause, Phase
 from xce.model.observation import HostJoined, Reported
 from xce.model.ranges import contains
-from xce.model.record import Ended, Held, Record, Requeued
+from xce.model.record import Ended, Held, LaunchFailed, Record, Reopened, Requeued
 from xce.state.cluster import ClusterState
 from xce.state.job import Attempt, Job
 
@@ -31,6 +31,8 @@ JOBS_SKIPPED: Final = 100_000
 """So many ids are left out: more than are given out between two backups, one hopes; those that
 hosts report are left out in any case."""
 ATTEMPTS_SKIPPED: Final = 1_000
+SKIPPED_PER_S: Final = 10
+"""Of both so many more for each second since the last entry that is restored."""
 JOBS_RAISED_MAX: Final = 10_000_000
 """Ids that are further away are no reason to leave out what lies between: no host shall use them
 up."""
@@ -39,16 +41,31 @@ _NAMED: Final = 5
 _UNKNOWN: Final = "the journal was restored, and the host does not know this attempt any more"
 
 
-def decide_restored(state: ClusterState) -> list[Record]:
-    """Return the record with which the first reign on a restored journal begins."""
-    above = state.attempts_above + ATTEMPTS_SKIPPED
-    return [JournalRestored(state.next_job + JOBS_SKIPPED, above)]
+def decide_restored(state: ClusterState, now_us: Micros) -> list[Record]:
+    """Return the record with which the first reign on a restored journal begins.
+
+    The longer ago its last entry, the more is left out: what is given out from now on is not what
+    was given out when the same backup was restored before.
+    """
+    table = state.hosts
+    later = max(0, now_us - state.now_us) * SKIPPED_PER_S // SECOND_US
+    above = state.attempts_above + ATTEMPTS_SKIPPED + later
+    hosts = [
+        number
+        for number in range(table.count)
+        if table.is_configured[number] or table.attempts[number]
+    ]
+    return [JournalRestored(state.next_job + JOBS_SKIPPED + later, above, hosts)]
 
 
 def find_strangers(state: ClusterState, seen: HostJoined) -> list[Key]:
-    """Return the attempts on a host that were begun by entries which the journal lacks."""
+    """Return the attempts on a host that were begun by entries which the journal lacks.
+
+    What was to be ended on somebody's word, and is not gone yet, is not among them.
+    """
+    ending = state.hosts.stale.get(state.hosts.number[seen.host], {})
     keys = ((item.job, item.index, item.attempt) for item in seen.attempts)
-    return [key for key in keys if _is_strange(state, *key)]
+    return [key for key in keys if key not in ending and _is_strange(state, *key)]
 
 
 def _is_strange(state: ClusterState, job_id: JobId, index: Index, number: int) -> bool:
@@ -58,7 +75,7 @@ def _is_strange(state: ClusterState, job_id: JobId, index: Index, number: int) -
     if job is None:
         return state.is_lost(job_id)
     position = job.position(index)
-    if position is None or not state.is_from_before(job_id, number):
+    if position is None or not state.lost_jobs:
         return False
     return number > last_number(job, position)
 
@@ -92,8 +109,20 @@ def decide_strangers(state: ClusterState, number: HostNumber, strange: list[Key]
         more = f" and {len(fresh) - _NAMED} more" if len(fresh) > _NAMED else ""
         text = f"quarantined: runs what the restored journal does not know: {names}{more}"
         records.append(HostsOpened([number], False, text))
+    return [*records, *_hold(state, ((job, index) for job, index, _ in fresh))]
+
+
+def hold_twins(state: ClusterState, record: Requeued | LaunchFailed | Reopened) -> list[Record]:
+    """Return the hold of elements that would start again while a stranger of theirs runs."""
+    strange = {key[:2] for keys in state.hosts.strange.values() for key in keys}
+    elements = zip(record.jobs, record.indices, strict=True)
+    return _hold(state, (element for element in elements if element in strange))
+
+
+def _hold(state: ClusterState, elements: Iterable[tuple[JobId, Index]]) -> list[Record]:
+    """Return the record that holds those of some elements that pend."""
     held = Held([], [], [], by_admin=True)
-    for job_id, index, _ in fresh:
+    for job_id, index in dict.fromkeys(elements):
         job = state.jobs.get(job_id)
         position = job.position(index) if job is not None else None
         if job is None or position is None or not contains(job.pending, position, position):
@@ -101,9 +130,7 @@ def decide_strangers(state: ClusterState, number: HostNumber, strange: list[Key]
         held.jobs.append(job_id)
         held.firsts.append(index)
         held.lasts.append(index)
-    if held.jobs:
-        records.append(held)
-    return records
+    return [held] if held.jobs else []
 
 
 def _label(key: Key) -> str:

@@ -30,7 +30,7 @@ from xce.model.ids import Epoch, Micros, Seq
 
 FORMAT: Final = 1
 EPOCHS_SKIPPED: Final = 1_000_000
-"""A restored journal's next reign has an epoch higher than any that began after the backup."""
+"""By so much at least the first reign on a restored journal is later than the one before it."""
 _MANIFEST: Final = "backup.json"
 _JOURNAL: Final = "journal"
 _HISTORY: Final = "history/history.db"
@@ -48,6 +48,19 @@ def is_restored(journal: JournalReader) -> bool:
     """
     last = next(journal.read(journal.stored_seq() or 1), None)
     return last is not None and journal.lead_epoch() - last.epoch >= EPOCHS_SKIPPED
+
+
+def epoch_after(epoch: Epoch, now_us: Micros) -> Epoch:
+    """Return what counts as the last reign of a journal that is restored now.
+
+    It is higher than any that began after the backup, and than those after an earlier restore of
+    this backup or another one.
+
+    Args:
+        epoch: The last reign when the backup was made.
+        now_us: The present instant.
+    """
+    return max(epoch + EPOCHS_SKIPPED, now_us)
 
 
 class BackupError(XceError):
@@ -191,9 +204,10 @@ class Backup:
         path = self._directory / _HISTORY
         return path if path.exists() else None
 
-    def contents(self, upto: Seq) -> Contents:
-        """Return what is to be restored up to entry ``upto``; 0: all of it."""
-        return contents_of(self.reader, upto=upto, epoch=self.note.epoch + EPOCHS_SKIPPED)
+    def contents(self, upto: Seq, *, now_us: Micros) -> Contents:
+        """Return what is to be restored now up to entry ``upto``; 0: all of it."""
+        epoch = epoch_after(self.note.epoch, now_us)
+        return contents_of(self.reader, upto=upto, epoch=epoch)
 
 
 @contextlib.contextmanager

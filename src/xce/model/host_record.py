@@ -70,7 +70,8 @@ class HostsLost(msgspec.Struct, frozen=True, tag="hosts-lost", array_like=True):
     host may take new work.
     """
 
-    wakes: ClassVar[frozenset[Wake]] = NO_WAKES
+    wakes: ClassVar[frozenset[Wake]] = frozenset({Wake.CAPACITY})
+    """Others may have waited for them to come, see `JournalRestored.hosts`."""
 
     hosts: list[HostNumber]
     fences: list[int]
@@ -182,7 +183,11 @@ class JournalRestored(msgspec.Struct, frozen=True, tag="journal-restored", array
     next_job: JobId
     """Ids below it that no job has are not given out any more."""
     attempts_above: int
-    """What is placed from now on of jobs below it has numbers above this."""
+    """What is placed from now on of jobs that were there has numbers above this; unchanged: only
+    ids are left out, since a host knows of higher ones."""
+    hosts: list[HostNumber] = []
+    """Which may run something that is lost: nothing is started until each has come, or is given
+    up."""
 
 
 class StrangersSeen(msgspec.Struct, frozen=True, tag="strangers-seen", array_like=True):

@@ -87,13 +87,15 @@ class Follower:
     def follow(self, epoch: Epoch) -> Follow:
         """Return what to send on a new connection, whose welcome named ``epoch``.
 
-        It names the epoch of what is here: a server with a lower one has another history.
+        It names the epoch of what is here, and the crc of the last entry: a server with a lower
+        one, or another, has another history.
         """
         self._stream_epoch = epoch
         self.is_live = False
         self._parts = []
         self._waits_for_begin = False
-        return Follow(self.epoch, self.seq)
+        crc = self.crc if self.seq and self.crc is not None else -1
+        return Follow(self.epoch, self.seq, crc)
 
     def take(self, message: SnapshotPart | Batch | CaughtUp) -> Sequence[Step]:
         """Return what follows from a message, in order.
@@ -224,6 +226,16 @@ class StoredBatch(Protocol):
         """The entries."""
         ...
 
+    @property
+    def epoch(self) -> Epoch:
+        """The reign that wrote it."""
+        ...
+
+    @property
+    def crc(self) -> int:
+        """The crc of its last entry."""
+        ...
+
 
 class Source(Protocol):
     """What the server's end reads; `xce.journal.interface.JournalReader` is one."""
@@ -267,6 +279,9 @@ class FollowerFeed:
         self._snapshot: StoredSnapshot | None = None
         self._next_part = 0
         self._must_begin = follow.seq == 0 or follow.epoch > epoch
+        self._follow = follow
+        self._is_known = False
+        """Whether it is known that what the follower has is of this journal."""
 
     def next_messages(self, buffered_bytes: int) -> list[SnapshotPart | Batch | CaughtUp]:
         """Return what to send now, up to the window; an empty list: nothing, or no room.
@@ -337,9 +352,10 @@ class FollowerFeed:
         first = self._source.first_seq()
         is_ahead = self.seq > self._source.stored_seq()
         is_behind = self.seq + 1 < first
-        if not (self._must_begin or is_ahead or is_behind):
+        if not (self._must_begin or is_ahead or is_behind or self._is_another()):
+            self._is_known = True
             return
-        self._must_begin = False
+        self._must_begin, self._is_known = False, True
         self._snapshot = self._source.load_snapshot()
         self._next_part = 0
         if self._snapshot is None:
@@ -348,6 +364,21 @@ class FollowerFeed:
                 raise CorruptJournalError(
                     f"the journal begins with entry {first} and there is no snapshot before it"
                 )
+
+    def _is_another(self) -> bool:
+        """Return whether the follower has entries of a journal that this one is not any more.
+
+        It was restored from a backup since. Where the crc of the last one is not known, it tells
+        that such an entry was written by a later reign than any that the follower has met.
+        """
+        if self._is_known:
+            return False
+        batch, follow = next(self._source.read(self.seq), None), self._follow
+        if batch is None or batch.first > self.seq:
+            return False
+        if follow.crc >= 0 and batch.last == self.seq:
+            return batch.crc != follow.crc
+        return batch.epoch > follow.epoch
 
     def _take_part(self, snapshot: StoredSnapshot) -> SnapshotPart:
         number = self._next_part

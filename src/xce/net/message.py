@@ -85,6 +85,8 @@ class Follow(msgspec.Struct, frozen=True, tag="follow", array_like=True):
 
     epoch: Epoch
     seq: Seq
+    crc: int = -1
+    """Of entry ``seq``; -1: not known."""
 
 
 class SnapshotPart(msgspec.Struct, frozen=True, tag="snapshot-part", array_like=True):

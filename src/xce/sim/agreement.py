@@ -2,7 +2,7 @@
 
 from xce.model.ranges import contains
 from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
-from xce.sim.oracles import demand
+from xce.sim.untrue import demand
 from xce.state.cluster import ClusterState
 from xce.state.job import Job
 

@@ -14,6 +14,7 @@ from xce.model.command import (
     Command,
     DeclareHostsLost,
     DeleteGroups,
+    EndStrangers,
     KillJobs,
     MakeHostToken,
     Modification,
@@ -50,7 +51,8 @@ from xce.net import message as m
 from xce.sim.forms import Named
 from xce.sim.loop import Loop, Process
 from xce.sim.network import Network, Wire
-from xce.sim.oracles import Truth, demand
+from xce.sim.oracles import Truth
+from xce.sim.untrue import demand
 
 PATIENCE_US: Final = 8 * SECOND_US
 REQUEUED: Final = (
@@ -130,6 +132,14 @@ class Client(Process):
         """Whether every wish was answered."""
         return all(wish.results is not None and not wish.is_doubted for wish in self.wishes)
 
+    def go_back(self) -> None:
+        """Learn that the journal was restored: what it lacks is forgiven."""
+        known = self._truth.jobs.keys()
+        for wish in self.wishes:
+            found = wish.results or ()
+            jobs = {one.job for one in found if isinstance(one, Accepted)}
+            wish.is_doubted = wish.is_doubted and jobs <= known
+
     # Wishes.
 
     def submit(self, *jobs: Submission, blobs: tuple[tuple[str, bytes], ...] = ()) -> None:
@@ -158,6 +168,10 @@ class Client(Process):
     def declare_lost(self, names: tuple[str, ...]) -> None:
         """Wish that hosts are given up."""
         self._wish(Wish(lambda: DeclareHostsLost(self.owner.user, names, is_admin=True)))
+
+    def end_strangers(self, names: tuple[str, ...]) -> None:
+        """Wish that hosts are rid of what a restored journal does not know."""
+        self._wish(Wish(lambda: EndStrangers(self.owner.user, names, is_admin=True)))
 
     def array_of(self, job: JobId) -> tuple[JobId, ArraySpec] | None:
         """Return a job with its elements, if it is an array that the cluster knows."""
@@ -298,6 +312,8 @@ class Client(Process):
     def _ask(self, wish: Wish) -> None:
         if self._wire is None or not self._is_welcome:
             return
+        if wish.results is not None and not wish.is_doubted:
+            return  # it was doubted before the journal was restored
         self._asked += 1
         wish.asked = self._asked
         self._by_id[self._asked] = wish, self._truth.state.seq
@@ -320,6 +336,13 @@ class Client(Process):
         self._wire = wire
         if wire is None:
             self.after(100_000 + self._rng.randrange(400_000), self._dial)
+
+    def hang_up(self) -> None:
+        """Hear nothing more on the present connection."""
+        wire = self._wire
+        if wire is not None:
+            wire.close(self)
+            self.lose(wire)
 
     def lose(self, wire: Wire) -> None:
         """Learn that the connection has ended."""

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from xce.journal.backup import epoch_after
 from xce.journal.codec import FIRST_CRC, decode_batch
 from xce.journal.interface import Blob, JournalOrderError, StoredBatch
 from xce.journal.snapshot import Manifest, PartDigest, Snapshot
@@ -40,6 +41,16 @@ class StoredParts(Snapshot, frozen=True, kw_only=True):
     def parts(self) -> Iterator[bytes]:
         """Yield all parts."""
         yield from self.contents
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """A backup."""
+
+    batches: tuple[StoredBatch, ...]
+    archive: tuple[StoredBatch, ...]
+    snapshot: StoredParts | None
+    blobs: dict[str, bytes]
+    epoch: Epoch
 
 
 class _Write(msgspec.Struct):
@@ -79,6 +90,21 @@ class Disk:
             self._decide(write)
         self.epoch += 1
         return self.epoch
+
+    def copy(self) -> Copied:
+        """Take a backup of what is stored; who writes goes on meanwhile."""
+        return Copied(
+            tuple(self.batches), tuple(self.archive), self._snapshot, dict(self.blobs), self.epoch,
+        )  # fmt: skip
+
+    def restore(self, copied: Copied) -> None:
+        """Be what a backup says; nobody leads, and what was on its way is stored nowhere."""
+        for write in self._flying.values():
+            write.is_over = True
+        self._flying.clear()
+        self.batches, self.archive = list(copied.batches), list(copied.archive)
+        self._snapshot, self.blobs = copied.snapshot, dict(copied.blobs)
+        self.epoch = epoch_after(copied.epoch, self._loop.now_us)
 
     def write(
         self,

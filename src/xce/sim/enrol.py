@@ -11,8 +11,8 @@ from xce.model.command import Accepted, EnrolHost
 from xce.model.ids import SECOND_US, Micros
 from xce.model.refusal import Refusal, RefusalCode
 from xce.sim.certificates import make_certificate
-from xce.sim.oracles import demand
 from xce.sim.parts import Parts
+from xce.sim.untrue import demand
 
 TRIES_MAX: Final = 4
 """So often a token is tried that nobody knows, which may only be late; then another is made."""

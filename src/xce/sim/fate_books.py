@@ -16,7 +16,7 @@ from xce.model.job import EndCause, JobSpec
 from xce.model.record_modify import JobModified
 from xce.model.relation import RelationKind
 from xce.model.request import Request
-from xce.sim.ledger import check
+from xce.sim.untrue import check
 
 Element: TypeAlias = tuple[JobId, Index]
 _LOST: Final = frozenset({EndCause.HOST_LOST, EndCause.HOST_RESTARTED})

@@ -67,6 +67,8 @@ class Faults(msgspec.Struct):
     linger_permille: int = 0
     """Of connections that break: what is under way still arrives, beside what is said on the next
     connection."""
+    restores: int = 0
+    """Backups that are taken, and restored when the cluster has gone on for a while."""
 
     def stop(self) -> None:
         """Let nothing go wrong any more."""
@@ -115,6 +117,9 @@ COUNTED: Final = (
 )
 """What happens so many times in a life."""
 COUNTED_OF_TRUST: Final = ("revocations", "expiries", "repeats", "enrolments")
+COUNTED_OF_RESTORE: Final = ("restores",)
+RESTORE_SHARE: Final = 0.04
+"""In so many lives the journal is restored."""
 
 
 def add_trust_faults(faults: Faults, rng: Random) -> None:
@@ -127,6 +132,12 @@ def add_trust_faults(faults: Faults, rng: Random) -> None:
 def add_races(faults: Faults, rng: Random) -> None:
     """Let users of most lives be at it when something happens to their jobs."""
     faults.races = rng.choice((0, 3, 6, 12))
+
+
+def add_restores(faults: Faults, rng: Random) -> None:
+    """Let the journal of a few lives be restored from a backup, now and then twice."""
+    if rng.random() < RESTORE_SHARE:
+        faults.restores = rng.choice((1, 1, 1, 2))
 
 
 def draw_faults(rng: Random) -> Faults:

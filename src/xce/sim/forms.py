@@ -15,11 +15,13 @@ import msgspec
 from xce.model import record as r
 from xce.model.effect import Launch
 from xce.model.entry import Entry
+from xce.model.host_record import JournalRestored
 from xce.model.ids import Index, JobId, Seq
 from xce.model.job import JobSpec
 from xce.model.record_modify import JobModified
 from xce.model.request import ClassKey
-from xce.sim.ledger import HELD, LIVE, PENDING, Ledger, Runs, check
+from xce.sim.ledger import HELD, LIVE, PENDING, Ledger, Runs
+from xce.sim.untrue import check
 from xce.state.cluster import ClusterState
 
 Attempt = tuple[JobId, Index, int]
@@ -105,6 +107,34 @@ class Forms:
         self._specs: dict[int, JobSpec] = {}
         self._keys: dict[int, ClassKey] = {}
         self._changes: dict[JobId, list[Change]] = {}
+        self._submitted: set[JobId] = set()
+        self._skipped: tuple[JobId, int] = (0, 0)
+        """Attempts of jobs below that one that are made now have numbers above that."""
+        self.lost: set[Attempt] = set()
+        """Attempts that were made by entries which a restored journal lacks."""
+        self.over: set[Attempt] = set()
+        """Those that it has alive, and of whose end such an entry told."""
+        self.before: set[Attempt] = set()
+        """Those that it had alive when it was restored."""
+        self._lost_jobs: set[JobId] = set()
+
+    def restored(self, entries: Iterable[Entry]) -> "Forms":
+        """Return the books of a journal that was restored, which ends with these entries."""
+        found = Forms()
+        found.note(entries)
+        found.lost = (self.lost | self.made.keys()) - found.made.keys()
+        found._lost_jobs = (self._lost_jobs | self._submitted) - found._submitted
+        found.before = {(*element, found._numbers[element]) for element, _ in found.live.items()}
+        found.over = self.over | {
+            key for key in found.before if self.live.get(key[:2]) is not self.made.get(key)
+        }
+        for key, made in self.made.items():
+            mine = found.made.setdefault(key, made)
+            if mine is not made:
+                # What its host was told of it may be from later.
+                mine.specs += made.specs
+                mine.keys += made.keys
+        return found
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Take entries.
@@ -122,22 +152,16 @@ class Forms:
                 self._specs[record.spec_id] = record.spec
             case r.ClassStored():
                 self._keys[record.cls] = record.key
+            case JournalRestored() if record.attempts_above > self._skipped[1]:
+                self._skipped = (max(self._submitted, default=0) + 1, record.attempts_above)
             case r.JobSubmitted():
-                array, form = record.array, Form(record.spec_id, record.cls)
-                indices = (
-                    [0] if array is None else [array.index_of(at) for at in range(array.count)]
-                )
-                mine = self.jobs[record.job] = dict.fromkeys(indices, form)
-                self._base[record.job] = form
-                self._since.update(dict.fromkeys(((record.job, one) for one in indices), seq))
-                self._changes[record.job] = [Change(seq, frozenset(), dict(mine))]
+                self._submit(seq, record)
             case JobModified():
                 self._modify(seq, record)
             case r.GangPlaced():
                 self._place(record.job, record.index, record.cls)
             case r.BulkPlaced():
-                for job, index in self._each(record):
-                    self._place(job, index, record.cls)
+                self._place_all(record)
             case r.Ended() | r.Requeued() | r.LaunchFailed() | r.Reopened() | r.Withdrawn():
                 self._take_end(seq, record)
             case r.JobsForgotten():
@@ -145,6 +169,16 @@ class Forms:
                     del self.jobs[job], self._changes[job], self._base[job]
             case _:
                 pass
+
+    def _submit(self, seq: Seq, record: r.JobSubmitted) -> None:
+        check(record.job not in self._lost_jobs, f"job {record.job} is given out again")
+        self._submitted.add(record.job)
+        array, form = record.array, Form(record.spec_id, record.cls)
+        indices = [0] if array is None else [array.index_of(at) for at in range(array.count)]
+        mine = self.jobs[record.job] = dict.fromkeys(indices, form)
+        self._base[record.job] = form
+        self._since.update(dict.fromkeys(((record.job, one) for one in indices), seq))
+        self._changes[record.job] = [Change(seq, frozenset(), dict(mine))]
 
     def _take_end(
         self,
@@ -217,13 +251,21 @@ class Forms:
 
     # Attempts.
 
+    def _place_all(self, record: r.BulkPlaced) -> None:
+        for job, index in self._each(record):
+            self._place(job, index, record.cls)
+
     def _place(self, job: JobId, index: Index, cls: int) -> None:
         form = self.jobs[job][index]
         check(form.cls == cls, f"{job}[{index}] is placed as class {cls}, and is of {form.cls}")
-        self._numbers[job, index] += 1
+        below, above = self._skipped
+        number = max(self._numbers[job, index], above if job < below else 0) + 1
+        attempt = (job, index, number)
+        check(attempt not in self.lost, f"{attempt} is given out again")
+        self._numbers[job, index] = number
         spec, key = self._specs[form.spec], self._keys[cls]
         made = Made(spec, key, cls, [spec], [key])
-        self.live[job, index] = self.made[job, index, self._numbers[job, index]] = made
+        self.live[job, index] = self.made[attempt] = made
 
     def check_start(self, attempt: Attempt, launch: Launch) -> None:
         """An attempt runs with exactly what was valid when it was placed.
@@ -231,7 +273,9 @@ class Forms:
         Raises:
             BooksError: It does not.
         """
-        made, name = self.made[attempt], f"attempt {attempt}"
+        name = f"attempt {attempt}"
+        check(attempt in self.made, f"{name} starts, and nobody has made it")
+        made = self.made[attempt]
         other = differing(made.spec, launch.spec)
         check(other <= _OF_LIVE_SPEC, f"{name} was placed with another {other} than it starts with")
         for member in other:

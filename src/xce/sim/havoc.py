@@ -12,6 +12,7 @@ from xce.sim.ground import Ground
 from xce.sim.leader import Leader
 from xce.sim.loop import Doom, Process
 from xce.sim.parts import Parts
+from xce.sim.restoration import Restoration
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import dump, load
@@ -230,6 +231,10 @@ def _enrol(world: Parts, dice: Random) -> None:
     Enrolment(world, dice.choice(world.grounds).name, dice)
 
 
+def _back_up(world: Parts, dice: Random) -> None:
+    Restoration(world, dice)
+
+
 _KINDS: Final[dict[str, Callable[[Parts, Random], None]]] = {
     "controller_crashes": _crash_controller,
     "scheduler_crashes": _crash_scheduler,
@@ -254,6 +259,7 @@ _KINDS: Final[dict[str, Callable[[Parts, Random], None]]] = {
     "expiries": _expire,
     "repeats": _repeat,
     "enrolments": _enrol,
+    "restores": _back_up,
 }
 SEAMS: Final[dict[str, tuple[str, ...]]] = {
     "controller": (

@@ -14,7 +14,7 @@ from xce.model.trust import HostToken
 from xce.net.message import Effects, Welcome
 from xce.sim.certificates import make_certificate
 from xce.sim.network import Wire
-from xce.sim.oracles import demand
+from xce.sim.untrue import demand
 from xce.state.cluster import ClusterState
 
 KEPT: Final = 12

@@ -16,6 +16,7 @@ from xce.control.liveness import Watch
 from xce.control.load import LoadGather
 from xce.control.reign import Reign
 from xce.control.settle import SettleWindow
+from xce.journal.backup import is_restored
 from xce.journal.batch import make_batch
 from xce.journal.interface import StoredBatch
 from xce.journal.recover import recover
@@ -122,7 +123,8 @@ class Leader(Process):
                 command = TrustKey("root", certificate, "worker", host)
                 self.give(command, by="root", basis="admin")
         self.give(ApplyConfig("root", config, is_admin=True), by="root", basis="admin")
-        self.give(ReignBegan(), by="controller", basis="component")
+        begins = ReignBegan(is_restored=is_restored(self.disk))
+        self.give(begins, by="controller", basis="component")
 
     def kill(self) -> None:
         """Die at once."""

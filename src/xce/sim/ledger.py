@@ -21,6 +21,7 @@ from xce.model.record_elements import ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
 from xce.sim.conditions import condition_of
+from xce.sim.untrue import check
 
 PENDING: Final = "pending"
 HELD: Final = "held"
@@ -28,20 +29,6 @@ LIVE: Final = "live"
 ENDED: Final = "ended"
 Usage = Counter[tuple[str, str]]
 """By ``(host, resource)``; host empty: a pool."""
-
-
-class BooksError(AssertionError):
-    """A record says what cannot follow from the records before it."""
-
-
-def check(holds: object, what: str) -> None:
-    """Complain unless something holds.
-
-    Raises:
-        BooksError: It does not.
-    """
-    if not holds:
-        raise BooksError(what)
 
 
 class Runs(Protocol):
@@ -123,6 +110,8 @@ class Ledger:
         """What the present entry has changed the use of."""
         self._touched: dict[HostNumber, None] = {}
         self._keys: dict[tuple[str, str, int], JobId] = {}
+        self._skipped: tuple[JobId, int] = (0, 0)
+        """Attempts of jobs below that one that are made now have numbers above that."""
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Take entries into the books.
@@ -152,7 +141,10 @@ class Ledger:
                 self._groups[record.cls] = record.key.group
             case GroupsSet() | GroupsDeleted():
                 self._regroup(record)
-            case r.JobSubmitted() | r.JobsReleased() | r.JobsForgotten() | r.KeyUsed():
+            case (
+                r.JobSubmitted() | r.JobsReleased() | r.JobsForgotten() | r.KeyUsed()
+                | h.JournalRestored()
+            ):  # fmt: skip
                 self._take_job(record)
             case JobModified():
                 self._modify(record)
@@ -259,12 +251,22 @@ class Ledger:
         self._use(one, 1)
         self._guests[host].discard((one.job, one.index))
 
+    def _leave_ids_out(self, record: h.JournalRestored) -> None:
+        """Nothing that may have been given out before a restore is given out again."""
+        check(record.next_job > self._last_job, "a restore goes back to earlier jobs")
+        if record.attempts_above > self._skipped[1]:
+            self._skipped = (self._last_job + 1, record.attempts_above)
+        self._last_job = record.next_job - 1
+
     # Jobs.
 
     def _take_job(
-        self, record: r.JobSubmitted | r.JobsReleased | r.JobsForgotten | r.KeyUsed
+        self,
+        record: r.JobSubmitted | r.JobsReleased | r.JobsForgotten | r.KeyUsed | h.JournalRestored,
     ) -> None:
         match record:
+            case h.JournalRestored():
+                self._leave_ids_out(record)
             case r.JobSubmitted(job=job, array=array):
                 check(job > self._last_job, f"job {job} comes behind {self._last_job}")
                 self._last_job = job
@@ -387,7 +389,8 @@ class Ledger:
             guests.add((one.job, one.index))
             self._touched[host] = None
         one.place, one.hosts = LIVE, hosts
-        one.attempt += 1
+        below, above = self._skipped
+        one.attempt = max(one.attempt, above if one.job < below else 0) + 1
         one.stops = one.returned = 0
         one.gave_slots = one.hold = False
         self._use(one, 1)

@@ -27,10 +27,11 @@ from xce.model.record import (
     Withdrawn,
 )
 from xce.model.record_modify import JobModified
-from xce.model.request import Request
 from xce.sim.device_oracle import overfull_devices, shared_processors
 from xce.sim.disk import Disk
 from xce.sim.forms import Forms
+from xce.sim.room_oracle import check_room
+from xce.sim.untrue import UntrueError, demand
 from xce.state.apply import apply, apply_records, begin_entry
 from xce.state.check import check_not_over_committed, check_state, what_is_given_out
 from xce.state.cluster import ClusterState
@@ -42,18 +43,15 @@ CHECK_EVERY = 25
 """Stored batches between two looks at the whole state."""
 
 
-class UntrueError(AssertionError):
-    """Something happened that must never happen."""
+class Mark(msgspec.Struct):
+    """What was known of the jobs in a journal when a backup of it was taken."""
 
-
-def demand(holds: bool, what: str) -> None:
-    """Complain unless something holds.
-
-    Raises:
-        UntrueError: It does not.
-    """
-    if not holds:
-        raise UntrueError(what)
+    jobs: dict[JobId, JobSubmitted]
+    ends: Counter[JobId]
+    sizes: dict[JobId, int]
+    rerunnable: dict[int, bool]
+    final: dict[tuple[JobId, Index], int | None]
+    done: set[tuple[JobId, Index]]
 
 
 class Truth:
@@ -90,6 +88,8 @@ class Truth:
         """Hosts that were restarted."""
         self._unsure: set[Key] = set()
         """Given up by an administrator, who does not wait until they are fenced."""
+        self.given_up: set[Key] = set()
+        """Of what a restored journal lacks: what runs on hosts that were given up since."""
         self._losses: set[str] = set()
         """Hosts that were given up."""
         self._rerunnable: dict[int, bool] = {}
@@ -106,6 +106,44 @@ class Truth:
         """What was given out of what when that was looked at last."""
 
     # The disk.
+
+    def mark(self) -> Mark:
+        """Return what is known now of the jobs in the journal."""
+        return Mark(
+            dict(self.jobs), self.ends.copy(), dict(self._sizes), dict(self._rerunnable),
+            dict(self._final), set(self._done),
+        )  # fmt: skip
+
+    def go_back(self, mark: Mark, entries: list[Entry]) -> None:
+        """Learn that the journal was restored: it ends with these entries, the last of then.
+
+        What hosts really did stays; it may be of attempts that the journal lacks now.
+        """
+        self.forms = self.forms.restored(entries)
+        self.state = ClusterState()
+        for entry in entries:
+            apply(self.state, entry)
+        self.jobs, self.ends, self._sizes = mark.jobs, mark.ends, mark.sizes
+        self._rerunnable, self._final, self._done = mark.rerunnable, mark.final, mark.done
+        self.stale -= self.forms.lost | self.forms.before
+        self._given_out = ()
+
+    @property
+    def strangers(self) -> dict[Key, str]:
+        """What runs that the journal has lost, and where."""
+        lost = self.forms.lost
+        return {key: host for key, (host, _) in self.running.items() if key in lost} if lost else {}
+
+    @property
+    def ignored(self) -> set[Key]:
+        """What runs beside what the journal knows."""
+        return self.stale | self.strangers.keys() if self.forms.lost else self.stale
+
+    def _strange_twins(self, key: Key) -> list[Key]:
+        """Return what runs of the element of an attempt, is lost, and is on no host given up."""
+        if key in self.forms.before:
+            return []  # it was placed before they were
+        return [one for one in self.strangers if one[:2] == key[:2] and one not in self.given_up]
 
     def note_stored(self, entries: list[Entry]) -> None:
         """Learn that entries are durable."""
@@ -188,6 +226,8 @@ class Truth:
                 demand(not is_up, f"host {name} is given up and is connected")
             self._losses |= lost
             found = {key for key, (host, _) in self.running.items() if host in lost}
+            self.given_up |= found & self.forms.lost
+            found -= self.forms.lost
             self.stale |= found
             if record.by:
                 self._unsure |= found
@@ -239,6 +279,7 @@ class Truth:
             key = (*element, self._attempt(*element))
             real, is_known = self._codes.get(key, (0, False))
             is_told = is_known and not self._hosts_of(key) & away
+            is_told = is_told and key not in self.forms.over
             demand(not is_told or bool(record.cpu_us), f"nobody knows what {key} used")
             # A host that was started anew in between knows nothing of it, and ends it as it can.
             if is_told:
@@ -248,7 +289,8 @@ class Truth:
 
     def _runs(self, element: tuple[JobId, Index]) -> bool:
         """Return whether an attempt of an element runs on a host that was not given up under it."""
-        return any(key[:2] == element and key not in self.stale for key in self.running)
+        beside = self.ignored
+        return any(key[:2] == element and key not in beside for key in self.running)
 
     def _note_end(self, element: tuple[JobId, Index], code: int | None) -> None:
         demand(element not in self._final, f"{element} ends twice")
@@ -271,7 +313,7 @@ class Truth:
             elif cause == EndCause.NONE:
                 demand(is_known and real == code, f"{key}: exit {code}, its process said {real}")
             elif cause in {EndCause.STATUS_LOST, EndCause.HOST_RESTARTED}:
-                is_excused = not is_known or key in self._rebooted
+                is_excused = not is_known or key in self._rebooted or key in self.forms.over
                 is_excused = is_excused or bool(self._hosts_of(key) & self._reboots)
                 demand(is_excused, f"{key}: cause {cause}, its process said {real}")
             elif cause == EndCause.HOST_LOST:
@@ -299,10 +341,11 @@ class Truth:
         """Learn that a process was started."""
         demand((host, boot, key) not in self._started, f"{key} was started twice")
         self.on_start(key, launch)
-        if self._is_late(host, key):
+        is_strange = key in self.forms.lost
+        if is_strange or self._is_late(host, key):
             # It was launched before its host was given up, and nobody could tell the host.
             self.running[key] = (host, launch)
-            self.stale.add(key)
+            self.stale.update(() if is_strange else (key,))
             self._started.add((host, boot, key))
             self._ever.add(key)
             return
@@ -312,6 +355,8 @@ class Truth:
             is_twin = other[:2] == key[:2] and self._is_surely_fenced(other)
             demand(not is_twin, f"{key} was started while {other} runs, which was to be fenced")
         demand(not self._runs(key[:2]), f"{key} was started beside another attempt")
+        twins = self._strange_twins(key)
+        demand(not twins, f"{key} was started, and {twins} run, which the journal has lost")
         job = self.state.jobs.get(key[0])
         demand(job is not None, f"{key} was started before its job was durable")
         assert job is not None
@@ -329,9 +374,10 @@ class Truth:
         self._ever.add(key)
         self.started += 1
         self._check_array_limit(job)
-        self._check_room()
-        twice = overfull_devices(host, self.running, self.stale)
-        twice += shared_processors(host, self.running, self.stale)
+        ignored = self.ignored
+        check_room(self.state, self.running, ignored, self.stopped)
+        twice = overfull_devices(host, self.running, ignored)
+        twice += shared_processors(host, self.running, ignored)
         demand(not twice, f"{key} was started, and {twice} are in use")
 
     def note_gone(self, host: str, key: Key, exit_code: int, *, is_known: bool) -> None:
@@ -403,71 +449,9 @@ class Truth:
 
     def _check_array_limit(self, job: Job) -> None:
         if job.array is not None and job.array.limit:
-            running = sum(key[0] == job.id and key not in self.stale for key in self.running)
+            beside = self.ignored
+            running = sum(key[0] == job.id and key not in beside for key in self.running)
             demand(running <= job.array.limit, f"{running} elements of job {job.id} run")
-
-    def _check_room(self) -> None:
-        """What runs fits: slots, memory, counters, pools; exclusive jobs are alone."""
-        used: Counter[tuple[str, str]] = Counter()
-        guests: Counter[str] = Counter()
-        lonely: set[str] = set()
-        for key, (_, launch) in self.running.items():
-            if key in self.stale:
-                continue
-            request = self._request_of(key)
-            # What comes back early may be others' already.
-            amounts = [amount for amount in request.amounts if not amount.duration_us]
-            tasks = sum(count for _, count in launch.hosts)
-            has_slots = not self._gave_slots(key)
-            for place, (host, count) in enumerate(launch.hosts):
-                used[host, "slots"] += count * has_slots
-                guests[host] += 1
-                if request.exclusive:
-                    lonely.add(host)
-                for amount in amounts:
-                    if amount.per == "task":
-                        used[host, amount.resource] += amount.value * count
-                    elif amount.per == "host" or place == 0:
-                        used[host, amount.resource] += amount.value
-            for amount in amounts:
-                times = tasks if amount.per == "task" else 1
-                used["", amount.resource] += amount.value * times
-        config = self.state.config
-        for host_config in config.hosts:
-            name = host_config.name
-            totals = {"slots": host_config.slots, "mem": host_config.mem_mib}
-            for resource, total in {**totals, **host_config.counters}.items():
-                in_use = used[name, resource]
-                demand(total is None or in_use <= total, f"{in_use} {resource} in use on {name}")
-            demand(name not in lonely or guests[name] == 1, f"{name} is shared")
-        for pool in config.pools:
-            demand(used["", pool.name] <= pool.total, f"pool {pool.name} is over-committed")
-
-    def _request_of(self, key: Key) -> Request:
-        """Return what an attempt has; its job may ask for something else by now."""
-        job = self.state.jobs[key[0]]
-        position = job.position(key[1])
-        attempt = self.state.attempt(job.id, position) if position is not None else None
-        cls, chosen = job.cls, 0
-        if attempt is not None and attempt.number == key[2]:
-            cls, chosen = attempt.cls, attempt.alternative
-        request = self.state.classes[cls].key.request
-        if not request.alternatives:
-            return request
-        return msgspec.structs.replace(
-            request.alternatives[chosen].request, exclusive=request.exclusive
-        )
-
-    def _gave_slots(self, key: Key) -> bool:
-        """Whether an attempt gave its slots to others; then it is stopped, or being ended."""
-        job = self.state.jobs[key[0]]
-        position = job.position(key[1])
-        attempt = self.state.attempt(job.id, position) if position is not None else None
-        if attempt is None or attempt.number != key[2] or not attempt.gave_slots:
-            return False
-        is_ending = attempt.end_cause != EndCause.NONE
-        demand(is_ending or key in self.stopped, f"{key} runs on slots that it gave away")
-        return True
 
     # The end.
 

@@ -24,7 +24,7 @@ from xce.sim.client import Client
 from xce.sim.coverage import Strikes
 from xce.sim.disk import Disk
 from xce.sim.fate_books import FateBooks
-from xce.sim.faults import Faults, add_races, add_trust_faults, draw_faults
+from xce.sim.faults import Faults, add_races, add_restores, add_trust_faults, draw_faults
 from xce.sim.ground import OWN_CPU_US, Ground
 from xce.sim.host import Worker
 from xce.sim.keyring import Eavesdropper, Keyring, TrustOracle
@@ -32,13 +32,15 @@ from xce.sim.leader import Leader
 from xce.sim.ledger import Ledger
 from xce.sim.loop import Loop, Process
 from xce.sim.network import Network, Wire
-from xce.sim.oracles import Truth, demand
+from xce.sim.oracles import Mark, Truth
 from xce.sim.planner import Planner
 from xce.sim.races import Races
 from xce.sim.schedule import Item, draw_schedule
 from xce.sim.shepherd import Shepherd
+from xce.sim.stranger_books import StrangerBooks
 from xce.sim.task_books import TaskBooks
 from xce.sim.tasks import TASK_CPU_US, HostTasks
+from xce.sim.untrue import demand
 from xce.state.cluster import ClusterState
 from xce.state.snapshot import digest
 from xce.worker.action import Key
@@ -52,6 +54,7 @@ _DEADLINE_SEED: Final = 0x0DEA_D11E
 _DEADLINE_SHARE: Final = 0.25
 USERS: Final = (Owner("alice", 1001, 1001), Owner("bob", 1002, 1002))
 ROOT: Final = Owner("root", 0, 0)
+_RESTORE_SEED: Final = 0x0BAC_C0B1
 _RACES: Final = 0x5ACE
 """Sets the dice of races apart from the others."""
 
@@ -79,25 +82,26 @@ class Parts:
     ) -> None:
         self.seed = seed
         self._rng = Random(seed)
-        self.faults = faults if faults is not None else draw_faults(self._rng)
         self._trust_rng = Random(~seed)
-        if faults is None:
-            add_trust_faults(self.faults, self._trust_rng)
-            add_races(self.faults, Random(seed ^ _RACES))
+        self.faults = faults if faults is not None else self._draw_faults()
         self.start_us, self.zone = workload.draw_start(self._rng)
         self.config = self._draw_config()
-        items = draw_schedule(self._fork(), self._trust_rng, self.faults, users=len(USERS))
-        self.schedule: dict[int, Item] = {
-            number: item for number, item in enumerate(items) if keep is None or number in keep
-        }
+        self.schedule = self._draw_schedule(keep)
         """What will happen, by number."""
         self.faults.leave_out(without)
         self.loop = Loop()
         self.truth = Truth()
         self.ledger = Ledger()
         self.fate_books = FateBooks()
+        self.stranger_books = StrangerBooks(self.truth)
         self.races = self._draw_races()
         self.truth.on_start, self.truth.on_end = self._note_start, self._note_end
+        self.entries: list[Entry] = []
+        """What is stored, where it may be restored."""
+        self.restorations = self.generation = 0
+        """Backups that are yet to be restored; how often the journal was."""
+        self.is_shut = False
+        """Nothing leads until the journal is restored."""
         self.has_tasks, self.has_groups = self._draws_tasks(seed), self._draws_groups(seed)
         """Whether jobs start tasks on their other hosts, and users delete job groups."""
         self.has_deadlines = Random(seed ^ _DEADLINE_SEED).random() < _DEADLINE_SHARE
@@ -127,6 +131,20 @@ class Parts:
         self.clients = [self._client(owner) for owner in USERS]
         self.admin = self._client(ROOT)
         self.keeper = self._client(ROOT, role="admin")
+
+    def _draw_schedule(self, keep: frozenset[int] | None) -> dict[int, Item]:
+        items = draw_schedule(
+            self._fork(), self._trust_rng, Random(~(self.seed ^ _RESTORE_SEED)), self.faults,
+            users=len(USERS),
+        )  # fmt: skip
+        return {number: item for number, item in enumerate(items) if keep is None or number in keep}
+
+    def _draw_faults(self) -> Faults:
+        faults = draw_faults(self._rng)
+        add_trust_faults(faults, self._trust_rng)
+        add_races(faults, Random(self.seed ^ _RACES))
+        add_restores(faults, Random(self.seed ^ _RESTORE_SEED))
+        return faults
 
     def _start_all(self) -> None:
         self.start_leader()
@@ -176,7 +194,26 @@ class Parts:
             if self.has_tasks:
                 self.task_books.note(entry)
             self._race(entry)
+        if self.faults.restores:
+            self.entries.extend(entries)
+            self.stranger_books.note(entries)
         self.strikes.note_entries(entries)
+
+    def go_back(self, mark: Mark, entries: list[Entry]) -> None:
+        """Learn that the journal was restored, and ends with these entries now."""
+        self.truth.go_back(mark, entries)
+        self.entries = entries
+        batches = (*self.disk.archive, *self.disk.batches)
+        self._contents = {batch.last: batch.content for batch in batches}
+        self.ledger, self.fate_books = Ledger(), FateBooks()
+        self.task_books.go_back(entries, self.ledger, self.truth.forms.lost)
+        for entry in entries:
+            self.fate_books.note(entry)
+        self.trust_oracle = TrustOracle()
+        self.trust_oracle.note(entries)
+        self.stranger_books.go_back(entries)
+        for client in (*self.clients, self.admin, self.keeper):
+            client.go_back()
 
     def _draw_races(self) -> Races:
         return Races(
@@ -229,7 +266,11 @@ class Parts:
             if isinstance(effect, Launch):
                 for index, attempt in zip(effect.indices, effect.attempts, strict=True):
                     known = self.ledger.last_attempt(effect.job, index)
-                    demand(known >= attempt, f"{effect.job}[{index}] is launched, not placed")
+                    is_lost = (effect.job, index, attempt) in self.truth.forms.lost
+                    demand(
+                        known >= attempt or is_lost,
+                        f"{effect.job}[{index}] is launched, not placed",
+                    )
 
     def _client(self, owner: Owner, *, role: str = "apiserver") -> Client:
         client = Client(
@@ -285,7 +326,7 @@ class Parts:
 
     def start_leader_again(self) -> None:
         """Start a controller unless another one leads by now."""
-        if self.leader is None:
+        if self.leader is None and not self.is_shut:
             self.start_leader()
 
     def _lose_planner(self, planner: Process, seam: str) -> None:

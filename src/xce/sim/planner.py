@@ -60,6 +60,13 @@ class Planner(Process):
         if wire is None:
             self.after(50_000 + self._rng.randrange(300_000), self._dial)
 
+    def hang_up(self) -> None:
+        """Hear nothing more on the present connection."""
+        wire = self._wire
+        if wire is not None:
+            wire.close(self)
+            self.lose(wire)
+
     def lose(self, wire: Wire) -> None:
         """Learn that the connection has ended."""
         if wire is self._wire:

@@ -18,7 +18,7 @@ import msgspec
 
 import xce
 from xce.sim.coverage import Coverage, no_coverage, render_table
-from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS
+from xce.sim.faults import COUNTED, COUNTED_OF_RESTORE, COUNTED_OF_TRUST, DIALS
 from xce.sim.havoc import SEAMS, TASK_SEAMS
 from xce.sim.shrink import Failure, Shrunk, live, render_shrunk, shrink
 
@@ -31,6 +31,7 @@ SHRUNK_MAX: Final = 5
 FAULTS: Final = (
     *COUNTED,
     *COUNTED_OF_TRUST,
+    *COUNTED_OF_RESTORE,
     *(name for name in DIALS if name.endswith("permille")),
 )
 

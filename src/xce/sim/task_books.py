@@ -5,6 +5,7 @@ know which attempt has which hosts, which hosts were given up, and what is said 
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 import msgspec
@@ -14,7 +15,8 @@ from xce.model import record as r
 from xce.model.entry import Entry
 from xce.model.ids import Index, JobId, Micros
 from xce.model.job import EndCause
-from xce.sim.ledger import Ledger, check
+from xce.sim.ledger import Ledger
+from xce.sim.untrue import check
 
 Key: TypeAlias = tuple[JobId, Index, int]
 Place: TypeAlias = tuple[str, Key]
@@ -67,10 +69,38 @@ class TaskBooks:
         self._counts: Counter[Key] = Counter()
         self._ever: set[tuple[Place, str]] = set()
         self._troubles: Counter[str] = Counter()
+        self._lost: set[Key] = set()
+        """Attempts that a restored journal does not know."""
         self._over: dict[Key, tuple[Allocation, bool]] = {}
         """Attempts that the present entry ends; whether without their first host's word."""
 
     # The journal.
+
+    def go_back(self, entries: Iterable[Entry], ledger: Ledger, lost: set[Key]) -> None:
+        """Learn that the journal was restored: it ends with these entries.
+
+        What hosts really did stays.
+
+        Args:
+            entries: All of them.
+            ledger: Has taken none yet; takes them, too.
+            lost: Attempts that were begun by others.
+        """
+        found = TaskBooks(ledger, task_cpu_us=self._task_cpu_us, own_cpu_us=self._own_cpu_us)
+        found._counts = self._counts
+        for entry in entries:
+            ledger.note((entry,))
+            found.note(entry)
+        self._ledger, self._lost = ledger, lost
+        self._names, self._live, self._up = found._names, found._live, found._up
+        self._boots, self._given_up, self._left = found._boots, found._given_up, found._left
+        self._stale = {
+            (host, key) for host, key in self._stale
+            if key not in lost and not self._is_mine(host, key)
+        }  # fmt: skip
+        for host in self._names:
+            # What they have told, they told to entries that may be lost.
+            self.note_trouble(host)
 
     def note(self, entry: Entry) -> None:
         """Take an entry into the books.
@@ -141,7 +171,7 @@ class TaskBooks:
                 if self._boots.get(name, boot) != boot:
                     self._leave_leaderless(name)
                 self._boots[name] = boot
-                mine = {key for host, key in self._running if host == name}
+                mine = {key for host, key in self._running if host == name} - self._lost
                 strange = {key for key in mine - set(stale) if not self._is_mine(name, key)}
                 check(not strange, f"{strange} runs on {name}, and nobody knows")
                 self._left = {place for place in self._left if place[0] != name}
@@ -234,7 +264,9 @@ class TaskBooks:
         place = (host, key)
         allocation = self._live.get(key[:2])
         self._check_alone(host, key)
-        if not self._is_mine(host, key) or place in self._given_up:
+        if key in self._lost:
+            self.late += 1
+        elif not self._is_mine(host, key) or place in self._given_up:
             is_live = allocation is not None and allocation.attempt == key[2]
             is_stranger = is_live and place not in self._given_up
             check(not is_stranger, f"a task of {key} was started on {host}, which it has not got")

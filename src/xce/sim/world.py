@@ -16,9 +16,10 @@ from xce.sim.agreement import check_books
 from xce.sim.faults import Faults
 from xce.sim.havoc import happen
 from xce.sim.idle import SHUT, could_start, is_kept_back
-from xce.sim.oracles import demand
 from xce.sim.parts import Parts
+from xce.sim.restoration import rid_hosts
 from xce.sim.schedule import PAPER, WISH, Item
+from xce.sim.untrue import demand
 from xce.state.snapshot import digest
 from xce.state.view import pend_reason
 
@@ -63,6 +64,8 @@ class World(Parts):
         self.truth.fencing_is_sure = not self.faults.shepherd_crashes
         self.begin()
         self._run_until(self.faults.until_us)
+        while self.restorations:
+            self._run_until(self.loop.now_us + SECOND_US)
         self.faults.stop()
         self.disk.is_failing = False
         self._forget_dooms()
@@ -76,6 +79,8 @@ class World(Parts):
             self.admin.open_devices(host.name, tuple(str(gpu.index) for gpu in host.gpus or ()))
         limit_us = self.loop.now_us + LIMIT_US
         while not self._is_over():
+            if self.faults.restores:
+                rid_hosts(self)
             if self.loop.now_us > limit_us:
                 raise StuckError(self._describe_stuck())
             self._run_until(self.loop.now_us + SETTLE_US)
@@ -127,7 +132,7 @@ class World(Parts):
             table = self.truth.state.hosts
             return bool(table.is_up.all()) and not table.stale
         stopped = tuple((job, ()) for job in unended if self._is_stopped(job))
-        if stopped:
+        if stopped and not self.truth.strangers:
             self.admin.control(ResumeJobs, Selection(jobs=stopped))
         hopeless = [job for job in unended if self._is_hopeless(self.truth.jobs[job])]
         for job_id in hopeless:

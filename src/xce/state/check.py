@@ -40,6 +40,7 @@ def check_hosts(state: ClusterState) -> None:
         is_away = number in table.away
         assert not (is_up and (is_lost or is_away)), f"host {name} is up, and is not"
         assert not (is_lost and is_away), f"host {name} is given up, and is waited for"
+        assert is_away or number not in table.unasked, f"host {name} is to be asked, and is there"
         assert not is_away or table.down_at_us[number], f"host {name}: since when is it away?"
         assert bool(table.is_fencing[number]) == (number in table.stale), f"host {name}: fencing"
         assert not (is_lost and state.on_host.get(number)), f"lost host {name} has attempts"

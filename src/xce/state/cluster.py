@@ -123,8 +123,8 @@ class ClusterState:
         self.next_job, self.next_spec, self.next_class, self.next_trace = 1, 1, 1, 1
         self.lost_jobs, self.attempts_above = list[tuple[JobId, JobId]](), 0
         """Ids, from .. to, that are not given out since the journal was restored: hosts may know
-        jobs of theirs that it lacks. What is placed anew of a job up to the last of them has a
-        number above the other one."""
+        jobs of theirs that it lacks. What is placed anew of a job up to the last of them, which are
+        those of the last restore, has a number above the other one."""
         self.hosts, self.pools = HostTable(), PoolTable()
         self.specs, self.spec_uses = dict[int, JobSpec](), dict[int, int]()
         """How many jobs use a spec, unless it is one."""
@@ -297,7 +297,8 @@ class ClusterState:
     def is_from_before(self, job: JobId, number: int) -> bool:
         """Return whether an attempt was placed before the journal was restored."""
         lost = self.lost_jobs
-        return bool(lost) and number <= self.attempts_above and job <= lost[-1][1]
+        is_old = bool(lost) and number <= self.attempts_above
+        return is_old and (job <= lost[-1][1] or self.is_lost(job))
 
     def is_lost(self, job: JobId) -> bool:
         """Return whether a job may have had this id that a restored journal lacks."""

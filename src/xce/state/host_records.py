@@ -48,8 +48,7 @@ def _hosts_lost(state: ClusterState, record: h.HostsLost) -> None:
         if not record.by:
             lately = [at_us for at_us in hosts.losses_us[number] if at_us > horizon_us]
             hosts.losses_us[number] = [*lately, state.now_us]
-        hosts.away.pop(number, None)
-    hosts.change += 1
+        hosts.await_no_more(number)
 
 
 def _stale_gone(state: ClusterState, record: h.StaleGone) -> None:
@@ -103,9 +102,28 @@ def _load_changed(state: ClusterState, record: h.LoadChanged) -> None:
 
 
 def _journal_restored(state: ClusterState, record: h.JournalRestored) -> None:
-    state.lost_jobs.append((state.next_job, record.next_job - 1))
+    left_out = (state.next_job, record.next_job - 1)
+    if record.attempts_above > state.attempts_above:
+        state.lost_jobs.append(left_out)
+        _forget_signals(state)
+    else:
+        # The last one stays that which lies between what was there and what came since.
+        state.lost_jobs.insert(-1, left_out)
     state.next_job = record.next_job
     state.attempts_above = record.attempts_above
+    for number in record.hosts:
+        state.hosts.is_lost[number] = False
+        state.hosts.leave(number, state.now_us)
+        state.hosts.unasked[number] = None
+
+
+def _forget_signals(state: ClusterState) -> None:
+    """Let no attempt be sent a signal once more: a host counts them, and knows later ones."""
+    for places in state.on_host.values():
+        for place in places:
+            attempt = state.attempt(*place)
+            if attempt is not None:
+                attempt.signals = []
 
 
 def _strangers_seen(state: ClusterState, record: h.StrangersSeen) -> None:

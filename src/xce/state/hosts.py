@@ -85,8 +85,9 @@ class HostTable:
         """How often it was given up."""
         self.losses_us: list[list[Micros]] = []
         """When it was given up lately; none since it was opened by hand."""
-        self.away: dict[HostNumber, None] = {}
-        """Hosts that are away and not given up."""
+        self.away, self.unasked = dict[HostNumber, None](), dict[HostNumber, None]()
+        """Hosts that are away and not given up; and those of them that were not there since the
+        journal was restored: they may run anything, so nothing is started until they say what."""
         self.boot_ids: list[str] = []
         self.cpus: list[int] = []
         self.mem_mib: list[int] = []
@@ -274,7 +275,7 @@ class HostTable:
     def reachable(self) -> Flags:
         """Return which hosts are up and rid of everything stale."""
         mask: Flags = self.is_up & ~self.is_fencing
-        return mask
+        return mask if not self.unasked else np.zeros_like(mask)
 
     def leave(self, number: HostNumber, at_us: Micros, *, silent: bool = False) -> None:
         """Note that the worker of a host is not there."""
@@ -290,8 +291,14 @@ class HostTable:
         self.is_up[number] = True
         self.down_at_us[number] = 0
         self.is_silent[number] = self.is_lost[number] = False
-        self.away.pop(number, None)
+        self.await_no_more(number)
         self.set_stale(number, stale)
+
+    def await_no_more(self, number: HostNumber) -> None:
+        """Note that a host is there, or is given up."""
+        self.away.pop(number, None)
+        self.unasked.pop(number, None)
+        self.change += 1
 
     def set_stale(self, number: HostNumber, stale: Iterable[tuple[JobId, Index, int]]) -> None:
         """Note what runs on a host in vain."""

@@ -48,7 +48,8 @@ class Attempt(msgspec.Struct, gc=False, array_like=True):
     suspension_wanted: bool = False
     suspended_by_admin: bool = False
     signals: list[int] = []
-    """Signals asked for, in order; the first is number 1."""
+    """Signals asked for, in order; the first is number 1, and later where it was placed before the
+    journal was restored, see `xce.control.effects`."""
     rule: StartRule = StartRule.TURN
     stops: int = Stop.NONE
     """Why the cluster itself suspends it, as bits."""

@@ -67,6 +67,7 @@ class _Host(msgspec.Struct, array_like=True):
     strange: list[tuple[JobId, Index, int]] = []
     adopting: list[tuple[JobId, Index, int]] = []
     unadopted: list[tuple[JobId, Index, int, str]] = []
+    is_unasked: bool = False
 
 
 _Layouts: TypeAlias = dict[tuple[Processor, ...], int]
@@ -156,6 +157,7 @@ def _dump_host(table: HostTable, n: HostNumber, layouts: _Layouts) -> _Host:
         layouts.setdefault(table.processors.reported[n], len(layouts)),
         list(table.strange.get(n, ())), list(table.adopting.get(n, ())),
         [(*key, reason) for key, reason in table.unadopted.get(n, {}).items()],
+        n in table.unasked,
     )  # fmt: skip
 
 
@@ -302,6 +304,8 @@ def _load_host(
         table.unadopted[number] = {(job, index, n): why for job, index, n, why in host.unadopted}
     if host.down_at_us and not (host.is_up or host.is_lost):
         table.away[number] = None
+        if host.is_unasked:
+            table.unasked[number] = None
     table.devices.reported[number] = host.reported_devices
     table.devices.load(number, host.devices or HostDevices())
     if host.layout >= 0:

@@ -260,6 +260,8 @@ class HostState:
             if live is None:
                 self._live[place] = self._fence.begin(Live(launch, index, attempt))
                 elements.append((index, attempt))
+            elif attempt == live.attempt:
+                self._outbox.note_start(live)
             elif attempt > live.attempt:
                 if (waiting := self._waiting.get(place)) is None or attempt > waiting.attempt:
                     self._waiting[place] = self._fence.begin(Live(launch, index, attempt))
@@ -309,9 +311,8 @@ class HostState:
         actions.append(live.take_signal(effect.number, effect.signal))
 
     def _set_limits(self, effect: SetLimits, now_us: Micros, actions: list[Action]) -> None:
-        if (live := self._named(effect)) is None:
-            return
-        if (limits := live.limits_of(effect)) != live.limits:
+        live = self._named(effect)
+        if live is not None and (limits := live.limits_of(effect)) != live.limits:
             live.set_limits(limits)
             actions.append(a.SetLimit(*live.key, effect.mem_limit_kib, limits))
             self._schedule(live)
@@ -357,8 +358,7 @@ class HostState:
             return
         live.is_running = True
         live.pid, live.started_us = one.pid, one.started_us
-        if not live.forget:
-            self._outbox.note_start(live.key, one.pid, one.started_us)
+        self._outbox.note_start(live)
         self._schedule(live)
 
     def _note_suspension(self, one: a.Suspended, now_us: Micros) -> None:

@@ -221,7 +221,7 @@ def test_a_backup_is_restored_whole(
     assert main(words) == 0
     reader = open_postgres_reader(target) if to_database else open_sqlite_reader(fresh.journal)
     assert state_of(reader) == list(dump(replayed(entries)))
-    assert reader.lead_epoch() == 1_000_002
+    assert reader.lead_epoch() >= 1_000_002
     assert is_restored(reader), "the first reign leaves out what the lost entries gave out"
     reader.close()
     assert ("orion" in (fresh.config / "xce.yaml").read_text()) == (not to_database)

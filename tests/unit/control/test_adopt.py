@@ -5,7 +5,6 @@ import pytest
 from restored_site import GPUS, Site
 
 from xce.control.adopt import LOST
-from xce.control.strangers import ATTEMPTS_SKIPPED
 from xce.model.command import Accepted, AdoptStrangers, ApplyConfig
 from xce.model.config import HostConfig, QueueConfig
 from xce.model.device import GpuWish
@@ -146,7 +145,7 @@ def test_what_is_started_anew_has_a_number_that_no_host_knows():
     leave_host(controller, "h1")
     join_host(controller, "h1", boot_id="boot-2")
     place(controller, job, host="h2")
-    assert controller.attempt(job).number == ATTEMPTS_SKIPPED + 1
+    assert controller.attempt(job).number == controller.state.attempts_above + 1
     launch = next(one for host, one in controller.effects() if host == "h2")
     assert launch.spec.script == LOST, "a host's word is enough to start something elsewhere"
     check_whole(controller)

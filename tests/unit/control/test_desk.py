@@ -1,11 +1,13 @@
 """The order in which things become known."""
 
+import msgspec
 import pytest
 
 from xce.control.controller import Input
 from xce.control.desk import OPEN_MAX, Batch, Desk
 from xce.control.inbox import SHARE_MAX
-from xce.model.command import KillJobs, ProposePlan, Selection, SubmitJobs, Tick
+from xce.model.command import ApplyConfig, KillJobs, ProposePlan, Selection, SubmitJobs, Tick
+from xce.model.host_record import JournalRestored, ReignBegun
 from xce.model.job import Owner
 from xce.model.observation import (
     AttemptStarted,
@@ -14,6 +16,7 @@ from xce.model.observation import (
     ReignBegan,
     Reported,
 )
+from xce.model.record import ConfigApplied
 from xce.model.refusal import RefusalCode
 from xce.testing.builders import ALICE, bulk, cluster, place, plan, submission, submit
 
@@ -68,6 +71,18 @@ def test_what_is_decided_while_one_batch_is_written_is_the_next(shell):
     second = shell.desk.next_batch()
     assert len(second.entries) == 3
     assert second.entries[0].seq == first.entries[-1].seq + 1
+
+
+def test_a_reign_begins_with_one_commit(shell):
+    """A crash in it leaves a restored journal as it was, and the next reign knows that it is."""
+    config = shell.controller.state.config
+    shell.give(ApplyConfig("root", msgspec.structs.replace(config, cluster_name="other"), True))
+    shell.give(ReignBegan(is_restored=True))
+    shell.turn()
+    batch = shell.desk.next_batch()
+    kinds = [type(record) for entry in batch.entries for record in entry.records]
+    assert kinds == [ConfigApplied, JournalRestored, ReignBegun]
+    assert shell.desk.next_batch() is None
 
 
 def test_an_answer_that_needs_no_entry_still_waits_for_what_it_saw(shell):

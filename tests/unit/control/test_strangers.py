@@ -2,10 +2,18 @@
 
 import pytest
 
-from xce.control.strangers import ATTEMPTS_SKIPPED, JOBS_SKIPPED
-from xce.model.command import Accepted, EndStrangers, SetHostsOpen
-from xce.model.effect import Launch, Terminate
+from xce.control.strangers import ATTEMPTS_SKIPPED, JOBS_SKIPPED, SKIPPED_PER_S
+from xce.model.command import (
+    Accepted,
+    DeclareHostsLost,
+    EndStrangers,
+    Selection,
+    SetHostsOpen,
+    SignalJobs,
+)
+from xce.model.effect import Launch, SendSignal, SetLimits, SetSuspended, Terminate
 from xce.model.host_record import StaleGone, StrangersSeen
+from xce.model.ids import SECOND_US
 from xce.model.job import EndCause
 from xce.model.observation import AttemptSeen, HostJoined, ReignBegan, Reported
 from xce.model.refusal import RefusalCode
@@ -24,6 +32,7 @@ from xce.testing.builders import (
     resume,
     submission,
     submit,
+    tick,
 )
 from xce.testing.recorded import RecordedController
 
@@ -55,6 +64,11 @@ def restored(controller, seq):
     return again
 
 
+def join_all(controller, **words):
+    for host in ("h1", "h2", "h3"):
+        join_host(controller, host, **words)
+
+
 def launched(controller):
     """Return the keys of all that hosts were told to start."""
     return {
@@ -67,6 +81,11 @@ def launched(controller):
 
 def seen(keys, host):
     return [AttemptSeen(*key[1:], running=True) for key in sorted(keys) if key[0] == host]
+
+
+def signal(controller, job, number):
+    selection = Selection(jobs=((job, ()),))
+    controller.tell(SignalJobs("alice", False, selection, number), by="alice")
 
 
 def killed(controller):
@@ -125,7 +144,7 @@ def test_ids_and_numbers_are_left_out_once_for_each_restore():
 
 def test_what_was_submitted_since_a_restore_begins_with_the_first_attempt():
     controller = restored(lived(), 4)
-    join_host(controller, "h1")
+    join_all(controller)
     job = submit(controller)
     place(controller, job)
     assert controller.attempt(job).number == 1
@@ -182,16 +201,17 @@ def test_strangers_are_killed_on_an_administrators_word():
     assert controller.entries[-1].records == (StaleGone(0, [77], [0], [1]),)
 
 
-def test_an_attempt_that_was_about_to_start_and_that_its_host_has_forgotten_starts_anew():
+@pytest.mark.parametrize("boot_id", ["boot-1", "boot-2"])
+def test_an_attempt_that_was_about_to_start_and_that_its_host_has_forgotten_starts_anew(boot_id):
     whole = lived()
     placed = next(entry.seq for entry in whole.entries if entry.cause.kind == "propose-plan")
     controller = restored(whole, placed)
     (job,) = (one for one in controller.state.jobs.values() if one.live)
-    join_host(controller, "h1")
+    join_all(controller, boot_id=boot_id)
     assert job.live_count == 0
     assert stat(controller, job.id) == "PEND"
     place(controller, job.id)
-    assert controller.attempt(job.id).number == ATTEMPTS_SKIPPED + 1
+    assert controller.attempt(job.id).number == controller.state.attempts_above + 1
     check_state(controller.state)
 
 
@@ -232,3 +252,115 @@ def test_a_host_that_reports_nonsense_of_a_job_harms_nobody(number):
     join_host(controller, "h1", attempts=[AttemptSeen(job, 0, number, running=True)])
     assert controller.state.hosts.stale[0] == {(job, 0, number): None}
     check_state(controller.state)
+
+
+def test_the_same_backup_restored_again_later_gives_out_nothing_twice():
+    whole, found = lived(), []
+    for later_s in (10, 3_600):
+        again = RecordedController(replayed(whole.entries[:4]), now_us=whole.now_us)
+        again.now_us += later_s * SECOND_US
+        again.tell(ReignBegan(is_restored=True), by="controller")
+        found.append((again.state.next_job, again.state.attempts_above))
+    (jobs, attempts), (later_jobs, later_attempts) = found
+    assert later_jobs - jobs == later_attempts - attempts == 3_590 * SKIPPED_PER_S
+
+
+def test_nothing_starts_until_each_host_has_said_what_it_runs():
+    controller = restored(lived(), 4)
+    job = submit(controller)
+    for host in ("h1", "h2"):
+        join_host(controller, host)
+        place(controller, job, host="h1")
+        assert stat(controller, job) == "PEND"
+        assert not controller.state.hosts.usable().any()
+    check_state(controller.state)
+    assert digest(load(dump(controller.state))) == digest(controller.state)
+    join_host(controller, "h3")
+    place(controller, job, host="h1")
+    assert stat(controller, job) == "RUN"
+    leave_host(controller, "h3")
+    assert controller.state.hosts.usable().any()
+
+
+def test_a_host_that_never_came_is_waited_for_and_can_be_given_up():
+    whole = cluster({"h1": 9, "h2": 9}, join=False)
+    controller = restored(whole, len(whole.entries))
+    join_host(controller, "h1")
+    assert list(controller.state.hosts.unasked) == [1]
+    results = controller.tell(DeclareHostsLost("root", ("h2",), is_admin=True), by="root")
+    assert results == (Accepted(text="lost"),)
+    assert controller.state.hosts.usable().tolist() == [True, False]
+    check_state(controller.state)
+
+
+def test_a_host_that_was_given_up_before_the_backup_is_asked_too():
+    whole = cluster({"h1": 9, "h2": 9})
+    leave_host(whole, "h2")
+    whole.tell(DeclareHostsLost("root", ("h2",), is_admin=True), by="root")
+    controller = restored(whole, len(whole.entries))
+    assert list(controller.state.hosts.unasked) == [0, 1]
+    join_host(controller, "h1")
+    tick(controller, after_us=2 * controller.state.config.host_grace_us)
+    assert not controller.state.hosts.unasked
+    check_state(controller.state)
+
+
+def test_an_element_of_which_a_stranger_runs_does_not_start_again_by_itself():
+    controller = cluster({"h1": 9, "h2": 9})
+    job = submit(controller, submission(rerunnable=True))
+    place(controller, job, host="h1")
+    report_started(controller, job)
+    controller = restored(controller, len(controller.entries))
+    join_host(controller, "h1", attempts=[AttemptSeen(job, 0, 1, running=True)])
+    join_host(controller, "h2", attempts=[AttemptSeen(job, 0, 2, running=True)])
+    assert stat(controller, job) == "RUN"
+    leave_host(controller, "h1")
+    controller.tell(DeclareHostsLost("root", ("h1",), is_admin=True), by="root")
+    assert stat(controller, job) == "PSUSP"
+
+
+def test_what_is_being_ended_on_somebodys_word_is_not_named_again():
+    controller = restored(lived(), 4)
+    strange = [AttemptSeen(77, 0, 1, running=True)]
+    join_host(controller, "h1", attempts=strange)
+    controller.tell(EndStrangers("root", ("h1",), is_admin=True), by="root")
+    controller.tell(SetHostsOpen("root", ("h1",), True, is_admin=True), by="root")
+    leave_host(controller, "h1")
+    join_host(controller, "h1", attempts=strange)
+    table = controller.state.hosts
+    assert table.is_open[0]
+    assert table.stale[0] == {(77, 0, 1): None}
+    assert controller.effects()[-1][1].forget
+
+
+def test_ids_that_are_left_out_for_a_host_change_nothing_for_jobs_submitted_since():
+    controller = restored(lived(), 4)
+    join_all(controller)
+    job = submit(controller, submission(rerunnable=True))
+    beyond = controller.state.next_job + 5
+    leave_host(controller, "h2")
+    join_host(controller, "h2", attempts=[AttemptSeen(beyond, 0, 1, running=True)])
+    place(controller, job)
+    leave_host(controller, "h1")
+    join_host(controller, "h1")
+    assert controller.attempt(job).number == 1
+    assert [effect.attempts for _, effect in controller.effects()] == [[1]]
+
+
+def test_a_host_is_told_anew_how_what_it_ran_before_shall_be():
+    controller = cluster({"h1": 9})
+    job = submit(controller)
+    place(controller, job)
+    report_started(controller, job)
+    signal(controller, job, 10)
+    controller = restored(controller, len(controller.entries))
+    running = [AttemptSeen(job, 0, 1, running=True)]
+    join_host(controller, "h1", attempts=running)
+    told = [effect for _, effect in controller.effects()]
+    assert [type(effect) for effect in told] == [SetSuspended, SetLimits]
+    assert not told[0].suspended
+    signal(controller, job, 12)
+    (sent,) = [one for _, one in controller.effects() if isinstance(one, SendSignal)]
+    assert (sent.signal, sent.number) == (12, controller.state.attempts_above + 1)
+    check_state(controller.state)
+    assert digest(load(dump(controller.state))) == digest(controller.state)

@@ -81,7 +81,8 @@ def test_it_tells_how_far_it_came_only_when_that_is_stored(tmp_path):
     reader.close()
 
     async def again(keeper, writer, peer):
-        assert peer.sent == [Follow(1, controller.state.seq)]
+        crc = batch(controller.entries)[1]
+        assert peer.sent == [Follow(1, controller.state.seq, crc)]
 
     tell(again, tmp_path / "h.db")
 
@@ -140,7 +141,7 @@ def test_a_damaged_stream_makes_it_dial_again_behind_what_is_stored(tmp_path):
         keeper.lose("closed")
         fresh = FakePeer()
         keeper.welcome(fresh, Welcome(1, 1, "xce", "0", 0))
-        assert fresh.sent == [Follow(1, first.last)]
+        assert fresh.sent == [Follow(1, first.last, crc)]
         keeper.take([second])
         keeper.commit()
         assert fresh.sent[-1] == FollowedTo(second.last)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from journals import batch, batches
 
@@ -151,8 +152,39 @@ def test_a_follower_from_a_later_reign_has_another_history_and_begins_again() ->
 def test_the_epoch_that_a_follower_names_is_that_of_what_it_has() -> None:
     follower = Follower(decode_batch, seq=2, epoch=7)
     assert follower.follow(3) == Follow(7, 2)
-    follower.take(frame(batch(1, 1, 0)))
-    assert follower.follow(4) == Follow(3, 1)
+    first = batch(1, 1, 0)
+    follower.take(frame(first))
+    assert follower.follow(4) == Follow(3, 1, first.crc)
+
+
+def restored(memory: Memory, *sizes: int) -> None:
+    """Let a journal end with its first batch, and go on with others under a later reign."""
+    memory.stored = memory.stored[:1]
+    for size in sizes:
+        end = memory.stored[-1]
+        made = batch(end.last + 1, end.last + size, end.crc, padding=1)
+        memory.stored.append(msgspec.structs.replace(made, epoch=1_000_009))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 3), (2, 3), (1, 4), (5,)])
+def test_a_follower_that_has_what_a_restored_journal_lacks_begins_again(
+    sizes: tuple[int, ...],
+) -> None:
+    memory = Memory(1, 2)
+    follower = Follower(decode_batch)
+    synced(memory, follower)
+    restored(memory, *sizes)
+    steps = synced(memory, follower, epoch=1_000_009)
+    assert seqs(steps) == [1, 2, 3, 4, 5, 6]
+    assert not any(isinstance(step, AskAgain) for step in steps)
+
+
+def test_a_follower_that_has_no_more_than_was_restored_goes_on() -> None:
+    memory = Memory(1, 2)
+    follower = Follower(decode_batch)
+    follower.take(frame(memory.stored[0]))
+    restored(memory, 1, 1)
+    assert seqs(synced(memory, follower, epoch=1_000_009)) == [2, 3]
 
 
 def test_a_trimmed_journal_without_snapshot_cannot_be_followed_from_the_beginning() -> None:

@@ -15,7 +15,7 @@ from xce.sim.faults import Faults
 from xce.sim.keyring import CUT_US, UNSURE_US, TrustOracle
 from xce.sim.loop import Loop
 from xce.sim.network import End, Network, Wire
-from xce.sim.oracles import UntrueError
+from xce.sim.untrue import UntrueError
 from xce.state.apply import apply
 from xce.state.cluster import ClusterState
 

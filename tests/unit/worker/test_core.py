@@ -39,6 +39,22 @@ def test_a_launch_is_ordered_once_however_often_it_comes() -> None:
     assert state.take_effects(1, [launch(3)], 20 * S) == []
 
 
+def test_a_start_is_told_again_to_who_launches_again_what_runs() -> None:
+    """After a restore the controller knows of the launch and not of the start."""
+    state = HostState()
+    state.take_effects(1, [launch()], 0)
+    state.take_news([started()], 10 * S)
+    told = state.reports(11 * S)
+    assert told is not None
+    state.take_effects(1, [launch()], 12 * S)
+    assert state.reports(12 * S) is None  # it is on its way
+    state.acknowledged(told.number, 13 * S)
+    assert state.take_effects(2, [launch()], 14 * S) == []
+    again = state.reports(15 * S)
+    assert again is not None
+    assert [(one.pid, one.age_us) for one in again.started] == [(77, 5 * S)]
+
+
 def test_effects_of_a_lower_epoch_are_refused() -> None:
     state = HostState()
     state.take_effects(7, [], 0)

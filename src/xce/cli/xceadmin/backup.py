@@ -147,7 +147,7 @@ class Restore:
     def __init__(self, layout: Layout, backup: Backup, upto: Seq) -> None:
         self._layout = layout
         self._backup = backup
-        self._contents = backup.contents(upto)
+        self._contents = backup.contents(upto, now_us=time.time_ns() // 1_000)
         self._has_config = any(layout.config.glob("*.yaml"))
         self._site = self._load_site()
         history_seq = backup.note.history_seq
