@@ -37,7 +37,8 @@ _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _LATER = 429
 _BUSY = frozenset((_LATER, 502, 503, 504))
 _UNDECIDED = "the journal cannot be written"
-"""How a trouble begins that is not the connection's."""
+_UNREAD = "the history cannot be read"
+"""How troubles begin that are not the connection's."""
 _FINAL_CODES = frozenset(("journal-full", "unreachable-host", "not-built"))
 """Refusals that waiting a minute does not cure, though their status says "try later"."""
 
@@ -444,7 +445,7 @@ class Api:
         """
         now = time.monotonic()
         is_undecided = trouble.startswith(_UNDECIDED)
-        is_told = is_told or is_undecided
+        is_told = is_told or is_undecided or trouble.startswith(_UNREAD)
         if not self._since:
             self._since = now
             quiet_s = 0.0 if is_undecided else _PROGRESS_AFTER_S

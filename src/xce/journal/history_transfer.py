@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from xce.journal import mail_spool
-from xce.journal.history_place import HistoryPlace, open_for_reading, open_for_writing
+from xce.journal.history_place import HistoryPlace, open_for_reading, open_for_writing, place_text
 from xce.journal.history_postgres import MAIL_SCHEMA, PostgresStore
 from xce.journal.history_schema import KEYS
 from xce.journal.history_sqlite import connect_sqlite
@@ -47,12 +47,11 @@ def copy_store(source: HistoryStore, target: HistoryStore, keys: Keys = KEYS) ->
     Raises:
         HistoryError: It is not empty, or one of them fails; then nothing was copied.
     """
-    if any(seq for (seq,) in target.rows("SELECT seq FROM cursor")):
+    if _seq_of(target):
         raise HistoryError(f"{target.place}: holds something already: move that away first")
     with source.whole():
         target.fill(_pages(source, keys))
-        ((seq,),) = source.rows("SELECT seq FROM cursor")
-    return int(seq)
+        return _seq_of(source)
 
 
 def copy_file_of(source: HistoryPlace, path: Path) -> Seq:
@@ -83,6 +82,8 @@ def move_history(source: HistoryPlace, target: HistoryPlace, mail_file: Path) ->
         HistoryError: Somebody writes it, there is a history already, or the copy is not equal.
     """
     with contextlib.ExitStack() as opened:
+        if not is_empty(target):
+            raise HistoryError(f"{place_text(target)}: there is a history already")
         old, new = (
             opened.enter_context(contextlib.closing(open_for_writing(place)))
             for place in (source, target)
@@ -91,7 +92,10 @@ def move_history(source: HistoryPlace, target: HistoryPlace, mail_file: Path) ->
             opened.enter_context(contextlib.closing(open_mail(store, mail_file)))
             for store in (old, new)
         )
-        for one, other, keys in ((old, new, KEYS), (old_mail, new_mail, mail_spool.KEYS)):
+        # The history last: without it this may be done again. Mail that was left there earlier has
+        # long been copied from there.
+        new_mail.commit([(f"DELETE FROM {table}", [()]) for table in ("cursor", *mail_spool.KEYS)])
+        for one, other, keys in ((old_mail, new_mail, mail_spool.KEYS), (old, new, KEYS)):
             copy_store(one, other, keys)
             if tally_store(one, keys) != tally_store(other, keys):
                 raise HistoryError(f"{other.place}: the copy is not equal; do not use it")
@@ -124,8 +128,11 @@ def tally_store(store: HistoryStore, keys: Keys = KEYS) -> HistoryTally:
         # A database's texts cannot have NUL.
         text = f"{table} {rows!r}".replace("\\x00", NUL_SHOWN)
         digest.update(text.encode())
-    seq = max((seq for (seq,) in store.rows("SELECT seq FROM cursor")), default=0)
-    return HistoryTally(seq, count, digest.hexdigest())
+    return HistoryTally(_seq_of(store), count, digest.hexdigest())
+
+
+def _seq_of(store: HistoryStore) -> Seq:
+    return max((int(seq) for (seq,) in store.rows("SELECT seq FROM cursor")), default=0)
 
 
 def _pages(store: HistoryStore, keys: Keys) -> Iterator[tuple[str, list[Row]]]:

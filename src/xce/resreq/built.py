@@ -35,20 +35,21 @@ def _binds_twice(request: Request) -> bool:
     return is_near and any(one.affinity for one in all_parts)
 
 
-def _tiles_no_tasks(request: Request) -> bool:
-    gpu = request.gpu
-    return request.gtile != 0 and (gpu is None or gpu.per != "task" or not gpu.is_whole)
+def _tiles_parts(request: Request) -> bool:
+    parts = [part.request.gpu for part in request.parts]
+    return len(parts) > 1 and any(gpu is not None and gpu.tile for gpu in parts)
 
 
 ROWS: Final = (
+    Row(
+        "gtile of GPUs in a request of several parts (ask for parts on hosts of their own, or for"
+        " glink=yes)",
+        "gtile",
+        _tiles_parts,
+    ),
     Row("aff=yes of GPUs beside affinity[]", "aff", _binds_twice),
     Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
     Row("cu[balance] in parts", "balance", _balances_parts),
-    Row(
-        "span[gtile] without whole GPUs for each task (say how many tasks a host has by ptile)",
-        "gtile",
-        _tiles_no_tasks,
-    ),
 )
 NAMES: Final = frozenset(
     (

@@ -13,7 +13,7 @@ from live import Live, until
 from pair import LEASE_S, Pair, open_pair, open_pair_on
 from postgres import Postgres, find_binaries, open_directory, open_postgres
 
-from xce.client.rest import Api, make_key
+from xce.client.rest import Api, UnreachableError, make_key
 from xce.daemon.components import find_daemons
 
 pytestmark = pytest.mark.skipif(find_binaries() is None, reason="there is no PostgreSQL")
@@ -202,20 +202,25 @@ def test_a_standby_takes_over_when_the_database_comes_back_without_the_leader() 
 
 
 def test_a_leader_outlives_a_short_outage_of_the_database() -> None:
-    with open_postgres() as own, open_pair(own, "pair", lease_s=10) as pair:
+    with open_postgres() as own, open_pair(own, "pair", lease_s=10, with_history=True) as pair:
         live = pair.live
         live.xce("up", "--hosts", "h1", "--slots", "2", "--timeout", "60")
         first = live.victims("controller")["controller"]
+        keeper = live.victims("history")["history"]
         own.stop(signal.SIGKILL)
         answers: list[int] = []
         waiting = threading.Thread(target=lambda: answers.append(live.submit("echo late")))
         waiting.start()
         time.sleep(1.5)
         assert answers == []
+        with live.api(wait_s=0) as api, pytest.raises(UnreachableError, match="^The history can"):
+            api.call("GET", "/jobs", [("ids", "77")])
         own.start()
         waiting.join(60)
         assert live.until_ended(answers[0])["stat"] == "DONE"
         assert live.victims("controller")["controller"] == first
+        assert [row["jobid"] for row in usage(live, answers[0])] == answers
+        assert live.victims("history")["history"] == keeper
 
 
 def test_the_database_itself_fails_over_under_load_and_nothing_acknowledged_is_lost() -> None:

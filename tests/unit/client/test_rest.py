@@ -286,6 +286,16 @@ def test_an_undecided_write_tells_why_while_it_waits_and_when_it_gives_up():
     assert told == ["The journal cannot be written: no space; undecided. Please wait ..."]
 
 
+def test_a_history_that_is_away_is_waited_for_and_not_told_as_a_cluster_that_is():
+    problem = {"detail": "the history cannot be read now: its database is away", "status": 503}
+    told = []
+    with FakeApi({"GET /history/jobs": (503, {}, problem)}) as fake:
+        api = Api(fake.path, wait_s=2.5, progress=told.append)
+        with pytest.raises(UnreachableError, match=r"^The history cannot .* is away$"):
+            ask(api, "GET", "/history/jobs")
+    assert told == ["The history cannot be read now: its database is away. Please wait ..."]
+
+
 def test_the_cluster_is_found_by_lsf_envdir_alone(tmp_path):
     (tmp_path / "run").mkdir()
     view = f"{tmp_path}/lsf/conf"

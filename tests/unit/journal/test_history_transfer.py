@@ -116,7 +116,7 @@ def test_nothing_is_copied_onto_a_history(store, tmp_path, controller):
     with contextlib.closing(open_for_writing(target)) as made:
         made.commit([("UPDATE cursor SET seq = 7", [()])])
     assert not is_empty(target)
-    with pytest.raises(HistoryError, match="holds something already"):
+    with pytest.raises(HistoryError, match="there is a history already"):
         move_history(store, target, tmp_path / "mail.db")
 
 
