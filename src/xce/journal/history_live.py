@@ -158,9 +158,7 @@ class LiveAttempts:
     def load_numbers(self, places: Iterable[Place]) -> None:
         """Read at once how many attempts elements have had that are to have another one."""
         numbers = self._numbers
-        wanted = [
-            place for place in places if place[0] not in self._whole and place not in numbers
-        ]
+        wanted = [place for place in places if place[0] not in self._whole and place not in numbers]
         for first in range(0, len(wanted), _PLACES_AT_ONCE):
             some = wanted[first : first + _PLACES_AT_ONCE]
             numbers.update(dict.fromkeys(some, 0))
