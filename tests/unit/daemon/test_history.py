@@ -225,7 +225,7 @@ def test_what_waits_of_a_lost_connection_is_dropped_since_it_comes_again(tmp_pat
         keeper.lose("closed")
         fresh = FakePeer()
         keeper.welcome(fresh, Welcome(1, 1, "xce", "0", 0))
-        assert fresh.sent == [Follow(1, first.last)]
+        assert fresh.sent == [Follow(1, first.last, crc)]
         keeper.take([second])
         waiting.go_on.set()
         await until(lambda: fresh.sent[-1] == FollowedTo(second.last))
