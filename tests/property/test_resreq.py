@@ -115,6 +115,8 @@ honoured_whole = st.fixed_dictionaries(
                 "mem=(4 2 1):duration=(1 2)/host".removesuffix("/host"),
                 "swap=1T/host:tmp=3:duration=5",
                 "mem=0:ngpus_physical=2:gmem=4G",
+                "mem=1:ngpus_physical=4/host:gtile=2",
+                "gpu=2:gtile='!'",
             ]
         ),
         "span": st.sampled_from(
@@ -346,7 +348,8 @@ def test_what_compiles_is_shown_in_a_text_that_compiles_to_the_same(texts, unit)
         lambda given: compile_request(given, config=CONFIG, tasks=(1, 4), unit=unit), texts
     )
     if error is not None:
-        assert any(word in error.message for word in ("twice", "multiplied by", "too large"))
+        words = "twice", "multiplied by", "too large", "span[gtile]"
+        assert any(word in error.message for word in words)
         return
     again = compile_request([render_request(request)], config=CONFIG, tasks=(1, 4))
     expected = request if request.select else replace(request, select="type == any")
@@ -366,7 +369,8 @@ def test_the_whole_language_compiles_and_is_shown_in_a_text_of_the_same_value(te
         lambda given: compile_request([given], config=CONFIG, unit=unit), text
     )
     if error is not None:
-        assert any(word in error.message for word in ("multiplied by", "too large", "16384"))
+        words = "multiplied by", "too large", "16384", "span[gtile]"
+        assert any(word in error.message for word in words)
         return
     again = compile_request([render_request(request)], config=CONFIG)
     is_bare = not (request.select or request.parts or request.alternatives)

@@ -39,7 +39,8 @@ class GpuBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     gpack: bool = False
     """Shares are packed on GPUs that have some already in any case."""
     gvendor: Literal["nvidia", "amd"] = "nvidia"
-    gtile: int | Word = 0
+    gtile: Annotated[int, Meta(ge=0, le=DEVICES_MAX)] | Literal["!"] = 0
+    """So many of each socket of a host that is used; ``!``: evenly over all of them."""
 
 
 def compile_gpu(body: GpuBody) -> GpuWish:
@@ -97,6 +98,8 @@ def render_gpu(body: GpuBody) -> str:
         words.append("glink=yes")
     if body.mig:
         words.append(f"mig={body.mig}")
+    if body.gtile:
+        words.append(f"gtile={body.gtile}")
     if body.gvendor != "nvidia":
         words.append(f"gvendor={body.gvendor}")
     words += [f"{name}=yes" for name in ("aff", "block") if getattr(body, name)]

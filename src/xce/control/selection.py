@@ -170,15 +170,14 @@ def _matching(
     if not state.rights.may_anywhere(actor, permission):
         users = [user for user in users if user == actor.user]
     if with_finished:
-        ids = sorted(job for user in users for job in all_jobs_of(state.names, user))
+        ids = [job for user in users for job in all_jobs_of(state.names, user)]
     else:
         ids = [job for user in users for job in state.unfinished.get(user, ())]
+    ids.sort()
     there = _on_host(state, selection.host) if selection.host else {}
     if selection.host:
         ids = [job for job in ids if job in there]
     jobs = _filter(state, [state.jobs[job] for job in ids], selection)
-    if len(users) > 1:
-        jobs = sorted(jobs, key=lambda job: job.id)
     found: list[Selected] = []
     # A class has one owner, queue and project, and there may be a million jobs of few classes.
     bases: dict[int, str] = {}

@@ -214,6 +214,8 @@ _QUEUES: Final = """\
 #   active: true            # starts jobs
 #   run_limit: 12h          # ceiling of -W
 #   default_run_limit: 1h   # where a job says none
+#   overrun: 10h            # jobs that run longer are told by bjobs -x
+#   underrun: 1m            # likewise those that are over sooner
 #   tasks_min: 1            # floor and ceiling of -n
 #   tasks_max: 64
 #   mem_limit: 64G          # ceiling of -M

@@ -139,6 +139,11 @@ def _read_mib(place: Place) -> float:
     return float(found[1]) * (1 << 10 * "KMGT".index(found[2].upper())) / 1024
 
 
+def _read_tile(place: Place) -> int | str:
+    text = scalar_text(place).strip()
+    return "!" if text == "!" else read_count(1, DEVICES_MAX)(place)
+
+
 def _read_limits(place: Place) -> dict[str, Any]:
     return read_mapping(place, _LIMITS)
 
@@ -179,6 +184,7 @@ _GPU: Final = Table(
         "gmem": Key("gmem", _read_mib),
         "glink": Key("glink", read_flag),
         "mig": Key("mig", read_line(128)),
+        "gtile": Key("gtile", _read_tile),
         "aff": Key("aff", read_flag),
         "block": Key("block", read_flag),
         "gvendor": Key("gvendor", read_choice("nvidia", "amd")),

@@ -76,6 +76,9 @@ class GpuWish(msgspec.Struct, frozen=True, array_like=True, order=True):
     """``yes``: the job has a control daemon of MPS of its own on each of its hosts, and there may
     follow ``,shared`` (with others of its user, where it has parts of GPUs) and ``,nocvd`` (it is
     not told its GPUs in ``CUDA_VISIBLE_DEVICES``); empty: it has none."""
+    tile: int = 0
+    """``gtile=n``: on a host n of each socket that is used, of one perhaps fewer; -1 (``!``):
+    spread evenly over all sockets with such GPUs; 0: no such wish."""
 
     @property
     def is_whole(self) -> bool:

@@ -15,6 +15,10 @@ HOLLOW: Final = "hollow"
 """What a host without real jobs says of its isolation first."""
 
 
+TOLD_MAX: Final = 100
+"""Most attempts of which a host tells all at once: each takes the controller a millisecond."""
+
+
 class AttemptStarted(msgspec.Struct, frozen=True, array_like=True):
     """A job's processes run."""
 

@@ -11,6 +11,7 @@ from typing import Final
 from xce.model.device import DEVICES_MAX, Device
 from xce.model.ids import HOUR_US
 from xce.model.observation import (
+    TOLD_MAX,
     AttemptEnded,
     AttemptStarted,
     AttemptTold,
@@ -117,7 +118,7 @@ def _refuse_reported(seen: Reported) -> str:
         return "an end is out of bounds"
     if not all(map(_is_checkpoint, seen.checkpoints)):
         return "a checkpoint is out of bounds"
-    if not all(map(_is_told, seen.told)):
+    if len(seen.told) > TOLD_MAX or not all(map(_is_told, seen.told)):
         return "what is told of an attempt is out of bounds"
     return ""
 

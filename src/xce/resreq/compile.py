@@ -180,7 +180,28 @@ def _with_tiles(request: Request) -> Request:
         some = (replace(one, request=_with_tiles(one.request)) for one in request.alternatives)
         return replace(request, alternatives=tuple(some))
     gpu = request.gpu
-    if request.gtile <= 0 or gpu is None or gpu.per != "task" or not gpu.is_whole:
+    if not request.gtile:
+        return request
+    if gpu is None:
+        raise ResreqError(
+            "span[gtile] is about GPUs, and none are asked for: say how many, as in rusage[gpu=1]",
+            word="gtile",
+        )
+    if not gpu.is_whole:
+        raise ResreqError(
+            "span[gtile] counts whole GPUs, and parts of them are asked for: say how many tasks a"
+            " host has by ptile",
+            word="gtile",
+        )
+    if gpu.per == "host" and request.gtile == gpu.count:
+        return replace(request, gtile=0)
+    if gpu.per != "task":
+        raise ResreqError(
+            f"span[gtile] and {gpu.count} GPUs for each {gpu.per} both say how many a host has: ask"
+            " for GPUs of each task, as in rusage[gpu=1] or -gpu num=1/task",
+            word="gtile",
+        )
+    if request.gtile < 0:
         return request
     if request.gtile % gpu.count:
         raise ResreqError(

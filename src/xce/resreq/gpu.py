@@ -10,7 +10,8 @@ from xce.resreq.settle import scaled_milli
 
 COUNTS: Final = ("gpu", "ngpus", "ngpus_physical", "ngpus_excl_p")
 """Names in ``rusage[]`` that ask for whole GPUs."""
-ITEMS: Final = (*COUNTS, "gmem", "mig")
+_NUMBERS: Final = ("gmem", "mig", "gtile")
+ITEMS: Final = (*COUNTS, *_NUMBERS)
 """Names in ``rusage[]`` whose numbers are about GPUs."""
 _RUSAGE: Final = "Error in rusage section"
 HIDDEN: Final = "nocvd"
@@ -19,10 +20,8 @@ SHARED: Final = "shared"
 """Behind ``mps=yes``: jobs of a user with parts of the same GPUs have one daemon together."""
 _MPS_WAYS: Final = ("per_socket", "per_gpu")
 """Of ``mps``: which GPUs of a job have one daemon together."""
-_NOT_BUILT: Final = {
-    "gtile": "gtile, GPUs of each socket (use glink=yes for GPUs of one NVLink domain, aff=yes for"
-    " processors near them, span[gtile=n] for GPUs of each host)",
-}
+ALL_SOCKETS: Final = -1
+"""``GpuWish.tile``: over all sockets evenly."""
 
 
 def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
@@ -48,9 +47,7 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
             lsf=_RUSAGE,
         )
     settings = {name: value for part in asked for name, value in part.gpu}
-    numbers = {
-        each.name: each for part in asked for each in part.items if each.name in ("gmem", "mig")
-    }
+    numbers = {each.name: each for part in asked for each in part.items if each.name in _NUMBERS}
     mem = numbers.get("gmem")
     count, milli = _count(item)
     if not count:
@@ -62,7 +59,7 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
             word="mps",
             lsf=_RUSAGE,
         )
-    return GpuWish(
+    found = GpuWish(
         count,
         milli,
         item.per or "task",
@@ -76,7 +73,31 @@ def compile_parts(group: tuple[ast.RusagePart, ...]) -> GpuWish | None:
         wish.is_blocked,
         wish.is_near,
         wish.mps,
+        _milli(numbers["gtile"]) // 1000 if "gtile" in numbers else wish.tile,
     )
+    _check_tile(found)
+    return found
+
+
+def _check_tile(wish: GpuWish) -> None:
+    """Check that GPUs of each socket can be counted.
+
+    Raises:
+        ResreqError: They are parts of GPUs.
+        NotBuiltError: They shall be linked, too.
+    """
+    if wish.tile and not wish.is_whole:
+        raise ResreqError(
+            "gtile is about whole GPUs of each socket, and parts of one are asked for",
+            word="gtile",
+            lsf=_RUSAGE,
+        )
+    if wish.tile and wish.is_linked:
+        raise NotBuiltError(
+            "gtile together with glink=yes is not built yet: glink=yes alone has the GPUs in one"
+            " NVLink domain, gtile=n alone n of each socket",
+            word="gtile",
+        )
 
 
 def without_gpus(part: ast.RusagePart) -> tuple[ast.RusageItem, ...]:
@@ -120,7 +141,7 @@ def wish_of(settings: Mapping[str, str]) -> GpuWish:
     model, dash, size = settings.get("gmodel", "").rpartition("-")
     mem_mib = _model_mib(size) if dash else 0
     is_blocked = settings.get("block") == "yes"
-    return GpuWish(
+    found = GpuWish(
         model=model if mem_mib else settings.get("gmodel", ""),
         mem_mib=mem_mib,
         is_linked="yes" in (settings.get("glink"), settings.get("nvlink")),
@@ -131,7 +152,27 @@ def wish_of(settings: Mapping[str, str]) -> GpuWish:
         # As in LSF: with blocks no task has a GPU of its own to be near to.
         is_near=settings.get("aff") == "yes" and not is_blocked,
         mps=_mps_of(settings),
+        tile=_tile_of(settings.get("gtile", "")),
     )
+    _check_tile(found)
+    return found
+
+
+def _tile_of(text: str) -> int:
+    """Return the GPUs of each socket that are asked for.
+
+    Raises:
+        ResreqError: It is neither a number nor ``!``.
+    """
+    if text in ("", "no"):
+        return 0
+    if text == "!":
+        return ALL_SOCKETS
+    if not text.isdecimal() or not 1 <= int(text) <= DEVICES_MAX:
+        raise ResreqError(
+            f"gtile is '!' or a number of GPUs up to {DEVICES_MAX}", word=text, lsf=_RUSAGE
+        )
+    return int(text)
 
 
 def _mps_of(settings: Mapping[str, str]) -> str:
@@ -172,8 +213,6 @@ def _check_setting(name: str, value: str) -> None:
         wanted = ("nvidia", "amd")
     if name not in ("gmodel", "gtile", "mig", "mps") and first not in wanted:
         raise ResreqError(f"{name} is {' or '.join(wanted)}", word=value, lsf=_RUSAGE)
-    if name in _NOT_BUILT and first != "no":
-        raise NotBuiltError(f"{_NOT_BUILT[name]} is not built yet", word=name)
 
 
 def _model_mib(text: str) -> int:
@@ -194,23 +233,19 @@ def rusage_part(wish: GpuWish) -> ast.RusagePart:
     items = [ast.RusageItem(name, (ast.Number(value),), "" if wish.per == "task" else wish.per)]
     if wish.mem_mib:
         items.append(ast.RusageItem("gmem", (ast.Number(f"{wish.mem_mib}.00"),)))
-    words: list[tuple[str, str]] = []
-    if wish.model:
-        words.append(("gmodel", wish.model))
-    if wish.is_linked:
-        words.append(("glink", "yes"))
+    if wish.tile > 0:
+        items.append(ast.RusageItem("gtile", (ast.Number(str(wish.tile)),)))
     if wish.mig and "/" not in wish.mig:
         items.append(ast.RusageItem("mig", (ast.Number(wish.mig),)))
-    elif wish.mig:
-        words.append(("mig", wish.mig))
-    if wish.is_exclusive:
-        words.append(("mode", "exclusive_process"))
-    if wish.vendor:
-        words.append(("gvendor", wish.vendor))
-    if wish.is_blocked:
-        words.append(("block", "yes"))
-    if wish.is_near:
-        words.append(("aff", "yes"))
-    if wish.mps:
-        words.append(("mps", wish.mps))
-    return ast.RusagePart(tuple(items), gpu=tuple(words))
+    words = (
+        ("gtile", "!" if wish.tile == ALL_SOCKETS else ""),
+        ("gmodel", wish.model),
+        ("glink", "yes" if wish.is_linked else ""),
+        ("mig", wish.mig if "/" in wish.mig else ""),
+        ("mode", "exclusive_process" if wish.is_exclusive else ""),
+        ("gvendor", wish.vendor),
+        ("block", "yes" if wish.is_blocked else ""),
+        ("aff", "yes" if wish.is_near else ""),
+        ("mps", wish.mps),
+    )
+    return ast.RusagePart(tuple(items), gpu=tuple(word for word in words if word[1]))

@@ -31,7 +31,8 @@ _GPU_COUNTS: Final = ("ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t",
 _BUILT_IN_KINDS: Final = {**dict.fromkeys(_GPU_COUNTS, "number"), "cu": "string"}
 """What LSF has beside the above; a declared resource of the same name wins."""
 _BUILT_IN_UNITS: Final = {
-    "swp": "MB", "tmp": "MB", "gmem": "MB", "mig": "", **dict.fromkeys(_GPU_COUNTS, ""),
+    "swp": "MB", "tmp": "MB", "gmem": "MB", "mig": "", "gtile": "",
+    **dict.fromkeys(_GPU_COUNTS, ""),
 }  # fmt: skip
 _NOT_CONSUMABLE: Final = (
     *NUMBERS, *MEASURED, *STATIC, *STRINGS, "server", *_BUILT_IN_KINDS,

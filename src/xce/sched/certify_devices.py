@@ -90,7 +90,34 @@ def _faults_of_entry(
             links = {host.devices[place].link for place in places[at : at + wish.count]}
             if len(links) > 1 or NO_LINK in links:
                 return [f"GPUs of host {name} that are not linked"]
+    if wish.tile and places:
+        return _faults_of_sockets(wish, number, places, table)
     return []
+
+
+def _faults_of_sockets(
+    wish: GpuWish, number: HostNumber, places: list[int], table: HostTable
+) -> list[str]:
+    """Return whether GPUs lie otherwise in the sockets of a host than ``gtile`` says."""
+    devices, name = table.devices.hosts[number].devices, table.names[number]
+    sockets = {item.numa: item.socket for item in table.processors.by_number(number).values()}
+    where = [sockets.get(device.numa, device.numa) for device in devices]
+    if any(where[place] < 0 for place in places):
+        return [f"GPUs of host {name} of which nobody said at which socket they are"]
+    used = [where[place] for place in places]
+    counts = {one: used.count(one) for one in used}
+    if wish.tile > 0:
+        odd = [size for size in counts.values() if size != wish.tile]
+        is_wrong = len(odd) > 1 or any(size > wish.tile for size in odd)
+    else:
+        every = {
+            where[place]
+            for place, device in enumerate(devices)
+            if where[place] >= 0 and _is_wanted(wish, device)
+        }
+        sizes = [counts.get(one, 0) for one in every]
+        is_wrong = max(sizes) - min(sizes) > 1
+    return [f"GPUs of host {name} lie otherwise in its sockets than gtile says"] if is_wrong else []
 
 
 def _is_wanted(wish: GpuWish, device: Device) -> bool:

@@ -110,6 +110,22 @@ class HostFacts:
             max(1, int(slots.max(initial=1))), max(1, int(devices.sum(axis=0).max(initial=1)))
         )
 
+    @functools.cached_property
+    def sockets(self) -> Column:
+        """Return the socket of each GPU, along places and hosts; -1: nobody said where it is.
+
+        Where a host's processors are not known, each of its NUMA domains counts as a socket.
+        """
+        numa = self.devices.numa
+        sockets = numa.copy()
+        for number in np.flatnonzero((numa >= 0).any(axis=0)).tolist():
+            layout = self.table.processors.layout(number)
+            if layout is not None:
+                socket_of = {item.numa: item.socket for item in layout.processors}
+                column = numa[:, number].tolist()
+                sockets[:, number] = [socket_of.get(domain, domain) for domain in column]
+        return sockets
+
     @property
     def devices(self) -> DeviceColumns:
         """The devices of hosts."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xce.model.device import WHOLE, GpuWish
+from xce.sched.gpu_sockets import most_by_sockets, shares_of_sockets
 from xce.state.device_columns import DeviceColumns
 from xce.state.hosts import Column
 
@@ -38,6 +39,8 @@ class GpuShape(NamedTuple):
     """Most NVLink domains of one host."""
     row: int
     """The row of the first device."""
+    socket: Grid | None = None
+    """The socket of each device, where ``gtile`` asks for it; -1: nobody said."""
 
 
 class DeviceRoom(NamedTuple):
@@ -50,13 +53,23 @@ class DeviceRoom(NamedTuple):
     """In each NVLink domain, along hosts and domains; 0 where a host has no such domain."""
 
 
-def lay_out(wish: GpuWish | None, columns: DeviceColumns, row: int) -> GpuShape | None:
-    """Return the shape of a wish; None: no GPU is wanted."""
+def lay_out(
+    wish: GpuWish | None, columns: DeviceColumns, row: int, sockets: Grid | None = None
+) -> GpuShape | None:
+    """Return the shape of a wish; None: no GPU is wanted.
+
+    Args:
+        wish: What is wanted.
+        columns: The devices.
+        row: The row of the first one.
+        sockets: The socket of each, for a wish with ``gtile``.
+    """
     if wish is None:
         return None
     kind = columns.match(wish)
     return GpuShape(
         wish, kind, kind & columns.usable, columns.usable, columns.link, columns.domains, row,
+        sockets,
     )  # fmt: skip
 
 
@@ -67,6 +80,7 @@ def within(gpu: GpuShape, numbers: Column) -> GpuShape:
         match=gpu.match[:, numbers],
         usable=gpu.usable[:, numbers],
         link=gpu.link[:, numbers],
+        socket=None if gpu.socket is None else gpu.socket[:, numbers],
     )
 
 
@@ -113,6 +127,9 @@ def groups_by_devices(gpu: GpuShape, free: Column) -> Column:
         shares: Column = np.where(gpu.match, rows // wish.milli, 0).clip(min=0).sum(axis=0)
         return shares
     whole = _whole(gpu, free)
+    if gpu.socket is not None:
+        groups = most_by_sockets(wish.tile, gpu.socket, gpu.kind, whole) // wish.count
+        return groups if wish.per == "task" else groups.clip(max=1)
     if wish.is_linked and wish.count > 1:
         linked: Column = (_by_domain(gpu, whole) // wish.count).sum(axis=1)
         return linked
@@ -121,8 +138,12 @@ def groups_by_devices(gpu: GpuShape, free: Column) -> Column:
 
 
 def attempts_by_devices(gpu: GpuShape, free: Column, tasks: int) -> Column:
-    """Return how many attempts of so many tasks on one host the devices of each host allow."""
+    """Return how many attempts of so many tasks on one host the devices of each host allow; one
+    at a time, where each wants so many of each socket.
+    """
     groups = groups_by_devices(gpu, free)
+    if gpu.socket is not None and gpu.wish.per == "task":
+        return (groups // tasks).clip(max=1)
     return groups // tasks if gpu.wish.per == "task" else groups
 
 
@@ -166,6 +187,18 @@ def pick_devices(
         usable = [place for place in usable if int(gpu.link[place, number]) == domain]
     if not wish.is_whole:
         return _pick_shares(usable, left, items, wish.milli)
+    if gpu.socket is not None:
+        return _pick_by_sockets(gpu, gpu.socket[:, number], number, usable, left, items)
+    found = _pick_linked(gpu, number, usable, left, tasks if wish.per == "task" else 1, items)
+    for place in found or ():
+        left[place] -= WHOLE
+    return found
+
+
+def _pick_linked(
+    gpu: GpuShape, number: int, usable: Sequence[int], left: list[int], groups: int, items: int
+) -> list[int] | None:
+    """Return the places of whole devices for groups, each in one NVLink domain if it may be."""
     stock = _Stock({}, {})
     for place in np.flatnonzero(gpu.link[:, number] >= 0).tolist():
         link = int(gpu.link[place, number])
@@ -173,9 +206,33 @@ def pick_devices(
     for place in usable:
         if left[place] >= WHOLE:
             stock.free.setdefault(int(gpu.link[place, number]), []).append(place)
-    groups = tasks if wish.per == "task" else 1
-    found = _pick_groups(stock, groups, items // groups, must_link=wish.is_linked)
-    for place in found or ():
+    return _pick_groups(stock, groups, items // groups, must_link=gpu.wish.is_linked)
+
+
+def _pick_by_sockets(
+    gpu: GpuShape,
+    socket: Column,
+    number: int,
+    usable: Sequence[int],
+    left: list[int],
+    items: int,
+) -> list[int] | None:
+    """Return the places of so many whole devices, taken of sockets as ``gtile`` says."""
+    free: dict[int, list[int]] = {}
+    for place in usable:
+        if left[place] >= WHOLE and socket[place] >= 0:
+            free.setdefault(int(socket[place]), []).append(place)
+    there = set(socket[gpu.kind[:, number] & (socket >= 0)].tolist())
+    counts = {one: len(free.get(one, ())) for one in there}
+    shares = shares_of_sockets(gpu.wish.tile, counts, items)
+    if shares is None:
+        return None
+    found: list[int] = []
+    for one, size in shares:
+        picked = _pick_linked(gpu, number, free[one], left, 1, size)
+        assert picked is not None, "a socket has fewer GPUs free than were counted"
+        found += picked
+    for place in found:
         left[place] -= WHOLE
     return found
 

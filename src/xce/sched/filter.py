@@ -252,6 +252,8 @@ def render_kind(wish: GpuWish) -> str:
     words += [f"of {wish.mem_mib} MiB"] if wish.mem_mib else []
     words += [f"instances of MIG {wish.mig}"] if wish.mig else []
     words += ["in one NVLink domain"] if wish.is_linked and wish.count > 1 else []
+    words += [f"with {wish.tile} of each socket"] if wish.tile > 0 else []
+    words += ["evenly of all sockets"] if wish.tile < 0 else []
     return " ".join(word for word in words if word)
 
 

@@ -137,7 +137,8 @@ def _lay_out(shape: Shape, facts: HostFacts) -> None:
     if request.hosts_first:
         shape.leads = filters.named(facts, request.hosts_first)
     if request.gpu is not None and not shape.is_whole:
-        shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row)
+        sockets = facts.sockets if request.gpu.tile else None
+        shape.gpu = lay_out(request.gpu, facts.devices, facts.table.device_row, sockets)
     if not shape.is_whole:
         table = facts.table
         shape.processors = lay_out_processors(request.affinity, table.processors, table.word_row)

@@ -32,11 +32,7 @@ def index_job(state: ClusterState, job: Job) -> None:
         unfinished = state.unfinished.get(owner)
         if unfinished is None:
             unfinished = state.unfinished[owner] = {}
-        is_late = bool(unfinished) and next(reversed(unfinished)) > job.id
         unfinished[job.id] = None
-        if is_late:
-            # It was taken up again; whoever reads it takes it for the order of submission.
-            state.unfinished[owner] = dict.fromkeys(sorted(unfinished))
         for host in job.retried:
             state.avoiders.setdefault(host, {})[job.id] = None
         if job.variants or state.classes[job.cls].delays:

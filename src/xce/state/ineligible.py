@@ -45,15 +45,33 @@ def settle_queues(state: ClusterState) -> None:
 def enter(state: ClusterState, job: Job, among: Ranges) -> None:
     """Let the clocks of elements go that have just come to wait as they do now."""
     if job.waits or job.held or job.awaiting or state.shut:
-        for part, clock_us in _clocks(state, job, among, state.now_us):
-            _add(job, part, -clock_us)
+        _move(state, job, among, -1)
 
 
 def leave(state: ClusterState, job: Job, among: Ranges) -> None:
     """Stop the clocks of elements that wait as they do no longer."""
     if job.waits or job.held or job.awaiting or state.shut:
-        for part, clock_us in _clocks(state, job, among, state.now_us):
-            _add(job, part, clock_us)
+        _move(state, job, among, 1)
+
+
+def _move(state: ClusterState, job: Job, among: Ranges, sign: int) -> None:
+    """Add to what is kept of elements what their clocks say, or take it away."""
+    if job.size == 1:
+        job.ineligible_us += sign * _clock_us(state, job, state.now_us)
+        return
+    for part, clock_us in _clocks(state, job, among, state.now_us):
+        _add(job, part, sign * clock_us)
+
+
+def _clock_us(state: ClusterState, job: Job, now_us: Micros) -> Micros:
+    """Return what the clock of a job with one element says, while that waits."""
+    if not (job.pending or job.held):
+        return 0
+    if job.waits or job.held or job.awaiting:
+        return now_us
+    cls = job.cls if not job.variants else job.form_at(0)[0]
+    clock = state.shut.get(state.classes[cls].key.queue)
+    return 0 if clock is None else clock.at(now_us)
 
 
 def _clocks(
@@ -72,7 +90,7 @@ def _clocks(
 
 
 def _add(job: Job, among: Ranges, amount_us: Micros) -> None:
-    """Move what is kept of elements.
+    """Move what is kept of elements of an array.
 
     Many may be released one by one, so that only what is next to them is looked at.
     """
@@ -130,6 +148,9 @@ def spans(state: ClusterState, job: Job, among: Ranges, now_us: Micros) -> Spans
     kept, rest_us = job.ineligible, job.ineligible_us
     if not (rest_us or kept or job.waits or job.held or job.awaiting or state.shut):
         return _NOTHING
+    if job.size == 1:
+        total_us = rest_us + _clock_us(state, job, now_us)
+        return ((0, 0, total_us),) if total_us else _NOTHING
     clocks = [*_clocks(state, job, among, now_us)]
     for part, _ in clocks:
         among = subtract(among, part)

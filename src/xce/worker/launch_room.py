@@ -35,7 +35,7 @@ class LaunchRoom:
         except asyncio.CancelledError:
             if one in waiting:
                 waiting.remove(one)
-            else:
+            elif not one[1].cancelled():
                 self._held[key] -= size
             self._let_in(key)
             raise
@@ -51,10 +51,11 @@ class LaunchRoom:
         """Let those in for whom there is room now."""
         waiting = self._waiting.get(key, ())
         held = self._held.get(key, 0)
-        while waiting and held + waiting[0][0] <= self._most:
+        while waiting and (waiting[0][1].cancelled() or held + waiting[0][0] <= self._most):
             size, entered = waiting.popleft()
-            held += size
-            entered.set_result(None)
+            if not entered.cancelled():  # else whoever waited goes just now
+                held += size
+                entered.set_result(None)
         if held:
             self._held[key] = held
         else:

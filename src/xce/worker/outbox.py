@@ -5,6 +5,7 @@ connection is lost, what was not acknowledged is to be said again.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from xce.model.effect import Identify
 from xce.model.ids import Micros
 from xce.model.job import JobSpec
 from xce.model.observation import (
+    TOLD_MAX,
     AttemptEnded,
     AttemptStarted,
     AttemptTold,
@@ -26,7 +28,7 @@ from xce.worker.past import Place
 
 ENDS_MAX: Final = 5_000
 """Most ends in one batch."""
-TOLD_MAX: Final = 1024 * 1024
+TOLD_BYTES_MAX: Final = 1024 * 1024
 """So many bytes of what is told of attempts are in one batch; of one that takes more, not all."""
 _ENCODER: Final = msgspec.msgpack.Encoder()
 
@@ -185,14 +187,14 @@ class Outbox:
     def _take_told(self, now_us: Micros) -> Iterator[AttemptTold]:
         """Yield what is told, as much as a frame surely holds."""
         size = 0
-        for key in list(self._told):
+        for key in list(islice(self._told, TOLD_MAX)):
             told = self._told[key].told(now_us)
             own = len(_ENCODER.encode(told))
-            if size and size + own > TOLD_MAX:
+            if size and size + own > TOLD_BYTES_MAX:
                 return
             del self._told[key]
             size += own
-            yield told if own <= TOLD_MAX else _cut(told)
+            yield told if own <= TOLD_BYTES_MAX else _cut(told)
 
     def acknowledged(self, number: int) -> list[tuple[Key, Over]]:
         """Note that batches up to ``number`` were heard; return the ends that are known now."""

@@ -6,7 +6,7 @@ import pytest
 from xce.model.device import GpuWish
 from xce.model.effect import Claim, Launch
 from xce.model.job import ArraySpec
-from xce.model.observation import AttemptTold, Reported
+from xce.model.observation import TOLD_MAX, AttemptTold, Reported
 from xce.model.request import Alternative, Amount, CuWish, Part, Phase, Request
 from xce.net.bounds import refuse_observation
 from xce.testing.builders import cluster, place, submission, submit
@@ -97,3 +97,9 @@ def test_numbers_that_no_state_can_hold_are_refused(changed: dict[str, object]) 
 
 def test_an_attempt_without_a_claim_is_within_bounds() -> None:
     assert refused(told(claim=None)) == ""
+
+
+def test_too_much_at_once_is_refused() -> None:
+    one = told()
+    assert refuse_observation(Reported("h1", 1, told=(one,) * TOLD_MAX)) == ""
+    assert refuse_observation(Reported("h1", 1, told=(one,) * (TOLD_MAX + 1)))

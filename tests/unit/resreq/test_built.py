@@ -25,8 +25,7 @@ def refused(*texts, config=CONFIG, tasks=None):
     ("text", "what", "column"),
     [
         ("affinity[core(1,same=numa,exclusive=(socket,injob))*2]", "repeats units", 1),
-        ("span[gtile=2]", "span[gtile]", 6),
-        ("span[gtile='!'] rusage[gpu=1/host]", "by ptile", 6),
+        ("1*{rusage[gpu=2:gtile=1]} + 1*{}", "gtile of GPUs in a request of several parts", 17),
         ("rusage[ngpus_shared=1]", "ngpus_shared in rusage[]", 8),
         ("select[gpu_mode0>0]", "gpu_mode0 in select[]", 8),
     ],
@@ -74,7 +73,7 @@ def test_a_declared_resource_wins_over_one_that_is_not_built():
 
 
 def test_the_column_of_an_alias_is_found():
-    error = refused("mem>1", "order[mem:cpu] span[gtile=2]")
+    error = refused("mem>1", "order[mem:cpu] rusage[ngpus_shared=1]")
     assert error is not None
-    assert error.text == "order[mem:cpu] span[gtile=2]"
+    assert error.text == "order[mem:cpu] rusage[ngpus_shared=1]"
     assert error.column > 0

@@ -52,8 +52,7 @@ def refused(*texts, tasks=None, **options):
         ("span[block=4]", {"block": 4}),
         ("span[stripe]", {"stripe": -1}),
         ("span[stripe=2]", {"stripe": 2}),
-        ("span[gtile=2]", {"gtile": 2}),
-        ("span[gtile='!']", {"gtile": -1}),
+        ("span[gtile='!'] rusage[gpu=1]", {"gtile": -1, "gpu": GpuWish()}),
         ("same[type:rack:type]", {"same": ("rack", "type")}),
         ("cu[pref=config]", {"cu": CuWish()}),
         (
@@ -316,4 +315,42 @@ def test_gpus_on_each_host_are_tasks_on_each_host():
     assert either.alternatives[0].request.ptile == 2
     message = refused("span[gtile=3] rusage[gpu=2]", tasks=(8, 8)).message
     assert message == "span[gtile=3] is no whole number of tasks with 2 GPUs each"
-    assert compiled("span[gtile=4]", tasks=(8, 8), gpu=GpuWish(1, per="host")).gtile == 4
+    assert compiled("span[gtile=4]", tasks=(8, 8), gpu=GpuWish(4, per="host")).gtile == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu", "why"),
+    [
+        ("span[gtile=2]", None, "none are asked for: say how many, as in rusage[gpu=1]"),
+        ("span[gtile='!']", GpuWish(2, per="host"), "2 GPUs for each host both say"),
+        ("span[gtile=4]", GpuWish(2, per="host"), "ask for GPUs of each task"),
+        ("span[gtile=4]", GpuWish(2, per="job"), "2 GPUs for each job both say"),
+        ("span[gtile=4] rusage[gpu=0.5]", None, "how many tasks a host has by ptile"),
+    ],
+)
+def test_gpus_on_each_host_that_make_no_sense_are_refused(text, gpu, why):
+    assert why in refused(text, tasks=(4, 4), gpu=gpu).message
+
+
+@pytest.mark.parametrize(
+    ("text", "tile"),
+    [("gtile=2", 2), ("gtile='!'", -1), ("gtile=1:gmodel=H100", 1), ("mig=1:gtile=2", 2)],
+)
+def test_gpus_of_each_socket_are_read_and_shown(text, tile):
+    found = compiled(f"rusage[ngpus_physical=4/host:{text}]")
+    assert found.gpu is not None
+    assert found.gpu.tile == tile
+    assert compiled(render_request(found)).gpu == found.gpu
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("gpu=0.5:gtile=1", "parts of one are asked for"),
+        ("gpu=2:gtile=1:glink=yes", "gtile together with glink=yes is not built yet"),
+        ("gpu=2:gtile=x", "gtile is '!' or a number"),
+        ("gtile=2", "are not asked for"),
+    ],
+)
+def test_gpus_of_each_socket_that_make_no_sense_are_refused(text, why):
+    assert why in refused(f"rusage[{text}]").message

@@ -49,3 +49,18 @@ def test_whoever_goes_while_he_waits_or_enters_leaves_nothing_behind():
         assert (room._held, room._waiting) == ({}, {})
 
     asyncio.run(story())
+
+
+def test_whoever_goes_just_when_there_is_room_leaves_it_to_the_next():
+    async def story():
+        room = LaunchRoom(10)
+        leave = await room.take(ONE, 10)
+        gone, stays = (asyncio.ensure_future(room.take(ONE, 8)) for _ in range(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        leave()
+        (await stays)()
+        assert gone.cancelled()
+        assert (room._held, room._waiting) == ({}, {})
+
+    asyncio.run(story())

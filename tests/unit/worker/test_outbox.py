@@ -5,10 +5,11 @@ from msgspec.structs import replace
 
 from xce.model.effect import Claim, Identify, Launch, SendSignal, SetSuspended
 from xce.model.job import ArraySpec, JobSpec
+from xce.model.observation import TOLD_MAX
 from xce.model.request import ClassKey, Request
 from xce.worker.action import Suspended
 from xce.worker.core import HostState
-from xce.worker.outbox import TOLD_MAX
+from xce.worker.outbox import TOLD_BYTES_MAX
 
 CLAIM = Claim(
     ClassKey(Request(), "q", "u"), ArraySpec(((1, 9, 1),)), processors=[[[3]], [[5]], [[7]]]
@@ -64,14 +65,21 @@ def test_a_newer_attempt_that_waits_is_told_as_one_that_has_not_begun() -> None:
 
 def test_what_is_told_is_cut_into_batches_and_what_is_too_long_is_left_out() -> None:
     state = HostState()
-    long = replace(whole(), spec=JobSpec(description="x" * (TOLD_MAX // 2)))
+    long = replace(whole(), spec=JobSpec(description="x" * (TOLD_BYTES_MAX // 2)))
     state.take_effects(1, [long, *(Identify(1, index, 1) for index in (3, 4, 5))], 0)
     sizes = []
     while (batch := state.reports(0)) is not None:
         sizes.append(len(batch.told))
     assert sizes == [1, 1, 1]
     state = HostState()
-    too_long = replace(whole(), spec=JobSpec(description="x" * TOLD_MAX))
+    many = range(1, TOLD_MAX + 6)
+    state.take_effects(1, [launch(*many), *(Identify(1, index, 1) for index in many)], 0)
+    sizes = []
+    while (batch := state.reports(0)) is not None:
+        sizes.append(len(batch.told))
+    assert sizes == [TOLD_MAX, 5]
+    state = HostState()
+    too_long = replace(whole(), spec=JobSpec(description="x" * TOLD_BYTES_MAX))
     state.take_effects(1, [too_long, Identify(1, 3, 1)], 0)
     batch = state.reports(0)
     assert batch is not None

@@ -140,10 +140,10 @@ _STOPS = {
 _INELIGIBLE = frozenset(
     (
         "held", "begin-time", "dependency", "dependency-never", "queue-inactive", "window-closed",
-        "window-too-short",
     )
 )  # fmt: skip
-"""Codes of the reasons for which LSF calls a pending job ineligible for scheduling."""
+"""Codes of the reasons for which LSF calls a pending job ineligible for scheduling: those whose
+time the cluster counts as such (``ineligible_s``)."""
 
 
 def is_eligible(row: Row) -> bool:

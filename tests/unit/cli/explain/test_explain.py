@@ -169,9 +169,9 @@ def test_bytes_that_are_no_text_stand_as_escapes():
 
 
 def test_an_empty_job_and_refused_options_are_warned_of():
-    warnings = warnings_of("-gpu", "num=1", "-R", "span[gtile=1]")
+    warnings = warnings_of("-R", "1*{rusage[gpu=2:gtile=1]} + 1*{}")
     assert "there is no command: a submit refuses an empty job" in warnings
-    what = "span[gtile] without whole GPUs"
+    what = "gtile of GPUs in a request of several parts"
     assert any(f"refuses it: {what}" in warning for warning in warnings), what
 
 

@@ -15,7 +15,6 @@ NEVER_TRIED = (
     ReasonCode.DEPENDENCY_NEVER,
     ReasonCode.QUEUE_CLOSED,
     ReasonCode.WINDOW,
-    ReasonCode.DEADLINE,
 )
 
 
