@@ -115,6 +115,8 @@ class HistoryKeeper:
         for message in messages:
             if isinstance(message, Ping) and self._peer is not None:
                 self._peer.send(Pong(message.number))
+        if self.failed.done():
+            return
         if self._storing is not None:
             self._later += messages
             return
@@ -155,6 +157,8 @@ class HistoryKeeper:
                 self._log.debug("caught-up", extra={"seq": seq})
 
     def _fail(self, error: XceError) -> None:
+        """End for good: what was taken may be half an entry, and is stored no more."""
+        self._stop_timer()
         if not self.failed.done():
             self.failed.set_result(error)
 
@@ -182,7 +186,7 @@ class HistoryKeeper:
             peer.resume_reading()
         self._note_stored(error)
         later, self._later = self._later, []
-        if later and not self.failed.done():
+        if later:
             self.take(later)
 
     def commit(self) -> None:

@@ -179,7 +179,8 @@ def _compound(request: Request) -> Request:
         return request
     if request.whole_hosts:
         raise NotBuiltError(
-            "-nnodes together with relations is not built yet: use span[ptile=n] and -n"
+            "-nnodes together with relations is not built yet: use span[ptile=n] and -n, which"
+            " have a fixed number of tasks"
         )
     low, high = request.tasks_min, request.tasks_max
     whole = Request(

@@ -100,6 +100,7 @@ def _is_gpu(wish: GpuWish) -> bool:
         and 1 <= wish.count <= DEVICES_MAX
         and 1 <= wish.milli <= WHOLE
         and 0 <= wish.mem_mib <= COUNT_MAX
+        and -1 <= wish.tile <= DEVICES_MAX
     )
 
 

@@ -40,6 +40,8 @@ class Gap(NamedTuple):
     word: str
     """What stands in the text where it is asked for."""
     is_asked: Callable[[ast.Affinity], bool]
+    instead: str
+    """What to ask for in its place."""
 
 
 def _is_exclusive(affinity: ast.Affinity) -> bool:
@@ -70,6 +72,7 @@ GAPS: Final = (
         "affinity[] that repeats units which are exclusive inside same=",
         "exclusive",
         _repeats_inside,
+        "ask for one larger group, or leave same= out",
     ),
 )
 

@@ -23,6 +23,8 @@ class Row(NamedTuple):
     """What stands in the text where it is asked for."""
     is_asked: Callable[[Request], bool]
     """Whether a request, without the requests inside it, asks for it."""
+    instead: str
+    """What to ask for in its place."""
 
 
 def _balances_parts(request: Request) -> bool:
@@ -42,25 +44,40 @@ def _tiles_parts(request: Request) -> bool:
 
 ROWS: Final = (
     Row(
-        "gtile of GPUs in a request of several parts (ask for parts on hosts of their own, or for"
-        " glink=yes)",
+        "gtile of GPUs in a request of several parts",
         "gtile",
         _tiles_parts,
+        "ask for the GPUs of a part in one NVLink domain by glink=yes",
     ),
-    Row("aff=yes of GPUs beside affinity[]", "aff", _binds_twice),
-    Row("cu[] over all parts of a compound form", "cu", lambda r: bool(r.parts and r.cu)),
-    Row("cu[balance] in parts", "balance", _balances_parts),
-)
-NAMES: Final = frozenset(
-    (
+    Row(
+        "aff=yes of GPUs beside affinity[]",
+        "aff",
+        _binds_twice,
+        "aff=yes alone binds tasks near to their GPUs, affinity[] alone gives processors out",
+    ),
+    Row(
+        "cu[] over all parts of a compound form",
         "cu",
-        "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "gmem", "mig",
-    )
-)  # fmt: skip
-"""Resources that LSF has on every host and XCE has not yet, unless they are declared."""
+        lambda r: bool(r.parts and r.cu),
+        "say it of each part",
+    ),
+    Row("cu[balance] in parts", "balance", _balances_parts, "use maxcus or span[ptile=n]"),
+)
+_BY_COUNT: Final = "GPUs of a host are counted by ngpus_physical, and asked for by -gpu"
+NAMES: Final = {
+    "cu": "domains are asked for by cu[]",
+    "ngpus_shared": _BY_COUNT,
+    "ngpus_excl_t": _BY_COUNT,
+    "ngpus_excl_p": _BY_COUNT,
+    "gmem": "ask for memory of GPUs by -gpu gmem=, or in rusage[] beside gpu=",
+    "mig": "ask for instances by -gpu mig=, or in rusage[] beside gpu=",
+}
+"""Resources that LSF has on every host and XCE has not yet, unless they are declared; and what to
+say in their place."""
 OFFERED: Final = frozenset(("swp", "tmp"))
 """What hosts give out where their configuration says how much."""
 NAME_PREFIXES: Final = ("gpu_",)
+_STATIC: Final = "name what hosts are, not what they have left"
 
 
 def refuse_not_built(
@@ -78,22 +95,24 @@ def refuse_not_built(
     asked = next((row for row in ROWS if row.is_asked(request)), None)
     gap = asked or find_gap(request.affinity)
     if gap is not None:
-        return _not_built(gap.what, [gap.word], texts)
+        return _not_built(gap.what, [gap.word], texts, gap.instead)
     schema = Schema(config)
     for section, name in _names(request, schema):
         if _is_there(name, section, schema):
             continue
         if name in schema.units and section != "rusage":
             if section == "same":
-                return _not_built(f"{name} in same[], since it is consumed,", [name], texts)
+                what = f"{name} in same[], since it is consumed,"
+                return _not_built(what, [name], texts, _STATIC)
         elif name in MEASURED and section == "same":
-            return _not_built(f"{name} in same[], since it changes,", [name], texts)
+            return _not_built(f"{name} in same[], since it changes,", [name], texts, _STATIC)
         elif name in OFFERED:
             why = f"{name} in {section}[]: no host offers it, as {name} in hosts.yaml would say"
             return NotBuiltError(why, word=name)
         elif name in NAMES or name.startswith(NAME_PREFIXES):
             words = [name, *(alias for alias, real in ALIASES.items() if real == name)]
-            return _not_built(f"{name} in {section}[]", words, texts)
+            instead = NAMES.get(name, _BY_COUNT)
+            return _not_built(f"{name} in {section}[]", words, texts, instead)
     for one in inner:
         found = refuse_not_built(one, config=config, texts=texts)
         if found is not None:
@@ -131,8 +150,10 @@ def _is_of_string(compare: ast.Compare, schema: Schema) -> bool:
     return isinstance(compare.left, ast.Name) and schema.is_string(compare.left.name)
 
 
-def _not_built(what: str, words: Sequence[str], texts: Sequence[str]) -> NotBuiltError:
-    message = f"{what} is not built yet"
+def _not_built(
+    what: str, words: Sequence[str], texts: Sequence[str], instead: str
+) -> NotBuiltError:
+    message = f"{what} is not built yet: {instead}"
     for text in texts:
         for word in words:
             column = find_column(text, word)

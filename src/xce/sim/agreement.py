@@ -1,7 +1,8 @@
 """Whether the state and the books of a world, which were kept apart, agree."""
 
 from xce.model.ranges import contains
-from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
+from xce.sim.ledger import Ledger
+from xce.sim.ledger_rows import ENDED, HELD, LIVE, PENDING
 from xce.sim.untrue import demand
 from xce.state.cluster import ClusterState
 from xce.state.job import Job

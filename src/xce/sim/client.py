@@ -10,6 +10,7 @@ import msgspec
 from xce.control.part import as_it_is, wishes_of
 from xce.model.command import (
     Accepted,
+    AdoptStrangers,
     ApplyConfig,
     Command,
     DeclareHostsLost,
@@ -172,6 +173,10 @@ class Client(Process):
     def end_strangers(self, names: tuple[str, ...]) -> None:
         """Wish that hosts are rid of what a restored journal does not know."""
         self._wish(Wish(lambda: EndStrangers(self.owner.user, names, is_admin=True)))
+
+    def adopt_strangers(self, names: tuple[str, ...]) -> None:
+        """Wish that what hosts run that a restored journal does not know is taken up again."""
+        self._wish(Wish(lambda: AdoptStrangers(self.owner.user, names, is_admin=True)))
 
     def array_of(self, job: JobId) -> tuple[JobId, ArraySpec] | None:
         """Return a job with its elements, if it is an array that the cluster knows."""

@@ -21,10 +21,8 @@ STEP_EVENTS: Final = (
     "task-started",
 )  # fmt: skip
 """What happens in jobs that run by roles, and to tasks on other hosts: in no record."""
-RESTORE_EVENTS: Final = frozenset({"adoption-asked", "adoption-refused"})
-"""What only an administrator brings about who takes up again what a restored journal lacks."""
 EVENTS: Final = (
-    *sorted({kind.__struct_config__.tag for kind in get_args(Record)} - RESTORE_EVENTS),
+    *sorted(kind.__struct_config__.tag for kind in get_args(Record)),
     *STEP_EVENTS,
 )
 _TAGS: Final = {kind: kind.__struct_config__.tag for kind in get_args(Record)}

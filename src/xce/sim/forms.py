@@ -20,7 +20,8 @@ from xce.model.ids import Index, JobId, Seq
 from xce.model.job import JobSpec
 from xce.model.record_modify import JobModified
 from xce.model.request import ClassKey
-from xce.sim.ledger import HELD, LIVE, PENDING, Ledger, Runs
+from xce.sim.ledger import Ledger
+from xce.sim.ledger_rows import HELD, LIVE, PENDING, Runs
 from xce.sim.untrue import check
 from xce.state.cluster import ClusterState
 
@@ -110,6 +111,10 @@ class Forms:
         self._submitted: set[JobId] = set()
         self._skipped: tuple[JobId, int] = (0, 0)
         """Attempts of jobs below that one that are made now have numbers above that."""
+        self._raised: list[tuple[JobId, JobId]] = []
+        """Ids that are left out since hosts knew of such."""
+        self._taken_up: set[JobId] = set()
+        """Jobs of which the present entry takes something up again."""
         self.lost: set[Attempt] = set()
         """Attempts that were made by entries which a restored journal lacks."""
         self.over: set[Attempt] = set()
@@ -143,6 +148,9 @@ class Forms:
             BooksError: One changes what was not asked for, or places what is something else.
         """
         for entry in entries:
+            if self.lost:
+                placed = (one for one in entry.records if isinstance(one, r.GangPlaced))
+                self._taken_up = {one.job for one in placed if one.number}
             for record in entry.records:
                 self._take(entry.seq, record)
 
@@ -152,14 +160,14 @@ class Forms:
                 self._specs[record.spec_id] = record.spec
             case r.ClassStored():
                 self._keys[record.cls] = record.key
-            case JournalRestored() if record.attempts_above > self._skipped[1]:
-                self._skipped = (max(self._submitted, default=0) + 1, record.attempts_above)
+            case JournalRestored():
+                self._leave_out(record)
             case r.JobSubmitted():
                 self._submit(seq, record)
             case JobModified():
                 self._modify(seq, record)
             case r.GangPlaced():
-                self._place(record.job, record.index, record.cls)
+                self._place(record.job, record.index, record.cls, record.number)
             case r.BulkPlaced():
                 self._place_all(record)
             case r.Ended() | r.Requeued() | r.LaunchFailed() | r.Reopened() | r.Withdrawn():
@@ -170,8 +178,19 @@ class Forms:
             case _:
                 pass
 
+    def _leave_out(self, record: JournalRestored) -> None:
+        if record.attempts_above > self._skipped[1]:
+            self._skipped = (record.next_job, record.attempts_above)
+        else:
+            self._raised.append((max(self._submitted, default=0) + 1, record.next_job - 1))
+
+    def _is_old(self, job: JobId) -> bool:
+        """Return whether entries that are lost may have made attempts of a job."""
+        return job < self._skipped[0] or any(lo <= job <= hi for lo, hi in self._raised)
+
     def _submit(self, seq: Seq, record: r.JobSubmitted) -> None:
-        check(record.job not in self._lost_jobs, f"job {record.job} is given out again")
+        is_back = record.job in self._taken_up
+        check(is_back or record.job not in self._lost_jobs, f"job {record.job} is given out again")
         self._submitted.add(record.job)
         array, form = record.array, Form(record.spec_id, record.cls)
         indices = [0] if array is None else [array.index_of(at) for at in range(array.count)]
@@ -255,12 +274,16 @@ class Forms:
         for job, index in self._each(record):
             self._place(job, index, record.cls)
 
-    def _place(self, job: JobId, index: Index, cls: int) -> None:
+    def _place(self, job: JobId, index: Index, cls: int, taken_up: int = 0) -> None:
         form = self.jobs[job][index]
         check(form.cls == cls, f"{job}[{index}] is placed as class {cls}, and is of {form.cls}")
-        below, above = self._skipped
-        number = max(self._numbers[job, index], above if job < below else 0) + 1
+        above = self._skipped[1] if self._is_old(job) else 0
+        number = taken_up or max(self._numbers[job, index], above) + 1
         attempt = (job, index, number)
+        if taken_up:
+            # A journal that was restored since may have the entry, and none that are lost.
+            check(attempt in self.lost or not self.lost, f"{attempt} is taken up, and not lost")
+            self.lost.discard(attempt)
         check(attempt not in self.lost, f"{attempt} is given out again")
         self._numbers[job, index] = number
         spec, key = self._specs[form.spec], self._keys[cls]

@@ -21,9 +21,9 @@ from xce.worker.core import HostState
 REPORTS_MAX: Final = 4
 """Most batches that a worker has on the way."""
 _LOADS: Final[tuple[Sample, ...]] = tuple(
-    tuple(phase * 100 if index != "ls" else UNKNOWN for index in INDICES) for phase in range(40)
+    tuple(phase * 100 if index != "ls" else UNKNOWN for index in INDICES) for phase in range(41)
 )
-"""What hosts measure, in turn."""
+"""What hosts measure, in turn: a prime number, so that it resonates with no interval of looks."""
 
 
 class Worker(Process):

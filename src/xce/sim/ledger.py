@@ -6,9 +6,6 @@ indexes, one row for each element. What it refuses must never be written.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
-
-import msgspec
 
 from xce.model import host_record as h
 from xce.model import record as r
@@ -21,64 +18,11 @@ from xce.model.record_elements import ElementsReleased
 from xce.model.record_modify import JobModified
 from xce.model.request import Request
 from xce.sim.conditions import condition_of
+from xce.sim.ledger_rows import ENDED, HELD, LIVE, PENDING, Element, Kept, Runs
 from xce.sim.untrue import check
 
-PENDING: Final = "pending"
-HELD: Final = "held"
-LIVE: Final = "live"
-ENDED: Final = "ended"
 Usage = Counter[tuple[str, str]]
 """By ``(host, resource)``; host empty: a pool."""
-
-
-class Runs(Protocol):
-    """A record that names runs of elements."""
-
-    @property
-    def jobs(self) -> list[JobId]: ...  # noqa: D102
-    @property
-    def firsts(self) -> list[Index]: ...  # noqa: D102
-    @property
-    def lasts(self) -> list[Index]: ...  # noqa: D102
-
-
-class Element(msgspec.Struct):
-    """One element of a job."""
-
-    job: JobId
-    index: Index
-    place: str
-    attempt: int = 0
-    """The last one that was made."""
-    cls: int = 0
-    """Of the live attempt: what it holds, which may be other than what its job asks for now."""
-    alternative: int = 0
-    """Of the live attempt: which of the request's alternatives it has."""
-    hosts: tuple[tuple[HostNumber, int], ...] = ()
-    """Of the live attempt, with the tasks on each."""
-    stops: int = 0
-    gave_slots: bool = False
-    hold: bool = False
-    """It is to be held when the live attempt is gone."""
-    returned: int = 0
-    """How many times something of what it holds came back before its end."""
-    awaits: bool = False
-    """It waits for an element of another array."""
-
-
-class Kept(msgspec.Struct):
-    """One job."""
-
-    cls: int
-    limit: int
-    waits: int
-    """For how many things: its begin time, its dependency."""
-    elements: dict[Index, Element]
-    submit_at_us: Micros
-
-    def live(self) -> int:
-        """Return how many elements are live."""
-        return sum(one.place == LIVE for one in self.elements.values())
 
 
 class Ledger:
@@ -112,6 +56,8 @@ class Ledger:
         self._keys: dict[tuple[str, str, int], JobId] = {}
         self._skipped: tuple[JobId, int] = (0, 0)
         """Attempts of jobs below that one that are made now have numbers above that."""
+        self._left_out: list[tuple[JobId, JobId]] = []
+        """Ids that are given to no new job."""
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Take entries into the books.
@@ -255,7 +201,8 @@ class Ledger:
         """Nothing that may have been given out before a restore is given out again."""
         check(record.next_job > self._last_job, "a restore goes back to earlier jobs")
         if record.attempts_above > self._skipped[1]:
-            self._skipped = (self._last_job + 1, record.attempts_above)
+            self._skipped = (record.next_job, record.attempts_above)
+        self._left_out.append((self._last_job + 1, record.next_job - 1))
         self._last_job = record.next_job - 1
 
     # Jobs.
@@ -268,8 +215,10 @@ class Ledger:
             case h.JournalRestored():
                 self._leave_ids_out(record)
             case r.JobSubmitted(job=job, array=array):
-                check(job > self._last_job, f"job {job} comes behind {self._last_job}")
-                self._last_job = job
+                is_back = any(first <= job <= last for first, last in self._left_out)
+                is_new = job > self._last_job or (is_back and job not in self.jobs)
+                check(is_new, f"job {job} comes behind {self._last_job}")
+                self._last_job = max(job, self._last_job)
                 count = array.count if array is not None else 1
                 indices = [array.index_of(at) if array is not None else 0 for at in range(count)]
                 place = HELD if record.hold else PENDING
@@ -358,8 +307,9 @@ class Ledger:
                 early_us = request.alternatives[one.alternative].delay_us
                 early_us -= self._now_us - kept.submit_at_us
                 check(early_us <= 0, f"{one.job}[{one.index}] makes do {early_us} us too early")
-            self._begin(one, request, hosts)
-            self._check_groups(one.job)
+            self._begin(one, request, hosts, taken_up=record.number)
+            if not record.number:
+                self._check_groups(one.job)
             return
         found = list(self._each(record))
         counted = zip(record.hosts, record.counts, strict=True)
@@ -372,7 +322,12 @@ class Ledger:
             self._check_groups(job)
 
     def _begin(
-        self, one: Element, request: Request, hosts: tuple[tuple[HostNumber, int], ...]
+        self,
+        one: Element,
+        request: Request,
+        hosts: tuple[tuple[HostNumber, int], ...],
+        *,
+        taken_up: int = 0,
     ) -> None:
         name = f"{one.job}[{one.index}]"
         kept = self.jobs[one.job]
@@ -384,17 +339,20 @@ class Ledger:
         check(is_asked, f"{name} has {tasks} tasks on {hosts}")
         for host, _ in hosts:
             check(host in self._up, f"{name} is placed on host {host}, which is not there")
-            check(not self._stale.get(host), f"{name} is placed beside {self._stale.get(host)}")
+            is_alone = taken_up or not self._stale.get(host)
+            check(is_alone, f"{name} is placed beside {self._stale.get(host)}")
             guests = self._guests.setdefault(host, set())
             guests.add((one.job, one.index))
             self._touched[host] = None
         one.place, one.hosts = LIVE, hosts
         below, above = self._skipped
-        one.attempt = max(one.attempt, above if one.job < below else 0) + 1
+        check(not taken_up or taken_up > one.attempt, f"attempt {taken_up} of {name} comes late")
+        is_old = one.job < below or any(lo <= one.job <= hi for lo, hi in self._left_out)
+        one.attempt = taken_up or max(one.attempt, above if is_old else 0) + 1
         one.stops = one.returned = 0
         one.gave_slots = one.hold = False
         self._use(one, 1)
-        live = kept.live() if kept.limit else 0
+        live = kept.live() if kept.limit and not taken_up else 0
         check(live <= kept.limit, f"{live} elements of job {one.job} are live")
 
     def _amounts(self, one: Element) -> Iterator[tuple[str, str, int]]:

@@ -39,6 +39,8 @@ from xce.state.job import Job
 from xce.state.snapshot import digest, load
 from xce.worker.action import Key
 
+NO_SCRIPT = "0" * 32
+"""What a job has in place of its script that was taken up again on a host's word."""
 CHECK_EVERY = 25
 """Stored batches between two looks at the whole state."""
 
@@ -320,7 +322,9 @@ class Truth:
                 is_excused = bool(self._hosts_of(key) & self._losses) or job in self._fenced
                 demand(is_excused, f"{key}: cause {cause}, and none of its hosts was lost")
             if cause in {EndCause.HOST_LOST, EndCause.HOST_RESTARTED}:
-                is_rerunnable = self.forms.made[key].specs[-1].rerunnable
+                spec = self.forms.made[key].specs[-1]
+                # What was taken up again without its script cannot be.
+                is_rerunnable = spec.rerunnable and spec.script != NO_SCRIPT
                 demand(not is_rerunnable, f"{key} is rerunnable, and ended for {cause}")
             demand(ended_us >= started_us, f"{key} ended before it began")
             self._note_end((job, index), real if is_known else None)

@@ -17,7 +17,9 @@ _DOOMED: Final = 0.4
 """So often the first reign ends at one of the first places at which it can."""
 _MEDDLING: Final = 0.4
 """So often a user does something to all his jobs behind the backup."""
-_LOOK_US: Final = 2 * SECOND_US
+_ADOPTED: Final = 0.5
+"""So often what hosts run and the journal does not know is taken up again, not ended."""
+_LOOK_US: Final = SECOND_US
 
 
 class Restoration:
@@ -93,16 +95,20 @@ class Restoration:
             for ground in world.grounds:
                 world.renew_key(ground.name)
         world.restorations -= 1
-        world.loop.after(_LOOK_US + self._dice.randrange(_LOOK_US), self._look)
+        world.loop.after(self._dice.randrange(2 * _LOOK_US), self._look)
 
     def _look(self) -> None:
         """Rid hosts of what the journal does not know, or let it run to its end."""
         world = self._world
         if world.is_shut or world.is_calm:
             return
-        if self._dice.random() < 0.7:
+        table = world.truth.state.hosts
+        strange = tuple(table.names[number] for number in table.strange)
+        if strange and self._dice.random() < _ADOPTED:
+            world.admin.adopt_strangers(strange)
+        elif self._dice.random() < 0.7:
             rid_hosts(world)
-        world.loop.after(_LOOK_US + self._dice.randrange(_LOOK_US), self._look)
+        world.loop.after(self._dice.randrange(2 * _LOOK_US), self._look)
 
 
 def rid_hosts(world: Parts) -> None:

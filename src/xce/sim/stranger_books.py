@@ -49,7 +49,8 @@ class StrangerBooks:
         for entry in entries:
             before = {host: set(known) for host, known in self._known.items()}
             for record in entry.records:
-                if isinstance(record, r.BulkPlaced | r.GangPlaced):
+                is_taken_up = isinstance(record, r.GangPlaced) and record.number
+                if isinstance(record, r.BulkPlaced | r.GangPlaced) and not is_taken_up:
                     for host in record.hosts:
                         demand(host not in self._shut, f"something is placed on closed host {host}")
                 self._take(record)
@@ -65,6 +66,10 @@ class StrangerBooks:
                 rows = zip(record.jobs, record.indices, record.attempts, strict=True)
                 self._known[host] = set(rows)
                 self.named += len(record.jobs)
+            case h.StrangersGone():
+                gone = zip(record.hosts, record.jobs, record.indices, record.attempts, strict=True)
+                for host, *key in gone:
+                    self._known.get(host, set()).discard((key[0], key[1], key[2]))
             case h.HostsOpened(hosts=hosts, is_open=True):
                 for host in hosts:
                     self._shut.pop(host, None)

@@ -121,7 +121,8 @@ class TaskBooks:
             case r.GangPlaced(job=job, index=index):
                 hosts = tuple(dict.fromkeys(self._names[host] for host in record.hosts))
                 attempt = self._ledger.last_attempt(job, index)
-                self._live[job, index] = Allocation(attempt, hosts, self._trouble_of(hosts))
+                troubles = -1 if record.number else self._trouble_of(hosts)
+                self._live[job, index] = Allocation(attempt, hosts, troubles)
             case r.Ended():
                 rows = zip(record.jobs, record.indices, record.causes, record.cpu_us, strict=True)
                 for job, index, cause, cpu_us in rows:

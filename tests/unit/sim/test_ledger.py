@@ -8,7 +8,8 @@ from xce.model.config import ClusterConfig, HostConfig, PoolConfig
 from xce.model.entry import Cause, Entry
 from xce.model.job import ArraySpec, EndCause, JobSpec, Owner, Stop
 from xce.model.request import Amount, ClassKey, Request
-from xce.sim.ledger import ENDED, HELD, LIVE, PENDING, Ledger
+from xce.sim.ledger import Ledger
+from xce.sim.ledger_rows import ENDED, HELD, LIVE, PENDING
 from xce.sim.untrue import BooksError
 
 OWNER = Owner("alice", 1, 1)
