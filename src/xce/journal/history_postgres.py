@@ -26,6 +26,7 @@ from xce.journal.history_store import (
     HistoryTakenError,
     Row,
     Step,
+    Values,
 )
 from xce.journal.interface import JournalRefusedError, JournalTroubleError
 from xce.journal.postgres_line import (
@@ -56,6 +57,11 @@ SEARCH_S: Final = 120.0
 COMMIT_S: Final = 600.0
 """A command about a million jobs makes a million rows."""
 FILL_S: Final = 24 * 3600.0
+_COPIED: Final = 20
+"""So many rows for one table are copied and not inserted."""
+_PLAIN: Final = re.compile(
+    r"INSERT INTO (?P<table>\w+) (\((?P<columns>[^)]*)\)\s+)?VALUES \([?, ]*\)"
+)
 _NUMBERED: Final = ("events", "audit", "messages")
 _NEXT_NUMBER: Final = """SELECT setval(pg_get_serial_sequence('{0}', 'number'), max(number))
 FROM {0}"""
@@ -197,8 +203,7 @@ class PostgresStore:
                         await connection.fetchval(_RENEW, lead.number, LEASE_S)
                         return False
                 for statement, rows in steps:
-                    if rows:
-                        await connection.executemany(numbered(statement), map(_clean, rows))
+                    await _run(connection, statement, rows)
             return True
 
         with _named(self.place):
@@ -440,6 +445,20 @@ def _named(place: str) -> Iterator[None]:
         raise HistoryAwayError(text) from error
     except JournalRefusedError as error:
         raise HistoryError(str(error)) from error
+
+
+async def _run(connection: Connection, statement: str, rows: Sequence[Values]) -> None:
+    """Run a statement for each row; many plain rows are copied, which takes a fraction."""
+    plain = _PLAIN.fullmatch(statement) if len(rows) >= _COPIED else None
+    if plain is None:
+        if rows:
+            await connection.executemany(numbered(statement), map(_clean, rows))
+        return
+    names = plain["columns"]
+    columns = [name.strip().strip('"') for name in names.split(",")] if names else None
+    await connection.copy_records_to_table(
+        plain["table"], columns=columns, records=map(_clean, rows)
+    )
 
 
 async def _check_lead(connection: Connection, lead: WritingLead) -> None:
