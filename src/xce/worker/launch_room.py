@@ -25,7 +25,11 @@ class LaunchRoom:
         self._waiting: dict[Key, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     async def take(self, key: Key, size: int) -> Leave:
-        """Wait until there is room for so many bytes behind those that wait already."""
+        """Wait until there is room for so many bytes behind those that wait already.
+
+        What has none counts as one: it may stand for something all the same.
+        """
+        size = max(1, size)
         waiting = self._waiting.setdefault(key, deque())
         one = (size, asyncio.get_running_loop().create_future())
         waiting.append(one)
