@@ -15,7 +15,7 @@ from rough_worlds import (
     complaint,
 )
 
-from xce.control import consequences, effects, hosts, loss, observe, strangers
+from xce.control import consequences, controller, hosts, loss, observe, strangers
 from xce.model import host_record as h
 from xce.model import record as r
 from xce.net import message as m
@@ -161,6 +161,11 @@ def restored_with(**changes):
     return wrapped(hosts, "decide_restored", bug)
 
 
+def tell_news_only(original):
+    """Let a host that comes be told nothing anew of what was placed before a restore."""
+    return lambda state, job, attempt: bool(attempt.signals) or attempt.has_new_limits
+
+
 def never(result):
     """Let a function always return the same."""
     return lambda original: lambda *_: type(result)(result)
@@ -207,7 +212,7 @@ BUGS = {
         RestoredWorld, wrapped(FollowerFeed, "_is_another", never(False)),
     ),
     "hosts keep what they were told by lost entries": (
-        RestoredWorld, wrapped(effects, "is_from_before", never(False)),
+        RestoredWorld, wrapped(controller, "is_told_anew", tell_news_only),
     ),
     "what began and is forgotten is launched again": (
         RestoredWorld, wrapped(hosts, "decide_unstarted", never([])),

@@ -7,7 +7,7 @@ import msgspec
 
 from xce.apiserver.exceptions import exceptions_of
 from xce.apiserver.fields import RowWriter
-from xce.apiserver.listing import JobRef
+from xce.apiserver.listing import JobRef, read_place
 from xce.apiserver.past_rows import shared_halves
 from xce.apiserver.rows import Element, at_s, ended_element_row, withdrawn_element
 from xce.control.dependency import matches
@@ -358,10 +358,9 @@ def parse_outcomes(scope: str) -> tuple[Outcome, ...]:
 
 def parse_usage_cursor(text: str) -> Cursor | None:
     """Return the place that the cursor of `usage_page` names; None: it is none."""
-    parts = text.split(".")
     if not text:
         return START
-    if len(parts) != 4 or not all(part.removeprefix("-").isdigit() for part in parts):
-        return None
-    at_us, job, index, attempt = map(int, parts)
-    return (at_us, job, index, attempt)
+    match read_place(text):
+        case (at_us, job, index, attempt):
+            return at_us, job, index, attempt
+    return None

@@ -1,5 +1,6 @@
 """Which jobs a listing shows: filters, ids, order and pages."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from operator import attrgetter
@@ -26,7 +27,7 @@ from xce.journal.past import PastJob
 from xce.model.ids import Index, JobId, Micros
 from xce.model.ranges import Ranges, count, unite
 from xce.model.refusal import RefusalCode
-from xce.resreq.array import parse_job_ref
+from xce.resreq.array import ID_MAX, parse_job_ref
 from xce.resreq.errors import JobRefError
 from xce.sched.excluded import Allowance
 from xce.state.job import Job
@@ -126,10 +127,17 @@ def parse_cursor(text: str) -> tuple[JobId, Index]:
     Raises:
         ProblemError: It is none of ours.
     """
-    job, dot, index = text.partition(".")
-    if not (dot and job.isascii() and job.isdigit() and index.isascii() and index.isdigit()):
-        raise refused(RefusalCode.BAD_REQUEST, f"{text!r} is no cursor; take it from `next`")
-    return int(job), int(index)
+    match read_place(text):
+        case (job, index) if min(job, index) >= 0:
+            return job, index
+    raise refused(RefusalCode.BAD_REQUEST, f"{text[:80]!r} is no cursor; take it from `next`")
+
+
+def read_place(text: str) -> tuple[int, ...]:
+    """Return the numbers of a cursor; none: it has others than a database can have."""
+    parts = text.split(".")
+    numbers = tuple(map(int, parts)) if all(map(_PLACE.fullmatch, parts)) else ()
+    return numbers if all(-ID_MAX <= number <= ID_MAX for number in numbers) else ()
 
 
 def parse_query(values: dict[str, str], *, caller: str) -> Query:
@@ -189,6 +197,7 @@ def parse_number(values: dict[str, str], name: str, default: int, *, low: int, h
 
 
 _INDEX: Final = attrgetter("index")
+_PLACE: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 class JobLister:

@@ -19,6 +19,7 @@ from xce.model.job import JobSpec, Owner
 from xce.model.ranges import EMPTY, contains, from_runs, intersect, subtract
 from xce.model.refusal import RefusalCode
 from xce.model.request import ClassKey
+from xce.resreq.array import ID_MAX
 from xce.state.cluster import RequestClass
 from xce.state.job import Job
 from xce.state.view import counts
@@ -266,7 +267,7 @@ async def find_subject(backend: Backend, job_id: JobId, index: Index) -> Subject
     Raises:
         ProblemError: There is none, or the history cannot be read.
     """
-    if job_id in backend.replica.state.jobs:
+    if job_id in backend.replica.state.jobs or job_id > ID_MAX:
         return Subject(backend, job_id, index)
     runs = ((0, 1 << 62),) if index == WHOLE else ((index, index),)
     past = await backend.past(job_id, runs, with_elements=index != WHOLE)

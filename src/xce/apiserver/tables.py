@@ -158,6 +158,10 @@ class ArrayRow(msgspec.Struct, frozen=True):
     psusp: int
 
 
+AWAITED: Final = "awaited since the journal was restored: nothing starts until it comes or is lost"
+"""What is said of a host that may run what a restored journal does not know."""
+
+
 def host_rows(state: ClusterState) -> list[HostRow]:
     """Return all hosts of the configuration, and those that left it and still run jobs."""
     table = state.hosts
@@ -191,7 +195,7 @@ def host_rows(state: ClusterState) -> list[HostRow]:
                 attributes=dict(table.attributes(number)),
                 isolation=table.isolation[number],
                 version=table.versions[number],
-                comment=table.comments[number],
+                comment=AWAITED if number in table.unasked else table.comments[number],
                 boot_id=table.boot_ids[number],
                 away_since=table.down_at_us[number] / SECOND_US or None,
                 lost=table.is_lost[number],

@@ -20,6 +20,7 @@ def check_nothing_was_lost(layout: Layout, history: HistoryPlace, *, where: str)
 
     Raises:
         CorruptJournalError: There was a cluster; the message says what was found, and how to go on.
+            Or the history is in a database that cannot be asked.
     """
     found = [*_history_evidence(history), *_host_evidence(layout.hosts)]
     if found:
@@ -49,8 +50,13 @@ def _history_evidence(place: HistoryPlace) -> list[str]:
             return []
         with contextlib.closing(store):
             ((seq,),) = store.rows("SELECT seq FROM cursor")
-    except (HistoryError, ValueError):
-        return [f"{name} cannot be read"]
+    except HistoryError as error:
+        if isinstance(place, Path):
+            return [f"{name} cannot be read"]
+        raise CorruptJournalError(
+            "no entry is stored, and whether there was a cluster here the history cannot tell: "
+            f"{error}"
+        ) from error
     return [f"{name} goes to entry {seq}"] if seq else []
 
 

@@ -115,6 +115,8 @@ class HistoryKeeper:
         for message in messages:
             if isinstance(message, Ping) and self._peer is not None:
                 self._peer.send(Pong(message.number))
+        if self.failed.done():
+            return
         if self._storing is not None:
             self._later += messages
             return
@@ -135,7 +137,8 @@ class HistoryKeeper:
                 if state is None and (self._writer.seq or self._writer.has_news):
                     raise HistoryError(
                         f"{self._writer.place}: has everything up to entry {self._writer.seq}, and "
-                        "the journal begins anew: it is another one. Move the history away"
+                        "the journal begins anew: it is another one. Move the history away, with "
+                        "its mail"
                     )
                 if state is not None:
                     self._log.info("snapshot-taken", extra={"seq": seq})
@@ -155,6 +158,8 @@ class HistoryKeeper:
                 self._log.debug("caught-up", extra={"seq": seq})
 
     def _fail(self, error: XceError) -> None:
+        """End for good: what was taken may be half an entry, and is stored no more."""
+        self._stop_timer()
         if not self.failed.done():
             self.failed.set_result(error)
 
@@ -182,7 +187,7 @@ class HistoryKeeper:
             peer.resume_reading()
         self._note_stored(error)
         later, self._later = self._later, []
-        if later and not self.failed.done():
+        if later:
             self.take(later)
 
     def commit(self) -> None:

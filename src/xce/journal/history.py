@@ -92,6 +92,7 @@ class HistoryWriter(JobRows):
             crc: The checksum of the last one.
             epoch: The reign under which they came.
         """
+        self._look_ahead(entries)
         for entry in entries:
             self._at_us, self._by = entry.at_us, entry.cause.by
             for record in entry.records:
@@ -101,6 +102,25 @@ class HistoryWriter(JobRows):
             if entry.cause.kind in OF_USERS:
                 self._audit(entry)
         self._next = (entries[-1].seq, crc, epoch)
+
+    def _look_ahead(self, entries: Sequence[Entry]) -> None:
+        """Read what rows will repeat of what was stored before: all at once, since the store may be
+        far away.
+        """
+        live, records = self._live, [record for entry in entries for record in entry.records]
+        jobs: set[int] = set()
+        for record in records:
+            if isinstance(record, r.BulkPlaced | r.Ended | r.Requeued | r.LaunchFailed):
+                jobs.update(record.jobs)
+        live.load_jobs(jobs)
+        places: list[tuple[int, int]] = []
+        for record in records:
+            if isinstance(record, r.BulkPlaced):
+                for run in zip(record.jobs, record.firsts, record.lasts, strict=True):
+                    places += live.runs_of(*run)
+            elif isinstance(record, r.GangPlaced):
+                places.append((record.job, record.index))
+        live.load_numbers(places)
 
     def commit(self) -> None:
         """Store what was gathered, and how far it reaches.
@@ -148,7 +168,7 @@ class HistoryWriter(JobRows):
             raise HistoryError(
                 f"{self.place}: has everything up to entry {self._next[0]}, and was given the "
                 f"state at entry {state.seq} to go on from: what happened between is lost, or the "
-                "journal is another one. Move the history away to begin a new one"
+                "journal is another one. Move the history away, with its mail, to begin a new one"
             )
         self._add_hosts(state.hosts.names)
         for spec_id, spec in state.specs.items():
@@ -359,7 +379,8 @@ class HistoryWriter(JobRows):
         self._submitted(
             r.JobSubmitted(
                 job.id, job.spec_id, job.cls, job.owner, job.submit_at_us, array=job.array
-            )
+            ),
+            is_new=False,
         )
         for one in job.variants:
             queue, _ = self._key(one.cls)

@@ -117,13 +117,13 @@ class JobRows:
         self._rows["classes"].append((record.cls, _ENCODER.encode(record.key), record.resreq))
         self._keys[record.cls] = (record.key.queue, record.key.project)
 
-    def _submitted(self, record: r.JobSubmitted) -> None:
+    def _submitted(self, record: r.JobSubmitted, *, is_new: bool = True) -> None:
         owner, array = record.owner, record.array
         queue, project = self._key(record.cls)
         facts = JobFacts(
             owner.user, queue, record.submit_at_us, array, (record.cls, record.spec_id)
         )
-        self._live.note_job(record.job, facts)
+        self._live.note_job(record.job, facts, is_new=is_new)
         self._rows["jobs"].append(
             (
                 record.job, record.spec_id, record.cls, owner.user, owner.uid, owner.gid, queue,

@@ -4,13 +4,13 @@ An attempt that is over before the next commit costs no row in ``live``; one tha
 there, so that a writer that begins anew knows when it was placed and started.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from xce.journal.history_schema import Happening
-from xce.journal.history_store import HistoryStore
+from xce.journal.history_store import HistoryStore, Row
 from xce.model.ids import NO_HOST, HostNumber, Index, JobId, Micros
 from xce.model.job import ArraySpec
 from xce.model.ranges import Ranges, contains, intersect, subtract, unite
@@ -18,6 +18,13 @@ from xce.model.ranges import Ranges, contains, intersect, subtract, unite
 _ARRAY: Final = msgspec.msgpack.Decoder(ArraySpec)
 _JOBS_MAX: Final = 50_000
 """Most jobs that are remembered between commits."""
+_NUMBERS_MAX: Final = 200_000
+"""Most elements whose last attempt is remembered between commits."""
+_JOBS_AT_ONCE: Final = 5_000
+_PLACES_AT_ONCE: Final = 500
+_FACTS: Final = """SELECT job, "user", queue, submit_at_us, "array", cls, spec_id, runs
+FROM jobs LEFT JOIN apart USING (job) WHERE """
+_PLACE: Final = "(CAST(? AS BIGINT), CAST(? AS BIGINT))"
 Place = tuple[JobId, Index]
 
 
@@ -122,7 +129,9 @@ class LiveAttempts:
         self._stored: set[Place] = set(self._live)
         self._changed: set[Place] = set()
         self._numbers: dict[Place, int] = {}
-        """Of the last attempt that is over, where that is not stored yet."""
+        """Of the last attempt that is over, as far as remembered; 0: none is."""
+        self._whole: set[JobId] = set()
+        """Jobs of which all attempts that are over are in `_numbers`."""
         self._by_host: dict[HostNumber, set[Place]] = {}
         """Which attempts each host is the first one of."""
         for place, attempt in self._live.items():
@@ -131,27 +140,46 @@ class LiveAttempts:
         """Those of hosts of which nothing is heard."""
         self._jobs: dict[JobId, JobFacts] = {}
 
-    def note_job(self, job: JobId, facts: JobFacts) -> None:
-        """Remember a job that was submitted."""
+    def note_job(self, job: JobId, facts: JobFacts, *, is_new: bool = False) -> None:
+        """Remember a job; ``is_new``: none of its elements has had an attempt."""
         self._jobs[job] = facts
+        if is_new:
+            self._whole.add(job)
+
+    def load_jobs(self, jobs: Iterable[JobId]) -> None:
+        """Read at once what rows will repeat of jobs that are not remembered."""
+        store, wanted = self._store, sorted(set(jobs) - self._jobs.keys())
+        where = _FACTS + store.dialect.among.format("job")
+        for first in range(0, len(wanted), _JOBS_AT_ONCE):
+            some = store.dialect.numbers(wanted[first : first + _JOBS_AT_ONCE])
+            for row in store.rows(where, (some,)):
+                self._jobs[row[0]] = _facts(row)
+
+    def load_numbers(self, places: Iterable[Place]) -> None:
+        """Read at once how many attempts elements have had that are to have another one."""
+        numbers = self._numbers
+        wanted = [place for place in places if place[0] not in self._whole and place not in numbers]
+        for first in range(0, len(wanted), _PLACES_AT_ONCE):
+            some = wanted[first : first + _PLACES_AT_ONCE]
+            numbers.update(dict.fromkeys(some, 0))
+            rows = self._store.rows(
+                "SELECT job, idx, max(attempt) FROM attempts WHERE (job, idx) IN "
+                f"(VALUES {', '.join([_PLACE] * len(some))}) GROUP BY job, idx",
+                [value for place in some for value in place],
+            )
+            numbers.update(((job, index), number) for job, index, number in rows)
+
+    def runs_of(self, job: JobId, first: Index, last: Index) -> Iterator[Place]:
+        """Yield the elements ``first..last`` of a job that is remembered."""
+        facts = self._jobs.get(job)
+        return ((job, index) for index in facts.indices(first, last)) if facts else iter(())
 
     def job(self, job: JobId) -> JobFacts:
         """Return what rows about attempts repeat of a job."""
         facts = self._jobs.get(job)
         if facts is None:
-            rows = self._store.rows(
-                'SELECT "user", queue, submit_at_us, "array", cls, spec_id, runs FROM jobs '
-                "LEFT JOIN apart USING (job) WHERE job = ?",
-                (job,),
-            )
-            if not rows:
-                return NOBODY
-            user, queue, submit_at_us, array, *form, runs = rows[0]
-            decoded = None if array is None else _ARRAY.decode(array)
-            apart = () if runs is None else APART.decode(runs)
-            facts = self._jobs[job] = JobFacts(
-                user, queue, submit_at_us, decoded, (form[0], form[1]), apart
-            )
+            self.load_jobs((job,))
+            facts = self._jobs.get(job, NOBODY)
         return facts
 
     def place(self, place: Place, host: HostNumber, at_us: Micros, *, number: int = 0) -> int:
@@ -163,12 +191,8 @@ class LiveAttempts:
         return number
 
     def _next_number(self, place: Place) -> int:
-        known = self._numbers.get(place)
-        if known is None:
-            ((known,),) = self._store.rows(
-                "SELECT max(attempt) FROM attempts WHERE job = ? AND idx = ?", place
-            )
-        return (known or 0) + 1
+        self.load_numbers((place,))
+        return self._numbers.get(place, 0) + 1
 
     def start(self, place: Place, pid: int, at_us: Micros) -> None:
         """Note that an attempt runs."""
@@ -228,9 +252,16 @@ class LiveAttempts:
             else:
                 self._stored.discard(place)
         self._changed.clear()
-        self._numbers.clear()
-        if len(self._jobs) > _JOBS_MAX:
-            self._jobs.clear()
+        if len(self._jobs) > _JOBS_MAX or len(self._numbers) > _NUMBERS_MAX:
+            for known in (self._jobs, self._numbers, self._whole):
+                known.clear()
+
+
+def _facts(row: Row) -> JobFacts:
+    _, user, queue, submit_at_us, array, cls, spec_id, runs = row
+    decoded = None if array is None else _ARRAY.decode(array)
+    apart = () if runs is None else APART.decode(runs)
+    return JobFacts(user, queue, submit_at_us, decoded, (cls, spec_id), apart)
 
 
 def _read_unknown(store: HistoryStore) -> Iterator[Place]:

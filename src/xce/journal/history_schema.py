@@ -160,7 +160,8 @@ INSERT: Final = {
     "hosts": "INSERT INTO hosts VALUES (?, ?) ON CONFLICT DO NOTHING",
     "specs": "INSERT INTO specs VALUES (?, ?) ON CONFLICT DO NOTHING",
     "classes": "INSERT INTO classes VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-    "jobs": "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
+    "jobs": """INSERT INTO jobs (job, spec_id, cls, "user", uid, gid, queue, name, submit_at_us,
+    size, "array", project, hold) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "modified": """UPDATE jobs SET spec_id = ?, cls = ?, queue = ?, name = ?, project = ?,
     "array" = ? WHERE job = ?""",
     "apart": """INSERT INTO apart VALUES (?, ?)

@@ -62,7 +62,7 @@ class SqliteStore:
                 for statement, rows in steps:
                     connection.executemany(statement, rows)
                 connection.execute("COMMIT")
-            except sqlite3.Error as error:
+            except (sqlite3.Error, OverflowError) as error:
                 raise HistoryError(f"{self.place}: {error}") from error
             finally:
                 if connection.in_transaction:

@@ -171,6 +171,8 @@ class Greeting(msgspec.Struct, frozen=True, tag="hello", array_like=True):
     freezes: bool = False
     """Whether it freezes attempts, and takes instants of leases by the clock that goes on while the
     machine sleeps."""
+    orders: int = 1
+    """Which orders it knows: `xce.worker.shepherd.loop.ORDERS`."""
 
 
 class Present(msgspec.Struct, frozen=True, tag="present", array_like=True):

@@ -98,6 +98,10 @@ class HostState:
         seen += [AttemptSeen(*one.key, running=False) for one in self._waiting.values()]
         return tuple(seen), tuple(self._outbox.over)
 
+    def is_idle(self) -> bool:
+        """Whether nothing lives here, or is to."""
+        return not (self._live or self._waiting)
+
     @property
     def has_reports(self) -> bool:
         """Whether there is something to report."""

@@ -25,7 +25,11 @@ class LaunchRoom:
         self._waiting: dict[Key, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     async def take(self, key: Key, size: int) -> Leave:
-        """Wait until there is room for so many bytes behind those that wait already."""
+        """Wait until there is room for so many bytes behind those that wait already.
+
+        What has none counts as one: it may stand for something all the same.
+        """
+        size = max(1, size)
         waiting = self._waiting.setdefault(key, deque())
         one = (size, asyncio.get_running_loop().create_future())
         waiting.append(one)
@@ -35,7 +39,7 @@ class LaunchRoom:
         except asyncio.CancelledError:
             if one in waiting:
                 waiting.remove(one)
-            else:
+            elif not one[1].cancelled():
                 self._held[key] -= size
             self._let_in(key)
             raise
@@ -51,10 +55,11 @@ class LaunchRoom:
         """Let those in for whom there is room now."""
         waiting = self._waiting.get(key, ())
         held = self._held.get(key, 0)
-        while waiting and held + waiting[0][0] <= self._most:
+        while waiting and (waiting[0][1].cancelled() or held + waiting[0][0] <= self._most):
             size, entered = waiting.popleft()
-            held += size
-            entered.set_result(None)
+            if not entered.cancelled():  # else whoever waited goes just now
+                held += size
+                entered.set_result(None)
         if held:
             self._held[key] = held
         else:

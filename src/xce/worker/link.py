@@ -26,6 +26,7 @@ from xce.worker.action import (
 )
 from xce.worker.clock import boot_us, clock_us
 from xce.worker.order import OrderFrame, encode_orders, for_earlier
+from xce.worker.shepherd.loop import ORDERS
 
 PROTOCOL: Final = 1
 _HEAD: Final = struct.Struct(">I")
@@ -88,6 +89,7 @@ class ShepherdLink(asyncio.Protocol):
         on_list: Called with all that a shepherd has, first of all on each connection.
         on_events: Called with news, and with answers.
         log: Where to tell.
+        is_idle: Whether nothing runs here, so that a shepherd of another release may be replaced.
     """
 
     def __init__(
@@ -96,7 +98,9 @@ class ShepherdLink(asyncio.Protocol):
         on_list: OnList,
         on_events: OnEvents,
         log: logging.Logger,
+        is_idle: Callable[[], bool],
     ) -> None:
+        self._is_idle = is_idle
         self._options = options
         self._on_list = on_list
         self._on_events = on_events
@@ -107,13 +111,23 @@ class ShepherdLink(asyncio.Protocol):
         self._early: list[Event] = []
         self._is_listed = False
         self._lost = asyncio.Event()
-        self._pid = 0
+        self._pid = self._started_pid = 0
         self._started_at = 0.0
 
     @property
     def is_ready(self) -> bool:
         """Whether orders reach a shepherd."""
         return self._is_listed
+
+    @property
+    def _is_other(self) -> bool:
+        """Whether the shepherd is one of another release that was there before.
+
+        While a release is put in place of the one that runs here, we start its shepherds.
+        """
+        if self._greeting is None or self._pid == self._started_pid:
+            return False
+        return self._greeting.orders != ORDERS
 
     def send(self, frame: OrderFrame) -> None:
         """Send orders; into the void while there is no shepherd: its next list settles it."""
@@ -154,7 +168,8 @@ class ShepherdLink(asyncio.Protocol):
     async def _mind(self) -> None:
         """Wait until the connection is lost; meanwhile let nobody hold the shepherd up.
 
-        While it starts a job it has the user's ids for a moment, and he could stop it then.
+        While it starts a job it has the user's ids for a moment, and he could stop it then. One of
+        another release does not know all that this one orders.
         """
         while not self._lost.is_set():
             with contextlib.suppress(TimeoutError):
@@ -164,6 +179,10 @@ class ShepherdLink(asyncio.Protocol):
                 self._log.warning("shepherd-was-stopped", extra={"pid": self._pid})
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(self._pid, signal.SIGCONT)
+            if self._is_listed and self._is_other and self._is_idle():
+                self._log.info("shepherd-replaced", extra={"pid": self._pid})
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(self._pid, signal.SIGTERM)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; the shepherd speaks first."""
@@ -241,7 +260,7 @@ class ShepherdLink(asyncio.Protocol):
         if self._pid and time.monotonic() - self._started_at < _START_S:
             return
         self._started_at = time.monotonic()
-        self._pid = start_shepherd(self._options)
+        self._pid = self._started_pid = start_shepherd(self._options)
         self._log.info("shepherd-started", extra={"pid": self._pid})
 
     def _is_gone(self) -> bool:

@@ -152,7 +152,7 @@ class Worker:
     def _make_link(self, how: ShepherdOptions | HollowOptions) -> Shepherding:
         if isinstance(how, HollowOptions):
             return HollowShepherd(how, self._take_list, self._take_events)
-        return ShepherdLink(how, self._take_list, self._take_events, self._log)
+        return ShepherdLink(how, self._take_list, self._take_events, self._log, self._state.is_idle)
 
     async def run(self) -> None:
         """Work until cancelled; jobs and shepherd go on."""

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 from rest_cluster import run_rest
 
@@ -248,6 +249,29 @@ def test_words_that_mean_nothing_are_refused():
         for query in ("jobs?scope=x", "usage?cursor=1.2", "usage?ended=5", "usage?ended=x,y"):
             status, document = await rest.get(f"/history/{query}")
             assert (status, document["code"]) == (400, "bad-request"), query
+
+    run_rest(story)
+
+
+@pytest.mark.parametrize("number", ["9" * 19, "9" * 5000, "\N{SUPERSCRIPT TWO}", "--1", "1_0"])
+def test_numbers_that_no_database_has_are_refused_or_not_found(number):
+    async def story(rest):
+        run_job(rest.controller, submit(rest.controller))
+        settle(rest)
+        query = {"user": "all", "finished": 1}
+        for path, given in (
+            ("/jobs", {"cursor": f"{number}.1", **query}),
+            ("/jobs", {"cursor": f"1.{number}", **query}),
+            ("/history/jobs", {"cursor": f"1.{number}"}),
+            ("/history/usage", {"cursor": f"1.1.1.{number}"}),
+            ("/jobs", {"ids": number}),
+        ):
+            status, document = await rest.get(path, **given)
+            assert (status, document["code"]) == (400, "bad-request"), path
+        status, document = await rest.get(f"/jobs/{number}")
+        assert document["code"] in ("bad-request", "unknown-job"), document
+        status, document = await rest.get("/rbac", permission="job:view", object=f"job:{number}")
+        assert document["code"] in ("bad-request", "unknown-job"), document
 
     run_rest(story)
 

@@ -4,10 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from history_places import make_place, run_sql
 
 from xce.daemon import evidence
 from xce.daemon.paths import Layout, open_layout
 from xce.journal.history import HistoryWriter
+from xce.journal.history_postgres import PostgresHistory
+from xce.journal.postgres_line import PostgresTarget
 from xce.model.errors import CorruptJournalError
 
 
@@ -55,3 +58,18 @@ def test_a_history_store_that_is_unreadable_or_knows_entries_is_told(layout: Lay
     connection.close()
     with pytest.raises(CorruptJournalError, match="goes to entry 7"):
         evidence.check_nothing_was_lost(layout, layout.history_file, where="journal.db")
+
+
+def test_a_history_in_a_database_is_asked_too_and_must_answer(
+    layout: Layout, tmp_path: Path
+) -> None:
+    place = make_place("postgres", tmp_path)
+    evidence.check_nothing_was_lost(layout, place, where="journal.db")
+    HistoryWriter(place).close()
+    evidence.check_nothing_was_lost(layout, place, where="journal.db")
+    run_sql(place, "UPDATE cursor SET seq = 7")
+    with pytest.raises(CorruptJournalError, match=r"goes to entry 7\..* move the schemas xce_hist"):
+        evidence.check_nothing_was_lost(layout, place, where="journal.db")
+    away = PostgresHistory(PostgresTarget(f"postgresql://xce@/xce?host={tmp_path}"))
+    with pytest.raises(CorruptJournalError, match="the history cannot tell: postgresql://xce@/xce"):
+        evidence.check_nothing_was_lost(layout, away, where="journal.db")

@@ -250,6 +250,43 @@ def test_one_whose_turn_was_taken_ends_and_is_not_tried_again(tmp_path):
     tell(story, tmp_path / "h.db")
 
 
+@pytest.mark.parametrize("ends_in", ["controller", "spool", "writer"])
+def test_of_entries_that_could_not_be_taken_whole_nothing_is_stored(tmp_path, ends_in):
+    controller = cluster()
+    job = submit(controller)
+    half = len(controller.entries)
+    run_job(controller, job)
+    submit(controller)
+    first, crc = batch(controller.entries[:half])
+    second, _ = batch(controller.entries[half:], crc)
+
+    async def story(keeper, writer, peer):
+        def fail(*_):
+            raise HistoryAwayError("away")
+
+        keeper.take([first])
+        if ends_in == "controller":
+            keeper._follower.take = fail
+        elif ends_in == "spool":
+            keeper._spool._take = fail
+        else:
+            writer._name = fail  # Is asked in the middle of the rows.
+        keeper.take([second])
+        assert isinstance(keeper.failed.result(), HistoryAwayError)
+        keeper.take([second])
+        await asyncio.sleep(history.GATHER_S * 1.2)
+        assert (writer.seq, keeper._storing) == (0, None)
+
+    tell(story, tmp_path / "h.db")
+
+    async def again(keeper, writer, peer):
+        keeper.take([first, second])
+        keeper.commit()
+        assert peer.sent[-1] == FollowedTo(controller.state.seq)
+
+    tell(again, tmp_path / "h.db")
+
+
 @pytest.mark.parametrize(
     ("trouble", "told"),
     [(HistoryHeldError("h2 writes"), "standing-by"), (HistoryAwayError("away"), "history-away")],

@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import history_writer
+import pytest
 from history_places import read_rows, run_sql
 
 from xce.journal.history import HistoryWriter
 from xce.journal.history_place import HistoryPlace, place_text
 from xce.journal.history_reader import HistoryReader
 from xce.journal.history_search import START, Search
+from xce.journal.history_store import HistoryError
 
 JOBS = 60
 
@@ -59,3 +61,15 @@ def test_after_any_kill_a_history_goes_on_and_has_everything_once(
     assert told(store) == told(whole)
     double = "SELECT job FROM events GROUP BY job, first, at_us, kind HAVING count(*) > 1"
     assert read_rows(store, double) == read_rows(whole, double)
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 70)])
+def test_a_number_that_no_database_has_is_an_error_and_nothing_is_stored(store, number):
+    with contextlib.closing(HistoryWriter(store)) as writer:
+        steps = [("INSERT INTO hosts VALUES (?, ?)", [(1, "h1"), (number, "h2")])]
+        with pytest.raises(HistoryError):
+            writer.store.commit(steps)
+        assert writer.store.rows("SELECT name FROM hosts") == []
+        with pytest.raises(HistoryError):
+            writer.store.rows("SELECT name FROM hosts WHERE number = ?", (number,))
+        assert writer.store.commit([("INSERT INTO hosts VALUES (?, ?)", [(1, "h1")])])

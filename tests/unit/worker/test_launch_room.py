@@ -49,3 +49,33 @@ def test_whoever_goes_while_he_waits_or_enters_leaves_nothing_behind():
         assert (room._held, room._waiting) == ({}, {})
 
     asyncio.run(story())
+
+
+def test_what_has_no_content_takes_room_and_gives_it_back_too():
+    async def story():
+        room = LaunchRoom(2)
+        leaves = [await room.take(ONE, 0) for _ in range(2)]
+        third = asyncio.ensure_future(room.take(ONE, 0))
+        await asyncio.sleep(0)
+        assert not third.done()
+        for leave in leaves:
+            leave()
+        (await third)()
+        assert (room._held, room._waiting) == ({}, {})
+
+    asyncio.run(story())
+
+
+def test_whoever_goes_just_when_there_is_room_leaves_it_to_the_next():
+    async def story():
+        room = LaunchRoom(10)
+        leave = await room.take(ONE, 10)
+        gone, stays = (asyncio.ensure_future(room.take(ONE, 8)) for _ in range(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        leave()
+        (await stays)()
+        assert gone.cancelled()
+        assert (room._held, room._waiting) == ({}, {})
+
+    asyncio.run(story())

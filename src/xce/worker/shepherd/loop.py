@@ -27,6 +27,8 @@ from xce.worker.shepherd.log import write_log
 from xce.worker.shepherd.spawn import STATUS_FD
 
 PROTOCOL: Final = 1
+ORDERS: Final = 2
+"""Counts what orders say; where it is another number, the worker replaces us once nothing runs."""
 FRAME_MAX: Final = 256 * 1024 * 1024
 _HEAD: Final = struct.Struct(">I")
 _LOCK_SECONDS: Final = 10.0
@@ -47,7 +49,8 @@ class Shepherd:
     def __init__(self, herd: Herd, listener: socket.socket, *, isolation: str, boot: str) -> None:
         self._herd = herd
         self._listener = listener
-        self._hello = ["hello", PROTOCOL, boot, isolation, os.getpid(), True]  # it can freeze
+        # It can freeze.
+        self._hello = ["hello", PROTOCOL, boot, isolation, os.getpid(), True, ORDERS]
         self._epoll = select.epoll()
         self._worker: socket.socket | None = None
         self._received = bytearray()
