@@ -469,6 +469,7 @@ class Composer:
             error=self._value("error", "", ""),
             pre_exec=self._value("pre_exec", "", ""),
             post_exec=self._value("post_exec", "", ""),
+            warning_command=self._value("warning_command", "", ""),
             description=self._value("description", "", ""),
             output_dir=self._value("output_dir", "", ""),
             transfers=self._value("transfers", [], []),

@@ -76,7 +76,7 @@ def read_terminal(body: SubmissionBody) -> Terminal | None:
 
 
 def check_paths(body: SubmissionBody) -> None:
-    """Check that what names files can do so.
+    """Check that what names files, or is a command, can do so.
 
     Raises:
         ProblemError: It cannot.
@@ -85,8 +85,8 @@ def check_paths(body: SubmissionBody) -> None:
         raise refused(RefusalCode.BAD_REQUEST, f"cwd {body.cwd!r} is no absolute path")
     for text in (
         body.cwd, body.cwd_given, body.home, body.input, body.output, body.error, body.script_name,
-        body.pre_exec, body.post_exec, body.output_dir, body.description,
+        body.pre_exec, body.post_exec, body.warning_command, body.output_dir, body.description,
         *(path for transfer in body.transfers for path in transfer),
     ):  # fmt: skip
         if "\0" in text:
-            raise refused(RefusalCode.BAD_REQUEST, f"the path {text!r} holds a NUL character")
+            raise refused(RefusalCode.BAD_REQUEST, f"{text!r} holds a NUL character")

@@ -137,7 +137,8 @@ class HistoryKeeper:
                 if state is None and (self._writer.seq or self._writer.has_news):
                     raise HistoryError(
                         f"{self._writer.place}: has everything up to entry {self._writer.seq}, and "
-                        "the journal begins anew: it is another one. Move the history away"
+                        "the journal begins anew: it is another one. Move the history away, with "
+                        "its mail"
                     )
                 if state is not None:
                     self._log.info("snapshot-taken", extra={"seq": seq})

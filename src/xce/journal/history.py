@@ -168,7 +168,7 @@ class HistoryWriter(JobRows):
             raise HistoryError(
                 f"{self.place}: has everything up to entry {self._next[0]}, and was given the "
                 f"state at entry {state.seq} to go on from: what happened between is lost, or the "
-                "journal is another one. Move the history away to begin a new one"
+                "journal is another one. Move the history away, with its mail, to begin a new one"
             )
         self._add_hosts(state.hosts.names)
         for spec_id, spec in state.specs.items():

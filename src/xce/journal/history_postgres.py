@@ -104,7 +104,7 @@ BEGIN
     RETURN false;
 END $$"""
 _WHO_WRITES: Final = (
-    "SELECT holder, cluster, until > clock_timestamp() AS holds,"
+    "SELECT number, holder, cluster, until > clock_timestamp() AS holds,"
     f" extract(epoch FROM until - clock_timestamp())::float8 AS left_s FROM {_WRITER}"
 )
 _TAKE: Final = (
@@ -120,6 +120,10 @@ _RENEW: Final = (
 _GIVE_UP: Final = f"UPDATE {_WRITER} SET until = 'epoch' WHERE number = $1"
 # Who takes over waits for commits that hold this, and later ones do not find their number.
 _FENCE: Final = f"SELECT number FROM {_WRITER} WHERE number = $1 FOR KEY SHARE"
+
+
+_LEFT: Final[dict[str, int]] = {}
+"""Terms of writing that this process left while the database was away, by database."""
 
 
 class PostgresHistory(NamedTuple):
@@ -335,7 +339,8 @@ class WritingLead:
         async def take(connection: Connection) -> tuple[int, Any]:
             async with connection.transaction():
                 found = await connection.fetchrow(f"{_WHO_WRITES} FOR UPDATE")
-                if found["holds"] or found["cluster"] not in ("", cluster):
+                is_held = found["holds"] and found["number"] != _LEFT.get(place)
+                if is_held or found["cluster"] not in ("", cluster):
                     return 0, found
                 return await connection.fetchval(_TAKE, name, cluster, self._lease_s), found
 
@@ -348,6 +353,7 @@ class WritingLead:
                 "more at least"
             )
         self.number = number
+        _LEFT.pop(place, None)
         self._thread.start(self._keep(number))
 
     async def _keep(self, number: int) -> None:
@@ -368,10 +374,13 @@ class WritingLead:
         """Let another one write at once."""
         number, self.number = self.number, 0
         if number and self._thread.is_alive:
-            with contextlib.suppress(JournalTroubleError, JournalRefusedError):
+            try:
                 self._line.call(
                     lambda connection: connection.execute(_GIVE_UP, number), timeout_s=1.0
                 )
+            except (JournalTroubleError, JournalRefusedError):
+                # Nobody else could be told; we need not wait for it to run out.
+                _LEFT[self._target.dsn] = number
         self._line.close()
 
 

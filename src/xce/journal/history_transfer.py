@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from xce.journal import mail_spool
 from xce.journal.history_place import HistoryPlace, open_for_reading, open_for_writing, place_text
-from xce.journal.history_postgres import MAIL_SCHEMA, PostgresStore
+from xce.journal.history_postgres import MAIL_SCHEMA, PostgresHistory, PostgresStore
 from xce.journal.history_schema import KEYS
 from xce.journal.history_sqlite import connect_sqlite
 from xce.journal.history_store import NUL_SHOWN, HistoryError, HistoryStore, Row, Values
@@ -39,6 +39,16 @@ def is_empty(place: HistoryPlace) -> bool:
         return True
     with contextlib.closing(store):
         return store.rows("SELECT seq FROM cursor") == [(0,)]
+
+
+def has_mail(place: PostgresHistory) -> bool:
+    """Return whether a database has the mail of a history, with or without that.
+
+    Raises:
+        HistoryError: It cannot be read.
+    """
+    with contextlib.closing(PostgresStore(place.target, MAIL_SCHEMA)) as store:
+        return store.has("cursor") and _seq_of(store) > 0
 
 
 def copy_store(source: HistoryStore, target: HistoryStore, keys: Keys = KEYS) -> Seq:

@@ -111,7 +111,7 @@ class ShepherdLink(asyncio.Protocol):
         self._early: list[Event] = []
         self._is_listed = False
         self._lost = asyncio.Event()
-        self._pid = 0
+        self._pid = self._started_pid = 0
         self._started_at = 0.0
 
     @property
@@ -121,8 +121,13 @@ class ShepherdLink(asyncio.Protocol):
 
     @property
     def _is_other(self) -> bool:
-        """Whether the shepherd is one of another release."""
-        return self._greeting is not None and self._greeting.orders != ORDERS
+        """Whether the shepherd is one of another release that was there before.
+
+        While a release is put in place of the one that runs here, we start its shepherds.
+        """
+        if self._greeting is None or self._pid == self._started_pid:
+            return False
+        return self._greeting.orders != ORDERS
 
     def send(self, frame: OrderFrame) -> None:
         """Send orders; into the void while there is no shepherd: its next list settles it."""
@@ -255,7 +260,7 @@ class ShepherdLink(asyncio.Protocol):
         if self._pid and time.monotonic() - self._started_at < _START_S:
             return
         self._started_at = time.monotonic()
-        self._pid = start_shepherd(self._options)
+        self._pid = self._started_pid = start_shepherd(self._options)
         self._log.info("shepherd-started", extra={"pid": self._pid})
 
     def _is_gone(self) -> bool:

@@ -12,8 +12,11 @@ from xce.daemon.paths import Layout, open_layout
 from xce.journal.batch import make_batch
 from xce.journal.codec import FIRST_CRC
 from xce.journal.history import HistoryWriter
+from xce.journal.history_place import open_for_writing
 from xce.journal.history_postgres import PostgresHistory
+from xce.journal.history_transfer import open_mail
 from xce.journal.lock import DirectoryLock
+from xce.journal.mail_spool import MailSpool
 from xce.journal.postgres_line import PostgresTarget
 from xce.journal.sqlite import SqliteJournal
 from xce.model.entry import Entry
@@ -143,6 +146,36 @@ def test_a_restored_history_goes_into_the_database_that_is_configured(
     writer = HistoryWriter(PostgresHistory(target, "xce"))
     assert writer.seq == entries[-3].seq
     writer.close()
+
+
+@pytest.mark.parametrize("in_database", [False, True])
+def test_mail_that_was_left_behind_would_count_as_sent_and_is_in_the_way_of_a_restore(
+    layout: Layout,
+    entries: list[Entry],
+    target: PostgresTarget,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    in_database: bool,
+) -> None:
+    write(layout, entries)
+    file = tmp_path / "b.tar"
+    assert main(["backup", "--dir", str(layout.root), str(file)]) == 0
+    fresh = open_layout(tmp_path / "fresh")
+    if in_database:
+        configure(fresh, target)
+    history = open_for_writing(
+        PostgresHistory(target, "xce") if in_database else tmp_path / "history.db"
+    )
+    spool = MailSpool(open_mail(history, fresh.mail_file))
+    spool.take(entries)
+    spool.commit()
+    spool.close()
+    history.close()
+    assert main(["restore", "--dir", str(fresh.root), str(file)]) == 1
+    said = capsys.readouterr().err
+    assert ("in the schema xce_mail" if in_database else f"{fresh.mail_file}: is there") in said
+    assert not fresh.journal_file.exists()
 
 
 def test_a_database_that_cannot_be_had_is_named(

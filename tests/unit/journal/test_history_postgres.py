@@ -20,6 +20,7 @@ from xce.journal.history_store import (
     HistoryTakenError,
 )
 from xce.journal.history_transfer import open_mail
+from xce.journal.interface import JournalTroubleError
 from xce.journal.mail_spool import MailSpool
 from xce.journal.postgres_line import PostgresTarget
 from xce.model.mail import ENDS, MailConfig, Notice
@@ -74,6 +75,21 @@ def test_one_that_slept_through_its_time_writes_nothing_any_more(store, writer):
     other.commit()
     other.close()
     assert read_rows(store, "SELECT count(*) FROM attempts") == [(2,)]
+
+
+def test_a_turn_that_could_not_be_given_up_is_not_waited_for_by_who_left_it(
+    store, writer, monkeypatch
+):
+    def refuse(*_, **__):
+        raise JournalTroubleError("away")
+
+    monkeypatch.setattr(writer.store.lead._line, "call", refuse)
+    writer.close()
+    HistoryWriter(store).close()
+    other = HistoryWriter(store)
+    with pytest.raises(HistoryHeldError):
+        HistoryWriter(store)
+    other.close()
 
 
 def test_a_takeover_waits_for_a_commit_that_is_under_way(store, writer):

@@ -15,18 +15,18 @@ from xce.worker.shepherd.loop import ORDERS
 
 
 @pytest.mark.parametrize(
-    ("word", "is_idle", "is_ended"),
+    ("word", "is_idle", "is_ours", "is_ended"),
     [
-        ([True, ORDERS], True, False),
-        ([True], False, False),
-        ([True], True, True),
-        ([], True, True),
-        ([True, ORDERS + 1], True, True),
+        pytest.param([True, ORDERS], True, False, False, id="of this release"),
+        pytest.param([True], False, False, False, id="something runs"),
+        pytest.param([True], True, False, True, id="idle"),
+        pytest.param([], True, False, True, id="of the first release"),
+        pytest.param([True, ORDERS + 1], True, False, True, id="of a later one"),
+        pytest.param([True, ORDERS + 1], True, True, False, id="started by this worker"),
     ],
-    ids=["of this release", "something runs", "idle", "of the first release", "of a later one"],
 )
 def test_a_shepherd_of_another_release_is_ended_once_nothing_runs(
-    tmp_path, monkeypatch, word, is_idle, is_ended
+    tmp_path, monkeypatch, word, is_idle, is_ours, is_ended
 ):
     monkeypatch.setattr(link_module, "_MIND_S", 0.01)
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -49,6 +49,7 @@ def test_a_shepherd_of_another_release_is_ended_once_nothing_runs(
             options, lambda _: listed.set(), lambda _: None, logging.getLogger("test"),
             lambda: is_idle and not runs,
         )  # fmt: skip
+        link._started_pid = process.pid if is_ours else 0
         async with await asyncio.start_unix_server(serve, options.socket):
             running = asyncio.create_task(link.run())
             await listed.wait()

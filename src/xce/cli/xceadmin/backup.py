@@ -21,7 +21,8 @@ from xce.daemon.settings import Settings
 from xce.journal.backup import Backup, BackupError, BackupNote, make_backup, open_backup
 from xce.journal.codec import decode_batch
 from xce.journal.history_place import HistoryPlace, open_for_writing, place_text
-from xce.journal.history_transfer import copy_store, is_empty
+from xce.journal.history_postgres import MAIL_SCHEMA, PostgresHistory
+from xce.journal.history_transfer import copy_store, has_mail, is_empty
 from xce.journal.interface import JournalReader
 from xce.journal.postgres import PostgresJournal
 from xce.journal.transfer import NotEmptyError, Tally, fill_postgres, fill_sqlite
@@ -175,8 +176,7 @@ class Restore:
                     f"{path}: is there already: restore into an empty state directory, or move it "
                     "away"
                 )
-        if self._site.history.postgres and not is_empty(self._history_place()):
-            raise NotEmptyError(f"{self._site.history.postgres}: there is a history already")
+        self._check_database(self._history_place())
         target = postgres_target(self._site)
         if target is not None:
             journal = PostgresJournal(target)
@@ -186,11 +186,24 @@ class Restore:
             finally:
                 journal.close()
 
+    @staticmethod
+    def _check_database(place: HistoryPlace) -> None:
+        """Check that a database has neither a history nor mail, which would count as sent."""
+        if isinstance(place, PostgresHistory):
+            if not is_empty(place):
+                raise NotEmptyError(f"{place_text(place)}: there is a history already")
+            if has_mail(place):
+                raise NotEmptyError(
+                    f"{place_text(place)}: there is the mail of another history already, in the "
+                    f"schema {MAIL_SCHEMA}"
+                )
+
     def _history_place(self) -> HistoryPlace:
         return history_place(self._layout, self._site)
 
     def _history_files(self) -> list[Path]:
-        return [] if self._site.history.postgres else [self._layout.history_file]
+        layout = self._layout
+        return [] if self._site.history.postgres else [layout.history_file, layout.mail_file]
 
     def _journal_files(self) -> list[Path]:
         return [] if self._site.journal.postgres else [self._layout.journal_file]

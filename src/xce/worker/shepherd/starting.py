@@ -172,6 +172,8 @@ class Starter:
                 return os.posix_spawn(
                     argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=()
                 )
+        except ValueError as error:
+            raise OSError(errno.EINVAL, f"cannot be run: {error}") from error
         finally:
             self.leave_groups(attempt, bound)
             self.go_home()

@@ -33,8 +33,8 @@ class Rig:
         ids = Ids(os.geteuid(), os.getegid(), tuple(os.getgroups()))
         self.attempt = Attempt((1, 0, 1), str(root), ids=ids, note="", mark="m")
 
-    def run(self) -> int:
-        argv = ["/bin/sh", "-c", 'exit "$1"', "sh", "7"]
+    def run(self, argument: str = "7") -> int:
+        argv = ["/bin/sh", "-c", 'exit "$1"', "sh", argument]
         pid = self.starter.spawn_beside(self.attempt, argv, {}, [self.null] * 3)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
@@ -59,3 +59,10 @@ def test_a_group_in_which_all_was_killed_while_it_was_frozen_is_thawed_first(rig
     assert rig.run() == 7
     assert rig.frozen.read_text()[0] == "0"
     assert (rig.members.read_text(), rig.home.read_text()) == ("0", "0")
+
+
+def test_what_cannot_be_run_at_all_is_an_error_of_that_program_only(rig: Rig) -> None:
+    with pytest.raises(OSError, match="null"):
+        rig.run("7\0")
+    assert rig.home.read_text() == "0"
+    assert rig.run() == 7
