@@ -54,7 +54,9 @@ def find_lacking(launch: Launch) -> str:
         "commands before and after jobs": bool(launch.hooks),
         "processors of a job": any(launch.bindings),
         "self_fence": bool(launch.fence_us),
-        "a signal before the end": bool(launch.warning_in_us or launch.warning_at_us),
+        "a warning before the end": bool(
+            launch.warning_in_us or launch.warning_at_us or (spec.is_warned and launch.run_limit_us)
+        ),
         "terminals": spec.terminal is not None,
         "limits of processes": spec.limits != NO_LIMITS,
         "checkpoints": spec.checkpoints is not None,

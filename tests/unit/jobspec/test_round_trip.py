@@ -29,6 +29,9 @@ COMMAND_LINES = """
 -n 2 -gpu - true
 -n 4 -gpu "num=2/task:mode=exclusive_process:gmodel=H100-80G:gmem=81921M:glink=yes:aff=yes" true
 -gpu "num=1:mig=3/2:gvendor=nvidia:block=yes" true
+-gpu "num=4:gtile=2" true
+-n 2 -gpu "num=2/task:gtile=!" true
+-R "rusage[ngpus_physical=4/host:gtile=2]" true
 -gpu "num=1:mps=yes" true
 -gpu "num=1:mode=exclusive_process:mps=yes,nocvd" true
 -R "rusage[gpu=2:mps=yes,nocvd]" true

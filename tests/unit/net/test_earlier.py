@@ -20,6 +20,10 @@ def with_spec(**fields):
     return msgspec.structs.replace(PLAIN, spec=msgspec.structs.replace(PLAIN.spec, **fields))
 
 
+def limited(**fields):
+    return msgspec.structs.replace(with_spec(**fields), run_limit_us=9)
+
+
 def test_what_an_older_worker_knows_is_told_and_what_it_does_not_know_is_not():
     end, limits = Terminate(7, 0, 1, 0), SetLimits(7, 0, 1, 0, 0, 0)
     assert split_launches((PLAIN, end, limits), 1, "h1") == ((PLAIN, end), None)
@@ -45,6 +49,11 @@ def test_a_launch_that_it_would_do_by_half_is_not_done_and_says_why():
         (msgspec.structs.replace(PLAIN, fence_us=1), "self_fence"),
         (with_spec(limits=ProcessLimits(cpu_us=1)), "limits of processes"),
         (with_spec(login_shell="/bin/sh"), "login shells"),
+        (with_spec(warning_signal=10, warning_us=5), ""),
+        (limited(warning_signal=10, warning_us=5), "a warning before the end"),
+        (limited(warning_command="date", warning_us=5), "a warning before the end"),
+        (msgspec.structs.replace(PLAIN, warning_in_us=5), "a warning before the end"),
+        (limited(warning_us=5), ""),
         (with_spec(description="for people", deadline_us=5, mail_to="ann"), ""),
     ],
 )
