@@ -9,7 +9,7 @@ import pytest
 from xce.journal.codec import decode_batch
 from xce.sim import host, leader, planner, remote, shepherd, swarm
 from xce.sim.coverage import CALM, EVENTS, Coverage, Strikes, no_coverage, render_table
-from xce.sim.faults import COUNTED, COUNTED_OF_TRUST, DIALS, Faults
+from xce.sim.faults import COUNTED, COUNTED_OF_RESTORE, COUNTED_OF_TRUST, DIALS, Faults
 from xce.sim.havoc import SEAMS, TASK_SEAMS
 from xce.sim.loop import DiedError, Doom, Loop, Process
 from xce.sim.shrink import live, render_shrunk, shrink
@@ -97,7 +97,8 @@ def test_a_result_is_told_in_words_and_as_an_object() -> None:
 
 def test_every_fault_has_a_column_and_every_event_a_row() -> None:
     spans = {"until_us", "slow_us_max"}
-    assert set(Faults.__struct_fields__) == {*COUNTED, *COUNTED_OF_TRUST, *DIALS} | spans
+    counted = {*COUNTED, *COUNTED_OF_TRUST, *COUNTED_OF_RESTORE}
+    assert set(Faults.__struct_fields__) == counted | {*DIALS} | spans
     table = render_table(no_coverage(), swarm.FAULTS)
     assert {line.split()[0] for line in table if not line.startswith(" ")} == set(EVENTS)
     assert all(any(f" {fault} (" in line for line in table) for fault in swarm.FAULTS)
