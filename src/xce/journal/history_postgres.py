@@ -152,6 +152,7 @@ class PostgresStore:
         timeout_s: Longest wait for an answer.
         lead: What lets it write.
         quiet_s: So long after a failure questions fail at once.
+        only_reads: Whether the database ends what nobody waits for any more.
     """
 
     dialect = DIALECT
@@ -166,6 +167,7 @@ class PostgresStore:
         timeout_s: float = POINT_S,
         lead: "WritingLead | None" = None,
         quiet_s: float = 0.0,
+        only_reads: bool = False,
     ) -> None:
         self.target = target
         self.place = target.dsn
@@ -179,8 +181,12 @@ class PostgresStore:
             target,
             name,
             quiet_s=quiet_s,
-            # Plans for the values at hand: a span may be an hour or for ever.
-            settings=(f"SET search_path = {schema}", "SET plan_cache_mode = force_custom_plan"),
+            settings=(
+                f"SET search_path = {schema}",
+                # Plans for the values at hand: a span may be an hour or for ever.
+                "SET plan_cache_mode = force_custom_plan",
+                f"SET statement_timeout = {round(timeout_s * 1000) if only_reads else 0}",
+            ),
         )
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
@@ -416,7 +422,7 @@ def read_postgres(place: PostgresHistory, *, is_patient: bool = False) -> Postgr
         HistoryError: It is another cluster's, of another release, or cannot be read.
     """
     timeout_s = SEARCH_S if is_patient else POINT_S
-    store = PostgresStore(place.target, timeout_s=timeout_s, quiet_s=QUIET_S)
+    store = PostgresStore(place.target, timeout_s=timeout_s, quiet_s=QUIET_S, only_reads=True)
     try:
         if store.has("schema"):
             check_schema(store)

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 
 import msgspec
@@ -306,3 +307,19 @@ def test_closing_leaves_no_thread_behind(store):
     for one in (writer, reader, writer):
         one.close()
     assert {thread.name for thread in threading.enumerate()} == before
+
+
+def test_a_question_that_takes_too_long_is_ended_in_the_database_too(store, writer, monkeypatch):
+    monkeypatch.setattr(history_postgres, "POINT_S", 0.2)
+    reader = history_postgres.read_postgres(store)
+    with pytest.raises(HistoryAwayError):
+        reader.rows("SELECT count(*) FROM generate_series(1, 1000000000)")
+    running = (
+        "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND pid != pg_backend_pid()"
+        " AND query LIKE '%generate_series%'"
+    )
+    until = time.monotonic() + 10
+    while read_rows(store, running) and time.monotonic() < until:
+        pass
+    assert read_rows(store, running) == []
+    reader.close()
