@@ -1,6 +1,5 @@
 """History stores for tests: in a file, and in a PostgreSQL that all tests of a process share."""
 
-import atexit
 import contextlib
 import functools
 import sqlite3
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres import Postgres, find_binaries, open_directory
+from postgres import Postgres, find_binaries, make_directory
 
 from xce.journal.history_place import HistoryPlace, open_for_reading
 from xce.journal.history_postgres import PostgresHistory
@@ -22,15 +21,13 @@ only_files = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 @functools.cache
 def shared_server() -> Postgres:
     """Return the server, started when it is first wanted; nothing in it is worth a sync."""
-    binaries, opened = find_binaries(), contextlib.ExitStack()
+    binaries = find_binaries()
     assert binaries is not None
-    server = Postgres(opened.enter_context(open_directory()), binaries)
+    server = Postgres(make_directory(), binaries)
     server.make()
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         server.set(setting, "off")
     server.start_aside()
-    opened.callback(server.stop_aside)
-    atexit.register(opened.close)
     server.make_database(DATABASE)
     return server
 

@@ -130,11 +130,16 @@ class Postgres:
         return self.dsn(name)
 
     def start_aside(self) -> None:
-        """Start as nobody's child: tests of processes in this one shall not find it."""
+        """Start as nobody's child, which tests of processes in this one would find; it ends when
+        this process does, however that ends.
+        """
         self._run("pg_ctl", "-D", self.data, "-l", self.directory / "log", "-w", "start")
-
-    def stop_aside(self) -> None:
-        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        watch = (
+            f"while [ -d /proc/{os.getpid()} ]; do sleep 1; done; "
+            f"{self.binaries / 'pg_ctl'} -D {self.data} -m immediate stop; rm -rf {self.directory}"
+        )
+        words = ["setsid", "sh", "-c", f"({watch}) >/dev/null 2>&1 </dev/null &"]
+        subprocess.run([*_as_nobody(), *words], check=True, cwd="/")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
         """End it; SIGKILL: as a machine dies, its children with it."""
@@ -171,13 +176,19 @@ def _as_nobody() -> list[str]:
     return ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
 
 
+def make_directory() -> Path:
+    """Make a directory with a short name that the server's user may use."""
+    directory = Path(tempfile.mkdtemp(prefix="xce-pg-", dir="/tmp"))
+    if os.geteuid() == 0:
+        os.chown(directory, NOBODY, NOBODY)
+    return directory
+
+
 @contextlib.contextmanager
 def open_directory() -> Iterator[Path]:
-    """A directory with a short name that the server's user may use."""
-    directory = Path(tempfile.mkdtemp(prefix="xce-pg-", dir="/tmp"))
+    """A directory of that kind."""
+    directory = make_directory()
     try:
-        if os.geteuid() == 0:
-            os.chown(directory, NOBODY, NOBODY)
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)

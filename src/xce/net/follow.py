@@ -232,6 +232,11 @@ class StoredBatch(Protocol):
         ...
 
     @property
+    def crc_before(self) -> int:
+        """The crc of the entry before it."""
+        ...
+
+    @property
     def crc(self) -> int:
         """The crc of its last entry."""
         ...
@@ -374,11 +379,13 @@ class FollowerFeed:
         if self._is_known:
             return False
         batch, follow = next(self._source.read(self.seq), None), self._follow
-        if batch is None or batch.first > self.seq:
+        if batch is None:
             return False
         if follow.crc >= 0 and batch.last == self.seq:
             return batch.crc != follow.crc
-        return batch.epoch > follow.epoch
+        if follow.crc >= 0 and batch.first == self.seq + 1:
+            return batch.crc_before != follow.crc
+        return batch.first <= self.seq and batch.epoch > follow.epoch
 
     def _take_part(self, snapshot: StoredSnapshot) -> SnapshotPart:
         number = self._next_part

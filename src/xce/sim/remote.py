@@ -5,6 +5,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from xce.model.effect import Launch
 from xce.model.ids import SECOND_US, Micros
 from xce.model.task import (
     EndFile,
@@ -278,13 +279,22 @@ class Remote:
 
     # What other hosts ask.
 
+    def _own_launch(self, key: Key) -> Launch | None:
+        """Return what is known here of a part of what was taken up again; None: nothing."""
+        live = self._shell.core.live_of(key)
+        return live.launch if live is not None and live.is_part else None
+
     def serve(self, ask: m.TaskAsk) -> None:
         """Do what a first host asks."""
         shell, key = self._shell, (ask.job, ask.index, ask.attempt)
         match ask.order:
             case StartTask():
-                assert ask.launch is not None, "nobody says whose it is"
-                actions, trouble = shell.core.join_part(ask.launch, *key[1:], shell.now_us)
+                launch = ask.launch or self._own_launch(key)
+                if launch is None:
+                    fault = TaskFault.REFUSED
+                    shell.say(m.TaskPiece(ask.id, fault, "nobody says whose it is"))
+                    return
+                actions, trouble = shell.core.join_part(launch, *key[1:], shell.now_us)
                 shell.carry_out(actions)
                 shell.seam("part joined")
                 if trouble:

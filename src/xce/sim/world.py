@@ -130,7 +130,7 @@ class World(Parts):
         if not unended:
             # Whoever was cut off comes back, and is rid of what was given up.
             table = self.truth.state.hosts
-            return bool(table.is_up.all()) and not table.stale
+            return bool(table.is_up.all()) and not (table.stale or table.strange)
         stopped = tuple((job, ()) for job in unended if self._is_stopped(job))
         if stopped and not self.truth.strangers:
             self.admin.control(ResumeJobs, Selection(jobs=stopped))

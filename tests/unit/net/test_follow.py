@@ -164,6 +164,7 @@ def restored(memory: Memory, *sizes: int) -> None:
         end = memory.stored[-1]
         made = batch(end.last + 1, end.last + size, end.crc, padding=1)
         memory.stored.append(msgspec.structs.replace(made, epoch=1_000_009))
+    memory._note_crcs()
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 3), (2, 3), (1, 4), (5,)])
@@ -176,6 +177,18 @@ def test_a_follower_that_has_what_a_restored_journal_lacks_begins_again(
     restored(memory, *sizes)
     steps = synced(memory, follower, epoch=1_000_009)
     assert seqs(steps) == [1, 2, 3, 4, 5, 6]
+    assert not any(isinstance(step, AskAgain) for step in steps)
+
+
+def test_a_follower_whose_last_entry_a_restored_journal_has_not_kept_begins_again() -> None:
+    memory = Memory(1, 2)
+    follower = Follower(decode_batch)
+    synced(memory, follower)
+    restored(memory, 2, 2)
+    memory.snapshot = Shot(3, b"a")
+    memory.trim(4)
+    steps = synced(memory, follower, epoch=1_000_009)
+    assert seqs(steps) == [-3, 4, 5]
     assert not any(isinstance(step, AskAgain) for step in steps)
 
 
