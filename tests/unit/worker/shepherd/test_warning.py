@@ -15,7 +15,8 @@ ASKED = {"command": "date", "cwd": "/", "umask": 0o22, "limit_us": 0}
 class Beside:
     """Starts programs, and keeps with which environment."""
 
-    env: dict[bytes, bytes] = {}
+    def __init__(self) -> None:
+        self.env: dict[bytes, bytes] = {}
 
     def spawn_beside(
         self, _attempt: Attempt, argv: list[str | bytes], env: dict[bytes, bytes], _streams: Any
