@@ -392,7 +392,7 @@ def _bounded(request: Request, queue: QueueConfig) -> Request:
     high = min(request.tasks_max, queue.tasks_max or TASKS_MAX)
     if (low, high) == (request.tasks_min, request.tasks_max):
         return request
-    return msgspec.structs.replace(request, tasks_min=low, tasks_max=high)
+    return request.with_tasks(low, high)
 
 
 def _check_size(state: ClusterState, submission: Submission, queue: QueueConfig) -> Refusal | None:

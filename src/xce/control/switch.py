@@ -134,7 +134,7 @@ def _asked(request: Request, tasks: tuple[int, int]) -> Request:
     is_fixed = bool(request.parts) and not request.parts[-1].is_ranged
     if tasks == (0, 0) or is_fixed or request.alternatives or request.whole_hosts:
         return request
-    return msgspec.structs.replace(request, tasks_min=tasks[0], tasks_max=tasks[1])
+    return request.with_tasks(*tasks)
 
 
 def _own_limit_us(key: ClassKey, queue: QueueConfig | None, app: AppConfig) -> Micros:

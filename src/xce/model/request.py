@@ -150,6 +150,20 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
             hosts_first=outer.hosts_first,
         )
 
+    def with_tasks(self, low: int, high: int) -> "Request":
+        """Return it with another range of tasks; of parts the last one, which may have a range, has
+        what the others leave.
+        """
+        replace, parts = msgspec.structs.replace, self.parts
+        if parts and parts[-1].is_ranged:
+            others, last = sum(part.tasks for part in parts[:-1]), parts[-1]
+            least, most = max(1, low - others), high - others
+            low = others + least
+            request = replace(last.request, tasks_min=least, tasks_max=most)
+            last = replace(last, tasks=least, request=request, tasks_max=most * (most > least))
+            parts = (*parts[:-1], last)
+        return replace(self, tasks_min=low, tasks_max=high, parts=parts)
+
     @property
     def tasks_asked(self) -> int:
         """Most tasks that were asked for by number; whole hosts have as many as they have slots."""

@@ -9,7 +9,7 @@ from xce.model.ids import HOUR_US, MINUTE_US, SECOND_US
 from xce.model.job import COMMAND_MAX, NAME_MAX, ArraySpec
 from xce.model.record import ClassStored, JobSubmitted, KeyUsed, SpecStored
 from xce.model.refusal import RefusalCode
-from xce.model.request import Amount
+from xce.model.request import Amount, Part, Request
 from xce.state.check import check_state
 from xce.state.view import stat_of
 from xce.testing.builders import (
@@ -175,6 +175,23 @@ def test_a_range_of_tasks_is_cut_to_what_the_queue_takes(controller):
     job = submit(controller, submission(queue="limited", tasks=(1, 50)))
     asked = controller.state.key(controller.job(job)).request
     assert (asked.tasks_min, asked.tasks_max) == (2, 8)
+
+
+def test_so_is_the_last_part_of_a_compound_request(controller):
+    parts = (
+        Part("a", 1, Request()),
+        Part("b", 1, Request(tasks_min=1, tasks_max=49), 49),
+    )
+    asks = Request(tasks_min=2, tasks_max=50, parts=parts)
+    job = submit(controller, submission(queue="limited", asks=asks))
+    request = controller.state.key(controller.job(job)).request
+    last = request.parts[-1]
+    assert (request.tasks_min, request.tasks_max) == (2, 8)
+    assert (last.tasks, last.tasks_max) == (1, 7)
+    assert (last.request.tasks_min, last.request.tasks_max) == (1, 7)
+    assert request.with_tasks(2, 50) == asks
+    assert not request.with_tasks(5, 5).parts[-1].is_ranged
+    assert request.with_tasks(1, 4).tasks_min == 2
 
 
 def test_a_held_job_is_psusp(controller):
