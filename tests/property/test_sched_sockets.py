@@ -40,7 +40,9 @@ def requests(draw: st.DrawFn) -> Request:
 
 
 def build(shape: list[list[tuple[int, int]]], load: list[int]) -> RecordedController:
-    """Return a cluster of hosts with two sockets of two NUMA domains each."""
+    """Return a cluster whose first host has two sockets of two NUMA domains each; of the other one
+    nobody knows the processors.
+    """
     controller = cluster(
         [
             HostConfig(
@@ -49,7 +51,7 @@ def build(shape: list[list[tuple[int, int]]], load: list[int]) -> RecordedContro
                 gpus=tuple(
                     Device(index, numa=numa, link=link) for index, (numa, link) in enumerate(some)
                 ),
-                processors=host_of(2, 2, 1, numa=4),
+                processors=None if place else host_of(2, 2, 1, numa=4),
             )
             for place, some in enumerate(shape)
         ],
@@ -80,8 +82,8 @@ def largest(controller: RecordedController, wanted: Request) -> int:
     table, wish = controller.state.hosts, wanted.gpu
     assert wish is not None
     sockets = [
-        [device.numa // 2 if device.numa >= 0 else -1 for device in host.devices]
-        for host in table.devices.hosts
+        [device.numa if device.numa < 0 or place else device.numa // 2 for device in host.devices]
+        for place, host in enumerate(table.devices.hosts)
     ]
     rows = (table.total - table.used)[table.device_row :]
     free = [

@@ -116,14 +116,16 @@ class HostFacts:
 
         Where a host's processors are not known, each of its NUMA domains counts as a socket.
         """
-        numa = self.devices.numa
-        sockets = numa.copy()
-        for number in np.flatnonzero((numa >= 0).any(axis=0)).tolist():
-            layout = self.table.processors.layout(number)
-            if layout is not None:
-                socket_of = {item.numa: item.socket for item in layout.processors}
-                column = numa[:, number].tolist()
-                sockets[:, number] = [socket_of.get(domain, domain) for domain in column]
+        numa, processors = self.devices.numa, self.table.processors
+        sockets, codes = numa.copy(), np.asarray(processors.codes, np.int64)
+        for code in np.unique(codes[codes >= 0]).tolist():
+            # Hosts that are alike share a layout. Its last entry stands for -1.
+            socket_of = {item.numa: item.socket for item in processors.layouts[code].processors}
+            table = np.arange(max(int(numa.max(initial=-1)), *socket_of) + 2)
+            table[list(socket_of)] = list(socket_of.values())
+            table[-1] = -1
+            there = codes == code
+            sockets[:, there] = table[numa[:, there]]
         return sockets
 
     @property

@@ -66,7 +66,7 @@ def _start(
     content = proc.load_file(f"/proc/{attempt.pid}/environ", _ENVIRON_MAX) if is_job else b""
     if not content:
         raise OSError("the job's shell is gone")
-    items = (item.partition(b"=") for item in content.split(b"\0") if b"=" in item)
+    items = (item.partition(b"=") for item in content.split(b"\0") if item.find(b"=") > 0)
     env = {name: value for name, _, value in items}
     env |= {
         b"LS_EXEC_T": b"JOB_CONTROLS",
