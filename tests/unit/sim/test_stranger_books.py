@@ -83,5 +83,5 @@ def test_nothing_is_placed_on_a_host_that_was_closed(books):
 
 def test_what_is_taken_up_again_lies_as_it_runs(books):
     books.note([entry(UP, SEEN, SHUT), entry(GangPlaced(1, 7, 0, [0], [2], 1, number=2))])
-    with pytest.raises(UntrueError, match="is taken up as"):
+    with pytest.raises(UntrueError, match="is taken up on"):
         books.note([entry(GangPlaced(1, 7, 0, [0], [1], 1, number=2))])
