@@ -72,7 +72,7 @@ def can_give(tile: int, there: list[int], free: list[int], wanted: int) -> bool:
         if tile < 0 and counts and max(counts) - min(counts) <= 1:
             return True
         odd = [size for size in counts if size not in (0, tile)]
-        if tile > 0 and max(counts) <= tile and len(odd) <= 1:
+        if tile > 0 and max(counts, default=0) <= tile and len(odd) <= 1:
             return True
     return False
 

@@ -175,6 +175,14 @@ class HistoryKeeper:
     def _begin_commit(self) -> None:
         """Store in another thread, so that the controller is answered meanwhile."""
         self._storing = asyncio.get_running_loop().create_task(self._commit_aside())
+        self._storing.add_done_callback(self._note_fault)
+
+    def _note_fault(self, storing: asyncio.Task[None]) -> None:
+        """End when what was stored met a fault of ours, rather than wait for it for ever."""
+        error = None if storing.cancelled() else storing.exception()
+        if error is not None:
+            self._log.error("history-fault", exc_info=error)
+            self._fail(HistoryError(f"{self._writer.place}: {type(error).__name__}: {error}"))
 
     async def _commit_aside(self) -> None:
         self._stop_timer()

@@ -344,6 +344,8 @@ class WritingLead:
 
         async def take(connection: Connection) -> tuple[int, Any]:
             async with connection.transaction():
+                # We come again: nobody shall wait there for us behind a long commit.
+                await connection.execute(f"SET LOCAL lock_timeout = {round(POINT_S * 1000)}")
                 found = await connection.fetchrow(f"{_WHO_WRITES} FOR UPDATE")
                 is_held = found["holds"] and found["number"] != _LEFT.get(place)
                 if is_held or found["cluster"] not in ("", cluster):

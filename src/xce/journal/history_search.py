@@ -336,7 +336,7 @@ def _add_sight(where: _Where, sight: Sight) -> None:
 
 _COLUMNS: Final = {
     "attempts": ("t.ended_at_us", "t.idx", "t.attempt"),
-    "withdrawn": ("t.at_us", "t.first", "-1"),
+    "withdrawn": ("t.at_us", "t.first", "CAST(-1 AS BIGINT)"),
 }
 _SECOND: Final = "CAST(1000000 AS DOUBLE PRECISION)"
 _ZERO: Final = "CAST(0 AS DOUBLE PRECISION)"

@@ -14,6 +14,8 @@ from xce.journal.history_schema import TABLES, TABLES_ADDED, UPGRADES, check_sch
 from xce.journal.history_store import Claim, Dialect, HistoryError, Row, Step
 from xce.model.ids import Seq
 
+_ERRORS: Final = (sqlite3.Error, OverflowError, UnicodeError)
+"""Of the database, and of values that it cannot have."""
 _NUMBERS: Final = msgspec.msgpack.Decoder(list[int])
 DIALECT: Final = Dialect(
     along=" INDEXED BY {}",
@@ -47,7 +49,7 @@ class SqliteStore:
         try:
             with self._lock:
                 return self.connection.execute(statement, tuple(values)).fetchall()
-        except (sqlite3.Error, OverflowError) as error:
+        except _ERRORS as error:
             raise HistoryError(f"{self.place}: {error}") from error
 
     def commit(self, steps: Iterable[Step], *, claim: Claim | None = None) -> bool:
@@ -62,7 +64,7 @@ class SqliteStore:
                 for statement, rows in steps:
                     connection.executemany(statement, rows)
                 connection.execute("COMMIT")
-            except (sqlite3.Error, OverflowError) as error:
+            except _ERRORS as error:
                 raise HistoryError(f"{self.place}: {error}") from error
             finally:
                 if connection.in_transaction:

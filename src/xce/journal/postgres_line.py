@@ -226,15 +226,16 @@ class Line:
         """Return our name for a failure: what may pass, or what never will."""
         state = str(getattr(error, "sqlstate", "") or "")
         text = " ".join(str(error).split()) or type(error).__name__
-        if state[:2] in _PASSING and not isinstance(error, ValueError):
+        if state[:2] in _PASSING and not isinstance(error, ValueError | OverflowError):
             return JournalTroubleError(f"{self.place}: {text}")
         return JournalRefusedError(f"{self.place}: {text}")
 
 
 def _errors(asyncpg: Package) -> tuple[type[Exception], ...]:
-    """Return what a failing connection raises."""
+    """Return what a failing connection raises, and what values that cannot be encoded raise."""
     inner = asyncpg.exceptions.InternalClientError
-    return (asyncpg.PostgresError, asyncpg.InterfaceError, inner, OSError, TimeoutError)
+    theirs = (asyncpg.PostgresError, asyncpg.InterfaceError, inner)
+    return (*theirs, OSError, TimeoutError, UnicodeError, OverflowError)
 
 
 async def _await(work: Awaitable[T]) -> T:

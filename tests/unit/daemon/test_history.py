@@ -250,6 +250,21 @@ def test_one_whose_turn_was_taken_ends_and_is_not_tried_again(tmp_path):
     tell(story, tmp_path / "h.db")
 
 
+def test_a_fault_of_ours_ends_it_and_does_not_leave_it_deaf(tmp_path, caplog):
+    controller = cluster()
+
+    async def story(keeper, writer, peer):
+        def commit():
+            raise KeyError("nobody expects it")
+
+        writer.commit = commit
+        keeper.take([batch(controller.entries)[0]])
+        assert "KeyError: 'nobody expects it'" in str(await keeper.failed)
+        assert caplog.records[-1].exc_info
+
+    tell(story, tmp_path / "h.db")
+
+
 @pytest.mark.parametrize("ends_in", ["controller", "spool", "writer"])
 def test_of_entries_that_could_not_be_taken_whole_nothing_is_stored(tmp_path, ends_in):
     controller = cluster()

@@ -63,13 +63,20 @@ def test_after_any_kill_a_history_goes_on_and_has_everything_once(
     assert read_rows(store, double) == read_rows(whole, double)
 
 
-@pytest.mark.parametrize("number", [1 << 63, -(1 << 70)])
-def test_a_number_that_no_database_has_is_an_error_and_nothing_is_stored(store, number):
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 70), "a\ud800"])
+@pytest.mark.parametrize("count", [2, 50])
+def test_a_value_that_no_database_has_is_an_error_and_nothing_is_stored(store, value, count):
+    """However many rows there are: many go another way than few."""
+    insert = "INSERT INTO withdrawn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    row = (0, 0, 0, "ann", 0, 1, 0, "ann", "q")
+    place, column = (4, "by") if isinstance(value, str) else (1, "first")
+    rows = [[job, *row] for job in range(count)]
+    rows[-1][place] = value
     with contextlib.closing(HistoryWriter(store)) as writer:
-        steps = [("INSERT INTO hosts VALUES (?, ?)", [(1, "h1"), (number, "h2")])]
         with pytest.raises(HistoryError):
-            writer.store.commit(steps)
-        assert writer.store.rows("SELECT name FROM hosts") == []
+            writer.store.commit([(insert, rows)])
+        assert writer.store.rows("SELECT count(*) FROM withdrawn") == [(0,)]
+        question = f"SELECT job FROM withdrawn WHERE {column} = ?"
         with pytest.raises(HistoryError):
-            writer.store.rows("SELECT name FROM hosts WHERE number = ?", (number,))
-        assert writer.store.commit([("INSERT INTO hosts VALUES (?, ?)", [(1, "h1")])])
+            writer.store.rows(question, (value,))
+        assert writer.store.commit([(insert, rows[:-1])])

@@ -115,6 +115,26 @@ def test_a_takeover_waits_for_a_commit_that_is_under_way(store, writer):
     other.close()
 
 
+def test_a_takeover_that_waits_too_long_leaves_nobody_waiting(store, writer, monkeypatch):
+    text = "BEGIN; SELECT 1 FROM xce_history.writer FOR KEY SHARE; SELECT pg_sleep(1.5); COMMIT"
+    depose(store)
+    writing = threading.Thread(
+        target=shared_server().sql, args=(text,), kwargs={"database": DATABASE}
+    )
+    writing.start()
+    while not read_rows(store, "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(1.5)%'"
+                        " AND pid != pg_backend_pid()"):  # fmt: skip
+        pass
+    monkeypatch.setattr(history_postgres, "POINT_S", 0.3)
+    with pytest.raises(HistoryAwayError):
+        HistoryWriter(store)
+    waits = "SELECT 1 FROM pg_locks WHERE NOT granted"
+    while read_rows(store, waits) and writing.is_alive():
+        pass
+    assert writing.is_alive()
+    writing.join()
+
+
 def test_a_commit_whose_answer_was_lost_is_not_done_twice(store, writer, monkeypatch):
     controller = history_of(1)
     writer.take(controller.entries, crc=1, epoch=1)

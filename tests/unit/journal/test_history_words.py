@@ -1,5 +1,7 @@
 """What a question lets through: names, and what its asker may see; alike in both databases."""
 
+import contextlib
+
 import pytest
 from msgspec.structs import replace
 
@@ -10,8 +12,9 @@ from xce.journal.history_search import START, Search
 from xce.model.config import QueueConfig
 from xce.model.job import Owner
 from xce.state.rights import Sight
-from xce.testing.builders import cluster, run_job, submission, submit
+from xce.testing.builders import cluster, kill, run_job, submission, submit
 
+LAST = (1 << 63) - 1
 NAMES = (
     "a", "A", "ab", "a%b", "a_b", "axb", "a\\b", "a[b]", "a?", "ac", "a.b*c", "ä*", "", "'", "100%",
 )  # fmt: skip
@@ -79,3 +82,30 @@ def test_what_may_be_seen_is_what_rights_say(store, user):
         right = [job for job, of in jobs.items() if sight(*of) and user in ("", of[0])]
         assert found(search, Search(sees=sight, user=user)) == right, sight
     reader.close()
+
+
+def test_no_word_is_too_odd_to_be_asked_for(store):
+    HistoryWriter(store).close()
+    with contextlib.closing(HistoryReader(store)) as reader:
+        search = reader.search()
+        for name in ("user", "queue", "name", "project", "host", "group"):
+            for word in ("x" * 5000, "a\0b", "*" * 50, "\\*", "%_*", "[a*"):
+                asked = Search(**{name: word})
+                assert search.usage(asked, START, 9) == search.find_jobs(asked, 0, 9) == []
+                assert search.sums(asked).done == 0
+
+
+def test_no_number_is_too_large_to_be_asked_for(store):
+    controller = cluster()
+    kill(controller, submit(controller))
+    run_job(controller, submit(controller))
+    with contextlib.closing(HistoryWriter(store)) as writer:
+        writer.take(controller.entries, crc=1, epoch=1)
+        writer.commit()
+    with contextlib.closing(HistoryReader(store)) as reader:
+        search = reader.search()
+        for cursor in ((LAST,) * 4, (0, 0, 0, LAST), (1, 1, LAST, 1), (-LAST,) * 4):
+            assert len(search.usage(Search(), cursor, 9)) == (0 if cursor[0] == LAST else 2)
+        assert search.find_jobs(Search(jobs=(LAST, 1)), 0, LAST) == [1]
+        assert reader.job(LAST) is reader.course(LAST, ((0, LAST),)) is None
+        assert reader.outcomes([LAST]) == reader.element_outcomes([(LAST, LAST)]) == []

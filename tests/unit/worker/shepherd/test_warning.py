@@ -31,6 +31,8 @@ def test_an_environment_with_items_that_are_no_variables_is_as_good_as_any(tmp_p
     attempt = Attempt((1, 0, 1), str(tmp_path), ids=ids, note="", mark="m")
     attempt.pid, starter = job, Beside()
     try:
+        while not Path(f"/proc/{job}/environ").read_bytes():
+            pass  # a program that is just being loaded has none yet
         pid = start_warning(attempt, 5, ASKED, starter, [job], 0)  # type: ignore[arg-type]
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         assert (starter.env[b"WORD"], starter.env[b"E"]) == (b"a=b", b"")
